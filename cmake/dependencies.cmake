@@ -1,0 +1,51 @@
+# The libraries we stand on. Whatever find_package finds serves: Debian's
+# packages, the prefix that tools/loadline builds, or a user's own. Nothing is
+# downloaded here.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+
+# ONNX asks for Protobuf's own package file, which Debian's lacks: answer with
+# what CMake's module found.
+find_package(Protobuf CONFIG QUIET)
+if(NOT Protobuf_FOUND)
+  find_package(Protobuf MODULE REQUIRED)
+  file(WRITE ${CMAKE_FIND_PACKAGE_REDIRECTS_DIR}/protobuf-config.cmake
+    "set(Protobuf_FOUND TRUE)\n")
+endif()
+find_package(ONNX REQUIRED)
+
+find_package(dnnl REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+
+# oneDNN here runs on libgomp. Clang brings another OpenMP runtime, and two in
+# one process fight over the cores; the fuzz build runs no kernels and goes
+# without.
+if(NOT LOADLINE_FUZZ)
+  find_package(OpenMP REQUIRED)
+endif()
+
+# Debian's package file for libzip demands programs of other packages.
+find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
+find_library(LIBZIP_LIBRARY zip REQUIRED)
+add_library(loadline_zip INTERFACE)
+target_include_directories(loadline_zip SYSTEM INTERFACE ${LIBZIP_INCLUDE_DIR})
+target_link_libraries(loadline_zip INTERFACE ${LIBZIP_LIBRARY})
+
+if(LOADLINE_CUDA STREQUAL "on")
+  find_package(CUDAToolkit REQUIRED)
+elseif(LOADLINE_CUDA STREQUAL "auto")
+  find_package(CUDAToolkit QUIET)
+elseif(NOT LOADLINE_CUDA STREQUAL "off")
+  message(FATAL_ERROR "LOADLINE_CUDA is '${LOADLINE_CUDA}': want auto, on or off")
+endif()
+if(CUDAToolkit_FOUND)
+  message(STATUS "CUDA Toolkit ${CUDAToolkit_VERSION} found; "
+    "this version has no CUDA device, so nothing is compiled for it")
+else()
+  message(STATUS "CUDA Toolkit: not used")
+endif()

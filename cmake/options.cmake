@@ -1,0 +1,50 @@
+# How our own code is compiled: warnings, sanitizers, the level of the kernels.
+# GCC asks for every field even of a designated initializer; we leave defaults
+# to the struct.
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
+
+if(LOADLINE_SANITIZE)
+  add_compile_options(-fsanitize=${LOADLINE_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LOADLINE_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The instrumentation itself makes GCC 12 warn of these in sound code.
+    add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow
+      -Wno-array-bounds -Wno-restrict)
+  endif()
+  if(LOADLINE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC cannot instrument stand-alone fences and says so at each.
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()
+if(LOADLINE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "LOADLINE_FUZZ needs clang++ (preset fuzz)")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link -Wno-unknown-pragmas)
+endif()
+
+# loadline_kernel_flags: the level of x86-64 that this machine reaches, by name
+# and never -march=native, so that a compiler cache shared between machines
+# keeps their objects apart.
+set(loadline_kernel_flags -O3)
+if(LOADLINE_NATIVE AND EXISTS /proc/cpuinfo AND
+   CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  file(STRINGS /proc/cpuinfo cpu_flags LIMIT_COUNT 1 REGEX "^flags")
+  set(level 4)
+  foreach(flag avx2 bmi1 bmi2 fma f16c movbe abm
+               avx512f avx512bw avx512cd avx512dq avx512vl)
+    if(NOT cpu_flags MATCHES " ${flag}( |$)")
+      if(flag MATCHES "^avx512" AND level GREATER 2)
+        set(level 3)
+      else()
+        set(level 1)
+      endif()
+    endif()
+  endforeach()
+  if(level GREATER 1)
+    list(APPEND loadline_kernel_flags -march=x86-64-v${level})
+  endif()
+endif()
+list(JOIN loadline_kernel_flags " " printed)
+message(STATUS "CPU kernels are compiled with ${printed}")

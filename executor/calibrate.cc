@@ -1,0 +1,160 @@
+// Every operand gets its own place in one arena, as in a step without in-place
+// updates; each distinct operator is launched a few times with the caches
+// emptied in between. Tested in tests/executor/measure_test.cc.
+#include "executor/calibrate.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "models/ops/operator.h"
+#include "models/storage.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+struct Trial {
+  const models::Node* node = nullptr;
+  std::string key;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Region> inputs;
+  std::vector<Region> outputs;
+  Region workspace = kNoRegion;
+  int64_t arena_bytes = 0;
+};
+
+absl::StatusOr<Trial> MakeTrial(const models::Graph& graph,
+                                const models::Node& node, Device& device) {
+  Trial trial;
+  trial.node = &node;
+  LOADLINE_ASSIGN_OR_RETURN(trial.kernel, device.Prepare(graph, node));
+  const auto place = [&](int64_t bytes) {
+    const Region region = {trial.arena_bytes, bytes};
+    trial.arena_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return region;
+  };
+  for (models::ValueId id : node.inputs) {
+    trial.inputs.push_back(id == models::kNoValue
+                               ? kNoRegion
+                               : place(graph.value(id).type.bytes()));
+  }
+  for (models::ValueId id : node.outputs) {
+    trial.outputs.push_back(id == models::kNoValue
+                                ? kNoRegion
+                                : place(graph.value(id).type.bytes()));
+  }
+  if (trial.kernel->workspace_bytes() > 0) {
+    trial.workspace = place(trial.kernel->workspace_bytes());
+  }
+  return trial;
+}
+
+// Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
+std::vector<std::byte> MildContents(const models::TensorType& type) {
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  if (type.dtype != models::DType::kF32) return bytes;
+  uint32_t state = 12345;
+  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
+    state = state * 1664525u + 1013904223u;
+    const float x = 0.5f + static_cast<float>(state >> 8) / (1 << 24);
+    std::memcpy(bytes.data() + i, &x, sizeof(x));
+  }
+  return bytes;
+}
+
+absl::Status WriteContents(const models::Graph& graph, const Trial& trial,
+                           Device& device) {
+  for (size_t i = 0; i < trial.inputs.size(); ++i) {
+    if (!IsPresent(trial.inputs[i])) continue;
+    const models::TensorType& type = graph.value(trial.node->inputs[i]).type;
+    const std::vector<std::byte> bytes = MildContents(type);
+    LOADLINE_RETURN_IF_ERROR(device.Write(
+        Space::kDevice, trial.inputs[i].offset, bytes.data(), type.bytes()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> RunOnce(const Trial& trial, Device& device) {
+  const StepScalars scalars = {.learning_rate = 1e-3f, .step = 1, .seed = 1};
+  LOADLINE_RETURN_IF_ERROR(device.BeginStep());
+  const int64_t begin_ns = absl::GetCurrentTimeNanos();
+  LOADLINE_RETURN_IF_ERROR(device.Launch({.kernel = trial.kernel.get(),
+                                          .inputs = trial.inputs,
+                                          .outputs = trial.outputs,
+                                          .workspace = trial.workspace,
+                                          .scalars = &scalars}));
+  LOADLINE_RETURN_IF_ERROR(device.Synchronize());
+  return absl::GetCurrentTimeNanos() - begin_ns;
+}
+
+absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
+                                Device& device, const CalibrateOptions& options,
+                                std::vector<int64_t>* evict) {
+  LOADLINE_RETURN_IF_ERROR(WriteContents(graph, trial, device));
+  LOADLINE_RETURN_IF_ERROR(RunOnce(trial, device).status());
+  std::vector<int64_t> ns;
+  for (int32_t run = 0; run < options.runs; ++run) {
+    for (int64_t& word : *evict) ++word;
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t one, RunOnce(trial, device));
+    ns.push_back(one);
+  }
+  std::sort(ns.begin(), ns.end());
+  return std::max<int64_t>(ns[ns.size() / 2], 1);
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
+    const models::Graph& graph, Device& device,
+    const CalibrateOptions& options) {
+  if (options.runs < 1 || options.evict_bytes < 0) {
+    return absl::InvalidArgumentError("calibration without runs");
+  }
+  std::vector<Trial> trials;
+  std::set<std::string> keys;
+  ArenaSpec spec;
+  for (const models::Node& node : graph.nodes) {
+    std::string key = models::OperatorKey(graph, node);
+    if (models::IsView(node) || !keys.insert(key).second) continue;
+    LOADLINE_ASSIGN_OR_RETURN(Trial trial, MakeTrial(graph, node, device));
+    trial.key = std::move(key);
+    spec.arena_bytes = std::max(spec.arena_bytes, trial.arena_bytes);
+    spec.max_operands = std::max<int32_t>(
+        spec.max_operands, static_cast<int32_t>(std::max(
+                               trial.inputs.size(), trial.outputs.size())));
+    trials.push_back(std::move(trial));
+  }
+  LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
+
+  std::map<std::string, int64_t> ops;
+  std::vector<int64_t> evict(static_cast<size_t>(options.evict_bytes) /
+                             sizeof(int64_t));
+  for (const Trial& trial : trials) {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("calibration was stopped");
+    }
+    absl::StatusOr<int64_t> ns = Measure(graph, trial, device, options, &evict);
+    if (!ns.ok()) {
+      return absl::Status(
+          ns.status().code(),
+          absl::StrCat("measuring node ", trial.node->name, ": ",
+                       std::string(ns.status().message())));
+    }
+    ops[trial.key] = *ns;
+    if (options.progress) {
+      options.progress(static_cast<int64_t>(ops.size()),
+                       static_cast<int64_t>(trials.size()));
+    }
+  }
+  return ops;
+}
+
+}  // namespace loadline::executor

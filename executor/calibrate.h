@@ -1,0 +1,37 @@
+// Measures the operators of a model on a device.
+#ifndef LOADLINE_EXECUTOR_CALIBRATE_H_
+#define LOADLINE_EXECUTOR_CALIBRATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "executor/device.h"
+#include "models/graph.h"
+
+namespace loadline::executor {
+
+struct CalibrateOptions {
+  int32_t runs = 5;  // the median counts; one more goes before, unmeasured
+  // Other bytes read and written between runs, so that operands are as cold as
+  // they are in a real step.
+  int64_t evict_bytes = int64_t{64} << 20;
+  std::function<void(int64_t done, int64_t of)> progress;  // may be empty
+  const std::atomic<bool>* stop = nullptr;                 // may be null
+};
+
+// Median nanoseconds of each distinct operator of the graph, by
+// models::OperatorKey: what machine.ops holds. Views cost nothing and have no
+// entry. Floats are filled with numbers around 1, integers with 0. The device
+// must have no arena yet; it gets one that holds the largest node. Errors: an
+// operator without a kernel, a device without room; Cancelled: stopped.
+absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
+    const models::Graph& graph, Device& device,
+    const CalibrateOptions& options = {});
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CALIBRATE_H_

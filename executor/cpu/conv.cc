@@ -1,0 +1,160 @@
+// Convolution and its two gradients through oneDNN.
+//
+// oneDNN is asked for the formats it likes best ("any"), and tensors are
+// reordered into the workspace where those differ from plain NCHW: measured,
+// the blocked kernels repay the copies many times. The choice is oneDNN's and
+// depends on shapes, machine and thread count only, so runs repeat bit by bit.
+// A node with empty tensors never gets here: import refuses those.
+// Tested in tests/conformance/.
+#include "executor/cpu/families.h"
+#include "executor/cpu/onednn.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::prop_kind;
+
+// Geometry in oneDNN's terms.
+struct Geometry {
+  Ints x, w, y, bias;  // w is [group, O / group, I / group, ...] for groups
+  Ints strides, dilations, pads_begin, pads_end;
+};
+
+absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
+                                      const TensorType& w,
+                                      const TensorType& y) {
+  const size_t spatial = x.dims.size() - 2;
+  if (x.rank() < 3 || x.rank() > 4) {
+    return absl::UnimplementedError(
+        "Conv takes 1-d and 2-d images only (node " + p.node().name + ")");
+  }
+  Geometry g;
+  g.x = x.dims;
+  g.w = w.dims;
+  g.y = y.dims;
+  g.bias = {w.dims[0]};
+  g.strides = p.attributes().IntList("strides", Ints(spatial, 1));
+  g.dilations = p.attributes().IntList("dilations", Ints(spatial, 1));
+  const Ints pads = p.attributes().IntList("pads", Ints(2 * spatial, 0));
+  const int64_t group = p.attributes().Int("group", 1);
+  if (g.strides.size() != spatial || g.dilations.size() != spatial ||
+      pads.size() != 2 * spatial) {
+    return p.Invalid("strides, dilations or pads of the wrong length");
+  }
+  // oneDNN counts the gaps: 0 is a dense kernel.
+  for (int64_t& d : g.dilations) --d;
+  g.pads_begin.assign(pads.begin(), pads.begin() + spatial);
+  g.pads_end.assign(pads.begin() + spatial, pads.end());
+  if (group != 1) {
+    if (group < 1 || w.dims[0] % group != 0) {
+      return p.Invalid("group does not divide the output channels");
+    }
+    g.w[0] /= group;
+    g.w.insert(g.w.begin(), group);
+  }
+  return g;
+}
+
+dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g,
+                                                      bool bias) {
+  const dnnl::memory::desc b = bias ? PlainDesc(g.bias) : dnnl::memory::desc();
+  return {CpuEngine(),
+          prop_kind::forward_training,
+          algorithm::convolution_direct,
+          AnyDesc(g.x),
+          AnyDesc(g.w),
+          b,
+          AnyDesc(g.y),
+          g.strides,
+          g.dilations,
+          g.pads_begin,
+          g.pads_end,
+          UserScratchpad()};
+}
+
+PreparedKernel Conv(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  LOADLINE_ASSIGN_OR_RETURN(
+      const Geometry g, MakeGeometry(p, p.input(0), p.input(1), p.output(0)));
+  const bool bias = p.has_input(2);
+  return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
+    const auto pd = ForwardDesc(g, bias);
+    const auto x =
+        program.Reordered(program.AddInput(0, PlainDesc(g.x)), pd.src_desc());
+    const auto w = program.Reordered(program.AddInput(1, PlainDesc(g.w)),
+                                     pd.weights_desc());
+    const auto y = program.AddOutput(0, PlainDesc(g.y));
+    const auto result = program.ResultSlot(y, pd.dst_desc());
+    std::vector<std::pair<int, int>> arguments = {
+        {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, result}};
+    if (bias) {
+      arguments.push_back(
+          {DNNL_ARG_BIAS, program.AddInput(2, PlainDesc(g.bias))});
+    }
+    program.AddStep(dnnl::convolution_forward(pd), arguments,
+                    pd.scratchpad_desc());
+    program.StoreResult(result, y);
+  });
+}
+
+PreparedKernel ConvInputGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  LOADLINE_ASSIGN_OR_RETURN(
+      const Geometry g, MakeGeometry(p, p.output(0), p.input(1), p.input(0)));
+  return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
+    const dnnl::convolution_backward_data::primitive_desc pd(
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w),
+        AnyDesc(g.y), g.strides, g.dilations, g.pads_begin, g.pads_end,
+        ForwardDesc(g, false), UserScratchpad());
+    const auto dy = program.Reordered(program.AddInput(0, PlainDesc(g.y)),
+                                      pd.diff_dst_desc());
+    const auto w = program.Reordered(program.AddInput(1, PlainDesc(g.w)),
+                                     pd.weights_desc());
+    const auto dx = program.AddOutput(0, PlainDesc(g.x));
+    const auto result = program.ResultSlot(dx, pd.diff_src_desc());
+    program.AddStep(dnnl::convolution_backward_data(pd),
+                    {{DNNL_ARG_DIFF_DST, dy},
+                     {DNNL_ARG_WEIGHTS, w},
+                     {DNNL_ARG_DIFF_SRC, result}},
+                    pd.scratchpad_desc());
+    program.StoreResult(result, dx);
+  });
+}
+
+PreparedKernel ConvWeightGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  LOADLINE_ASSIGN_OR_RETURN(
+      const Geometry g, MakeGeometry(p, p.input(1), p.output(0), p.input(0)));
+  return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
+    const dnnl::convolution_backward_weights::primitive_desc pd(
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w),
+        AnyDesc(g.y), g.strides, g.dilations, g.pads_begin, g.pads_end,
+        ForwardDesc(g, false), UserScratchpad());
+    const auto dy = program.Reordered(program.AddInput(0, PlainDesc(g.y)),
+                                      pd.diff_dst_desc());
+    const auto x =
+        program.Reordered(program.AddInput(1, PlainDesc(g.x)), pd.src_desc());
+    const auto dw = program.AddOutput(0, PlainDesc(g.w));
+    const auto result = program.ResultSlot(dw, pd.diff_weights_desc());
+    program.AddStep(dnnl::convolution_backward_weights(pd),
+                    {{DNNL_ARG_DIFF_DST, dy},
+                     {DNNL_ARG_SRC, x},
+                     {DNNL_ARG_DIFF_WEIGHTS, result}},
+                    pd.scratchpad_desc());
+    program.StoreResult(result, dw);
+  });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"Conv", Conv},
+    {"ConvInputGrad", ConvInputGrad},
+    {"ConvWeightGrad", ConvWeightGrad},
+};
+
+}  // namespace
+
+absl::Span<const KernelEntry> ConvKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu

@@ -1,0 +1,88 @@
+// A copy lane of the CPU device: a thread that works through a ring of
+// commands, one at a time and in order.
+#ifndef LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
+#define LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "executor/cpu/arena.h"
+#include "executor/cpu/events.h"
+#include "executor/cpu/host_store.h"
+#include "executor/device.h"
+
+namespace loadline::executor {
+
+// The first error of a step, from whichever thread.
+class FirstError {
+ public:
+  void Set(absl::Status status);
+  bool IsSet() const { return set_.load(std::memory_order_acquire); }
+  absl::Status Get();
+  // Hands the error out and forgets it.
+  absl::Status Take();
+
+ private:
+  std::atomic<bool> set_{false};
+  std::mutex mutex_;
+  absl::Status status_;
+};
+
+// What the lanes of one device share. Outlives them.
+struct LaneContext {
+  Arena* arena = nullptr;
+  HostStore* store = nullptr;
+  EventTable* events = nullptr;
+  FirstError* error = nullptr;
+  std::vector<TraceSpan>* trace = nullptr;
+  int64_t step_begin_ns = 0;  // on SteadyNowNs, set between steps
+  std::function<void(Lane)> before_command;  // tests only: random delays
+};
+
+int64_t SteadyNowNs();
+
+struct LaneCommand {
+  enum class Kind { kCopy, kFill, kRecord, kWait, kStop };
+  Kind kind = Kind::kStop;
+  CopyArgs copy;
+  Region fill;
+  uint8_t byte = 0;
+  EventId event = kNoEvent;
+};
+
+// One producer. After an error copies and fills are skipped, but events still
+// happen and waits still end, so nobody is left waiting.
+class CopyLane {
+ public:
+  // `capacity` commands may be under way; Enqueue then waits for room, which
+  // comes by itself because commands arrive after all they wait for.
+  CopyLane(Lane lane, int32_t capacity, LaneContext* context);
+  ~CopyLane();  // after the last command
+  CopyLane(const CopyLane&) = delete;
+  CopyLane& operator=(const CopyLane&) = delete;
+
+  void Enqueue(const LaneCommand& command);
+  // Returns when everything enqueued has ended.
+  void Drain();
+
+ private:
+  void Loop();
+  void Do(const LaneCommand& command);
+  absl::Status DoCopy(const CopyArgs& copy);
+
+  const Lane lane_;
+  LaneContext* const context_;
+  std::vector<LaneCommand> ring_;
+  std::atomic<uint32_t> enqueued_{0};
+  std::atomic<uint32_t> done_{0};
+  std::thread thread_;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CPU_COPY_LANE_H_

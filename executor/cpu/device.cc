@@ -1,0 +1,230 @@
+// Compute runs on the calling thread, so a launch is a call and a wait on the
+// compute lane blocks the caller; copies, fills, events and waits of the other
+// lanes are put in their rings. Offsets become pointers here and nowhere else,
+// after the bounds check. Tested in tests/executor/cpu_device_test.cc.
+#include "executor/cpu/device.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/kernels.h"
+#include "planner/check.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor {
+
+CpuDevice::CpuDevice(CpuDeviceOptions options) : options_(std::move(options)) {
+  LOADLINE_CHECK(options_.lane_capacity >= 1);
+  if (!options_.prepare) options_.prepare = PrepareCpuKernel;
+}
+
+CpuDevice::~CpuDevice() {
+  if (has_arena()) Abort();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> CpuDevice::Prepare(
+    const models::Graph& graph, const models::Node& node) {
+  return options_.prepare(graph, node);
+}
+
+absl::Status CpuDevice::CreateArena(const ArenaSpec& spec) {
+  if (has_arena()) {
+    return absl::FailedPreconditionError("the device already has its arena");
+  }
+  if (spec.event_count < 0 || spec.max_operands < 0) {
+    return absl::InvalidArgumentError("a negative count in an arena's spec");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena,
+                            Arena::Create(spec.arena_bytes));
+  LOADLINE_ASSIGN_OR_RETURN(
+      store_, options_.host_store_path.empty()
+                  ? MakeMemoryStore(spec.host_bytes)
+                  : MakeFileStore(options_.host_store_path, spec.host_bytes));
+  arena_ = std::move(arena);
+  spec_ = spec;
+  events_ = std::make_unique<EventTable>(spec.event_count);
+  input_pointers_.resize(spec.max_operands);
+  output_pointers_.resize(spec.max_operands);
+  context_ = {.arena = arena_.get(),
+              .store = store_.get(),
+              .events = events_.get(),
+              .error = &error_,
+              .trace = &trace_,
+              .before_command = options_.before_lane_command};
+  d2h_ =
+      std::make_unique<CopyLane>(Lane::kD2h, options_.lane_capacity, &context_);
+  h2d_ =
+      std::make_unique<CopyLane>(Lane::kH2d, options_.lane_capacity, &context_);
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Write(Space space, int64_t offset, const void* from,
+                              int64_t bytes) {
+  LOADLINE_CHECK(has_arena());
+  if (space == Space::kHost) return store_->Write(offset, from, bytes);
+  LOADLINE_RETURN_IF_ERROR(
+      CheckInside({offset, bytes}, spec_.arena_bytes, "write to the arena"));
+  if (bytes > 0) std::memcpy(arena_->base() + offset, from, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Read(Space space, int64_t offset, void* to,
+                             int64_t bytes) {
+  LOADLINE_CHECK(has_arena());
+  if (space == Space::kHost) return store_->Read(offset, to, bytes);
+  LOADLINE_RETURN_IF_ERROR(
+      CheckInside({offset, bytes}, spec_.arena_bytes, "read of the arena"));
+  if (bytes > 0) std::memcpy(to, arena_->base() + offset, bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::BeginStep() {
+  LOADLINE_CHECK(has_arena());
+  d2h_->Drain();
+  h2d_->Drain();
+  events_->NextStep();
+  context_.step_begin_ns = SteadyNowNs();
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::CheckLaunch(const LaunchArgs& args) const {
+  if (args.inputs.size() > input_pointers_.size() ||
+      args.outputs.size() > output_pointers_.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("a launch with ", args.inputs.size(), " inputs and ",
+                     args.outputs.size(), " outputs; the device was told of ",
+                     spec_.max_operands));
+  }
+  for (const Region& r : args.inputs) {
+    if (!IsPresent(r)) continue;
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside(r, spec_.arena_bytes, "input of a launch"));
+  }
+  for (const Region& r : args.outputs) {
+    if (!IsPresent(r)) continue;
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside(r, spec_.arena_bytes, "output of a launch"));
+  }
+  if (IsPresent(args.workspace)) {
+    LOADLINE_RETURN_IF_ERROR(CheckInside(args.workspace, spec_.arena_bytes,
+                                         "workspace of a launch"));
+  }
+  const int64_t workspace_bytes =
+      IsPresent(args.workspace) ? args.workspace.bytes : 0;
+  if (args.kernel->workspace_bytes() > workspace_bytes) {
+    return absl::OutOfRangeError(
+        absl::StrCat("a kernel needs ", args.kernel->workspace_bytes(),
+                     " bytes of workspace and was given ", workspace_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Launch(const LaunchArgs& args) {
+  if (error_.IsSet()) return error_.Get();
+  LOADLINE_RETURN_IF_ERROR(CheckLaunch(args));
+  for (size_t i = 0; i < args.inputs.size(); ++i) {
+    input_pointers_[i] = IsPresent(args.inputs[i])
+                             ? arena_->base() + args.inputs[i].offset
+                             : nullptr;
+  }
+  for (size_t i = 0; i < args.outputs.size(); ++i) {
+    output_pointers_[i] = IsPresent(args.outputs[i])
+                              ? arena_->base() + args.outputs[i].offset
+                              : nullptr;
+  }
+  const KernelArgs kernel_args = {
+      .inputs = {input_pointers_.data(), args.inputs.size()},
+      .outputs = {output_pointers_.data(), args.outputs.size()},
+      .workspace = args.kernel->workspace_bytes() > 0
+                       ? arena_->base() + args.workspace.offset
+                       : nullptr,
+      .scalars = args.scalars};
+  const bool traced = args.trace_slot >= 0 &&
+                      static_cast<size_t>(args.trace_slot) < trace_.size();
+  const int64_t start_ns = traced ? SteadyNowNs() : 0;
+  LOADLINE_RETURN_IF_ERROR(args.kernel->Run(kernel_args));
+  if (traced) {
+    trace_[args.trace_slot] = {start_ns - context_.step_begin_ns,
+                               SteadyNowNs() - context_.step_begin_ns};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Copy(const CopyArgs& args) {
+  if (args.lane == Lane::kCompute) {
+    return absl::InvalidArgumentError("a copy on the compute lane");
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckInside({args.device_offset, args.bytes},
+                                       spec_.arena_bytes,
+                                       "device side of a copy"));
+  LOADLINE_RETURN_IF_ERROR(CheckInside(
+      {args.host_offset, args.bytes}, spec_.host_bytes, "host side of a copy"));
+  lane(args.lane).Enqueue({.kind = LaneCommand::Kind::kCopy, .copy = args});
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Fill(Lane on, const Region& region, uint8_t byte) {
+  LOADLINE_RETURN_IF_ERROR(CheckInside(region, spec_.arena_bytes, "fill"));
+  if (on == Lane::kCompute) {
+    std::memset(arena_->base() + region.offset, byte,
+                static_cast<size_t>(region.bytes));
+  } else {
+    lane(on).Enqueue(
+        {.kind = LaneCommand::Kind::kFill, .fill = region, .byte = byte});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Record(Lane on, EventId event) {
+  LOADLINE_RETURN_IF_ERROR(CheckEvent(event));
+  if (on == Lane::kCompute) {
+    events_->Record(event);
+  } else {
+    lane(on).Enqueue({.kind = LaneCommand::Kind::kRecord, .event = event});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Wait(Lane on, EventId event) {
+  LOADLINE_RETURN_IF_ERROR(CheckEvent(event));
+  if (on == Lane::kCompute) {
+    events_->Wait(event);
+  } else {
+    lane(on).Enqueue({.kind = LaneCommand::Kind::kWait, .event = event});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Synchronize() {
+  d2h_->Drain();
+  h2d_->Drain();
+  return error_.Take();
+}
+
+void CpuDevice::Abort() {
+  error_.Set(absl::AbortedError("the step was given up"));
+  events_->ReleaseAll();
+  d2h_->Drain();
+  h2d_->Drain();
+  error_.Take().IgnoreError();
+}
+
+void CpuDevice::EnableTrace(int32_t slot_count) {
+  trace_.assign(slot_count, TraceSpan{});
+}
+
+CopyLane& CpuDevice::lane(Lane lane) {
+  LOADLINE_CHECK(lane != Lane::kCompute);
+  return lane == Lane::kD2h ? *d2h_ : *h2d_;
+}
+
+absl::Status CpuDevice::CheckEvent(EventId event) const {
+  if (static_cast<int32_t>(event) >= 0 &&
+      static_cast<int32_t>(event) < spec_.event_count) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(absl::StrCat("no event ", Index(event)));
+}
+
+}  // namespace loadline::executor

@@ -1,0 +1,30 @@
+// The families of kernels, one function each; kernels.cc joins them into the
+// table. A family's file holds everything about its operators on the CPU.
+#ifndef LOADLINE_EXECUTOR_CPU_FAMILIES_H_
+#define LOADLINE_EXECUTOR_CPU_FAMILIES_H_
+
+#include "absl/types/span.h"
+#include "executor/cpu/prepare.h"
+
+namespace loadline::executor::cpu {
+
+absl::Span<const KernelEntry> PointwiseKernels();
+absl::Span<const KernelEntry> CastKernels();
+absl::Span<const KernelEntry> BroadcastKernels();
+absl::Span<const KernelEntry> ReduceKernels();
+absl::Span<const KernelEntry> TransposeKernels();
+absl::Span<const KernelEntry> ShapeKernels();
+absl::Span<const KernelEntry> GatherKernels();
+absl::Span<const KernelEntry> MatMulKernels();
+absl::Span<const KernelEntry> ConvKernels();
+absl::Span<const KernelEntry> BatchNormKernels();
+absl::Span<const KernelEntry> LayerNormKernels();
+absl::Span<const KernelEntry> SoftmaxKernels();
+absl::Span<const KernelEntry> PoolKernels();
+absl::Span<const KernelEntry> DropoutKernels();
+absl::Span<const KernelEntry> LossKernels();
+absl::Span<const KernelEntry> OptimizerKernels();
+
+}  // namespace loadline::executor::cpu
+
+#endif  // LOADLINE_EXECUTOR_CPU_FAMILIES_H_

@@ -1,0 +1,142 @@
+// Two stores behind one interface. Tested in
+// tests/executor/host_store_test.cc.
+#include "executor/cpu/host_store.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "executor/device.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+class MemoryStore : public HostStore {
+ public:
+  MemoryStore(void* base, int64_t bytes)
+      : base_(static_cast<std::byte*>(base)), bytes_(bytes) {}
+  ~MemoryStore() override {
+    if (base_ != nullptr) munmap(base_, bytes_);
+  }
+
+  int64_t bytes() const override { return bytes_; }
+
+  absl::Status Read(int64_t offset, void* to, int64_t bytes) override {
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside({offset, bytes}, bytes_, "read of the host store"));
+    if (bytes > 0) std::memcpy(to, base_ + offset, bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(int64_t offset, const void* from, int64_t bytes) override {
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside({offset, bytes}, bytes_, "write of the host store"));
+    if (bytes > 0) std::memcpy(base_ + offset, from, bytes);
+    return absl::OkStatus();
+  }
+
+ private:
+  std::byte* base_;
+  int64_t bytes_;
+};
+
+class FileStore : public HostStore {
+ public:
+  FileStore(int fd, int64_t bytes) : fd_(fd), bytes_(bytes) {}
+  ~FileStore() override { close(fd_); }
+
+  int64_t bytes() const override { return bytes_; }
+
+  absl::Status Read(int64_t offset, void* to, int64_t bytes) override {
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside({offset, bytes}, bytes_, "read of the host store"));
+    char* at = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t n = pread(fd_, at, bytes, offset);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return Failed("reading", offset, n < 0 ? errno : EIO);
+      at += n;
+      offset += n;
+      bytes -= n;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Write(int64_t offset, const void* from, int64_t bytes) override {
+    LOADLINE_RETURN_IF_ERROR(
+        CheckInside({offset, bytes}, bytes_, "write of the host store"));
+    const char* at = static_cast<const char*>(from);
+    while (bytes > 0) {
+      const ssize_t n = pwrite(fd_, at, bytes, offset);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return Failed("writing", offset, n < 0 ? errno : EIO);
+      at += n;
+      offset += n;
+      bytes -= n;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Failed(const char* doing, int64_t offset, int error) {
+    return absl::DataLossError(absl::StrCat(
+        doing, " the host store file at ", offset, ": ", std::strerror(error)));
+  }
+
+  int fd_;
+  int64_t bytes_;
+};
+
+absl::Status FileError(const std::string& path, int64_t bytes, int error) {
+  const std::string text = absl::StrCat("host store ", path, " of ", bytes,
+                                        " bytes: ", std::strerror(error));
+  if (error == EEXIST) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(text, "; name a file that does not exist yet"));
+  }
+  if (error == ENOSPC || error == EFBIG || error == EDQUOT) {
+    return absl::ResourceExhaustedError(text);
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HostStore>> MakeMemoryStore(int64_t bytes) {
+  if (bytes < 0)
+    return absl::InvalidArgumentError("a host store below 0 bytes");
+  void* base = nullptr;
+  if (bytes > 0) {
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cannot map a host store of ", bytes,
+                       " bytes: ", std::strerror(errno)));
+    }
+  }
+  return std::unique_ptr<HostStore>(new MemoryStore(base, bytes));
+}
+
+absl::StatusOr<std::unique_ptr<HostStore>> MakeFileStore(
+    const std::string& path, int64_t bytes) {
+  if (bytes < 0)
+    return absl::InvalidArgumentError("a host store below 0 bytes");
+  const int fd =
+      open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return FileError(path, bytes, errno);
+  const int error = bytes == 0 ? 0 : posix_fallocate(fd, 0, bytes);
+  unlink(path.c_str());
+  if (error != 0) {
+    close(fd);
+    return FileError(path, bytes, error);
+  }
+  return std::unique_ptr<HostStore>(new FileStore(fd, bytes));
+}
+
+}  // namespace loadline::executor

@@ -1,0 +1,30 @@
+// The CPU's kernels: one prepared kernel per node of a graph.
+//
+//   LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+//                             PrepareCpuKernel(graph, node));
+//   kernel->Run({inputs, outputs, workspace, &scalars});
+#ifndef LOADLINE_EXECUTOR_CPU_KERNELS_H_
+#define LOADLINE_EXECUTOR_CPU_KERNELS_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "executor/kernel.h"
+#include "models/graph.h"
+
+namespace loadline::executor {
+
+// Makes the kernel of `node`, whose types are those of `graph`'s values. The
+// kernel keeps no reference to the graph. Errors:
+//   Unimplemented    no kernel for this operator, or not for these types
+//   InvalidArgument  attributes and shapes that do not fit each other
+// Views (models::IsView) have no kernel: nothing runs for them.
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareCpuKernel(
+    const models::Graph& graph, const models::Node& node);
+
+// Whether the operator has a kernel here.
+bool HasCpuKernel(absl::string_view op);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CPU_KERNELS_H_

@@ -1,0 +1,141 @@
+// Layer normalization over rows: everything from `axis` on is one row.
+//
+// The gradient also sums over rows (dscale, dbias). Rows are cut into parts by
+// the shape alone; each part sums into its own row of the workspace, and the
+// parts are added in order. Tested in tests/conformance/.
+#include <cmath>
+
+#include "executor/cpu/families.h"
+#include "executor/cpu/parallel.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+struct Rows {
+  int64_t rows, size;
+  float epsilon;
+};
+
+Rows MakeRows(const Prepare& p, const TensorType& x) {
+  const int64_t axis = PositiveAxis(p.attributes().Int("axis", -1), x.rank());
+  return {Elements(x.dims, 0, axis), Elements(x.dims, axis, x.rank()),
+          static_cast<float>(p.attributes().Float("epsilon", 1e-5))};
+}
+
+PreparedKernel LayerNormalization(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const Rows r = MakeRows(p, p.input(0));
+  if (r.size == 0) return p.Invalid("statistics of nothing");
+  const bool has_bias = p.has_input(2);
+  return MakeKernel([r, has_bias](const KernelArgs& args) {
+    const float* scale = In(args, 1);
+    const float* bias = has_bias ? In(args, 2) : nullptr;
+    ParallelEach(r.rows, r.size, [&](int64_t row) {
+      const float* x = In(args, 0) + row * r.size;
+      float* y = Out(args, 0) + row * r.size;
+      const auto size = static_cast<double>(r.size);
+      const auto mean = static_cast<float>(
+          SumOf(0, r.size, [x](int64_t j) { return x[j]; }) / size);
+      const auto variance =
+          static_cast<float>(SumOf(0, r.size,
+                                   [x, mean](int64_t j) {
+                                     return (x[j] - mean) * (x[j] - mean);
+                                   }) /
+                             size);
+      const float rstd = 1.0f / std::sqrt(variance + r.epsilon);
+      Out(args, 1)[row] = mean;
+      Out(args, 2)[row] = rstd;
+      if (bias != nullptr) {
+#pragma omp simd
+        for (int64_t j = 0; j < r.size; ++j) {
+          y[j] = (x[j] - mean) * rstd * scale[j] + bias[j];
+        }
+      } else {
+#pragma omp simd
+        for (int64_t j = 0; j < r.size; ++j) {
+          y[j] = (x[j] - mean) * rstd * scale[j];
+        }
+      }
+    });
+  });
+}
+
+struct GradTensors {
+  const float *dy, *x, *scale, *mean, *rstd;
+  float* dx;
+};
+
+// One row: dx, and its terms added to dscale and dbias.
+void GradRow(const Rows& r, const GradTensors& t, int64_t row, float* dscale,
+             float* dbias) {
+  const float* dy = t.dy + row * r.size;
+  const float* x = t.x + row * r.size;
+  const float* scale = t.scale;
+  float* dx = t.dx + row * r.size;
+  const float mean = t.mean[row];
+  const float rstd = t.rstd[row];
+  const auto size = static_cast<double>(r.size);
+  // Means over the row of g and of g xhat, where g = dy scale.
+  const auto mean_g = static_cast<float>(
+      SumOf(0, r.size, [=](int64_t j) { return dy[j] * scale[j]; }) / size);
+  const auto mean_gx = static_cast<float>(SumOf(0, r.size,
+                                                [=](int64_t j) {
+                                                  return dy[j] * scale[j] *
+                                                         ((x[j] - mean) * rstd);
+                                                }) /
+                                          size);
+#pragma omp simd
+  for (int64_t j = 0; j < r.size; ++j) {
+    const float xhat = (x[j] - mean) * rstd;
+    const float d = dy[j];
+    dscale[j] += d * xhat;
+    dbias[j] += d;
+    dx[j] = rstd * (d * scale[j] - mean_g - xhat * mean_gx);
+  }
+}
+
+void SumParts(const float* partial, int64_t parts, int64_t stride, int64_t n,
+              float* y) {
+  std::fill(y, y + n, 0.0f);
+  for (int64_t part = 0; part < parts; ++part) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) y[j] += partial[part * stride + j];
+  }
+}
+
+PreparedKernel LayerNormGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const Rows r = MakeRows(p, p.input(1));
+  const int64_t parts = std::clamp<int64_t>(r.rows / 32, 1, 32);
+  const int64_t workspace = parts * 2 * r.size * int64_t{sizeof(float)};
+  return MakeKernel(
+      [r, parts](const KernelArgs& args) {
+        const GradTensors t = {In(args, 0), In(args, 1), In(args, 2),
+                               In(args, 3), In(args, 4), Out(args, 0)};
+        float* partial = Workspace(args);
+        ParallelEach(parts, r.rows * r.size / parts, [&](int64_t part) {
+          float* dscale = partial + part * 2 * r.size;
+          float* dbias = dscale + r.size;
+          std::fill(dscale, dbias + r.size, 0.0f);
+          const int64_t end = r.rows * (part + 1) / parts;
+          for (int64_t row = r.rows * part / parts; row < end; ++row) {
+            GradRow(r, t, row, dscale, dbias);
+          }
+        });
+        SumParts(partial, parts, 2 * r.size, r.size, Out(args, 1));
+        SumParts(partial + r.size, parts, 2 * r.size, r.size, Out(args, 2));
+      },
+      workspace);
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"LayerNormalization", LayerNormalization},
+    {"LayerNormGrad", LayerNormGrad},
+};
+
+}  // namespace
+
+absl::Span<const KernelEntry> LayerNormKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu

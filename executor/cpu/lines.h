@@ -1,0 +1,70 @@
+// A tensor as lines along one axis: softmax and its losses work on lines.
+//
+// [outer, size, inner]: where inner is 1 a line is a stretch of memory;
+// otherwise `inner` lines lie side by side, and a kernel takes up to
+// kLineGroup neighbouring lines at once so that loops run along memory.
+#ifndef LOADLINE_EXECUTOR_CPU_LINES_H_
+#define LOADLINE_EXECUTOR_CPU_LINES_H_
+
+#include <limits>
+
+#include "executor/cpu/parallel.h"
+#include "executor/cpu/prepare.h"
+#include "executor/cpu/vector_math.h"
+
+namespace loadline::executor::cpu {
+
+inline constexpr int64_t kLineGroup = 64;
+
+// Largest of x[0, n), NaNs left out (a sum over the line meets them anyway).
+inline float MaxOf(const float* x, int64_t n) {
+  constexpr int kWidth = 4 * kLanes;
+  float best[kWidth];
+  std::fill(best, best + kWidth, -std::numeric_limits<float>::infinity());
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+#pragma omp simd
+    for (int l = 0; l < kWidth; ++l) {
+      best[l] = x[i + l] > best[l] ? x[i + l] : best[l];
+    }
+  }
+  for (int l = 0; i + l < n; ++l) best[l] = std::max(best[l], x[i + l]);
+  return *std::max_element(best, best + kWidth);
+}
+
+// body(offset, count): `count` neighbouring lines of which the first begins at
+// element `offset`; their elements are `inner` apart.
+template <typename Body>
+void ForLineGroups(const AxisSplit& s, const Body& body) {
+  const int64_t groups = (s.inner + kLineGroup - 1) / kLineGroup;
+  ParallelEach(s.outer * groups, s.size * std::min(s.inner, kLineGroup),
+               [&](int64_t unit) {
+                 const int64_t first = unit % groups * kLineGroup;
+                 body(unit / groups * s.size * s.inner + first,
+                      std::min(kLineGroup, s.inner - first));
+               });
+}
+
+// For `count` neighbouring lines: the largest element and the sum of
+// exp(x - largest) of each.
+inline void LineStatistics(const AxisSplit& s, const float* x, int64_t count,
+                           float* largest, float* sum) {
+  std::fill(largest, largest + count, -std::numeric_limits<float>::infinity());
+  std::fill(sum, sum + count, 0.0f);
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = x + k * s.inner;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) {
+      largest[j] = row[j] > largest[j] ? row[j] : largest[j];
+    }
+  }
+  for (int64_t k = 0; k < s.size; ++k) {
+    const float* row = x + k * s.inner;
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) sum[j] += Exp(row[j] - largest[j]);
+  }
+}
+
+}  // namespace loadline::executor::cpu
+
+#endif  // LOADLINE_EXECUTOR_CPU_LINES_H_

@@ -1,0 +1,197 @@
+// Losses, their gradients, and CountCorrect. A target outside the classes is
+// an error of the step, found before anything is written.
+// Tested in tests/conformance/.
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/dispatch.h"
+#include "executor/cpu/families.h"
+#include "executor/cpu/lines.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+// Logits as lines along the class axis; line (outer, j) has target
+// outer * inner + j.
+struct Classes {
+  AxisSplit lines;
+  std::string name;
+
+  int64_t targets() const { return lines.outer * lines.inner; }
+  // Offset in the logits of class `c` of target i.
+  int64_t At(int64_t i, int64_t c) const {
+    return (i / lines.inner * lines.size + c) * lines.inner + i % lines.inner;
+  }
+};
+
+Classes MakeClasses(const Prepare& p, const TensorType& logits) {
+  return {SplitAt(logits.dims, p.attributes().Int("class_axis", -1)),
+          p.node().name};
+}
+
+template <typename Index>
+absl::Status CheckTargets(const Classes& c, const Index* target) {
+  for (int64_t i = 0; i < c.targets(); ++i) {
+    if (target[i] < 0 || target[i] >= c.lines.size) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "node ", c.name, ": target ", int64_t{target[i]}, " at position ", i,
+          " is not one of ", c.lines.size, " classes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// log(sum(exp(line))) of every line.
+void LogSumExp(const Classes& c, const float* logits, float* lse) {
+  const AxisSplit& s = c.lines;
+  if (s.inner == 1) {
+    ParallelEach(s.outer, s.size, [&](int64_t row) {
+      const float* x = logits + row * s.size;
+      const float largest = MaxOf(x, s.size);
+      const auto sum = static_cast<float>(SumOf(
+          0, s.size, [x, largest](int64_t j) { return Exp(x[j] - largest); }));
+      lse[row] = largest + Log(sum);
+    });
+    return;
+  }
+  ForLineGroups(s, [&](int64_t at, int64_t count) {
+    float largest[kLineGroup], sum[kLineGroup];
+    LineStatistics(s, logits + at, count, largest, sum);
+    const int64_t first = at / (s.size * s.inner) * s.inner + at % s.inner;
+    for (int64_t j = 0; j < count; ++j) {
+      lse[first + j] = largest[j] + Log(sum[j]);
+    }
+  });
+}
+
+PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
+  if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
+  const Classes c = MakeClasses(p, p.input(0));
+  if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([c](const KernelArgs& args) {
+      const float* logits = In(args, 0);
+      const Index* target = In<Index>(args, 1);
+      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target));
+      float* lse = Out(args, 1);
+      LogSumExp(c, logits, lse);
+      double sum = 0;
+      for (int64_t i = 0; i < c.targets(); ++i) {
+        sum += double{lse[i]} - double{logits[c.At(i, target[i])]};
+      }
+      *Out(args, 0) =
+          static_cast<float>(sum / static_cast<double>(c.targets()));
+      return absl::OkStatus();
+    });
+  });
+}
+
+// dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
+template <typename Index>
+void CrossEntropyGrad(const Classes& c, float scale, const float* logits,
+                      const Index* target, const float* lse, float* dx) {
+  const AxisSplit& s = c.lines;
+  if (s.inner == 1) {
+    ParallelEach(s.outer, s.size, [&](int64_t row) {
+      const float* x = logits + row * s.size;
+      float* to = dx + row * s.size;
+      const float shift = lse[row];
+#pragma omp simd
+      for (int64_t j = 0; j < s.size; ++j) to[j] = Exp(x[j] - shift) * scale;
+      to[target[row]] -= scale;
+    });
+    return;
+  }
+  ForLineGroups(s, [&](int64_t at, int64_t count) {
+    const int64_t first = at / (s.size * s.inner) * s.inner + at % s.inner;
+    for (int64_t k = 0; k < s.size; ++k) {
+      const float* x = logits + at + k * s.inner;
+      float* to = dx + at + k * s.inner;
+      for (int64_t j = 0; j < count; ++j) {
+        const float hit = target[first + j] == k ? scale : 0.0f;
+        to[j] = Exp(x[j] - lse[first + j]) * scale - hit;
+      }
+    }
+  });
+}
+
+PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
+  if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
+  const Classes c = MakeClasses(p, p.input(1));
+  if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([c](const KernelArgs& args) {
+      const Index* target = In<Index>(args, 2);
+      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target));
+      const float scale = *In(args, 0) / static_cast<float>(c.targets());
+      CrossEntropyGrad(c, scale, In(args, 1), target, In(args, 3),
+                       Out(args, 0));
+      return absl::OkStatus();
+    });
+  });
+}
+
+PreparedKernel MseLoss(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.input(0).elements();
+  if (n == 0) return p.Invalid("a mean over nothing");
+  return MakeKernel([n](const KernelArgs& args) {
+    const float* a = In(args, 0);
+    const float* b = In(args, 1);
+    const double sum = SumOf(
+        0, n, [a, b](int64_t i) { return (a[i] - b[i]) * (a[i] - b[i]); });
+    *Out(args, 0) = static_cast<float>(sum / static_cast<double>(n));
+  });
+}
+
+PreparedKernel MseLossGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.input(1).elements();
+  return MakeKernel([n](const KernelArgs& args) {
+    const float scale = *In(args, 0) * 2.0f / static_cast<float>(n);
+    const float* a = In(args, 1);
+    const float* b = In(args, 2);
+    float* dx = Out(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) dx[i] = (a[i] - b[i]) * scale;
+    });
+  });
+}
+
+// The first of equal logits counts as the argmax.
+PreparedKernel CountCorrect(const Prepare& p) {
+  if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
+  const Classes c = MakeClasses(p, p.input(0));
+  return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([c](const KernelArgs& args) {
+      const float* logits = In(args, 0);
+      const Index* target = In<Index>(args, 1);
+      int64_t correct = 0;
+      for (int64_t i = 0; i < c.targets(); ++i) {
+        int64_t best = 0;
+        for (int64_t k = 1; k < c.lines.size; ++k) {
+          if (logits[c.At(i, k)] > logits[c.At(i, best)]) best = k;
+        }
+        correct += best == static_cast<int64_t>(target[i]);
+      }
+      *Out<int64_t>(args, 0) = correct;
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
+    {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"MseLoss", MseLoss},
+    {"MseLossGrad", MseLossGrad},
+    {"CountCorrect", CountCorrect},
+};
+
+}  // namespace
+
+absl::Span<const KernelEntry> LossKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu

@@ -1,0 +1,165 @@
+// oneDNN programs; tested through Conv, MatMul and Gemm in tests/conformance/.
+#include "executor/cpu/onednn.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t AlignUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+const dnnl::engine& CpuEngine() {
+  // Never destroyed: kernels may outlive any static of this file.
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+dnnl::memory::desc PlainDesc(const Ints& dims) {
+  const Ints strides = DenseStrides(dims);
+  return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, strides);
+}
+
+dnnl::memory::desc AnyDesc(const Ints& dims) {
+  return dnnl::memory::desc(dims, dnnl::memory::data_type::f32,
+                            dnnl::memory::format_tag::any);
+}
+
+OneDnnProgram::OneDnnProgram() : stream_(CpuEngine()) {}
+
+OneDnnProgram::Slot OneDnnProgram::Add(Place place, int64_t position,
+                                       const dnnl::memory::desc& desc) {
+  tensors_.push_back(
+      {place, position, dnnl::memory(desc, CpuEngine(), DNNL_MEMORY_NONE)});
+  return static_cast<Slot>(tensors_.size()) - 1;
+}
+
+OneDnnProgram::Slot OneDnnProgram::AddInput(int index,
+                                            const dnnl::memory::desc& desc) {
+  return Add(Place::kInput, index, desc);
+}
+
+OneDnnProgram::Slot OneDnnProgram::AddOutput(int index,
+                                             const dnnl::memory::desc& desc) {
+  return Add(Place::kOutput, index, desc);
+}
+
+OneDnnProgram::Slot OneDnnProgram::AddTemporary(
+    const dnnl::memory::desc& desc) {
+  const Slot slot = Add(Place::kTemporary, temporary_bytes_, desc);
+  temporary_bytes_ += AlignUp(static_cast<int64_t>(desc.get_size()));
+  return slot;
+}
+
+OneDnnProgram::Slot OneDnnProgram::Reordered(Slot from,
+                                             const dnnl::memory::desc& desc) {
+  const dnnl::memory::desc given = tensors_[from].memory.get_desc();
+  if (given == desc) return from;
+  const Slot to = AddTemporary(desc);
+  const dnnl::reorder::primitive_desc pd(CpuEngine(), given, CpuEngine(), desc,
+                                         UserScratchpad());
+  AddStep(dnnl::reorder(pd), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+          pd.scratchpad_desc());
+  return to;
+}
+
+OneDnnProgram::Slot OneDnnProgram::ResultSlot(Slot to,
+                                              const dnnl::memory::desc& desc) {
+  return tensors_[to].memory.get_desc() == desc ? to : AddTemporary(desc);
+}
+
+void OneDnnProgram::StoreResult(Slot result, Slot to) {
+  if (result == to) return;
+  const dnnl::reorder::primitive_desc pd(
+      CpuEngine(), tensors_[result].memory.get_desc(), CpuEngine(),
+      tensors_[to].memory.get_desc(), UserScratchpad());
+  AddStep(dnnl::reorder(pd), {{DNNL_ARG_FROM, result}, {DNNL_ARG_TO, to}},
+          pd.scratchpad_desc());
+}
+
+void OneDnnProgram::AddStep(const dnnl::primitive& primitive,
+                            const std::vector<std::pair<int, Slot>>& arguments,
+                            const dnnl::memory::desc& scratchpad) {
+  Step step;
+  step.primitive = primitive;
+  for (const auto& [argument, slot] : arguments) {
+    step.arguments.push_back({argument, tensors_[slot].memory.get()});
+  }
+  if (scratchpad.get_size() > 0) {
+    step.scratchpad = dnnl::memory(scratchpad, CpuEngine(), DNNL_MEMORY_NONE);
+    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.scratchpad.get()});
+    scratchpad_bytes_ =
+        std::max(scratchpad_bytes_,
+                 AlignUp(static_cast<int64_t>(scratchpad.get_size())));
+  }
+  steps_.push_back(std::move(step));
+}
+
+int64_t OneDnnProgram::workspace_bytes() const {
+  return temporary_bytes_ + scratchpad_bytes_;
+}
+
+void* OneDnnProgram::Address(const Tensor& tensor,
+                             const KernelArgs& args) const {
+  switch (tensor.place) {
+    case Place::kInput:
+      // oneDNN has no const memory; steps only read inputs.
+      return const_cast<std::byte*>(args.inputs[tensor.position]);
+    case Place::kOutput:
+      return args.outputs[tensor.position];
+    case Place::kTemporary:
+      break;
+  }
+  return args.workspace + tensor.position;
+}
+
+absl::Status OneDnnProgram::Run(const KernelArgs& args) {
+  for (const Tensor& tensor : tensors_) {
+    dnnl_memory_set_data_handle(tensor.memory.get(), Address(tensor, args));
+  }
+  for (const Step& step : steps_) {
+    if (step.scratchpad) {
+      dnnl_memory_set_data_handle(step.scratchpad.get(),
+                                  args.workspace + temporary_bytes_);
+    }
+    const dnnl_status_t status = dnnl_primitive_execute(
+        step.primitive.get(), stream_.get(),
+        static_cast<int>(step.arguments.size()), step.arguments.data());
+    if (status != dnnl_success) {
+      return absl::InternalError(
+          absl::StrCat("oneDNN primitive failed with status ", status));
+    }
+  }
+  if (epilogue_) epilogue_(args);
+  return absl::OkStatus();
+}
+
+PreparedKernel MakeOneDnnKernel(
+    const Prepare& p, const std::function<void(OneDnnProgram&)>& make) {
+  try {
+    auto program = std::make_unique<OneDnnProgram>();
+    make(*program);
+    return program;
+  } catch (const dnnl::error& error) {
+    const std::string what = absl::StrCat(p.node().op, " (node ", p.node().name,
+                                          "): oneDNN refuses: ", error.what());
+    return error.status == dnnl_unimplemented
+               ? absl::UnimplementedError(what)
+               : absl::InvalidArgumentError(what);
+  }
+}
+
+}  // namespace loadline::executor::cpu

@@ -1,0 +1,97 @@
+// oneDNN behind the Kernel seam: a short program of primitives over tensors
+// that lie in the node's inputs, its outputs, or the workspace.
+//
+// Primitives, memory objects and argument lists are made at prepare time; a
+// run only tells the memory objects where the tensors lie. oneDNN's own
+// bookkeeping in dnnl_primitive_execute still takes some small blocks from the
+// heap and gives them back (below 32 KiB a run; more where a grouped
+// convolution runs as many small products, each packing its operands there).
+// Tensors, reordered copies and scratchpads never do: they lie in the
+// workspace.
+#ifndef LOADLINE_EXECUTOR_CPU_ONEDNN_H_
+#define LOADLINE_EXECUTOR_CPU_ONEDNN_H_
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "dnnl.hpp"
+#include "executor/cpu/prepare.h"
+
+namespace loadline::executor::cpu {
+
+const dnnl::engine& CpuEngine();
+
+// Scratchpads in the caller's memory.
+dnnl::primitive_attr UserScratchpad();
+
+// A dense row-major f32 tensor of these dimensions.
+dnnl::memory::desc PlainDesc(const Ints& dims);
+// The same dimensions in whatever format a primitive likes best.
+dnnl::memory::desc AnyDesc(const Ints& dims);
+
+class OneDnnProgram final : public Kernel {
+ public:
+  // A tensor of the program, by position.
+  using Slot = int;
+
+  OneDnnProgram();
+
+  // `desc` describes the bytes of the node's input or output `index`.
+  Slot AddInput(int index, const dnnl::memory::desc& desc);
+  Slot AddOutput(int index, const dnnl::memory::desc& desc);
+  Slot AddTemporary(const dnnl::memory::desc& desc);
+
+  // `from` itself, or a copy of it in format `desc` made by a step added here.
+  Slot Reordered(Slot from, const dnnl::memory::desc& desc);
+  // Where a primitive may write `to` in format `desc`; call StoreResult with
+  // both after adding the primitive.
+  Slot ResultSlot(Slot to, const dnnl::memory::desc& desc);
+  void StoreResult(Slot result, Slot to);
+
+  // A step. `scratchpad` is the primitive descriptor's scratchpad_desc().
+  void AddStep(const dnnl::primitive& primitive,
+               const std::vector<std::pair<int, Slot>>& arguments,
+               const dnnl::memory::desc& scratchpad);
+
+  // Plain code to run after the last step.
+  void SetEpilogue(std::function<void(const KernelArgs&)> epilogue) {
+    epilogue_ = std::move(epilogue);
+  }
+
+  int64_t workspace_bytes() const override;
+  absl::Status Run(const KernelArgs& args) override;
+
+ private:
+  enum class Place { kInput, kOutput, kTemporary };
+  struct Tensor {
+    Place place;
+    int64_t position;  // index, or byte offset in the workspace
+    dnnl::memory memory;
+  };
+  struct Step {
+    dnnl::primitive primitive;
+    dnnl::memory scratchpad;  // empty: none
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+
+  Slot Add(Place place, int64_t position, const dnnl::memory::desc& desc);
+  void* Address(const Tensor& tensor, const KernelArgs& args) const;
+
+  dnnl::stream stream_;
+  std::vector<Tensor> tensors_;
+  std::vector<Step> steps_;
+  int64_t temporary_bytes_ = 0;
+  // One scratchpad behind the temporaries, as large as any step needs.
+  int64_t scratchpad_bytes_ = 0;
+  std::function<void(const KernelArgs&)> epilogue_;
+};
+
+// Runs `make`, which fills the program and may throw dnnl::error; that becomes
+// Unimplemented (no such primitive) or InvalidArgument, naming the node.
+PreparedKernel MakeOneDnnKernel(
+    const Prepare& p, const std::function<void(OneDnnProgram&)>& make);
+
+}  // namespace loadline::executor::cpu
+
+#endif  // LOADLINE_EXECUTOR_CPU_ONEDNN_H_

@@ -1,0 +1,78 @@
+// Loops over threads, and sums whose rounding does not depend on them.
+//
+// Work is cut into blocks by the problem's size alone. Threads only decide who
+// runs a block, so results have the same bits at any number of threads.
+#ifndef LOADLINE_EXECUTOR_CPU_PARALLEL_H_
+#define LOADLINE_EXECUTOR_CPU_PARALLEL_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace loadline::executor::cpu {
+
+// Elements of a cheap elementwise loop below which waking a thread costs more
+// than it saves.
+inline constexpr int64_t kElementBlock = 16384;
+
+// body(begin, end) over [0, n) in blocks of `block`; a single block runs on
+// the caller's thread.
+template <typename Body>
+void ParallelFor(int64_t n, int64_t block, const Body& body) {
+  block = std::max<int64_t>(block, 1);
+  if (n <= block) {
+    if (n > 0) body(int64_t{0}, n);
+    return;
+  }
+  const int64_t blocks = (n + block - 1) / block;
+#pragma omp parallel for schedule(static)
+  for (int64_t b = 0; b < blocks; ++b) {
+    body(b * block, std::min(n, (b + 1) * block));
+  }
+}
+
+// body(i) over [0, n), each about `cost` elements of work.
+template <typename Body>
+void ParallelEach(int64_t n, int64_t cost, const Body& body) {
+  const int64_t block = kElementBlock / std::max<int64_t>(cost, 1);
+  ParallelFor(n, block, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
+// The vector of partial sums that LaneSum keeps.
+inline constexpr int kLanes = 16;
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+
+// Sum of term(i) over [begin, end) in a fixed order: element i goes to lane
+// i - begin modulo 64, lanes are added pairwise at the end. Inline it into a
+// loop over at most some thousand elements; SumOf cuts longer ranges.
+template <typename Term>
+float LaneSum(int64_t begin, int64_t end, const Term& term) {
+  constexpr int kWidth = 4 * kLanes;
+  float sums[kWidth] = {};
+  int64_t i = begin;
+  for (; i + kWidth <= end; i += kWidth) {
+#pragma omp simd
+    for (int l = 0; l < kWidth; ++l) sums[l] += term(i + l);
+  }
+  for (int l = 0; i + l < end; ++l) sums[l] += term(i + l);
+  for (int width = kWidth / 2; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) sums[l] += sums[l + width];
+  }
+  return sums[0];
+}
+
+// The same for any length: sums of 4096 elements, added in order in double.
+template <typename Term>
+double SumOf(int64_t begin, int64_t end, const Term& term) {
+  constexpr int64_t kRun = 4096;
+  double sum = 0;
+  for (int64_t i = begin; i < end; i += kRun) {
+    sum += LaneSum(i, std::min(end, i + kRun), term);
+  }
+  return sum;
+}
+
+}  // namespace loadline::executor::cpu
+
+#endif  // LOADLINE_EXECUTOR_CPU_PARALLEL_H_

@@ -1,0 +1,221 @@
+// ReduceSum and ReduceMean over any axes.
+//
+// The input is walked as (kept index, reduced index). Where the innermost
+// dimension is reduced, each output element sums stretches of memory; where it
+// is kept, whole rows are added to a row of sums, so memory is still read in
+// order. Order of additions: runs of 64 stretches or rows, then the runs. Few
+// outputs of many terms are cut into parts (by the shape alone) that threads
+// share and that are added in order at the end.
+// Tested in tests/conformance/.
+#include <cstring>
+
+#include "executor/cpu/families.h"
+#include "executor/cpu/loop_nest.h"
+#include "executor/cpu/parallel.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+constexpr int64_t kRun = 64;       // stretches or rows summed before carrying
+constexpr int64_t kColumns = 512;  // of a row summed at once: fits the L1 cache
+constexpr int64_t kInnerPiece = 4096;
+
+// What the shape and axes come down to. Strides are the input's.
+struct Reduction {
+  LoopNest<1> kept;     // without the innermost stretch, if that one is kept
+  LoopNest<1> reduced;  // without the innermost stretch, if that is reduced
+  bool inner_reduced;
+  int64_t inner;  // elements of the innermost stretch
+  int64_t parts;  // of the reduced range
+  float divisor;
+};
+
+// Sums reduced stretches [begin, end) of one output element.
+float SumStretches(const Reduction& r, const float* x, int64_t begin,
+                   int64_t end) {
+  float total = 0;
+  for (int64_t run = begin; run < end; run += kRun) {
+    float sum = 0;
+    r.reduced.Run(run, std::min(end, run + kRun),
+                  [&](const std::array<int64_t, 1>& at, int64_t n) {
+                    for (int64_t i = 0; i < n; ++i) {
+                      const float* row =
+                          x + at[0] + i * r.reduced.inner_stride(0);
+                      for (int64_t j = 0; j < r.inner; j += kInnerPiece) {
+                        sum += LaneSum(j, std::min(r.inner, j + kInnerPiece),
+                                       [row](int64_t k) { return row[k]; });
+                      }
+                    }
+                  });
+    total += sum;
+  }
+  return total;
+}
+
+// Sums rows [begin, end) of `columns` (at most kColumns) columns into y.
+void SumRows(const Reduction& r, const float* x, int64_t columns, int64_t begin,
+             int64_t end, float* y) {
+  alignas(64) float sums[kColumns];
+  std::fill(y, y + columns, 0.0f);
+  for (int64_t run = begin; run < end; run += kRun) {
+    std::fill(sums, sums + columns, 0.0f);
+    r.reduced.Run(run, std::min(end, run + kRun),
+                  [&](const std::array<int64_t, 1>& at, int64_t n) {
+                    for (int64_t i = 0; i < n; ++i) {
+                      const float* row =
+                          x + at[0] + i * r.reduced.inner_stride(0);
+#pragma omp simd
+                      for (int64_t j = 0; j < columns; ++j) sums[j] += row[j];
+                    }
+                  });
+    for (int64_t j = 0; j < columns; ++j) y[j] += sums[j];
+  }
+}
+
+int64_t KeptOffset(const Reduction& r, int64_t index) {
+  int64_t offset = 0;
+  r.kept.Run(index, index + 1, [&](const std::array<int64_t, 1>& at, int64_t) {
+    offset = at[0];
+  });
+  return offset;
+}
+
+// Sums part `part` of every output into y.
+void SumPart(const Reduction& r, const float* x, int64_t part, float* y) {
+  const int64_t terms = r.reduced.elements();
+  const int64_t begin = terms * part / r.parts;
+  const int64_t end = terms * (part + 1) / r.parts;
+  if (r.inner_reduced) {
+    ParallelEach(r.kept.elements(), (end - begin) * r.inner, [&](int64_t k) {
+      y[k] = SumStretches(r, x + KeptOffset(r, k), begin, end);
+    });
+    return;
+  }
+  const int64_t pieces = (r.inner + kColumns - 1) / kColumns;
+  ParallelEach(r.kept.elements() * pieces, (end - begin) * kColumns,
+               [&](int64_t unit) {
+                 const int64_t k = unit / pieces;
+                 const int64_t column = unit % pieces * kColumns;
+                 SumRows(r, x + KeptOffset(r, k) + column,
+                         std::min(kColumns, r.inner - column), begin, end,
+                         y + k * r.inner + column);
+               });
+}
+
+void Reduce(const Reduction& r, const float* x, float* y, float* partial) {
+  const int64_t n = r.kept.elements() * (r.inner_reduced ? 1 : r.inner);
+  if (r.parts == 1) {
+    SumPart(r, x, 0, y);
+  } else {
+    ParallelFor(r.parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        SumPart(r, x, part, partial + part * n);
+      }
+    });
+    std::copy(partial, partial + n, y);
+    for (int64_t part = 1; part < r.parts; ++part) {
+      for (int64_t i = 0; i < n; ++i) y[i] += partial[part * n + i];
+    }
+  }
+  if (r.divisor != 1.0f) {
+    for (int64_t i = 0; i < n; ++i) y[i] /= r.divisor;
+  }
+}
+
+// Few outputs of many terms: one part per 64 Ki elements, at most 16.
+int64_t Parts(int64_t kept_units, int64_t reduced_terms, int64_t elements) {
+  if (kept_units >= 4) return 1;
+  const int64_t wanted = std::min<int64_t>(16, elements / 65536);
+  return std::max<int64_t>(1, std::min(wanted, reduced_terms / kRun));
+}
+
+struct Axis {
+  int64_t dim;
+  bool reduced;
+};
+
+// Dimensions of size 1 dropped, neighbours of one kind merged.
+std::vector<Axis> MergedAxes(const Prepare& p) {
+  const Ints& dims = p.input(0).dims;
+  std::vector<bool> reduced(dims.size(), !p.attributes().Has("axes"));
+  for (int64_t axis : p.attributes().IntList("axes")) {
+    reduced[PositiveAxis(axis, p.input(0).rank())] = true;
+  }
+  std::vector<Axis> merged;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    if (!merged.empty() && merged.back().reduced == reduced[d]) {
+      merged.back().dim *= dims[d];
+    } else {
+      merged.push_back({dims[d], reduced[d]});
+    }
+  }
+  // One long reduced stretch becomes rows, so that parts can share it.
+  if (!merged.empty() && merged.back().reduced) {
+    const int64_t inner = merged.back().dim;
+    if (inner > kInnerPiece && inner % kInnerPiece == 0) {
+      merged.back().dim = inner / kInnerPiece;
+      merged.push_back({kInnerPiece, true});
+    }
+  }
+  return merged;
+}
+
+Reduction MakeReduction(const Prepare& p, bool mean) {
+  std::vector<Axis> axes = MergedAxes(p);
+  Ints dims;
+  for (const Axis& axis : axes) dims.push_back(axis.dim);
+  const Ints strides = DenseStrides(dims);
+  int64_t inner = 1;
+  bool inner_reduced = true;
+  if (!axes.empty()) {
+    inner = axes.back().dim;
+    inner_reduced = axes.back().reduced;
+    axes.pop_back();
+  }
+  Ints kept_dims, kept_strides, reduced_dims, reduced_strides;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    (axes[d].reduced ? reduced_dims : kept_dims).push_back(axes[d].dim);
+    (axes[d].reduced ? reduced_strides : kept_strides).push_back(strides[d]);
+  }
+  const LoopNest<1> kept(kept_dims, {kept_strides});
+  const LoopNest<1> reduced(reduced_dims, {reduced_strides});
+  const int64_t outputs = p.output(0).elements();
+  const int64_t elements = p.input(0).elements();
+  const int64_t units =
+      kept.elements() * (inner_reduced ? 1 : (inner + kColumns - 1) / kColumns);
+  const float divisor =
+      mean ? static_cast<float>(elements) /
+                 static_cast<float>(std::max<int64_t>(outputs, 1))
+           : 1.0f;
+  return {kept,
+          reduced,
+          inner_reduced,
+          inner,
+          Parts(units, reduced.elements(), elements),
+          divisor};
+}
+
+PreparedKernel PrepareReduce(const Prepare& p, bool mean) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const Reduction r = MakeReduction(p, mean);
+  const int64_t partial_bytes =
+      r.parts == 1 ? 0 : r.parts * p.output(0).bytes();
+  return MakeKernel(
+      [r](const KernelArgs& args) {
+        Reduce(r, In(args, 0), Out(args, 0), Workspace(args));
+      },
+      partial_bytes);
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"ReduceSum", [](const Prepare& p) { return PrepareReduce(p, false); }},
+    {"ReduceMean", [](const Prepare& p) { return PrepareReduce(p, true); }},
+};
+
+}  // namespace
+
+absl::Span<const KernelEntry> ReduceKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu

@@ -1,0 +1,123 @@
+// Transpose: copies of stretches where the innermost dimension stays, tiles of
+// 16 x 16 where it moves (so that both sides touch whole cache lines).
+// Tested in tests/conformance/.
+#include <cstring>
+
+#include "executor/cpu/dispatch.h"
+#include "executor/cpu/families.h"
+#include "executor/cpu/loop_nest.h"
+#include "executor/cpu/parallel.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+constexpr int64_t kTile = 16;
+
+Ints InputStridesByOutput(const Prepare& p, const Ints& perm) {
+  const Ints dense = DenseStrides(p.input(0).dims);
+  Ints strides;
+  for (int64_t axis : perm) strides.push_back(dense[axis]);
+  return strides;
+}
+
+template <typename T>
+PreparedKernel CopyStretches(const LoopNest<2>& nest) {
+  return MakeKernel([nest](const KernelArgs& args) {
+    const T* x = In<T>(args, 0);
+    T* y = Out<T>(args, 0);
+    ParallelFor(nest.elements(), kElementBlock,
+                [&](int64_t begin, int64_t end) {
+                  nest.Run(begin, end,
+                           [&](const std::array<int64_t, 2>& at, int64_t n) {
+                             std::memcpy(y + at[1], x + at[0], n * sizeof(T));
+                           });
+                });
+  });
+}
+
+// The two dimensions that trade places, and the others.
+struct Tiled {
+  LoopNest<2> outer;
+  // The dimension in which the input is dense, and its stride in the output.
+  int64_t rows;
+  int64_t out_stride;
+  // The output's innermost dimension, and its stride in the input.
+  int64_t columns;
+  int64_t in_stride;
+};
+
+template <typename T>
+void TransposeRows(const Tiled& t, const T* x, T* y, int64_t row,
+                   int64_t rows) {
+  for (int64_t column = 0; column < t.columns; column += kTile) {
+    const int64_t columns = std::min(kTile, t.columns - column);
+    const T* from = x + row + column * t.in_stride;
+    T* to = y + row * t.out_stride + column;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        to[i * t.out_stride + j] = from[j * t.in_stride + i];
+      }
+    }
+  }
+}
+
+template <typename T>
+PreparedKernel TransposeTiles(const Tiled& t) {
+  return MakeKernel([t](const KernelArgs& args) {
+    const T* x = In<T>(args, 0);
+    T* y = Out<T>(args, 0);
+    const int64_t bands = (t.rows + kTile - 1) / kTile;
+    ParallelEach(t.outer.elements() * bands, kTile * t.columns,
+                 [&](int64_t unit) {
+                   const int64_t outer = unit / bands;
+                   const int64_t row = unit % bands * kTile;
+                   t.outer.Run(outer, outer + 1,
+                               [&](const std::array<int64_t, 2>& at, int64_t) {
+                                 TransposeRows(t, x + at[0], y + at[1], row,
+                                               std::min(kTile, t.rows - row));
+                               });
+                 });
+  });
+}
+
+Tiled MakeTiled(const LoopNest<2>& nest) {
+  Ints dims = nest.dims();
+  Ints in = nest.strides(0);
+  Ints out = nest.strides(1);
+  const int64_t columns = dims.back();
+  const int64_t in_stride = in.back();
+  dims.pop_back();
+  in.pop_back();
+  out.pop_back();
+  const size_t d = std::find(in.begin(), in.end(), 1) - in.begin();
+  const int64_t rows = dims[d];
+  const int64_t out_stride = out[d];
+  dims.erase(dims.begin() + d);
+  in.erase(in.begin() + d);
+  out.erase(out.begin() + d);
+  return {LoopNest<2>(dims, {in, out}), rows, out_stride, columns, in_stride};
+}
+
+PreparedKernel Transpose(const Prepare& p) {
+  Ints reversed;
+  for (int64_t d = p.input(0).rank(); d-- > 0;) reversed.push_back(d);
+  const Ints perm = p.attributes().IntList("perm", reversed);
+  const LoopNest<2> nest(p.output(0).dims, {InputStridesByOutput(p, perm),
+                                            DenseStrides(p.output(0).dims)});
+  return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    // A stride of 0 is a single element; nothing to copy needs no tiles.
+    if (nest.inner_stride(0) <= 1 || nest.elements() == 0) {
+      return CopyStretches<T>(nest);
+    }
+    return TransposeTiles<T>(MakeTiled(nest));
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Transpose", Transpose}};
+
+}  // namespace
+
+absl::Span<const KernelEntry> TransposeKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu

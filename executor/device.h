@@ -1,0 +1,139 @@
+// The Device seam: everything the run loop asks of a machine. Stream-like, so
+// that a GPU can stand behind it: three lanes are three streams, events order
+// them, and between BeginStep and Synchronize the host decides nothing that
+// depends on data, so a whole step can be captured once and replayed.
+//
+// Memory is named by offsets only. A device checks that every access of every
+// command lies inside its arena, whatever the plan says ("Hard budget").
+//
+//   device.CreateArena({.arena_bytes = plan.arena_bytes, ...});   // once
+//   device.Write(Space::kDevice, 0, data, bytes);                 // outside
+//   steps device.BeginStep(); device.Launch({.kernel = k, .inputs = in,
+//   .outputs = out, ...}); device.Record(Lane::kCompute, done);
+//   device.Wait(Lane::kD2h, done);
+//   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
+//   device.Synchronize();
+//
+// Threads: one caller at a time.
+#ifndef LOADLINE_EXECUTOR_DEVICE_H_
+#define LOADLINE_EXECUTOR_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "executor/kernel.h"
+#include "models/graph.h"
+#include "planner/plan.h"
+
+namespace loadline::executor {
+
+using planner::Lane;
+using planner::Space;
+
+enum class EventId : int32_t {};
+inline constexpr EventId kNoEvent{-1};
+constexpr size_t Index(EventId id) { return static_cast<size_t>(id); }
+
+// Bytes [offset, offset + bytes) of the arena or of the host store.
+struct Region {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+// Stands for an absent optional input, or for no workspace.
+inline constexpr Region kNoRegion{-1, 0};
+constexpr bool IsPresent(const Region& r) { return r.offset >= 0; }
+constexpr bool Overlap(const Region& a, const Region& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+// OutOfRange unless [offset, offset + bytes) lies in [0, limit_bytes).
+absl::Status CheckInside(const Region& region, int64_t limit_bytes,
+                         absl::string_view what);
+
+// All that a device sets aside, once, before the first step.
+struct ArenaSpec {
+  int64_t arena_bytes = 0;
+  int64_t host_bytes = 0;
+  int32_t event_count = 0;
+  int32_t max_operands = 0;  // most inputs, or outputs, of one launch
+};
+
+// A kernel on the compute lane.
+struct LaunchArgs {
+  Kernel* kernel = nullptr;
+  absl::Span<const Region> inputs;  // kNoRegion: absent
+  absl::Span<const Region> outputs;
+  Region workspace = kNoRegion;
+  // At one address through all steps, so that a captured step can read it.
+  const StepScalars* scalars = nullptr;
+  int32_t trace_slot = -1;
+};
+
+// A copy between the arena and the host store, on kD2h or kH2d.
+struct CopyArgs {
+  Lane lane = Lane::kD2h;
+  int64_t device_offset = 0;
+  int64_t host_offset = 0;
+  int64_t bytes = 0;
+  int32_t trace_slot = -1;
+};
+
+// When a command ran, on the device's clock, from its BeginStep.
+struct TraceSpan {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual absl::string_view name() const = 0;
+
+  // A kernel for a node of a graph. Unimplemented: no kernel for it.
+  virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
+      const models::Graph& graph, const models::Node& node) = 0;
+
+  // Once. ResourceExhausted where the machine has less.
+  virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;
+  virtual bool has_arena() const = 0;
+  virtual const ArenaSpec& arena() const = 0;
+
+  // Between the caller's memory and the device's, outside steps only.
+  virtual absl::Status Write(Space space, int64_t offset, const void* from,
+                             int64_t bytes) = 0;
+  virtual absl::Status Read(Space space, int64_t offset, void* to,
+                            int64_t bytes) = 0;
+
+  // Starts a step: every event is unrecorded again.
+  virtual absl::Status BeginStep() = 0;
+  virtual absl::Status Launch(const LaunchArgs& args) = 0;
+  virtual absl::Status Copy(const CopyArgs& args) = 0;
+  // Sets bytes of the arena, on any lane (the poison of freed bytes).
+  virtual absl::Status Fill(Lane lane, const Region& region, uint8_t byte) = 0;
+  // The event happens when everything before it on the lane has ended. At
+  // most once per event and step.
+  virtual absl::Status Record(Lane lane, EventId event) = 0;
+  // Nothing after it on the lane starts before the event. An event is recorded
+  // before it is waited for, in the order of calls.
+  virtual absl::Status Wait(Lane lane, EventId event) = 0;
+  // Waits for all lanes. The first error of the step, on any lane.
+  virtual absl::Status Synchronize() = 0;
+  // After an error: drops what the lanes have not begun and returns when they
+  // are idle. The contents of the arena are then unknown.
+  virtual void Abort() = 0;
+
+  // From now on each command notes its times in its slot. Allocates here.
+  virtual void EnableTrace(int32_t slot_count) = 0;
+  // Of the last step; empty where tracing is off.
+  virtual absl::Span<const TraceSpan> trace() const = 0;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_DEVICE_H_

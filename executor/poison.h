@@ -1,0 +1,29 @@
+// The debug mode that fills freed bytes, so that a read of what is no longer
+// there cannot go unnoticed.
+#ifndef LOADLINE_EXECUTOR_POISON_H_
+#define LOADLINE_EXECUTOR_POISON_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/device.h"
+#include "executor/placement.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace loadline::executor {
+
+// A NaN in every float type and -1 in every signed integer.
+inline constexpr uint8_t kPoisonByte = 0xFF;
+
+// By step: the arena's bytes that nobody reads again once it has ended,
+// workspaces included. Filling them on the step's lane before the step's event
+// is recorded changes nothing that a valid plan computes. Bytes whose last use
+// differs from lane to lane without an order between them are left alone.
+std::vector<std::vector<Region>> FreedAfterStep(const planner::Problem& problem,
+                                                const planner::Plan& plan,
+                                                const Placement& placement);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_POISON_H_

@@ -1,0 +1,46 @@
+// OpenSSL's EVP interface behind three functions. Tested in
+// tests/executor/checkpoint_test.cc.
+#include "executor/sha256.h"
+
+#include <openssl/evp.h>
+
+#include "planner/check.h"
+
+namespace loadline::executor {
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  LOADLINE_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) ==
+                 1);
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::Add(const void* data, size_t bytes) {
+  LOADLINE_CHECK(EVP_DigestUpdate(state_->context, data, bytes) == 1);
+}
+
+void Sha256::AddText(absl::string_view text) {
+  const uint64_t size = text.size();
+  Add(&size, sizeof(size));
+  Add(text.data(), text.size());
+}
+
+std::string Sha256::HexDigest() {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  LOADLINE_CHECK(EVP_DigestFinal_ex(state_->context, digest, &size) == 1);
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string hex;
+  for (unsigned int i = 0; i < size; ++i) {
+    hex += kHex[digest[i] >> 4];
+    hex += kHex[digest[i] & 15];
+  }
+  return hex;
+}
+
+}  // namespace loadline::executor

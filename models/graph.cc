@@ -1,0 +1,187 @@
+// Building a Graph value by value and node by node. Names are searched for
+// linearly: building is quadratic in the number of values, which for the
+// tens of thousands that a training step has costs less than a second.
+// Tested in tests/models/graph_test.cc.
+#include "models/graph.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "models/ops/operator.h"
+#include "planner/check.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+// `base`, or the first of base.1, base.2, ... that no element of `things` has
+// as its name. At most two scans, however many suffixes are taken.
+template <typename Thing>
+std::string UniqueName(const std::vector<Thing>& things,
+                       absl::string_view base) {
+  bool taken = base.empty();
+  for (const Thing& thing : things) taken = taken || thing.name == base;
+  if (!taken) return std::string(base);
+  const std::string prefix = absl::StrCat(base, ".");
+  std::vector<bool> used(things.size() + 2, false);
+  for (const Thing& thing : things) {
+    absl::string_view name = thing.name;
+    uint64_t suffix = 0;
+    if (absl::StartsWith(name, prefix) &&
+        absl::SimpleAtoi(name.substr(prefix.size()), &suffix) &&
+        suffix < used.size()) {
+      used[suffix] = true;
+    }
+  }
+  size_t suffix = 1;
+  while (used[suffix]) ++suffix;
+  return absl::StrCat(prefix, suffix);
+}
+
+ValueId AddValue(Graph* graph, absl::string_view name, TensorType type,
+                 ValueKind kind, std::optional<Tensor> initial) {
+  const ValueId id{static_cast<int32_t>(graph->values.size())};
+  Value value;
+  value.name = UniqueName(graph->values, name.empty() ? "value" : name);
+  value.type = std::move(type);
+  value.kind = kind;
+  value.initial = std::move(initial);
+  graph->values.push_back(std::move(value));
+  return id;
+}
+
+ValueId AddPersistent(Graph* graph, absl::string_view name, Tensor initial,
+                      ValueKind kind) {
+  TensorType type = initial.type;
+  return AddValue(graph, name, std::move(type), kind, std::move(initial));
+}
+
+}  // namespace
+
+ValueId Graph::AddInput(absl::string_view name, TensorType type) {
+  const ValueId id =
+      AddValue(this, name, std::move(type), ValueKind::kInput, std::nullopt);
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::AddParameter(absl::string_view name, Tensor initial) {
+  return AddPersistent(this, name, std::move(initial), ValueKind::kParameter);
+}
+
+ValueId Graph::AddState(absl::string_view name, Tensor initial) {
+  return AddPersistent(this, name, std::move(initial), ValueKind::kState);
+}
+
+ValueId Graph::AddConstant(absl::string_view name, Tensor tensor) {
+  return AddPersistent(this, name, std::move(tensor), ValueKind::kConstant);
+}
+
+absl::StatusOr<std::vector<ValueId>> Graph::AddNode(
+    absl::string_view op, absl::string_view name,
+    std::vector<ValueId> node_inputs, Attributes attributes, Phase phase) {
+  Node node;
+  node.name = std::string(name.empty() ? op : name);
+  node.op = std::string(op);
+  node.attributes = std::move(attributes);
+  node.phase = phase;
+  while (!node_inputs.empty() && node_inputs.back() == kNoValue) {
+    node_inputs.pop_back();
+  }
+  node.inputs = std::move(node_inputs);
+  std::vector<const TensorType*> types;
+  for (ValueId id : node.inputs) {
+    LOADLINE_CHECK(id == kNoValue || Index(id) < values.size());
+    types.push_back(id == kNoValue ? nullptr : &value(id).type);
+  }
+  NormalizeAxes(&node, types);
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<TensorType> output_types,
+                            InferTypes(node, types));
+  node.name = UniqueName(nodes, node.name);
+  for (size_t i = 0; i < output_types.size(); ++i) {
+    const std::string output_name =
+        i == 0 ? node.name : absl::StrCat(node.name, ".", i);
+    node.outputs.push_back(AddValue(this, output_name,
+                                    std::move(output_types[i]),
+                                    ValueKind::kIntermediate, std::nullopt));
+  }
+  nodes.push_back(node);
+  return std::move(node.outputs);
+}
+
+std::optional<ValueId> Graph::Find(absl::string_view value_name) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].name == value_name) return ValueId(static_cast<int32_t>(i));
+  }
+  return std::nullopt;
+}
+
+std::vector<ValueId> EraseNodes(Graph* graph, const std::vector<bool>& erase) {
+  LOADLINE_CHECK(erase.size() == graph->nodes.size());
+  // Used: whatever is no intermediate, and what kept nodes, outputs and updates
+  // name.
+  std::vector<bool> used(graph->values.size(), false);
+  auto use = [&](ValueId id) {
+    if (id != kNoValue) used[Index(id)] = true;
+  };
+  for (size_t v = 0; v < graph->values.size(); ++v) {
+    used[v] = graph->values[v].kind != ValueKind::kIntermediate;
+  }
+  std::vector<Node> kept;
+  for (size_t n = 0; n < graph->nodes.size(); ++n) {
+    if (erase[n]) continue;
+    for (ValueId id : graph->nodes[n].inputs) use(id);
+    for (ValueId id : graph->nodes[n].outputs) use(id);
+    kept.push_back(std::move(graph->nodes[n]));
+  }
+  for (ValueId id : graph->outputs) use(id);
+  for (const auto& [old_version, new_version] : graph->updates) {
+    use(old_version);
+    use(new_version);
+  }
+
+  std::vector<ValueId> moved(graph->values.size(), kNoValue);
+  std::vector<Value> values;
+  for (size_t v = 0; v < graph->values.size(); ++v) {
+    if (!used[v]) continue;
+    moved[v] = ValueId(static_cast<int32_t>(values.size()));
+    values.push_back(std::move(graph->values[v]));
+  }
+  auto move = [&](ValueId& id) {
+    if (id != kNoValue) id = moved[Index(id)];
+  };
+  for (Node& node : kept) {
+    for (ValueId& id : node.inputs) move(id);
+    for (ValueId& id : node.outputs) move(id);
+  }
+  graph->values = std::move(values);
+  graph->nodes = std::move(kept);
+  for (ValueId& id : graph->inputs) move(id);
+  for (ValueId& id : graph->outputs) move(id);
+  for (auto& [old_version, new_version] : graph->updates) {
+    move(old_version);
+    move(new_version);
+  }
+  return moved;
+}
+
+GraphIndex IndexGraph(const Graph& graph) {
+  GraphIndex index;
+  index.producer.assign(graph.values.size(), -1);
+  index.consumers.resize(graph.values.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const NodeId id{static_cast<int32_t>(n)};
+    for (ValueId v : graph.nodes[n].outputs) {
+      if (v != kNoValue) index.producer[Index(v)] = static_cast<int32_t>(n);
+    }
+    for (ValueId v : graph.nodes[n].inputs) {
+      if (v == kNoValue) continue;
+      std::vector<NodeId>& readers = index.consumers[Index(v)];
+      // A node that reads a value twice is one reader.
+      if (readers.empty() || readers.back() != id) readers.push_back(id);
+    }
+  }
+  return index;
+}
+
+}  // namespace loadline::models

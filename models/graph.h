@@ -1,0 +1,115 @@
+// The Graph: what a model or a whole training step computes. Static single
+// assignment, every value has a static type, nodes are kept in a valid order.
+//
+// Example:
+//   Graph graph;
+//   ValueId x = graph.AddInput("x", {DType::kF32, {32, 64}});
+//   ValueId w = graph.AddParameter("w", initial);
+//   LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> y,
+//                             graph.AddNode("MatMul", "fc", {x, w}));
+//
+// Views: an operator with the `view` trait (Reshape) makes another name for
+// its input's bytes; see models/storage.h.
+#ifndef LOADLINE_MODELS_GRAPH_H_
+#define LOADLINE_MODELS_GRAPH_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/attributes.h"
+#include "models/types.h"
+
+namespace loadline::models {
+
+enum class ValueId : int32_t {};
+enum class NodeId : int32_t {};
+// An absent optional input.
+inline constexpr ValueId kNoValue{-1};
+constexpr size_t Index(ValueId id) { return static_cast<size_t>(id); }
+constexpr size_t Index(NodeId id) { return static_cast<size_t>(id); }
+
+enum class ValueKind {
+  kInput,         // given at every step: data, target
+  kParameter,     // persistent, trained
+  kState,         // persistent: running statistics, optimizer state
+  kConstant,      // persistent, never changes
+  kIntermediate,  // made by a node
+};
+
+struct Value {
+  std::string name;  // unique within the graph
+  TensorType type;
+  ValueKind kind = ValueKind::kIntermediate;
+  // First contents of kParameter, kState, kConstant.
+  std::optional<Tensor> initial;
+};
+
+// Where in the training step a node stands; for reports.
+enum class Phase { kForward, kLoss, kBackward, kUpdate };
+
+struct Node {
+  std::string name;  // unique within the graph
+  std::string op;    // a name in the operator table, models/ops/operator.h
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  Phase phase = Phase::kForward;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // a valid order
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  // (persistent value, the value that takes its place when the step ends).
+  std::vector<std::pair<ValueId, ValueId>> updates;
+
+  const Value& value(ValueId id) const { return values[Index(id)]; }
+  Value& value(ValueId id) { return values[Index(id)]; }
+  const Node& node(NodeId id) const { return nodes[Index(id)]; }
+
+  ValueId AddInput(absl::string_view name, TensorType type);
+  ValueId AddParameter(absl::string_view name, Tensor initial);
+  ValueId AddState(absl::string_view name, Tensor initial);
+  ValueId AddConstant(absl::string_view name, Tensor tensor);
+  // Appends a node; its outputs' types come from the operator's `infer`.
+  // Negative axes are normalized, trailing absent inputs dropped. Names
+  // already taken get a suffix. Outputs are named `name` or `name.1`, ...
+  // Errors: unknown operator (Unimplemented), types the operator refuses.
+  absl::StatusOr<std::vector<ValueId>> AddNode(absl::string_view op,
+                                               absl::string_view name,
+                                               std::vector<ValueId> inputs,
+                                               Attributes attributes = {},
+                                               Phase phase = Phase::kForward);
+  std::optional<ValueId> Find(absl::string_view value_name) const;
+};
+
+// Takes out the nodes marked in `erase` (one flag per node) and every
+// intermediate value that then is neither made nor used; ids move up. Gives the
+// new id of each old value, kNoValue for one taken out.
+std::vector<ValueId> EraseNodes(Graph* graph, const std::vector<bool>& erase);
+
+// Everything a Graph promises: ids in range, single assignment (every
+// intermediate value is made by exactly one node, nothing else is made), valid
+// order, unique names, types as the operators infer them, initial contents of
+// the right size, `inputs` naming every kInput value once, updates of equal
+// type. Internal error naming the node or value otherwise.
+absl::Status VerifyGraph(const Graph& graph);
+
+// Node making each value (-1: none) and nodes reading each value, in order.
+struct GraphIndex {
+  std::vector<int32_t> producer;
+  std::vector<std::vector<NodeId>> consumers;
+};
+GraphIndex IndexGraph(const Graph& graph);
+
+}  // namespace loadline::models
+
+#endif  // LOADLINE_MODELS_GRAPH_H_

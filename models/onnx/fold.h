@@ -1,0 +1,50 @@
+// Evaluates ONNX operators on constants: shape arithmetic, positions, masks.
+#ifndef LOADLINE_MODELS_ONNX_FOLD_H_
+#define LOADLINE_MODELS_ONNX_FOLD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/onnx/wide.h"
+#include "models/types.h"
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// Whether the operator can be evaluated at all.
+bool CanFold(const std::string& op_type);
+
+// The node's outputs; `inputs[i]` is null for an absent optional input.
+// `max_elements` limits each output; ResourceExhausted beyond it.
+// InvalidArgument: the node is wrong. Unimplemented: this form or element
+// type is not folded (the caller may emit the node instead).
+absl::StatusOr<std::vector<Tensor>> Fold(const onnx::NodeProto& node,
+                                         absl::Span<const Tensor* const> inputs,
+                                         int64_t max_elements);
+
+// What an operator's evaluation gets. `in[i]` is null where absent.
+struct FoldContext {
+  const onnx::NodeProto& node;
+  std::vector<const Wide*> in;
+  int64_t max_elements;
+
+  // The elements of an integer input, or `fallback` where it is absent.
+  Ints IntsOf(size_t i, const Ints& fallback = {}) const;
+  bool Has(size_t i) const { return i < in.size() && in[i] != nullptr; }
+  // ResourceExhausted where a result of this shape is too large.
+  absl::Status CheckSize(const Ints& dims) const;
+};
+
+using FoldRule = absl::StatusOr<std::vector<Wide>> (*)(const FoldContext&);
+
+// Operators that move elements and those that make them from nothing
+// (fold_movement.cc); those that compute (fold_arithmetic.cc). Null: not here.
+FoldRule FindMovementRule(const std::string& op_type);
+FoldRule FindArithmeticRule(const std::string& op_type);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_FOLD_H_

@@ -1,0 +1,41 @@
+// Three steps: read the file, let the onnx library make it uniform
+// (prepare.h), walk it (walk.h). Tested in tests/models/onnx_import_test.cc.
+#include "models/onnx/import.h"
+
+#include <utility>
+
+#include "models/onnx/model_file.h"
+#include "models/onnx/prepare.h"
+#include "models/onnx/walk.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+absl::StatusOr<Imported> Import(onnx::ModelProto proto,
+                                const std::string& folder,
+                                const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      onnx_internal::PreparedModel model,
+      onnx_internal::PrepareModel(std::move(proto), folder, options));
+  return onnx_internal::Walk(model, options).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<Imported> ImportOnnx(const std::string& path,
+                                    const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      onnx::ModelProto proto,
+      onnx_internal::ReadModelFile(path, options.max_bytes));
+  return Import(std::move(proto), onnx_internal::FolderOf(path), options);
+}
+
+absl::StatusOr<Imported> ImportOnnxBytes(absl::string_view bytes,
+                                         const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto proto,
+                            onnx_internal::ParseModel(bytes));
+  return Import(std::move(proto), "", options);
+}
+
+}  // namespace loadline::models

@@ -1,0 +1,27 @@
+// Graph inputs get whole shapes, from the file and from what the user gives.
+#ifndef LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
+#define LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/onnx/import.h"
+#include "models/types.h"
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// The input's type with every axis known: fixed axes as the file says, open
+// ones from `options.input_shapes`, else `options.dims` by the axis' name,
+// else (first axis) `options.batch`. InvalidArgument says which are missing.
+absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
+                                        const ImportOptions& options,
+                                        std::vector<std::string>* warnings);
+
+// Writes `type` into the proto's type.
+void SetType(const TensorType& type, onnx::ValueInfoProto* info);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_

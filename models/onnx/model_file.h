@@ -1,0 +1,41 @@
+// Reading .onnx files: bytes to protobuf, TensorProto to Tensor, external
+// data from inside the model's folder and nowhere else.
+#ifndef LOADLINE_MODELS_ONNX_MODEL_FILE_H_
+#define LOADLINE_MODELS_ONNX_MODEL_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/types.h"
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// Reads and parses; `max_bytes` limits the file. NotFound, InvalidArgument.
+absl::StatusOr<onnx::ModelProto> ReadModelFile(const std::string& path,
+                                               int64_t max_bytes);
+absl::StatusOr<onnx::ModelProto> ParseModel(absl::string_view bytes);
+
+// The folder of a model file, for its external data.
+std::string FolderOf(const std::string& path);
+
+// The element type, or InvalidArgument naming `what`.
+absl::StatusOr<DType> DTypeFromOnnx(int32_t onnx_type, absl::string_view what);
+int32_t DTypeToOnnx(DType dtype);
+
+// The tensor's contents, wherever they lie. The declared shape must agree
+// with the bytes that are there, so a small file cannot ask for much memory.
+// `folder` empty: external data is refused. `budget_bytes` is lowered by the
+// tensor's bytes; ResourceExhausted where it would fall below 0.
+absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
+                                  const std::string& folder,
+                                  int64_t* budget_bytes);
+
+// Replaces contents; type and dims stay. External data becomes embedded.
+void WriteTensor(const Tensor& tensor, onnx::TensorProto* proto);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_MODEL_FILE_H_

@@ -1,0 +1,32 @@
+// Attributes of an ONNX node. The checker has compared their kinds with the
+// operator's schema; an absent one gives the fallback.
+#ifndef LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
+#define LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "models/attributes.h"
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node,
+                                          absl::string_view name);
+int64_t IntAttribute(const onnx::NodeProto& node, absl::string_view name,
+                     int64_t fallback);
+// ONNX holds floats; what somebody wrote was 0.1 or 1e-5. This is the double
+// nearest to the shortest decimal that gives the float.
+double FloatAttribute(const onnx::NodeProto& node, absl::string_view name,
+                      double fallback);
+std::string StringAttribute(const onnx::NodeProto& node, absl::string_view name,
+                            absl::string_view fallback);
+Ints IntsAttribute(const onnx::NodeProto& node, absl::string_view name,
+                   const Ints& fallback = {});
+
+double ShortestDecimal(float value);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_

@@ -1,0 +1,279 @@
+// The order matters. Contents leave the protobuf first, so that the checker,
+// the converter and shape inference copy a few kilobytes and not the weights.
+// Operators nobody knows are listed before the onnx library interprets them.
+// Attention (opset 23) is written out before conversion, which cannot lower
+// it; other composite operators after it.
+// Tested in tests/models/onnx_import_test.cc, hostile files in
+// tests/models/onnx_hostile_test.cc.
+#include "models/onnx/prepare.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/input_shapes.h"
+#include "models/onnx/model_file.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/supported.h"
+#include "onnx/checker.h"
+#include "onnx/inliner/inliner.h"
+#include "onnx/shape_inference/implementation.h"
+#include "onnx/version_converter/convert.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+// Initializers up to this size stay in the protobuf: shapes and axes, which
+// the converter and shape inference want to read.
+constexpr int64_t kSmallBytes = 1024;
+constexpr int kMaxNodes = 1 << 16;
+constexpr size_t kMaxNameBytes = 4096;
+constexpr int kMinIrVersion = 10;  // what opset kOpset expects
+
+// Runs a step of the onnx library. Its exceptions derive from std::exception
+// in several unrelated ways, and its messages can be long.
+template <typename Step>
+absl::Status Guard(absl::string_view what, Step step) {
+  std::string message;
+  try {
+    step();
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    message = error.what();
+  } catch (...) {
+    message = "unknown failure";
+  }
+  if (message.size() > 2000) message.resize(2000);
+  return absl::InvalidArgumentError(absl::StrCat(what, ": ", message));
+}
+
+bool GoodName(const std::string& name) {
+  return name.size() <= kMaxNameBytes &&
+         std::none_of(name.begin(), name.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
+}
+
+absl::Status CheckNames(const onnx::GraphProto& graph) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      "the model has a name with control characters, or an absurdly long one");
+  for (const auto& node : graph.node()) {
+    if (!GoodName(node.name()) || !GoodName(node.op_type())) return bad;
+    for (const auto& name : node.input()) {
+      if (!GoodName(name)) return bad;
+    }
+    for (const auto& name : node.output()) {
+      if (!GoodName(name)) return bad;
+    }
+  }
+  for (const auto& tensor : graph.initializer()) {
+    if (!GoodName(tensor.name())) return bad;
+  }
+  for (const auto& input : graph.input()) {
+    if (!GoodName(input.name())) return bad;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutline(const onnx::ModelProto& proto) {
+  if (!proto.has_graph() || proto.graph().output_size() == 0) {
+    return absl::InvalidArgumentError(
+        "not an ONNX model: it has no graph with outputs");
+  }
+  if (proto.graph().node_size() > kMaxNodes) {
+    return absl::ResourceExhaustedError("the model has too many nodes");
+  }
+  if (proto.graph().sparse_initializer_size() > 0) {
+    return absl::InvalidArgumentError(
+        "sparse initializers are not supported; export dense ones");
+  }
+  return CheckNames(proto.graph());
+}
+
+// Moves initializers into `prepared`; leaves small ones in the protobuf too.
+absl::Status TakeInitializers(const std::string& folder,
+                              const ImportOptions& options,
+                              PreparedModel* prepared) {
+  int64_t budget_bytes = options.max_bytes;
+  auto* graph = prepared->proto.mutable_graph();
+  google::protobuf::RepeatedPtrField<onnx::TensorProto> small;
+  for (onnx::TensorProto& proto : *graph->mutable_initializer()) {
+    if (proto.name().empty()) {
+      return absl::InvalidArgumentError("an initializer has no name");
+    }
+    LOADLINE_ASSIGN_OR_RETURN(Tensor tensor,
+                              ReadTensor(proto, folder, &budget_bytes));
+    if (!prepared->initializers.emplace(proto.name(), tensor).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two initializers are named '", proto.name(), "'"));
+    }
+    prepared->initializer_order.push_back(proto.name());
+    if (tensor.type.bytes() > kSmallBytes) {
+      proto.clear_raw_data();
+      proto.clear_float_data();
+    } else {
+      onnx::TensorProto* kept = small.Add();
+      *kept = proto;
+      WriteTensor(tensor, kept);
+    }
+  }
+  graph->mutable_initializer()->Swap(&small);
+  return absl::OkStatus();
+}
+
+// Real inputs get whole types; large initializers become inputs after them.
+absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
+  auto* graph = prepared->proto.mutable_graph();
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
+  std::set<std::string> names;
+  for (const auto& input : graph->input()) {
+    if (prepared->initializers.count(input.name()) > 0) continue;
+    if (!names.insert(input.name()).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two inputs are named '", input.name(), "'"));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        TensorType type, ResolveInput(input, options, &prepared->warnings));
+    onnx::ValueInfoProto* info = inputs.Add();
+    info->set_name(input.name());
+    SetType(type, info);
+    prepared->inputs.emplace_back(input.name(), std::move(type));
+  }
+  for (const auto& [name, shape] : options.input_shapes) {
+    if (names.count(name) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a shape is given for '", name, "', which is no input of the model"));
+    }
+  }
+  for (const std::string& name : prepared->initializer_order) {
+    const Tensor& tensor = prepared->initializers.at(name);
+    if (tensor.type.bytes() <= kSmallBytes) continue;
+    onnx::ValueInfoProto* info = inputs.Add();
+    info->set_name(name);
+    SetType(tensor.type, info);
+  }
+  graph->mutable_input()->Swap(&inputs);
+  // What the file says about intermediate shapes is inferred anew.
+  graph->clear_value_info();
+  return absl::OkStatus();
+}
+
+// Output shapes may name axes that have sizes by now.
+void ForgetOutputShapes(onnx::GraphProto* graph) {
+  for (auto& output : *graph->mutable_output()) {
+    if (output.type().has_tensor_type()) {
+      output.mutable_type()->mutable_tensor_type()->clear_shape();
+    }
+  }
+}
+
+int DefaultOpset(const onnx::ModelProto& proto) {
+  for (const auto& import : proto.opset_import()) {
+    if (import.domain().empty() || import.domain() == "ai.onnx") {
+      return static_cast<int>(
+          std::clamp<int64_t>(import.version(), 0, 1 << 20));
+    }
+  }
+  return 0;
+}
+
+// A function's body reads attributes of its call and knows no defaults.
+void WriteDefaults(onnx::NodeProto* node, int opset) {
+  const auto* schema = onnx::OpSchemaRegistry::Schema(node->op_type(), opset);
+  if (schema == nullptr) return;
+  for (const auto& [name, attribute] : schema->attributes()) {
+    if (attribute.default_value.name().empty() ||
+        FindAttribute(*node, name) != nullptr) {
+      continue;
+    }
+    *node->add_attribute() = attribute.default_value;
+  }
+}
+
+void Inline(const std::vector<std::string>& operators,
+            onnx::ModelProto* proto) {
+  const std::set<std::string> names(operators.begin(), operators.end());
+  const int opset = DefaultOpset(*proto);
+  for (auto& node : *proto->mutable_graph()->mutable_node()) {
+    if (names.count(node.op_type()) > 0) WriteDefaults(&node, opset);
+  }
+  onnx::inliner::FunctionIdVector ids;
+  for (const std::string& name : operators) ids.emplace_back("", name);
+  const auto set = onnx::inliner::FunctionIdSet::Create(std::move(ids));
+  onnx::inliner::InlineSelectedFunctions(*proto, *set, nullptr);
+}
+
+bool Contains(const onnx::ModelProto& proto,
+              const std::vector<std::string>& operators) {
+  for (const auto& node : proto.graph().node()) {
+    for (const std::string& name : operators) {
+      if (node.op_type() == name) return true;
+    }
+  }
+  return false;
+}
+
+absl::Status ConvertOpset(onnx::ModelProto* proto) {
+  const int opset = DefaultOpset(*proto);
+  if (opset == 0) {
+    return absl::InvalidArgumentError(
+        "the model imports no opset of the default domain");
+  }
+  if (opset > kOpset && Contains(*proto, LateOperators())) {
+    LOADLINE_RETURN_IF_ERROR(Guard("writing out Attention",
+                                   [&] { Inline(LateOperators(), proto); }));
+  }
+  if (opset != kOpset) {
+    LOADLINE_RETURN_IF_ERROR(Guard(
+        absl::StrCat("converting opset ", opset, " to ", kOpset,
+                     " failed; export the model with opset 17 to 22"),
+        [&] {
+          *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
+        }));
+  }
+  if (!Contains(*proto, CompositeOperators())) return absl::OkStatus();
+  return Guard("writing out composite operators",
+               [&] { Inline(CompositeOperators(), proto); });
+}
+
+}  // namespace
+
+absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
+                                           const std::string& folder,
+                                           const ImportOptions& options) {
+  PreparedModel prepared;
+  prepared.proto = std::move(proto);
+  onnx::ModelProto* model = &prepared.proto;
+  LOADLINE_RETURN_IF_ERROR(CheckOutline(*model));
+  LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
+  LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
+  model->clear_training_info();
+  if (model->ir_version() < kMinIrVersion && model->ir_version() >= 3) {
+    model->set_ir_version(kMinIrVersion);
+  }
+  LOADLINE_RETURN_IF_ERROR(Guard("the model is not valid ONNX",
+                                 [&] { onnx::checker::check_model(*model); }));
+  if (model->functions_size() > 0) {
+    LOADLINE_RETURN_IF_ERROR(Guard("inlining the model's functions", [&] {
+      onnx::inliner::InlineLocalFunctions(*model, true);
+    }));
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
+  // The checker wants output shapes, inference must not compare with them.
+  ForgetOutputShapes(model->mutable_graph());
+  LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));
+  LOADLINE_RETURN_IF_ERROR(Guard("the model's shapes do not fit", [&] {
+    onnx::shape_inference::InferShapes(
+        *model, onnx::OpSchemaRegistry::Instance(),
+        onnx::ShapeInferenceOptions(/*check_type=*/true, /*strict_mode=*/1,
+                                    /*data_prop=*/false));
+  }));
+  if (model->graph().node_size() > kMaxNodes) {
+    return absl::ResourceExhaustedError("the model has too many nodes");
+  }
+  return prepared;
+}
+
+}  // namespace loadline::models::onnx_internal

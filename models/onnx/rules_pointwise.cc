@@ -1,0 +1,118 @@
+// Rules for operators that work element by element. Most have the same name
+// and inputs on both sides. Tested in tests/models/onnx_rules_test.cc.
+#include "absl/strings/str_cat.h"
+#include "models/onnx/model_file.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/walk.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+absl::Status Same(Walk& walk, const onnx::NodeProto& node) {
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+    inputs.push_back(id);
+  }
+  return walk.EmitOne(node, node.op_type(), std::move(inputs));
+}
+
+// ONNX lets the exponent have another type than the base.
+absl::Status Pow(Walk& walk, const onnx::NodeProto& node) {
+  if (!walk.IsConstant(node, 1) ||
+      walk.Type(node, 0).dtype == walk.Type(node, 1).dtype ||
+      walk.Type(node, 1).elements() != 1) {
+    return Same(walk, node);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(double exponent, walk.ConstantReal(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId base, walk.Use(node, 0));
+  Tensor scalar = ScalarTensor(static_cast<float>(exponent));
+  const ValueId power = walk.UseTensor(node.input(1), scalar);
+  return walk.EmitOne(node, "Pow", {base, power});
+}
+
+absl::Status Gelu(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(
+      node, "Gelu", {x},
+      {{"approximate", StringAttribute(node, "approximate", "none")}});
+}
+
+absl::Status CastTo(Walk& walk, const onnx::NodeProto& node, DType to) {
+  if (walk.Type(node, 0).dtype == to) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Cast", {x}, {{"to", std::string(DTypeName(to))}});
+}
+
+absl::Status Cast(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      DType to, DTypeFromOnnx(static_cast<int32_t>(IntAttribute(node, "to", 0)),
+                              "its result"));
+  return CastTo(walk, node, to);
+}
+
+absl::Status CastLike(Walk& walk, const onnx::NodeProto& node) {
+  return CastTo(walk, node, walk.Type(node, 1).dtype);
+}
+
+// a + b + c as two Adds.
+absl::Status Sum(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, walk.Use(node, 0));
+  for (int i = 1; i < node.input_size(); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> added,
+                              walk.Emit(node, "Add", {sum, next}));
+    sum = added[0];
+  }
+  walk.Define(node, 0, sum);
+  return absl::OkStatus();
+}
+
+// Max(a, b) is a where a > b, else b; of more inputs, pair by pair.
+absl::Status Extreme(Walk& walk, const onnx::NodeProto& node) {
+  const char* const compare = node.op_type() == "Max" ? "Greater" : "Less";
+  LOADLINE_ASSIGN_OR_RETURN(ValueId best, walk.Use(node, 0));
+  for (int i = 1; i < node.input_size(); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> better,
+                              walk.Emit(node, compare, {best, next}));
+    LOADLINE_ASSIGN_OR_RETURN(
+        std::vector<ValueId> chosen,
+        walk.Emit(node, "Where", {better[0], best, next}));
+    best = chosen[0];
+  }
+  walk.Define(node, 0, best);
+  return absl::OkStatus();
+}
+
+absl::Status Identity(Walk& walk, const onnx::NodeProto& node) {
+  walk.Alias(node, 0, 0);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::map<std::string, Rule>& PointwiseRules() {
+  static const auto* const kRules = [] {
+    auto* rules = new std::map<std::string, Rule>{
+        {"Pow", Pow},           {"Gelu", Gelu},        {"Cast", Cast},
+        {"CastLike", CastLike}, {"Sum", Sum},          {"Max", Extreme},
+        {"Min", Extreme},       {"Identity", Identity}};
+    for (const char* op :
+         {"Relu",  "Sigmoid", "Tanh",        "Exp",     "Log",
+          "Sqrt",  "Neg",     "Abs",         "Erf",     "Reciprocal",
+          "Not",   "Add",     "Sub",         "Mul",     "Div",
+          "Equal", "Less",    "LessOrEqual", "Greater", "GreaterOrEqual",
+          "And",   "Or",      "Where"}) {
+      rules->emplace(op, Same);
+    }
+    return rules;
+  }();
+  return *kRules;
+}
+
+}  // namespace loadline::models::onnx_internal

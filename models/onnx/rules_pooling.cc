@@ -1,0 +1,101 @@
+// Rules for pools and reductions. Tested in tests/models/onnx_rules_test.cc.
+#include <numeric>
+
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/shape_math.h"
+#include "models/onnx/walk.h"
+#include "models/onnx/window.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+absl::Status MaxPool(Walk& walk, const onnx::NodeProto& node) {
+  if (walk.Wants(node, 1)) {
+    walk.Unsupported(node, "whose indices are read");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      Attributes attributes,
+      WindowAttributes(node, walk.Type(node, 0).dims, {}));
+  attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "MaxPool", {x}, std::move(attributes));
+}
+
+absl::Status AveragePool(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      Attributes attributes,
+      WindowAttributes(node, walk.Type(node, 0).dims, {}));
+  attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
+  attributes.Set("count_include_pad",
+                 IntAttribute(node, "count_include_pad", 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "AveragePool", {x}, std::move(attributes));
+}
+
+absl::Status GlobalMaxPool(Walk& walk, const onnx::NodeProto& node) {
+  const Ints dims = walk.Type(node, 0).dims;
+  if (dims.size() < 3) {
+    return absl::InvalidArgumentError("needs an input with spatial axes");
+  }
+  const size_t n = dims.size() - 2;
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "MaxPool", {x},
+                      {{"kernel_shape", Ints(dims.begin() + 2, dims.end())},
+                       {"strides", Ints(n, 1)},
+                       {"pads", Ints(2 * n, 0)},
+                       {"dilations", Ints(n, 1)},
+                       {"ceil_mode", int64_t{0}}});
+}
+
+absl::Status EmitReduce(Walk& walk, const onnx::NodeProto& node,
+                        const std::string& op, Ints axes, int64_t keepdims) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, op, {x},
+                      {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+}
+
+absl::Status GlobalAveragePool(Walk& walk, const onnx::NodeProto& node) {
+  Ints axes;
+  for (int64_t i = 2; i < walk.Type(node, 0).rank(); ++i) axes.push_back(i);
+  if (axes.empty()) {
+    return absl::InvalidArgumentError("needs an input with spatial axes");
+  }
+  return EmitReduce(walk, node, "ReduceMean", std::move(axes), 1);
+}
+
+absl::Status Reduce(Walk& walk, const onnx::NodeProto& node) {
+  const int64_t rank = walk.Type(node, 0).rank();
+  Ints axes;
+  if (walk.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 1));
+    LOADLINE_ASSIGN_OR_RETURN(axes, NormalizeAxes(axes, rank));
+  }
+  if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) != 0) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  if (axes.empty()) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  return EmitReduce(walk, node, node.op_type(), std::move(axes),
+                    IntAttribute(node, "keepdims", 1));
+}
+
+}  // namespace
+
+const std::map<std::string, Rule>& PoolingRules() {
+  static const auto* const kRules = new std::map<std::string, Rule>{
+      {"MaxPool", MaxPool},
+      {"AveragePool", AveragePool},
+      {"GlobalMaxPool", GlobalMaxPool},
+      {"GlobalAveragePool", GlobalAveragePool},
+      {"ReduceSum", Reduce},
+      {"ReduceMean", Reduce},
+  };
+  return *kRules;
+}
+
+}  // namespace loadline::models::onnx_internal

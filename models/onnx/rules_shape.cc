@@ -1,0 +1,279 @@
+// Rules for operators that rearrange: what ONNX passes as constant tensors
+// becomes attributes, all of them normalized (no negative axes or indices).
+// Tested in tests/models/onnx_rules_test.cc.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/shape_math.h"
+#include "models/onnx/walk.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+constexpr int64_t kMaxParts = 1 << 16;
+
+absl::Status EmitReshape(Walk& walk, const onnx::NodeProto& node,
+                         absl::StatusOr<Ints> shape) {
+  LOADLINE_RETURN_IF_ERROR(shape.status());
+  if (*shape == walk.Type(node, 0).dims) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Reshape", {x}, {{"shape", *std::move(shape)}});
+}
+
+absl::Status Reshape(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints target, walk.ConstantInts(node, 1));
+  return EmitReshape(walk, node,
+                     ResolveReshape(walk.Type(node, 0).dims, std::move(target),
+                                    IntAttribute(node, "allowzero", 0) != 0));
+}
+
+absl::Status Flatten(Walk& walk, const onnx::NodeProto& node) {
+  return EmitReshape(
+      walk, node,
+      ResolveFlatten(walk.Type(node, 0).dims, IntAttribute(node, "axis", 1)));
+}
+
+absl::Status Squeeze(Walk& walk, const onnx::NodeProto& node) {
+  Ints axes;
+  if (walk.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 1));
+  }
+  return EmitReshape(walk, node, ResolveSqueeze(walk.Type(node, 0).dims, axes));
+}
+
+absl::Status Unsqueeze(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes, walk.ConstantInts(node, 1));
+  return EmitReshape(walk, node,
+                     ResolveUnsqueeze(walk.Type(node, 0).dims, axes));
+}
+
+absl::Status Transpose(Walk& walk, const onnx::NodeProto& node) {
+  const int64_t rank = walk.Type(node, 0).rank();
+  Ints perm = IntsAttribute(node, "perm");
+  if (FindAttribute(node, "perm") == nullptr) {
+    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+  }
+  for (int64_t& axis : perm) {
+    LOADLINE_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
+  }
+  if (std::is_sorted(perm.begin(), perm.end()) &&
+      static_cast<int64_t>(perm.size()) == rank) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Transpose", {x}, {{"perm", perm}});
+}
+
+absl::Status Concat(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis,
+      NormalizeAxis(IntAttribute(node, "axis", 0), walk.Type(node, 0).rank()));
+  std::vector<ValueId> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+    inputs.push_back(id);
+  }
+  return walk.EmitOne(node, "Concat", std::move(inputs), {{"axis", axis}});
+}
+
+// The axis of a split and the size of it.
+struct SplitAxis {
+  int64_t axis = 0;
+  int64_t size = 0;
+};
+
+absl::StatusOr<SplitAxis> ReadSplitAxis(Walk& walk,
+                                        const onnx::NodeProto& node) {
+  const TensorType& type = walk.Type(node, 0);
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis, NormalizeAxis(IntAttribute(node, "axis", 0), type.rank()));
+  return SplitAxis{axis, type.dims[static_cast<size_t>(axis)]};
+}
+
+absl::StatusOr<std::vector<ValueId>> EmitSplit(Walk& walk,
+                                               const onnx::NodeProto& node,
+                                               int64_t axis, Ints sizes) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.Emit(node, "Split", {x},
+                   {{"axis", axis}, {"sizes", std::move(sizes)}});
+}
+
+absl::Status Split(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(walk, node));
+  Ints sizes;
+  if (walk.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(sizes, walk.ConstantInts(node, 1));
+  } else {
+    LOADLINE_ASSIGN_OR_RETURN(
+        sizes, EqualParts(along.size, IntAttribute(node, "num_outputs",
+                                                   node.output_size())));
+  }
+  if (static_cast<int64_t>(sizes.size()) != node.output_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        sizes.size(), " parts for ", node.output_size(), " outputs"));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> parts,
+                            EmitSplit(walk, node, along.axis, sizes));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    walk.Define(node, static_cast<int>(i), parts[i]);
+  }
+  return absl::OkStatus();
+}
+
+// torch's default exporter without optimization writes Tensor.split as
+// SplitToSequence and one SequenceAt per part.
+absl::Status SplitToSequence(Walk& walk, const onnx::NodeProto& node) {
+  if (!walk.Has(node, 1) && IntAttribute(node, "keepdims", 1) == 0) {
+    walk.Unsupported(node, "with keepdims=0");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(walk, node));
+  Ints sizes;
+  int64_t chunk = 1;
+  if (walk.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(sizes, walk.ConstantInts(node, 1));
+    if (walk.Type(node, 1).rank() == 0) {
+      chunk = sizes[0];
+      sizes.clear();
+    }
+  }
+  if (!walk.Has(node, 1) || walk.Type(node, 1).rank() == 0) {
+    if (chunk < 1 || along.size / chunk > kMaxParts) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parts of ", chunk, " of an axis of ", along.size));
+    }
+    for (int64_t rest = along.size; rest > 0; rest -= chunk) {
+      sizes.push_back(std::min(rest, chunk));
+    }
+  }
+  if (sizes.empty()) {
+    return absl::InvalidArgumentError("splits into no parts");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> parts,
+                            EmitSplit(walk, node, along.axis, sizes));
+  walk.DefineSequence(node, std::move(parts));
+  return absl::OkStatus();
+}
+
+absl::Status SequenceAt(Walk& walk, const onnx::NodeProto& node) {
+  const std::vector<ValueId>& parts = walk.Input(node, 0).sequence;
+  LOADLINE_ASSIGN_OR_RETURN(Ints position, walk.ConstantInts(node, 1));
+  if (position.size() != 1 || parts.empty()) {
+    return absl::InvalidArgumentError("needs a sequence and one position");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t i,
+      NormalizeAxis(position[0], static_cast<int64_t>(parts.size())));
+  walk.Define(node, 0, parts[static_cast<size_t>(i)]);
+  return absl::OkStatus();
+}
+
+absl::Status Slice(Walk& walk, const onnx::NodeProto& node) {
+  SliceSpec spec;
+  LOADLINE_ASSIGN_OR_RETURN(spec.starts, walk.ConstantInts(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(spec.ends, walk.ConstantInts(node, 2));
+  if (walk.Has(node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(spec.axes, walk.ConstantInts(node, 3));
+  }
+  if (walk.Has(node, 4)) {
+    LOADLINE_ASSIGN_OR_RETURN(spec.steps, walk.ConstantInts(node, 4));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      spec, ResolveSlice(walk.Type(node, 0).dims, std::move(spec)));
+  if (std::any_of(spec.steps.begin(), spec.steps.end(),
+                  [](int64_t step) { return step < 0; })) {
+    walk.Unsupported(node, "with a negative step");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Slice", {x},
+                      {{"starts", spec.starts},
+                       {"ends", spec.ends},
+                       {"axes", spec.axes},
+                       {"steps", spec.steps}});
+}
+
+absl::Status Expand(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints target, walk.ConstantInts(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(Ints shape,
+                            BroadcastDims(walk.Type(node, 0).dims, target));
+  if (shape == walk.Type(node, 0).dims) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Expand", {x}, {{"shape", shape}});
+}
+
+// [d0, d1] -> [1, d0, 1, d1] -> [r0, d0, r1, d1] -> [r0 d0, r1 d1].
+absl::Status Tile(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints repeats, walk.ConstantInts(node, 1));
+  const Ints dims = walk.Type(node, 0).dims;
+  if (repeats.size() != dims.size()) {
+    return absl::InvalidArgumentError("repeats do not fit the input");
+  }
+  Ints split, broadcast, result;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    split.insert(split.end(), {1, dims[i]});
+    broadcast.insert(broadcast.end(), {repeats[i], dims[i]});
+    LOADLINE_ASSIGN_OR_RETURN(int64_t d, ElementCount({repeats[i], dims[i]}));
+    result.push_back(d);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::vector<ValueId> apart,
+      walk.Emit(node, "Reshape", {x}, {{"shape", split}}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::vector<ValueId> wide,
+      walk.Emit(node, "Expand", {apart[0]}, {{"shape", broadcast}}));
+  return walk.EmitOne(node, "Reshape", {wide[0]}, {{"shape", result}});
+}
+
+// Constant indices are checked and made non-negative here, once.
+absl::Status Gather(Walk& walk, const onnx::NodeProto& node) {
+  const TensorType& data = walk.Type(node, 0);
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis, NormalizeAxis(IntAttribute(node, "axis", 0), data.rank()));
+  const int64_t size = data.dims[static_cast<size_t>(axis)];
+  ValueId indices = kNoValue;
+  if (walk.IsConstant(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(Ints values, walk.ConstantInts(node, 1));
+    for (int64_t& v : values) {
+      if (v < -size || v >= size) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", v, " on an axis of ", size));
+      }
+      if (v < 0) v += size;
+    }
+    indices = walk.UseTensor(
+        node.input(1),
+        MakeTensor({DType::kI64, walk.Type(node, 1).dims}, values.data()));
+  } else {
+    LOADLINE_ASSIGN_OR_RETURN(indices, walk.Use(node, 1));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  return walk.EmitOne(node, "Gather", {x, indices}, {{"axis", axis}});
+}
+
+}  // namespace
+
+const std::map<std::string, Rule>& ShapeRules() {
+  static const auto* const kRules = new std::map<std::string, Rule>{
+      {"Reshape", Reshape},       {"Flatten", Flatten},
+      {"Squeeze", Squeeze},       {"Unsqueeze", Unsqueeze},
+      {"Transpose", Transpose},   {"Concat", Concat},
+      {"Split", Split},           {"SplitToSequence", SplitToSequence},
+      {"SequenceAt", SequenceAt}, {"Slice", Slice},
+      {"Expand", Expand},         {"Tile", Tile},
+      {"Gather", Gather},
+  };
+  return *kRules;
+}
+
+}  // namespace loadline::models::onnx_internal

@@ -1,0 +1,496 @@
+// Constants stay outside the Graph until a node needs one, so shape
+// arithmetic leaves no trace; equal constants become one value, so twelve
+// layers share one causal mask. A folded constant is dropped after its last
+// reader: memory stays bounded by max_folded_bytes, and work by
+// kMaxFoldedElements, whatever the file says.
+// Tested in tests/models/onnx_import_test.cc.
+#include "models/onnx/walk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/classify.h"
+#include "models/onnx/fold.h"
+#include "models/onnx/model_file.h"
+#include "models/onnx/node_attributes.h"
+#include "planner/check.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+constexpr int64_t kMaxFoldedElements = int64_t{1} << 30;
+
+absl::Status At(const onnx::NodeProto& node, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(NodeLabel(node), ": ", status.message()));
+}
+
+}  // namespace
+
+Walk::Walk(const PreparedModel& model, const ImportOptions& options)
+    : model_(model), options_(options) {}
+
+const Meaning* Walk::Find(const std::string& name) const {
+  auto it = meanings_.find(name);
+  return it == meanings_.end() ? nullptr : &it->second;
+}
+
+bool Walk::Has(const onnx::NodeProto& node, int i) const {
+  return i < node.input_size() && !node.input(i).empty();
+}
+
+bool Walk::Wants(const onnx::NodeProto& node, int i) const {
+  return i < node.output_size() && uses_.count(node.output(i)) > 0;
+}
+
+const Meaning& Walk::Input(const onnx::NodeProto& node, int i) const {
+  const Meaning* meaning = Find(node.input(i));
+  LOADLINE_CHECK(meaning != nullptr);  // Visit has looked
+  return *meaning;
+}
+
+bool Walk::IsConstant(const onnx::NodeProto& node, int i) const {
+  return Has(node, i) && Input(node, i).constant.has_value();
+}
+
+const TensorType& Walk::Type(const onnx::NodeProto& node, int i) const {
+  const Meaning& meaning = Input(node, i);
+  return meaning.constant ? meaning.constant->type
+                          : imported_.graph.value(meaning.id).type;
+}
+
+absl::StatusOr<ValueId> Walk::Use(const onnx::NodeProto& node, int i) {
+  if (!Has(node, i)) {
+    return absl::InvalidArgumentError(absl::StrCat("input ", i, " is missing"));
+  }
+  const Meaning& meaning = Input(node, i);
+  if (meaning.constant) return UseTensor(node.input(i), *meaning.constant);
+  return meaning.id;
+}
+
+ValueId Walk::UseTensor(const std::string& name, const Tensor& tensor) {
+  std::vector<ValueId>& alike = constants_[tensor.type.ToString()];
+  for (ValueId id : alike) {
+    if (*imported_.graph.value(id).initial->data == *tensor.data) return id;
+  }
+  alike.push_back(imported_.graph.AddConstant(name, tensor));
+  return alike.back();
+}
+
+absl::StatusOr<Ints> Walk::ConstantInts(const onnx::NodeProto& node,
+                                        int i) const {
+  if (!IsConstant(node, i)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", i,
+                     " must be known when the model is imported, but it "
+                     "depends on data"));
+  }
+  const Tensor& tensor = *Input(node, i).constant;
+  if (tensor.type.dtype == DType::kI32) {
+    const auto v = tensor.as<int32_t>();
+    return Ints(v.begin(), v.end());
+  }
+  if (tensor.type.dtype != DType::kI64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", i, " must hold integers"));
+  }
+  const auto v = tensor.as<int64_t>();
+  return Ints(v.begin(), v.end());
+}
+
+absl::StatusOr<double> Walk::ConstantReal(const onnx::NodeProto& node,
+                                          int i) const {
+  if (!IsConstant(node, i) || Input(node, i).constant->type.elements() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", i,
+                     " must be one number, known when the model is "
+                     "imported"));
+  }
+  const Tensor& tensor = *Input(node, i).constant;
+  if (tensor.type.dtype == DType::kF32) {
+    return ShortestDecimal(tensor.as<float>()[0]);
+  }
+  if (tensor.type.dtype == DType::kF64) return tensor.as<double>()[0];
+  if (tensor.type.dtype == DType::kBool) return tensor.as<uint8_t>()[0];
+  LOADLINE_ASSIGN_OR_RETURN(Ints value, ConstantInts(node, i));
+  return static_cast<double>(value[0]);
+}
+
+absl::StatusOr<std::vector<ValueId>> Walk::Emit(const onnx::NodeProto& node,
+                                                const std::string& op,
+                                                std::vector<ValueId> inputs,
+                                                Attributes attributes,
+                                                Phase phase) {
+  const std::string name = !node.name().empty() ? node.name()
+                           : node.output_size() > 0 && !node.output(0).empty()
+                               ? node.output(0)
+                               : node.op_type();
+  return imported_.graph.AddNode(op, name, std::move(inputs),
+                                 std::move(attributes), phase);
+}
+
+absl::Status Walk::EmitOne(const onnx::NodeProto& node, const std::string& op,
+                           std::vector<ValueId> inputs, Attributes attributes) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::vector<ValueId> outputs,
+      Emit(node, op, std::move(inputs), std::move(attributes)));
+  Define(node, 0, outputs[0]);
+  return absl::OkStatus();
+}
+
+void Walk::Define(const onnx::NodeProto& node, int i, ValueId id) {
+  if (i >= node.output_size() || node.output(i).empty()) return;
+  Meaning meaning;
+  meaning.id = id;
+  meanings_[node.output(i)] = std::move(meaning);
+  imported_.value_of[node.output(i)] = id;
+}
+
+void Walk::DefineSequence(const onnx::NodeProto& node,
+                          std::vector<ValueId> parts) {
+  Meaning meaning;
+  meaning.sequence = std::move(parts);
+  meanings_[node.output(0)] = std::move(meaning);
+}
+
+void Walk::Alias(const onnx::NodeProto& node, int output, int input) {
+  const Meaning meaning = Input(node, input);
+  if (meaning.constant) {
+    folded_bytes_ += meaning.constant->type.bytes();
+  } else {
+    imported_.value_of[node.output(output)] = meaning.id;
+  }
+  meanings_[node.output(output)] = meaning;
+}
+
+void Walk::Unsupported(const onnx::NodeProto& node, const std::string& why) {
+  unsupported_.Add(node, why);
+  Meaning blocked;
+  blocked.blocked = true;
+  for (const auto& name : node.output()) {
+    if (!name.empty()) meanings_[name] = blocked;
+  }
+}
+
+void Walk::Warn(const std::string& text) { imported_.warnings.push_back(text); }
+
+ValueId Walk::Newest(ValueId state) const {
+  for (const auto& [persistent, next] : imported_.graph.updates) {
+    if (persistent == state) return next;
+  }
+  return state;
+}
+
+void Walk::Update(ValueId state, ValueId next) {
+  for (auto& update : imported_.graph.updates) {
+    if (update.first == state) {
+      update.second = next;
+      return;
+    }
+  }
+  imported_.graph.updates.emplace_back(state, next);
+}
+
+absl::Status Walk::Start() {
+  const auto& graph = model_.proto.graph();
+  imported_.graph.name = graph.name();
+  imported_.warnings = model_.warnings;
+  const std::vector<bool> needed = NeededNodes(graph);
+  for (int n = 0; n < graph.node_size(); ++n) {
+    if (!needed[static_cast<size_t>(n)]) continue;
+    for (const auto& name : graph.node(n).input()) ++uses_[name];
+  }
+  for (const auto& output : graph.output()) ++uses_[output.name()];
+  for (const auto& [name, type] : model_.inputs) {
+    Meaning meaning;
+    meaning.id = imported_.graph.AddInput(name, type);
+    imported_.value_of[name] = meaning.id;
+    meanings_[name] = std::move(meaning);
+  }
+  const auto kinds = ClassifyInitializers(model_, options_.frozen);
+  for (const std::string& text : WarnAboutWeights(model_, kinds)) Warn(text);
+  for (const std::string& name : model_.initializer_order) {
+    if (uses_.count(name) == 0) continue;
+    const Tensor& tensor = model_.initializers.at(name);
+    Meaning meaning;
+    switch (kinds.at(name)) {
+      case ValueKind::kParameter:
+        meaning.id = imported_.graph.AddParameter(name, tensor);
+        break;
+      case ValueKind::kState:
+        meaning.id = imported_.graph.AddState(name, tensor);
+        break;
+      default:
+        meaning.constant = tensor;
+        folded_bytes_ += tensor.type.bytes();
+    }
+    if (meaning.id != kNoValue) imported_.value_of[name] = meaning.id;
+    if (!meanings_.emplace(name, std::move(meaning)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two tensors are named '", name, "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Walk::DefineConstant(const std::string& name, Tensor tensor) {
+  if (name.empty()) return absl::OkStatus();
+  folded_bytes_ += tensor.type.bytes();
+  folded_elements_ += tensor.type.elements();
+  if (folded_bytes_ > options_.max_folded_bytes ||
+      folded_elements_ > kMaxFoldedElements) {
+    return absl::ResourceExhaustedError(
+        "the model's constants grow beyond the limit while folding");
+  }
+  Meaning meaning;
+  meaning.constant = std::move(tensor);
+  meanings_[name] = std::move(meaning);
+  return absl::OkStatus();
+}
+
+absl::Status Walk::FoldConstantNode(const onnx::NodeProto& node) {
+  if (node.attribute_size() != 1 || node.output_size() != 1) {
+    return absl::InvalidArgumentError("needs exactly one value");
+  }
+  const auto& a = node.attribute(0);
+  if (a.name() == "value") {
+    int64_t budget_bytes = options_.max_bytes;
+    LOADLINE_ASSIGN_OR_RETURN(Tensor tensor,
+                              ReadTensor(a.t(), "", &budget_bytes));
+    return DefineConstant(node.output(0), std::move(tensor));
+  }
+  if (a.name() == "value_float" || a.name() == "value_floats") {
+    const std::vector<float> v(a.floats().begin(), a.floats().end());
+    const bool scalar = a.name() == "value_float";
+    const float one = a.f();
+    Ints dims;
+    if (!scalar) dims.push_back(a.floats_size());
+    return DefineConstant(
+        node.output(0),
+        MakeTensor({DType::kF32, dims},
+                   scalar ? static_cast<const void*>(&one) : v.data()));
+  }
+  if (a.name() == "value_int" || a.name() == "value_ints") {
+    const Ints v(a.ints().begin(), a.ints().end());
+    const bool scalar = a.name() == "value_int";
+    const int64_t one = a.i();
+    Ints dims;
+    if (!scalar) dims.push_back(a.ints_size());
+    return DefineConstant(
+        node.output(0),
+        MakeTensor({DType::kI64, dims},
+                   scalar ? static_cast<const void*>(&one) : v.data()));
+  }
+  Unsupported(node, absl::StrCat("attribute ", a.name()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Walk::TryFold(const onnx::NodeProto& node) {
+  const std::string& op = node.op_type();
+  if (!CanFold(op)) return false;
+  if ((op == "Shape" || op == "Size") && Has(node, 0) &&
+      Input(node, 0).id != kNoValue) {
+    // Only the type counts, so data need not be constant.
+    const TensorType& type = Type(node, 0);
+    if (op == "Size") {
+      const int64_t count = type.elements();
+      LOADLINE_RETURN_IF_ERROR(DefineConstant(
+          node.output(0), MakeTensor({DType::kI64, {}}, &count)));
+      return true;
+    }
+    const int64_t rank = type.rank();
+    auto position = [rank](int64_t p) {
+      return std::clamp<int64_t>(p < 0 ? std::max(p, -rank) + rank : p, 0,
+                                 rank);
+    };
+    const int64_t start = position(IntAttribute(node, "start", 0));
+    const int64_t end =
+        std::max(start, position(IntAttribute(node, "end", rank)));
+    LOADLINE_RETURN_IF_ERROR(DefineConstant(
+        node.output(0),
+        Int64Tensor(absl::MakeSpan(type.dims).subspan(
+            static_cast<size_t>(start), static_cast<size_t>(end - start)))));
+    return true;
+  }
+  if (op == "CastLike" && IsConstant(node, 0) && !IsConstant(node, 1)) {
+    // Of the second input only the type counts.
+    onnx::NodeProto cast = node;
+    cast.set_op_type("Cast");
+    cast.mutable_input()->RemoveLast();
+    auto* to = cast.add_attribute();
+    to->set_name("to");
+    to->set_i(DTypeToOnnx(Type(node, 1).dtype));
+    return TryFold(cast);
+  }
+  std::vector<const Tensor*> inputs;
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (!Has(node, i)) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    if (!IsConstant(node, i)) return false;
+    inputs.push_back(&*Input(node, i).constant);
+  }
+  // Elements are widened to 8 bytes while they are worked on.
+  absl::StatusOr<std::vector<Tensor>> results =
+      Fold(node, inputs, options_.max_folded_bytes / 8);
+  if (!results.ok()) {
+    const bool emit = absl::IsUnimplemented(results.status()) ||
+                      absl::IsResourceExhausted(results.status());
+    if (emit && FindRule(op) != nullptr) return false;
+    return results.status();
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (static_cast<size_t>(i) >= results->size()) {
+      return absl::InvalidArgumentError("has too many outputs");
+    }
+    LOADLINE_RETURN_IF_ERROR(DefineConstant(
+        node.output(i), std::move((*results)[static_cast<size_t>(i)])));
+  }
+  return true;
+}
+
+absl::Status Walk::Dispatch(const onnx::NodeProto& node) {
+  if (node.op_type() == "Constant") return FoldConstantNode(node);
+  const bool sequence_input =
+      std::any_of(node.input().begin(), node.input().end(),
+                  [this](const std::string& name) {
+                    const Meaning* m = Find(name);
+                    return m != nullptr && !m->sequence.empty();
+                  });
+  if (sequence_input && node.op_type() != "SequenceAt") {
+    Unsupported(node, "on a sequence");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(bool folded, TryFold(node));
+  if (folded) return absl::OkStatus();
+  const Rule rule = FindRule(node.op_type());
+  if (rule == nullptr) {
+    Unsupported(node,
+                CanFold(node.op_type()) ? "on values that depend on data" : "");
+    return absl::OkStatus();
+  }
+  return rule(*this, node);
+}
+
+absl::Status Walk::Visit(const onnx::NodeProto& node) {
+  bool blocked = false;
+  for (const auto& name : node.input()) {
+    if (name.empty()) continue;
+    const Meaning* meaning = Find(name);
+    if (meaning == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("reads '", name, "', which nothing before it makes"));
+    }
+    blocked = blocked || meaning->blocked;
+  }
+  for (const auto& name : node.output()) {
+    if (!name.empty() && Find(name) != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("makes '", name, "' a second time"));
+    }
+  }
+  if (blocked) {
+    Meaning meaning;
+    meaning.blocked = true;
+    for (const auto& name : node.output()) {
+      if (!name.empty()) meanings_[name] = meaning;
+    }
+    return absl::OkStatus();
+  }
+  LOADLINE_RETURN_IF_ERROR(Dispatch(node));
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (Wants(node, i) && !node.output(i).empty() &&
+        Find(node.output(i)) == nullptr) {
+      Unsupported(node, absl::StrCat("its output ", i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Walk::Release(const onnx::NodeProto& node) {
+  for (const auto& name : node.input()) {
+    auto uses = uses_.find(name);
+    if (uses == uses_.end() || --uses->second > 0) continue;
+    auto it = meanings_.find(name);
+    if (it == meanings_.end() || !it->second.constant) continue;
+    folded_bytes_ -= it->second.constant->type.bytes();
+    it->second.constant = Tensor{};  // the name stays taken
+  }
+}
+
+void Walk::WarnAtEnd() {
+  bool convolves = false, normalizes = restored_ > 0;
+  for (const Node& node : imported_.graph.nodes) {
+    convolves = convolves || node.op == "Conv";
+    normalizes = normalizes || node.op == "BatchNormTraining" ||
+                 node.op == "BatchNormalization" ||
+                 node.op == "LayerNormalization";
+  }
+  constexpr char kFlags[] =
+      "torch.onnx.export(..., dynamo=False, "
+      "training=torch.onnx.TrainingMode.TRAINING, "
+      "do_constant_folding=False)";
+  if (convolves && !normalizes && options_.training) {
+    Warn(absl::StrCat(
+        "the model convolves but has no BatchNormalization; if the original "
+        "has some, the exporter folded it away: export with ",
+        kFlags));
+  }
+  if (restored_ > 0) {
+    Warn(absl::StrCat(
+        restored_,
+        " BatchNormalization or Dropout nodes were in inference form and "
+        "were put back into training form; ",
+        kFlags, " keeps it"));
+  }
+}
+
+absl::Status Walk::Finish() {
+  if (!unsupported_.empty()) return unsupported_.ToStatus();
+  for (const auto& output : model_.proto.graph().output()) {
+    const Meaning* meaning = Find(output.name());
+    if (meaning == nullptr || !meaning->sequence.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "output '", output.name(), "' is not a tensor that a node makes"));
+    }
+    ValueId id = meaning->id;
+    if (meaning->constant) id = UseTensor(output.name(), *meaning->constant);
+    imported_.graph.outputs.push_back(id);
+  }
+  WarnAtEnd();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Imported> Walk::Run() {
+  LOADLINE_RETURN_IF_ERROR(Start());
+  const auto& graph = model_.proto.graph();
+  const std::vector<bool> needed = NeededNodes(graph);
+  for (int n = 0; n < graph.node_size(); ++n) {
+    if (!needed[static_cast<size_t>(n)]) continue;
+    const auto& node = graph.node(n);
+    LOADLINE_RETURN_IF_ERROR(At(node, Visit(node)));
+    Release(node);
+  }
+  LOADLINE_RETURN_IF_ERROR(Finish());
+  LOADLINE_RETURN_IF_ERROR(VerifyGraph(imported_.graph));
+  return std::move(imported_);
+}
+
+Rule FindRule(const std::string& op_type) {
+  for (const auto* family : {&PointwiseRules(), &ShapeRules(), &LinearRules(),
+                             &NormalizationRules(), &PoolingRules()}) {
+    auto it = family->find(op_type);
+    if (it != family->end()) return it->second;
+  }
+  return nullptr;
+}
+
+bool HasRule(const std::string& op_type) {
+  return FindRule(op_type) != nullptr;
+}
+
+}  // namespace loadline::models::onnx_internal

@@ -1,0 +1,51 @@
+// Dropout. Its mask is a function of (seed, step, salt, element), so the
+// gradient is the same operator with the same salt and nothing is saved.
+// Tested in tests/models/infer_test.cc and gradient_test.cc.
+#include "models/ops/check_types.h"
+#include "models/ops/families.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+absl::StatusOr<OutputTypes> InferDropout(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  const double ratio = node.attributes.Float("ratio", 0);
+  if (ratio < 0 || ratio >= 1) {
+    return Refuse("attribute ratio is ", ratio, ", not in 0 to below 1");
+  }
+  return OutputTypes{*inputs[0]};
+}
+
+absl::Status DropoutGradient(GradientContext& c) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId dx,
+      c.Emit("Dropout", {c.output_gradient(0)}, c.forward().attributes));
+  c.SetInputGradient(0, dx);
+  return absl::OkStatus();
+}
+
+// Ten Philox rounds give four numbers: about 25 operations for each.
+OperatorCost DropoutCost(const Node&, InputTypes inputs,
+                         absl::Span<const TensorType> outputs) {
+  OperatorCost cost;
+  cost.flops = 25.0 * static_cast<double>(outputs[0].elements());
+  cost.bytes = BytesReadAndWritten(inputs, outputs);
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Operator> DropoutOperators() {
+  Operator dropout;
+  dropout.name = "Dropout";
+  dropout.infer = InferDropout;
+  dropout.gradient = DropoutGradient;
+  dropout.cost = DropoutCost;
+  dropout.inplace = {{0, 0}};
+  dropout.attributes = {{"ratio", AttributeKind::kFloat, true},
+                        {"salt", AttributeKind::kInt, true}};
+  return {dropout};
+}
+
+}  // namespace loadline::models

@@ -1,0 +1,30 @@
+// The operator families: each file of this folder hands its entries to
+// table.cc through one function here.
+#ifndef LOADLINE_MODELS_OPS_FAMILIES_H_
+#define LOADLINE_MODELS_OPS_FAMILIES_H_
+
+#include <vector>
+
+#include "models/ops/operator.h"
+
+namespace loadline::models {
+
+std::vector<Operator> PointwiseOperators();
+std::vector<Operator> BinaryOperators();
+std::vector<Operator> ReduceOperators();
+std::vector<Operator> ShapeOperators();
+std::vector<Operator> SliceOperators();
+std::vector<Operator> GatherOperators();
+std::vector<Operator> MatMulOperators();
+std::vector<Operator> ConvOperators();
+std::vector<Operator> BatchNormOperators();
+std::vector<Operator> LayerNormOperators();
+std::vector<Operator> SoftmaxOperators();
+std::vector<Operator> PoolOperators();
+std::vector<Operator> DropoutOperators();
+std::vector<Operator> LossOperators();
+std::vector<Operator> OptimizerOperators();
+
+}  // namespace loadline::models
+
+#endif  // LOADLINE_MODELS_OPS_FAMILIES_H_

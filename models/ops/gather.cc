@@ -1,0 +1,91 @@
+// Gather (embedding lookup) and its gradient. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
+#include "models/ops/check_types.h"
+#include "models/ops/families.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+// data's dimensions with the one at `axis` replaced by those of the indices.
+absl::StatusOr<std::vector<int64_t>> GatheredDims(
+    const Node& node, const std::vector<int64_t>& data,
+    const std::vector<int64_t>& indices) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis,
+      CheckedAxis(node, "axis", static_cast<int64_t>(data.size())));
+  std::vector<int64_t> dims(data.begin(), data.begin() + axis);
+  dims.insert(dims.end(), indices.begin(), indices.end());
+  dims.insert(dims.end(), data.begin() + axis + 1, data.end());
+  return dims;
+}
+
+absl::StatusOr<OutputTypes> InferGather(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 1, {DType::kI64, DType::kI32}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::vector<int64_t> dims,
+      GatheredDims(node, inputs[0]->dims, inputs[1]->dims));
+  return One(MakeTensorType(inputs[0]->dtype, std::move(dims)));
+}
+
+absl::StatusOr<OutputTypes> InferGatherGrad(const Node& node,
+                                            InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 0, {DType::kF32}));
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 1, {DType::kI64, DType::kI32}));
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, CheckedShape(node, DType::kF32));
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            GatheredDims(node, type.dims, inputs[1]->dims));
+  LOADLINE_RETURN_IF_ERROR(RequireDims("dy", *inputs[0], dims));
+  return OutputTypes{std::move(type)};
+}
+
+absl::Status GatherGradient(GradientContext& c) {
+  if (!c.wanted(0)) return absl::OkStatus();
+  const Ints shape = c.type(c.input(0)).dims;
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId ddata, c.Emit("GatherGrad", {c.output_gradient(0), c.input(1)},
+                            {{"axis", c.forward().attributes.Int("axis", 0)},
+                             {"shape", shape}}));
+  c.SetInputGradient(0, ddata);
+  return absl::OkStatus();
+}
+
+// Of the data, only what is picked is read.
+OperatorCost GatherCost(const Node&, InputTypes inputs,
+                        absl::Span<const TensorType> outputs) {
+  OperatorCost cost;
+  cost.bytes = 2 * outputs[0].bytes() + inputs[1]->bytes();
+  return cost;
+}
+
+OperatorCost GatherGradCost(const Node&, InputTypes inputs,
+                            absl::Span<const TensorType> outputs) {
+  OperatorCost cost;
+  cost.flops = static_cast<double>(inputs[0]->elements());
+  // Zeroed once; then read, added to and written where an index points.
+  cost.bytes = 3 * inputs[0]->bytes() + inputs[1]->bytes() + outputs[0].bytes();
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Operator> GatherOperators() {
+  Operator gather;
+  gather.name = "Gather";
+  gather.min_inputs = gather.max_inputs = 2;
+  gather.infer = InferGather;
+  gather.gradient = GatherGradient;
+  gather.cost = GatherCost;
+  gather.attributes = {{"axis", AttributeKind::kAxis, true}};
+  Operator grad;
+  grad.name = "GatherGrad";
+  grad.min_inputs = grad.max_inputs = 2;
+  grad.infer = InferGatherGrad;
+  grad.cost = GatherGradCost;
+  // Against `shape`, not against dy: never negative.
+  grad.attributes = {{"axis", AttributeKind::kInt, true},
+                     {"shape", AttributeKind::kInts, true}};
+  return {gather, grad};
+}
+
+}  // namespace loadline::models

@@ -1,0 +1,140 @@
+// Losses and what is counted beside them. SoftmaxCrossEntropy's gradient reads
+// the logits and one log-sum-exp per target. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
+#include "models/ops/check_types.h"
+#include "models/ops/families.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+const TensorType kF32Scalar{DType::kF32, {}};
+
+// Checks logits (input `logits`) and target (the next one) against each other
+// and gives the target's shape.
+absl::StatusOr<std::vector<int64_t>> CheckClasses(const Node& node,
+                                                  InputTypes inputs,
+                                                  int logits) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, logits, {DType::kF32}));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, logits + 1, {DType::kI64, DType::kI32}));
+  std::vector<int64_t> dims = inputs[logits]->dims;
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis,
+      CheckedAxis(node, "class_axis", static_cast<int64_t>(dims.size())));
+  if (inputs[logits]->elements() == 0) {
+    return Refuse("logits are ", inputs[logits]->ToString(), ", without any");
+  }
+  dims.erase(dims.begin() + axis);
+  LOADLINE_RETURN_IF_ERROR(RequireDims("target", *inputs[logits + 1], dims));
+  return dims;
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropy(const Node& node,
+                                              InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            CheckClasses(node, inputs, 0));
+  return OutputTypes{kF32Scalar, TensorType{DType::kF32, std::move(dims)}};
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
+                                                  InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, kF32Scalar));
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            CheckClasses(node, inputs, 1));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
+  return OutputTypes{*inputs[1]};
+}
+
+absl::Status CrossEntropyGradient(GradientContext& c) {
+  if (c.output_gradient(1) != kNoValue) {
+    return absl::UnimplementedError(absl::StrCat(
+        "no gradient through the log-sum-exp of \"", c.forward().name, "\""));
+  }
+  if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId dlogits,
+      c.Emit("SoftmaxCrossEntropyGrad",
+             {c.output_gradient(0), c.input(0), c.input(1), c.output(1)},
+             c.forward().attributes));
+  c.SetInputGradient(0, dlogits);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPair(InputTypes inputs, int prediction) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(inputs, prediction + 1, *inputs[prediction]));
+  if (inputs[prediction]->elements() == 0) {
+    return Refuse("the mean of no elements, prediction is ",
+                  inputs[prediction]->ToString());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferMse(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckPair(inputs, 0));
+  return OutputTypes{kF32Scalar};
+}
+
+absl::StatusOr<OutputTypes> InferMseGrad(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, kF32Scalar));
+  LOADLINE_RETURN_IF_ERROR(CheckPair(inputs, 1));
+  return OutputTypes{*inputs[1]};
+}
+
+absl::Status MseGradient(GradientContext& c) {
+  const ValueId dloss = c.output_gradient(0);
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId dprediction,
+        c.Emit("MseLossGrad", {dloss, c.input(0), c.input(1)}));
+    c.SetInputGradient(0, dprediction);
+  }
+  if (c.wanted(1)) {
+    // The loss is symmetric.
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId dtarget,
+        c.Emit("MseLossGrad", {dloss, c.input(1), c.input(0)}));
+    c.SetInputGradient(1, dtarget);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferCountCorrect(const Node& node,
+                                              InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckClasses(node, inputs, 0).status());
+  return OutputTypes{TensorType{DType::kI64, {}}};
+}
+
+Operator Entry(absl::string_view name, int inputs,
+               decltype(Operator::infer) infer,
+               decltype(Operator::gradient) gradient) {
+  Operator op;
+  op.name = name;
+  op.min_inputs = op.max_inputs = inputs;
+  op.infer = infer;
+  op.gradient = gradient;
+  return op;
+}
+
+}  // namespace
+
+std::vector<Operator> LossOperators() {
+  Operator entropy =
+      Entry("SoftmaxCrossEntropy", 2, InferCrossEntropy, CrossEntropyGradient);
+  entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
+  Operator entropy_grad =
+      Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
+  // Against the logits, not against input 0: never negative.
+  entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
+  entropy_grad.inplace = {{1, 0}};
+  Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
+  count.attributes = entropy.attributes;
+  return {entropy, entropy_grad, count,
+          Entry("MseLoss", 2, InferMse, MseGradient),
+          Entry("MseLossGrad", 3, InferMseGrad, nullptr)};
+}
+
+}  // namespace loadline::models

@@ -1,0 +1,248 @@
+// MatMul (NumPy's rules, with transposition as flags) and Gemm. The gradients
+// are products of the same kind: flags, never Transpose nodes. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
+#include "models/ops/check_types.h"
+#include "models/ops/families.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+bool Flag(const Node& node, absl::string_view name) {
+  return node.attributes.Int(name, 0) != 0;
+}
+
+// The last two dimensions, after the flag, and the ones before.
+struct Matrices {
+  std::vector<int64_t> batch;
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+
+// A vector is one row on the left and one column on the right.
+Matrices Split(const TensorType& type, bool transposed, bool left) {
+  const std::vector<int64_t>& dims = type.dims;
+  if (dims.size() == 1) {
+    return left ? Matrices{{}, 1, dims[0]} : Matrices{{}, dims[0], 1};
+  }
+  Matrices m{{dims.begin(), dims.end() - 2},
+             dims[dims.size() - 2],
+             dims[dims.size() - 1]};
+  if (transposed) std::swap(m.rows, m.columns);
+  return m;
+}
+
+absl::StatusOr<OutputTypes> InferMatMul(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  for (int i : {0, 1}) {
+    if (inputs[i]->rank() == 0) return Refuse("input ", i, " is a scalar");
+    if (inputs[i]->rank() == 1 && Flag(node, i == 0 ? "trans_a" : "trans_b")) {
+      return Refuse("input ", i, " is a vector and cannot be transposed");
+    }
+  }
+  const Matrices a = Split(*inputs[0], Flag(node, "trans_a"), true);
+  const Matrices b = Split(*inputs[1], Flag(node, "trans_b"), false);
+  if (a.columns != b.rows) {
+    return Refuse("inner dimensions of ", inputs[0]->ToString(), " and ",
+                  inputs[1]->ToString(), " differ: ", a.columns, " and ",
+                  b.rows);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            BroadcastDims(a.batch, b.batch));
+  if (inputs[0]->rank() > 1) dims.push_back(a.rows);
+  if (inputs[1]->rank() > 1) dims.push_back(b.columns);
+  return One(MakeTensorType(DType::kF32, std::move(dims)));
+}
+
+absl::StatusOr<ValueId> ReshapeTo(GradientContext& c, ValueId value,
+                                  const Ints& dims) {
+  if (c.type(value).dims == dims) return value;
+  return c.Emit("Reshape", {value}, {{"shape", dims}});
+}
+
+absl::StatusOr<ValueId> Product(GradientContext& c, ValueId a, ValueId b,
+                                bool trans_a, bool trans_b) {
+  return c.Emit("MatMul", {a, b},
+                {{"trans_a", int64_t{trans_a}}, {"trans_b", int64_t{trans_b}}});
+}
+
+// Operands of a product y = op(a) op(b), vectors made matrices.
+struct Operands {
+  ValueId a, b, dy;
+  bool trans_a, trans_b;
+};
+
+// With a's leading dimensions folded into rows: one product instead of one per
+// matrix of the batch and a sum over them.
+absl::StatusOr<ValueId> FlatRightGradient(GradientContext& c,
+                                          const Operands& o) {
+  const Ints a_dims = c.type(o.a).dims;
+  const Ints dy_dims = c.type(o.dy).dims;
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < a_dims.size(); ++i) rows *= a_dims[i];
+  LOADLINE_ASSIGN_OR_RETURN(ValueId a,
+                            ReshapeTo(c, o.a, {rows, a_dims.back()}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId dy,
+                            ReshapeTo(c, o.dy, {rows, dy_dims.back()}));
+  return o.trans_b ? Product(c, dy, a, true, false)
+                   : Product(c, a, dy, true, false);
+}
+
+// d op(b) = op(a)' dy, transposed where b is.
+absl::StatusOr<ValueId> RightGradient(GradientContext& c, const Operands& o) {
+  if (c.type(o.b).rank() == 2 && c.type(o.a).rank() > 2 && !o.trans_a) {
+    return FlatRightGradient(c, o);
+  }
+  return o.trans_b ? Product(c, o.dy, o.a, true, o.trans_a)
+                   : Product(c, o.a, o.dy, !o.trans_a, false);
+}
+
+// d op(a) = dy op(b)', transposed where a is.
+absl::StatusOr<ValueId> LeftGradient(GradientContext& c, const Operands& o) {
+  return o.trans_a ? Product(c, o.b, o.dy, o.trans_b, true)
+                   : Product(c, o.dy, o.b, false, !o.trans_b);
+}
+
+// Sets the gradient of input i from that of its matrix form `operand`.
+absl::Status SetFromMatrices(GradientContext& c, int i, ValueId operand,
+                             ValueId full) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId summed, c.SumTo(full, c.type(operand)));
+  const Ints dims = c.type(c.input(i)).dims;
+  LOADLINE_ASSIGN_OR_RETURN(ValueId gradient, ReshapeTo(c, summed, dims));
+  c.SetInputGradient(i, gradient);
+  return absl::OkStatus();
+}
+
+absl::Status MatMulGradient(GradientContext& c) {
+  Operands o{c.input(0), c.input(1), c.output_gradient(0),
+             Flag(c.forward(), "trans_a"), Flag(c.forward(), "trans_b")};
+  const TensorType a = c.type(o.a);
+  const TensorType b = c.type(o.b);
+  if (a.rank() == 1 || b.rank() == 1) {
+    Ints dims = c.type(o.dy).dims;
+    if (a.rank() == 1) {
+      LOADLINE_ASSIGN_OR_RETURN(o.a, ReshapeTo(c, o.a, {1, a.dims[0]}));
+      dims.insert(b.rank() == 1 ? dims.end() : dims.end() - 1, 1);
+    }
+    if (b.rank() == 1) {
+      LOADLINE_ASSIGN_OR_RETURN(o.b, ReshapeTo(c, o.b, {b.dims[0], 1}));
+      dims.push_back(1);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(o.dy, ReshapeTo(c, o.dy, dims));
+  }
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId full, LeftGradient(c, o));
+    LOADLINE_RETURN_IF_ERROR(SetFromMatrices(c, 0, o.a, full));
+  }
+  if (c.wanted(1)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId full, RightGradient(c, o));
+    LOADLINE_RETURN_IF_ERROR(SetFromMatrices(c, 1, o.b, full));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  for (int i : {0, 1}) {
+    if (inputs[i]->rank() != 2) {
+      return Refuse("input ", i, " is ", inputs[i]->ToString(),
+                    ", not a matrix");
+    }
+  }
+  const Matrices a = Split(*inputs[0], Flag(node, "transA"), true);
+  const Matrices b = Split(*inputs[1], Flag(node, "transB"), false);
+  if (a.columns != b.rows) {
+    return Refuse("inner dimensions of ", inputs[0]->ToString(), " and ",
+                  inputs[1]->ToString(), " differ: ", a.columns, " and ",
+                  b.rows);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type,
+                            MakeTensorType(DType::kF32, {a.rows, b.columns}));
+  if (inputs.size() > 2 && inputs[2] != nullptr) {
+    const absl::StatusOr<std::vector<int64_t>> dims =
+        BroadcastDims(type.dims, inputs[2]->dims);
+    if (!dims.ok() || *dims != type.dims) {
+      return Refuse("input 2 is ", inputs[2]->ToString(),
+                    ", which does not broadcast to ", type.ToString());
+    }
+  }
+  return OutputTypes{std::move(type)};
+}
+
+absl::StatusOr<ValueId> GemmProduct(GradientContext& c, ValueId a, ValueId b,
+                                    bool trans_a, bool trans_b) {
+  return c.Emit("Gemm", {a, b},
+                {{"alpha", c.forward().attributes.Float("alpha", 1.0)},
+                 {"transA", int64_t{trans_a}},
+                 {"transB", int64_t{trans_b}}});
+}
+
+absl::Status GemmGradient(GradientContext& c) {
+  const ValueId a = c.input(0);
+  const ValueId b = c.input(1);
+  const ValueId dy = c.output_gradient(0);
+  const bool trans_a = Flag(c.forward(), "transA");
+  const bool trans_b = Flag(c.forward(), "transB");
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId da,
+                              trans_a ? GemmProduct(c, b, dy, trans_b, true)
+                                      : GemmProduct(c, dy, b, false, !trans_b));
+    c.SetInputGradient(0, da);
+  }
+  if (c.wanted(1)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId db,
+                              trans_b ? GemmProduct(c, dy, a, true, trans_a)
+                                      : GemmProduct(c, a, dy, !trans_a, false));
+    c.SetInputGradient(1, db);
+  }
+  if (c.forward().inputs.size() > 2 && c.wanted(2)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId dc, c.SumTo(dy, c.type(c.input(2))));
+    const double beta = c.forward().attributes.Float("beta", 1.0);
+    if (beta != 1.0) {
+      LOADLINE_ASSIGN_OR_RETURN(ValueId factor,
+                                c.Scalar(static_cast<float>(beta)));
+      LOADLINE_ASSIGN_OR_RETURN(dc, c.Emit("Mul", {dc, factor}));
+    }
+    c.SetInputGradient(2, dc);
+  }
+  return absl::OkStatus();
+}
+
+OperatorCost ProductCost(const Node& node, InputTypes inputs,
+                         absl::Span<const TensorType> outputs) {
+  const bool trans = Flag(node, node.op == "Gemm" ? "transA" : "trans_a");
+  const Matrices a = Split(*inputs[0], trans, true);
+  OperatorCost cost;
+  cost.flops = 2.0 * static_cast<double>(outputs[0].elements()) *
+               static_cast<double>(a.columns);
+  cost.matmul_like = true;
+  cost.bytes = BytesReadAndWritten(inputs, outputs);
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Operator> MatMulOperators() {
+  Operator matmul;
+  matmul.name = "MatMul";
+  matmul.min_inputs = matmul.max_inputs = 2;
+  matmul.infer = InferMatMul;
+  matmul.gradient = MatMulGradient;
+  matmul.cost = ProductCost;
+  matmul.attributes = {{"trans_a", AttributeKind::kInt},
+                       {"trans_b", AttributeKind::kInt}};
+  Operator gemm;
+  gemm.name = "Gemm";
+  gemm.min_inputs = 2;
+  gemm.max_inputs = 3;
+  gemm.infer = InferGemm;
+  gemm.gradient = GemmGradient;
+  gemm.cost = ProductCost;
+  gemm.attributes = {{"alpha", AttributeKind::kFloat},
+                     {"beta", AttributeKind::kFloat},
+                     {"transA", AttributeKind::kInt},
+                     {"transB", AttributeKind::kInt}};
+  return {matmul, gemm};
+}
+
+}  // namespace loadline::models

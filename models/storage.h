@@ -1,0 +1,21 @@
+// Views folded: which values share one storage. A view and its base are one
+// value to the planner and one address to the executor.
+#ifndef LOADLINE_MODELS_STORAGE_H_
+#define LOADLINE_MODELS_STORAGE_H_
+
+#include <vector>
+
+#include "models/graph.h"
+
+namespace loadline::models {
+
+// For each value of the graph, the value whose storage it names: itself, or
+// the base of a chain of views.
+std::vector<ValueId> StorageRoots(const Graph& graph);
+
+// True for a node that only renames its input's bytes and never runs.
+bool IsView(const Node& node);
+
+}  // namespace loadline::models
+
+#endif  // LOADLINE_MODELS_STORAGE_H_

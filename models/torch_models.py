@@ -1,0 +1,114 @@
+"""The three model families in PyTorch, as people write them."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Mlp(nn.Module):
+    """Digits classifier: image [N, 1, 8, 8] -> logits [N, 10]."""
+
+    def __init__(self, hidden=128, dropout=0.1):
+        super().__init__()
+        self.fc1 = nn.Linear(64, hidden)
+        self.fc2 = nn.Linear(hidden, hidden)
+        self.fc3 = nn.Linear(hidden, 10)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, image):
+        x = image.flatten(1)
+        x = self.dropout(F.relu(self.fc1(x)))
+        x = self.dropout(F.relu(self.fc2(x)))
+        return self.fc3(x)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, channels_in, channels, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.shortcut = None
+        if stride != 1 or channels_in != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False),
+                nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+
+
+class ResNet18(nn.Module):
+    """ResNet-18 in its CIFAR form (3x3 stem, stride 1), with a stride-1 max
+    pool after the stem: image [N, C, H, W] -> logits [N, 10]."""
+
+    def __init__(self, channels_in=1, width=64, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.pool = nn.MaxPool2d(3, 1, 1)
+        blocks = []
+        channels = width
+        for stage in range(4):
+            out = width << stage
+            blocks.append(BasicBlock(channels, out, 1 if stage == 0 else 2))
+            blocks.append(BasicBlock(out, out, 1))
+            channels = out
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, image):
+        x = self.pool(F.relu(self.bn1(self.conv1(image))))
+        x = self.blocks(x)
+        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class GptBlock(nn.Module):
+    def __init__(self, width, heads, dropout, gelu):
+        super().__init__()
+        self.heads = heads
+        self.gelu = gelu
+        self.ln1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+        self.ln2 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        n, s, d = x.shape
+        q, k, v = self.qkv(self.ln1(x)).split(d, dim=2)
+        q, k, v = (t.view(n, s, self.heads, d // self.heads).transpose(1, 2)
+                   for t in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y.transpose(1, 2).reshape(n, s, d)
+        x = x + self.dropout(self.proj(y))
+        y = F.gelu(self.up(self.ln2(x)), approximate=self.gelu)
+        return x + self.dropout(self.down(y))
+
+
+class Gpt(nn.Module):
+    """GPT-2's form, tied head: tokens [N, S] -> logits [N, S, vocabulary].
+    Layers alternate between the two forms of GELU."""
+
+    def __init__(self, vocabulary, sequence, layers=4, width=64, heads=4,
+                 dropout=0.1):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(sequence, width)
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.Sequential(*[
+            GptBlock(width, heads, dropout, ("none", "tanh")[i % 2])
+            for i in range(layers)])
+        self.ln = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        position = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.dropout(self.tokens(tokens) + self.positions(position))
+        return self.head(self.ln(self.blocks(x)))

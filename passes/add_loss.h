@@ -1,0 +1,56 @@
+// Adds the input `target` and the loss, which becomes the graph's first
+// output.
+//
+//   output logits f32[32,10]        loss, lse = SoftmaxCrossEntropy(
+//                              ->       logits, target i64[32]) {class_axis=1}
+//                                   output loss f32[]
+#ifndef LOADLINE_PASSES_ADD_LOSS_H_
+#define LOADLINE_PASSES_ADD_LOSS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/graph.h"
+
+namespace loadline::passes {
+
+enum class LossKind { kCrossEntropy, kMse };
+
+// "cross_entropy" or "mse"; InvalidArgument for anything else.
+absl::StatusOr<LossKind> LossKindFromName(absl::string_view name);
+
+struct LossOptions {
+  LossKind kind = LossKind::kCrossEntropy;
+  // Type of `target` with the batch dimension, as the data file holds it.
+  // Cross-entropy: i64 or i32, the prediction's shape without the class axis.
+  // MSE: the prediction's own type.
+  models::TensorType target;
+  // Cross-entropy's class axis; negative counts from the end. Absent: the one
+  // axis that `target` lacks. The first axis of a prediction with more than
+  // one holds the examples and is only taken when it is named here.
+  std::optional<int64_t> class_axis;
+  // The output the loss is taken of; needed where the model has several.
+  std::optional<std::string> prediction;
+  // Keep the model's outputs, after the loss.
+  bool keep_outputs = false;
+  // Cross-entropy: also put out CountCorrect(prediction, target), right after
+  // the loss.
+  bool count_correct = false;
+};
+
+// The class axis of cross-entropy. InvalidArgument, with both shapes, where no
+// axis fits or more than one does.
+absl::StatusOr<int64_t> FindClassAxis(const models::TensorType& prediction,
+                                      const LossOptions& options);
+
+// Errors: InvalidArgument (no or ambiguous prediction, shapes or dtypes that
+// do not fit, an input named `target` already).
+absl::Status AddLoss(models::Graph& graph, const LossOptions& options);
+
+}  // namespace loadline::passes
+
+#endif  // LOADLINE_PASSES_ADD_LOSS_H_

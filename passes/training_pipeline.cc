@@ -1,0 +1,84 @@
+// Simplify before differentiating: a fused node has a cheaper gradient than
+// its parts. Simplify again after: rules that know only their own node emit
+// duplicates and transposes. Tested in tests/passes/training_pipeline_test.cc.
+#include "passes/training_pipeline.h"
+
+#include "passes/add_gradients.h"
+#include "passes/fuse_gelu.h"
+#include "passes/fuse_transpose.h"
+#include "passes/merge_duplicates.h"
+#include "passes/remove_dead_nodes.h"
+#include "passes/remove_dropout.h"
+#include "passes/use_running_statistics.h"
+#include "planner/status_macros.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::Graph;
+
+absl::Status Simplify(PassRunner& runner, Graph& graph) {
+  const auto run = [&](absl::string_view name, auto pass) {
+    return runner.Run(name, PassNeed::kOptional, pass, graph);
+  };
+  LOADLINE_RETURN_IF_ERROR(run("remove_dead_nodes", RemoveDeadNodes));
+  LOADLINE_RETURN_IF_ERROR(run("merge_duplicates", MergeDuplicates));
+  LOADLINE_RETURN_IF_ERROR(run("fuse_gelu", FuseGelu));
+  return run("fuse_transpose", FuseTranspose);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> BuildTrainingStep(Graph model,
+                                        const TrainingOptions& options,
+                                        const PassOptions& passes) {
+  Graph graph = std::move(model);
+  Gradients gradients;
+  PassRunner runner(passes);
+  const auto require = [&](absl::string_view name, auto pass) {
+    return runner.Run(name, PassNeed::kRequired, pass, graph);
+  };
+
+  LOADLINE_RETURN_IF_ERROR(require("remove_dropout", [&](Graph& g) {
+    return RemoveDropout(
+        g, options.no_dropout ? Dropouts::kAll : Dropouts::kOfRatioZero);
+  }));
+  LOADLINE_RETURN_IF_ERROR(
+      require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
+  LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  LOADLINE_RETURN_IF_ERROR(require("add_gradients", [&](Graph& g) {
+    absl::StatusOr<Gradients> added = AddGradients(g, g.outputs[0]);
+    if (added.ok()) gradients = *std::move(added);
+    return added.status();
+  }));
+  LOADLINE_RETURN_IF_ERROR(require("add_optimizer", [&](Graph& g) {
+    return AddOptimizer(g, gradients, options.optimizer);
+  }));
+  LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Finish());
+  return graph;
+}
+
+absl::StatusOr<Graph> BuildEvaluation(Graph model, const LossOptions& loss,
+                                      const PassOptions& passes) {
+  Graph graph = std::move(model);
+  LossOptions counted = loss;
+  counted.count_correct = loss.kind == LossKind::kCrossEntropy;
+  PassRunner runner(passes);
+  const auto require = [&](absl::string_view name, auto pass) {
+    return runner.Run(name, PassNeed::kRequired, pass, graph);
+  };
+
+  LOADLINE_RETURN_IF_ERROR(require("remove_dropout", [](Graph& g) {
+    return RemoveDropout(g, Dropouts::kAll);
+  }));
+  LOADLINE_RETURN_IF_ERROR(
+      require("add_loss", [&](Graph& g) { return AddLoss(g, counted); }));
+  LOADLINE_RETURN_IF_ERROR(
+      require("use_running_statistics", UseRunningStatistics));
+  LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Finish());
+  return graph;
+}
+
+}  // namespace loadline::passes

@@ -1,0 +1,37 @@
+// The way from a model to what is run: one function for a training step, one
+// for an evaluation, each a list of passes read from top to bottom.
+#ifndef LOADLINE_PASSES_TRAINING_PIPELINE_H_
+#define LOADLINE_PASSES_TRAINING_PIPELINE_H_
+
+#include "absl/status/statusor.h"
+#include "models/graph.h"
+#include "passes/add_loss.h"
+#include "passes/add_optimizer.h"
+#include "passes/pass_runner.h"
+
+namespace loadline::passes {
+
+struct TrainingOptions {
+  LossOptions loss;
+  OptimizerOptions optimizer;
+  bool no_dropout = false;  // every ratio becomes 0
+};
+
+// Forward, loss, backward and optimizer. The first output is the loss; the
+// updates are the running statistics', then the parameters' and optimizer
+// states'. Errors: those of AddLoss, AddGradients, AddOptimizer and PassRunner.
+absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
+                                                const TrainingOptions& options,
+                                                const PassOptions& passes);
+
+// Forward and loss, with running statistics and without dropout; changes
+// nothing. The first output is the loss; for cross-entropy the second is the
+// number of correct predictions in the batch, i64. Errors: those of AddLoss and
+// PassRunner.
+absl::StatusOr<models::Graph> BuildEvaluation(models::Graph model,
+                                              const LossOptions& loss,
+                                              const PassOptions& passes);
+
+}  // namespace loadline::passes
+
+#endif  // LOADLINE_PASSES_TRAINING_PIPELINE_H_

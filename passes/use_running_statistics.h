@@ -1,0 +1,23 @@
+// Turns batch normalization from its training form, which normalizes with the
+// batch's statistics, into its inference form, which uses the running ones.
+//
+//   y, mean, rstd = BatchNormTraining(x, scale, bias)
+//   m', v' = RunningStatsUpdate(m, v, mean, rstd)      update m -> m', v -> v'
+//   ->
+//   y = BatchNormalization(x, scale, bias, m, v)
+//
+// A normalization without running statistics keeps using the batch's.
+#ifndef LOADLINE_PASSES_USE_RUNNING_STATISTICS_H_
+#define LOADLINE_PASSES_USE_RUNNING_STATISTICS_H_
+
+#include "absl/status/status.h"
+#include "models/graph.h"
+
+namespace loadline::passes {
+
+// Also drops every update: evaluation changes nothing.
+absl::Status UseRunningStatistics(models::Graph& graph);
+
+}  // namespace loadline::passes
+
+#endif  // LOADLINE_PASSES_USE_RUNNING_STATISTICS_H_

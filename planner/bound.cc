@@ -1,0 +1,100 @@
+// Lower bounds on peak and step time. Tested in bound_test.cc against brute
+// force on tiny problems and against every plan found on random ones.
+#include "planner/bound.h"
+
+#include <algorithm>
+
+namespace loadline::planner {
+namespace {
+
+// The persistent values of which no version may ever be copied.
+std::vector<int> NeverLeaving(const Model& model) {
+  std::vector<int> values;
+  for (const Chain& chain : model.chains) {
+    const bool stays =
+        std::none_of(chain.versions.begin(), chain.versions.end(),
+                     [&](int version) { return model.may_copy[version]; });
+    if (stays) values.push_back(chain.versions.front());
+  }
+  return values;
+}
+
+int64_t RawBytes(const Model& model, int value) {
+  return model.problem->values[value].bytes;
+}
+
+// Most bytes that outputs may share with inputs while the node runs.
+int64_t SharedBytes(const Model& model, int node) {
+  std::vector<int> from, to;
+  for (const auto& [in, out] : model.problem->nodes[node].inplace) {
+    from.push_back(static_cast<int>(in));
+    to.push_back(static_cast<int>(out));
+  }
+  int64_t least = INT64_MAX;
+  for (std::vector<int>* side : {&from, &to}) {
+    std::sort(side->begin(), side->end());
+    side->erase(std::unique(side->begin(), side->end()), side->end());
+    int64_t bytes = 0;
+    for (int v : *side) bytes += RawBytes(model, v);
+    least = std::min(least, bytes);
+  }
+  return least;
+}
+
+void Raise(const Model& model, int64_t bytes, int node, std::vector<int> values,
+           PeakBound& bound) {
+  if (bytes < bound.bytes || (bytes == bound.bytes && !bound.values.empty())) {
+    return;
+  }
+  std::stable_sort(values.begin(), values.end(), [&](int a, int b) {
+    return RawBytes(model, a) > RawBytes(model, b);
+  });
+  bound = {bytes, node, std::move(values)};
+}
+
+}  // namespace
+
+PeakBound BoundPeak(const Model& model) {
+  PeakBound bound;
+  const std::vector<int> staying = NeverLeaving(model);
+  for (int node = 0; node < model.node_count; ++node) {
+    std::vector<int> values = model.reads[node];
+    values.insert(values.end(), model.makes[node].begin(),
+                  model.makes[node].end());
+    std::vector<char> touched(model.chains.size(), 0);
+    int64_t bytes =
+        model.problem->nodes[node].workspace_bytes - SharedBytes(model, node);
+    for (int v : values) {
+      bytes += RawBytes(model, v);
+      if (model.chain_of[v] >= 0) touched[model.chain_of[v]] = 1;
+    }
+    for (int v : staying) {
+      if (touched[model.chain_of[v]]) continue;
+      bytes += RawBytes(model, v);
+      values.push_back(v);
+    }
+    Raise(model, bytes, node, std::move(values), bound);
+  }
+  std::vector<int> at_start, at_end;
+  int64_t start_bytes = 0, end_bytes = 0;
+  for (int v = 0; v < model.value_count; ++v) {
+    const bool kept =
+        model.chain_of[v] >= 0 && !model.chains[model.chain_of[v]].can_host;
+    const bool read = !model.index.consumers[v].empty();
+    if (model.producer[v] < 0 && (model.chain_of[v] >= 0 ? kept : read)) {
+      at_start.push_back(v);
+      start_bytes += RawBytes(model, v);
+    }
+    if (model.is_output[v] || (kept && model.LastVersion(v))) {
+      at_end.push_back(v);
+      end_bytes += RawBytes(model, v);
+    }
+  }
+  Raise(model, start_bytes, -1, std::move(at_start), bound);
+  Raise(model, end_bytes, -1, std::move(at_end), bound);
+  return bound;
+}
+
+int64_t BoundStep(const Model& model) { return model.compute_ns; }
+
+}  // namespace loadline::planner

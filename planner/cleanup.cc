@@ -1,0 +1,59 @@
+// Drops reruns and copies that later edits made useless, most expensive first.
+// Tested in solve_test.cc.
+#include <algorithm>
+
+#include "planner/edits.h"
+#include "planner/search.h"
+
+namespace loadline::planner {
+
+void CleanUp(SearchState& state, Effort& effort) {
+  const Model& model = state.model();
+  state.Respread();
+  struct Extra {
+    int item;  // -1: a chain's home
+    int chain;
+    double cost_ns;
+  };
+  std::vector<Extra> extras;
+  for (int s = 0; s < state.slot_count(); ++s) {
+    const int item = state.item_at(s);
+    if (item < 0) continue;
+    const Item& what = state.item(item);
+    if (what.kind == ItemKind::kRun && state.run_count(what.id) > 1) {
+      extras.push_back({item, -1, static_cast<double>(model.node_ns[what.id])});
+    } else if (what.kind == ItemKind::kIn) {
+      extras.push_back({item, -1, model.in_ns[what.id]});
+    }
+  }
+  for (size_t c = 0; c < model.chains.size(); ++c) {
+    if (!state.host_home(static_cast<int>(c))) continue;
+    const int first = model.chains[c].versions.front();
+    extras.push_back({-1, static_cast<int>(c), 2 * model.in_ns[first]});
+  }
+  std::stable_sort(
+      extras.begin(), extras.end(),
+      [](const Extra& a, const Extra& b) { return a.cost_ns > b.cost_ns; });
+  double step_ns = state.Makespan();
+  for (const Extra& extra : extras) {
+    if (effort.Spent()) return;
+    effort.left -= effort.PriceOf(state);
+    if (extra.item >= 0) {
+      const int slot = state.slot_of(extra.item);
+      if (state.item_at(slot) != extra.item) continue;  // went with another
+    }
+    const double area = state.area();
+    const bool done = extra.item >= 0 ? EditDrop(state, extra.item)
+                                      : EditUnhome(state, extra.chain);
+    const double now_ns =
+        done && state.valid() && state.area() <= area ? state.Makespan() : -1;
+    if (now_ns >= 0 && now_ns <= step_ns) {
+      state.Commit();
+      step_ns = now_ns;
+    } else {
+      state.Undo(0);
+    }
+  }
+}
+
+}  // namespace loadline::planner

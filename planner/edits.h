@@ -1,0 +1,45 @@
+// The edits that lower memory: rerun a value before its next use, copy it to
+// the host and back, let a persistent value live on the host. Each is a
+// transaction on the SearchState's log: the caller prices it and commits or
+// undoes it. All return false if the edit cannot be made; then undo too.
+#ifndef LOADLINE_PLANNER_EDITS_H_
+#define LOADLINE_PLANNER_EDITS_H_
+
+#include "planner/search_state.h"
+
+namespace loadline::planner {
+
+// A stretch over which a value is alive and nothing touches it.
+struct Gap {
+  int value = 0;
+  int from_item = -1;  // -1: from the start of the step
+  int to_item = -1;    // -1: to the end of the step
+  int from_slot = -1;
+  int to_slot = 0;  // idle over (from_slot, to_slot)
+};
+
+// The gap of `value` around `slot`, if it is alive and untouched there.
+bool FindGap(const SearchState& state, int value, int slot, Gap* gap);
+
+// Runs the producer again just before the gap's end. Inputs that are no
+// longer alive there are rerun or copied back too where keeping them would
+// cross a point over the target, at most `chain_limit` items in all.
+bool EditRecompute(SearchState& state, const Gap& gap, int chain_limit);
+
+// Out after the gap's start, In before its end, both clear of `avoid_slot`,
+// with `lead` times the copy's duration of compute time left for the copy.
+// Where the gap starts at an In or ends at an Out, that token moves instead.
+bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead);
+
+// The chain lives on the host between steps: In before its first use, Out
+// after its update.
+bool EditHome(SearchState& state, int chain, int avoid_slot, double lead);
+
+// Takes out one rerun, copy or host home; what it served reads the older
+// instance again.
+bool EditDrop(SearchState& state, int item);
+bool EditUnhome(SearchState& state, int chain);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_EDITS_H_

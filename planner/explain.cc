@@ -1,0 +1,124 @@
+// The facts behind each sentence are read off the finished schedule: how long
+// the value is off the device, what bringing it back costs, and whether it is
+// alive near the highest point. Tested in solve_test.cc.
+#include "planner/explain.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/simulate.h"
+
+namespace loadline::planner {
+namespace {
+
+struct Facts {
+  int reruns = 0;  // instances made by a run, less one
+  int copies_in = 0;
+  int copies_out = 0;
+  double away_ns = 0;  // between instances
+  double last_end_ns = -1;
+  bool at_peak = false;
+  bool has_buffer = false;
+};
+
+std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
+                          const Lifetimes& lives, const Times& times) {
+  std::vector<Facts> facts(model.value_count);
+  const int peak = static_cast<int>(
+      std::max_element(lives.live_bytes.begin(), lives.live_bytes.end()) -
+      lives.live_bytes.begin());
+  const auto passed = [&](int position) {
+    return position < 0 ? 0.0 : times.passed_ns[position];
+  };
+  for (const Instance& instance : lives.instances) {
+    Facts& fact = facts[instance.value];
+    if (instance.upper <= instance.lower) continue;
+    if (fact.has_buffer && fact.last_end_ns >= 0) {
+      fact.away_ns +=
+          std::max(0.0, passed(instance.lower - 1) - fact.last_end_ns);
+    }
+    if (instance.made_at >= 0 &&
+        schedule.items[instance.made_at].kind == ItemKind::kRun) {
+      ++fact.reruns;
+    }
+    fact.has_buffer = true;
+    fact.last_end_ns = passed(instance.upper - 1);
+    if (instance.lower <= peak && peak < instance.upper) fact.at_peak = true;
+  }
+  for (const Item& item : schedule.items) {
+    if (item.kind == ItemKind::kIn) ++facts[item.id].copies_in;
+    if (item.kind == ItemKind::kOut) ++facts[item.id].copies_out;
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::string FormatBytes(int64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return absl::StrFormat("%.2f GB", value / 1e9);
+  if (bytes >= 1'000'000) return absl::StrFormat("%.1f MB", value / 1e6);
+  if (bytes >= 1'000) return absl::StrFormat("%.1f kB", value / 1e3);
+  return absl::StrCat(bytes, " B");
+}
+
+std::string FormatNs(double ns) {
+  if (ns >= 1e9) return absl::StrFormat("%.2f s", ns / 1e9);
+  if (ns >= 1e6) return absl::StrFormat("%.2f ms", ns / 1e6);
+  if (ns >= 1e3) return absl::StrFormat("%.1f us", ns / 1e3);
+  return absl::StrFormat("%.0f ns", ns);
+}
+
+std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
+  const Lifetimes lives = FindLifetimes(model, schedule);
+  const Times times = FindTimes(model, schedule);
+  const std::vector<Facts> facts = Gather(model, schedule, lives, times);
+  const double stall =
+      std::max(0.0, times.step_ns - static_cast<double>(times.compute_ns));
+  const std::string stalls =
+      stall < 1 ? "the step never waits for a copy"
+                : absl::StrCat("the step waits ", FormatNs(stall),
+                               " for copies in all");
+  std::vector<Decision> decisions;
+  for (int v = 0; v < model.value_count; ++v) {
+    const Facts& fact = facts[v];
+    if (!fact.has_buffer) continue;
+    Decision decision;
+    decision.value = ValueId{v};
+    const std::string bytes = FormatBytes(model.problem->values[v].bytes);
+    const int chain = model.chain_of[v];
+    const bool home = chain >= 0 && schedule.host_home[chain];
+    if (home || fact.copies_in + fact.copies_out > 0) {
+      decision.action = Action::kOffload;
+      const double copy_ns =
+          fact.copies_in * model.in_ns[v] + fact.copies_out * model.out_ns[v];
+      decision.why =
+          home ? absl::StrCat("lives on the host, ", bytes,
+                              " free outside its ", "uses; ", FormatNs(copy_ns),
+                              " of copies, ", stalls)
+               : absl::StrCat("frees ", bytes, " for ", FormatNs(fact.away_ns),
+                              " with ", FormatNs(copy_ns), " of copies; ",
+                              stalls);
+    } else if (fact.reruns > 1) {
+      decision.action = Action::kRecompute;
+      const double cost_ns =
+          static_cast<double>(fact.reruns - 1) *
+          static_cast<double>(model.node_ns[model.producer[v]]);
+      decision.why =
+          absl::StrCat("frees ", bytes, " for ", FormatNs(fact.away_ns),
+                       " at the cost of ", FormatNs(cost_ns), " of rerun");
+    } else {
+      decision.action = Action::kKeep;
+      decision.why = fact.at_peak
+                         ? absl::StrCat("on the device at the highest point (",
+                                        FormatBytes(lives.peak_bytes),
+                                        "); others were cheaper to free")
+                         : "touches no tight point";
+    }
+    decisions.push_back(std::move(decision));
+  }
+  return decisions;
+}
+
+}  // namespace loadline::planner

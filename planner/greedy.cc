@@ -1,0 +1,219 @@
+// At the highest point, every idle value is a candidate: rerun it later, copy
+// it out and back, or let it live on the host. A cheap estimate ranks them,
+// the most promising are priced exactly, and the largest drop of area per
+// added step time (plus a price for lane time) is taken. Tested in
+// solve_test.cc.
+#include <algorithm>
+#include <limits>
+
+#include "planner/edits.h"
+#include "planner/search.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr int kPricedReruns = 6;
+constexpr int kPricedCopies = 12;
+constexpr int kChainLimit = 10;
+constexpr int kRespreadEvery = 8;
+constexpr double kNearlyAsGood = 0.5;
+
+enum class Way { kRerun, kCopy, kHome };
+
+struct Candidate {
+  Way way = Way::kRerun;
+  Gap gap;
+  int chain = -1;
+  double lead = 1.2;
+  double estimate = 0;  // higher is better
+};
+
+class Greedy {
+ public:
+  Greedy(SearchState& state, const GreedyOptions& options, Effort& effort)
+      : state_(state),
+        model_(state.model()),
+        options_(options),
+        effort_(effort),
+        least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3) {}
+
+  bool Run() {
+    for (int round = 0; state_.area() > 0; ++round) {
+      if (effort_.Spent()) return false;
+      if (round % kRespreadEvery == 0) state_.Respread();
+      if (state_.area() <= 0) break;
+      if (!LowerOnce()) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Prices the most promising candidates at the highest point, then takes the
+  // best and, while the point is still too high, others nearly as good.
+  bool LowerOnce() {
+    state_.UpdateTimes();
+    const int peak = state_.PeakSlot();
+    SumExcess();
+    Collect(peak);
+    std::vector<std::pair<double, size_t>> scores;
+    for (size_t i = 0; i < priced_.size(); ++i) {
+      const double score = Price(priced_[i], peak);
+      if (score > 0) scores.emplace_back(score, i);
+      state_.Undo(0);
+    }
+    if (scores.empty()) return false;
+    std::stable_sort(scores.begin(), scores.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.first > b.first;
+                     });
+    int peak_item = state_.item_at(peak);
+    bool any = false;
+    for (const auto& [score, i] : scores) {
+      Candidate candidate = priced_[i];
+      const int slot = peak_item >= 0 ? state_.slot_of(peak_item) : peak;
+      if (any && (peak_item < 0 || score < kNearlyAsGood * scores[0].first ||
+                  state_.BytesAt(slot) <= state_.target() ||
+                  !FindGap(state_, candidate.gap.value, slot,
+                           &candidate.gap))) {
+        continue;
+      }
+      const double now = any ? Price(candidate, slot) : Price(candidate, peak);
+      if (now <= 0 || now < kNearlyAsGood * scores[0].first) {
+        state_.Undo(0);
+        continue;
+      }
+      state_.Commit();
+      any = true;
+    }
+    return any;
+  }
+
+  // Makes the edit; 0 if it is impossible or does not help.
+  double Price(const Candidate& candidate, int peak) {
+    effort_.left -= effort_.PriceOf(state_);
+    const double old_area = state_.area();
+    const double old_step = state_.Makespan();
+    if (!Apply(candidate, peak) || !state_.valid() ||
+        state_.area() >= old_area) {
+      return 0;
+    }
+    const double slower = std::max(0.0, state_.Makespan() - old_step);
+    return (old_area - state_.area()) /
+           (slower + options_.lane_price * lane_ns_ + least_ns_);
+  }
+
+  bool Apply(const Candidate& candidate, int peak) {
+    lane_ns_ = 0;
+    const double copy = model_.in_ns[candidate.gap.value];
+    if (candidate.way == Way::kRerun) {
+      return EditRecompute(state_, candidate.gap, kChainLimit);
+    }
+    const int tokens = state_.token_count();
+    const bool done =
+        candidate.way == Way::kCopy
+            ? EditCopy(state_, candidate.gap, peak, candidate.lead)
+            : EditHome(state_, candidate.chain, peak, candidate.lead);
+    lane_ns_ = copy * std::max(0, state_.token_count() - tokens);
+    return done;
+  }
+
+  // Prefix sums of slots over the target and of the bytes over it.
+  void SumExcess() {
+    const int count = state_.slot_count();
+    over_count_.assign(count + 1, 0);
+    over_bytes_.assign(count + 1, 0);
+    for (int s = 0; s < count; ++s) {
+      const double over = std::max(0.0, state_.BytesAt(s) - state_.target());
+      over_count_[s + 1] = over_count_[s] + (over > 0 ? 1 : 0);
+      over_bytes_[s + 1] = over_bytes_[s] + over;
+    }
+  }
+
+  double Saved(const Gap& gap) const {
+    const int lower = gap.from_slot + 1, upper = gap.to_slot;
+    if (upper <= lower) return 0;
+    const double bytes = static_cast<double>(model_.bytes[gap.value]);
+    return std::min(bytes * (over_count_[upper] - over_count_[lower]),
+                    over_bytes_[upper] - over_bytes_[lower]);
+  }
+
+  void Collect(int peak) {
+    reruns_.clear();
+    copies_.clear();
+    for (int v = 0; v < model_.value_count; ++v) {
+      if (model_.bytes[v] == 0) continue;
+      Candidate candidate;
+      if (!FindGap(state_, v, peak, &candidate.gap)) continue;
+      const double saved = Saved(candidate.gap);
+      AddRerun(candidate, saved);
+      AddCopies(candidate, saved);
+    }
+    const auto better = [](const Candidate& a, const Candidate& b) {
+      return a.estimate > b.estimate;
+    };
+    std::stable_sort(reruns_.begin(), reruns_.end(), better);
+    std::stable_sort(copies_.begin(), copies_.end(), better);
+    priced_.assign(reruns_.begin(),
+                   reruns_.begin() +
+                       std::min<std::ptrdiff_t>(kPricedReruns, reruns_.size()));
+    priced_.insert(priced_.end(), copies_.begin(),
+                   copies_.begin() +
+                       std::min<std::ptrdiff_t>(kPricedCopies, copies_.size()));
+  }
+
+  void AddRerun(Candidate candidate, double saved) {
+    const int node = model_.producer[candidate.gap.value];
+    if (!options_.allow_rerun || node < 0 || !model_.may_rerun[node] ||
+        candidate.gap.to_item < 0) {
+      return;
+    }
+    candidate.estimate =
+        saved / (static_cast<double>(model_.node_ns[node]) + least_ns_);
+    reruns_.push_back(candidate);
+  }
+
+  void AddCopies(Candidate candidate, double saved) {
+    const int value = candidate.gap.value;
+    if (!options_.allow_copy || !model_.may_copy[value]) return;
+    const Gap& gap = candidate.gap;
+    const double lane = model_.in_ns[value] + model_.out_ns[value];
+    const double idle = (gap.to_slot < state_.slot_count()
+                             ? state_.TimeAt(gap.to_slot)
+                             : state_.TimeAt(state_.slot_count() - 1)) -
+                        (gap.from_slot >= 0 ? state_.TimeAt(gap.from_slot) : 0);
+    const double stall = std::max(0.0, lane - idle);
+    candidate.estimate =
+        saved / (stall + (options_.lane_price + 0.01) * lane + least_ns_);
+    const int chain = model_.chain_of[value];
+    const bool home =
+        chain >= 0 && !state_.host_home(chain) && model_.chains[chain].can_host;
+    if (home && (gap.from_item < 0 || gap.to_item < 0)) {
+      candidate.way = Way::kHome;
+      candidate.chain = chain;
+      copies_.push_back(candidate);
+      return;
+    }
+    candidate.way = Way::kCopy;
+    copies_.push_back(candidate);
+    candidate.lead = 3;
+    copies_.push_back(candidate);
+  }
+
+  SearchState& state_;
+  const Model& model_;
+  const GreedyOptions options_;
+  Effort& effort_;
+  const double least_ns_;
+  double lane_ns_ = 0;
+  std::vector<double> over_count_, over_bytes_;
+  std::vector<Candidate> reruns_, copies_, priced_;
+};
+
+}  // namespace
+
+bool LowerPeak(SearchState& state, const GreedyOptions& options,
+               Effort& effort) {
+  return Greedy(state, options, effort).Run();
+}
+
+}  // namespace loadline::planner

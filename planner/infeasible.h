@@ -1,0 +1,17 @@
+// The facts of struct Infeasibility as a status with a payload, and back.
+#ifndef LOADLINE_PLANNER_INFEASIBLE_H_
+#define LOADLINE_PLANNER_INFEASIBLE_H_
+
+#include "absl/status/status.h"
+#include "planner/problem.h"
+#include "planner/solve.h"
+
+namespace loadline::planner {
+
+// ResourceExhausted with a sentence of numbers and names.
+absl::Status InfeasibleError(const Problem& problem,
+                             const Infeasibility& facts);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_INFEASIBLE_H_

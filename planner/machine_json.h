@@ -1,0 +1,21 @@
+// The machine profile as a part of another document. Internal to the readers.
+#ifndef LOADLINE_PLANNER_MACHINE_JSON_H_
+#define LOADLINE_PLANNER_MACHINE_JSON_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "planner/json_reader.h"
+#include "planner/json_writer.h"
+#include "planner/machine.h"
+
+namespace loadline::planner {
+
+absl::StatusOr<Machine> ReadMachine(const Json& json);
+void WriteMachine(const Machine& machine, JsonWriter& json);
+
+// InvalidArgument, naming the field, where a number is out of its range.
+absl::Status ValidateMachine(const Machine& machine);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_MACHINE_JSON_H_

@@ -1,0 +1,75 @@
+// The searches over schedules: orders to start from, the greedy that lowers
+// the highest point, the annealing around what it found, and the clean-up.
+#ifndef LOADLINE_PLANNER_SEARCH_H_
+#define LOADLINE_PLANNER_SEARCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "planner/schedule.h"
+#include "planner/search_state.h"
+
+namespace loadline::planner {
+
+// When to stop: counted work, and from outside.
+struct Effort {
+  // Candidate edits still to be priced, in edits of a short sequence.
+  int64_t left = 0;
+  absl::Time deadline = absl::InfiniteFuture();
+  const std::atomic<bool>* cancel = nullptr;
+
+  // What pricing one edit costs: it reads the whole sequence.
+  int64_t PriceOf(const SearchState& state) const {
+    return 1 + state.slot_count() / 24;
+  }
+  // Polls the outside.
+  bool Interrupted() const {
+    return (cancel != nullptr && cancel->load(std::memory_order_relaxed)) ||
+           (deadline != absl::InfiniteFuture() && absl::Now() >= deadline);
+  }
+  bool Spent() const { return left <= 0 || Interrupted(); }
+};
+
+// Start orders, best first guess last tried: the given order; each update as
+// soon as all it needs is there; list scheduling for low peak.
+std::vector<Schedule> StartOrders(const Model& model);
+
+struct GreedyOptions {
+  double lane_price = 0;  // of a nanosecond of copying, in nanoseconds of step
+  bool allow_rerun = true;
+  bool allow_copy = true;
+};
+
+// Lowers the highest point until everything is within the state's target.
+// False if it gets stuck above it (the state then holds how far it came).
+bool LowerPeak(SearchState& state, const GreedyOptions& options,
+               Effort& effort);
+
+// Takes out what is no longer needed, as long as nothing exceeds the target
+// and the step gets no slower.
+void CleanUp(SearchState& state, Effort& effort);
+
+// What one move of Anneal takes from Effort: most are rejected early.
+int64_t MovePrice(const SearchState& state);
+
+struct AnnealOptions {
+  int64_t moves = 0;
+  double start_temperature = 0.002;  // of the compute time
+  double end_temperature = 1e-5;
+  uint64_t seed = 0;
+  // Starts within the target: lambda is high from the beginning.
+  bool warm = false;
+};
+
+// Simulated annealing around the state's schedule; leaves the best schedule
+// within the target in `best` (with its step time) if one was seen.
+void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,
+            std::optional<Schedule>* best, double* best_step_ns);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SEARCH_H_

@@ -1,0 +1,72 @@
+// Solve(problem, budget) -> plan: what is kept, recomputed and copied out, in
+// which order, at which address.
+#ifndef LOADLINE_PLANNER_SOLVE_H_
+#define LOADLINE_PLANNER_SOLVE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace loadline::planner {
+
+struct Progress {
+  double elapsed_s = 0;
+  int64_t peak_bytes = 0;
+  int64_t step_ns = 0;
+  int64_t bound_step_ns = 0;
+};
+
+struct SolveOptions {
+  int64_t budget_bytes = 0;
+  bool allow_recompute = true;
+  bool allow_offload = true;
+  // Candidate edits the search may price; the default keeps a 12-layer GPT
+  // under 5 s. Same input and seed give the same plan.
+  int64_t work_limit = 2'000'000;
+  // Opt-in: stop by the clock and return the best plan so far. Not
+  // deterministic.
+  std::optional<absl::Duration> time_limit;
+  uint64_t seed = 0;
+  std::function<void(const Progress&)> progress;  // may be empty
+  const std::atomic<bool>* cancel = nullptr;      // polled; may be null
+};
+
+// Why no plan was found, attached to Solve's ResourceExhausted status.
+struct Infeasibility {
+  int64_t budget_bytes = 0;
+  // Smallest budget a verified plan was found for with the same options.
+  int64_t smallest_met_bytes = 0;
+  // No plan of any kind fits in fewer bytes.
+  int64_t proven_bound_bytes = 0;
+  NodeId tightest_node{-1};
+  std::vector<ValueId> tightest_values;  // alive there, largest first
+};
+
+// A verified plan within the budget. Errors:
+//   InvalidArgument    the problem or an option is malformed
+//   ResourceExhausted  no plan found; InfeasibilityOf(status) has the facts
+//   DeadlineExceeded   time limit or cancel before any plan was found
+absl::StatusOr<Plan> Solve(const Problem& problem, const SolveOptions& options);
+std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);
+
+// The baseline: every node once in the given order, nothing copied, every
+// value kept to its last use. `predicted.peak_bytes` is "100 %" of a budget
+// given as a percentage; `budget_bytes` is the arena its layout needs.
+absl::StatusOr<Plan> KeepEverything(const Problem& problem);
+
+// The smallest budget Solve meets with these options (budget_bytes ignored).
+absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
+                                   const SolveOptions& options);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SOLVE_H_

@@ -1,0 +1,132 @@
+// Plans every loadline.problem/1 file of a folder at several budgets and
+// prints one line each: overhead over pure compute, proven bound, seconds of
+// processor time.
+//
+//   planner_bench FOLDER [PERCENT...] [--work=N] [--recompute-only]
+//                 [--copies-only]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "planner/solve.h"
+
+namespace loadline::planner {
+namespace {
+
+struct Settings {
+  std::vector<double> percents;
+  SolveOptions options;
+};
+
+void BenchProblem(const std::string& name, const Problem& problem,
+                  const Settings& settings) {
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  if (!all.ok()) {
+    std::printf("%-28s %s\n", name.c_str(),
+                std::string(all.status().message()).c_str());
+    return;
+  }
+  const double compute_ns = static_cast<double>(all->predicted.compute_ns);
+  std::printf("%s: %zu nodes, peak %.3f GB, compute %.2f ms, arena +%.2f %%\n",
+              name.c_str(), problem.nodes.size(),
+              static_cast<double>(all->predicted.peak_bytes) / 1e9,
+              compute_ns / 1e6,
+              100.0 * (static_cast<double>(all->budget_bytes) /
+                           static_cast<double>(all->predicted.peak_bytes) -
+                       1));
+  for (double percent : settings.percents) {
+    SolveOptions options = settings.options;
+    options.budget_bytes = static_cast<int64_t>(
+        percent / 100 * static_cast<double>(all->predicted.peak_bytes));
+    const std::clock_t start = std::clock();
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    if (!plan.ok()) {
+      const auto facts = InfeasibilityOf(plan.status());
+      std::printf("  %5.1f %%  no plan; met %.1f %%, bound %.1f %%  %.2f s\n",
+                  percent,
+                  facts ? 100.0 * static_cast<double>(
+                                      facts->smallest_met_bytes) /
+                              static_cast<double>(all->predicted.peak_bytes)
+                        : 0.0,
+                  facts ? 100.0 * static_cast<double>(
+                                      facts->proven_bound_bytes) /
+                              static_cast<double>(all->predicted.peak_bytes)
+                        : 0.0,
+                  seconds);
+      if (!facts) {
+        std::printf("    %s\n", std::string(plan.status().message()).c_str());
+      }
+      continue;
+    }
+    std::printf(
+        "  %5.1f %%  +%.4f %% (bound +%.4f %%), rerun %.4f %%, stall %.4f %%, "
+        "%.2f s\n",
+        percent,
+        100 * (static_cast<double>(plan->predicted.step_ns) / compute_ns - 1),
+        100 * (static_cast<double>(plan->bounds.step_ns) / compute_ns - 1),
+        100 * static_cast<double>(plan->predicted.recompute_ns) / compute_ns,
+        100 * static_cast<double>(plan->predicted.stall_ns) / compute_ns,
+        seconds);
+    std::fflush(stdout);
+  }
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  std::string folder;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg.rfind("--work=", 0) == 0) {
+      settings.options.work_limit = std::atoll(arg.c_str() + 7);
+    } else if (arg == "--recompute-only") {
+      settings.options.allow_offload = false;
+    } else if (arg == "--copies-only") {
+      settings.options.allow_recompute = false;
+    } else if (folder.empty()) {
+      folder = arg;
+    } else {
+      settings.percents.push_back(std::atof(arg.c_str()));
+    }
+  }
+  if (folder.empty()) {
+    std::fprintf(stderr, "usage: planner_bench FOLDER [PERCENT...]\n");
+    return 2;
+  }
+  if (settings.percents.empty()) settings.percents = {90, 80, 60, 40, 20};
+  std::vector<std::string> paths;
+  if (std::filesystem::is_directory(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    }
+  } else {
+    paths.push_back(folder);
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    const absl::StatusOr<Problem> problem = ProblemFromJson(text.str());
+    if (!problem.ok()) {
+      std::printf("%s: %s\n", path.c_str(),
+                  std::string(problem.status().message()).c_str());
+      continue;
+    }
+    BenchProblem(std::filesystem::path(path).stem(), *problem, settings);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace loadline::planner
+
+int main(int argc, char** argv) {
+  return loadline::planner::Main(argc, argv);
+}

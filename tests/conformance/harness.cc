@@ -1,0 +1,258 @@
+// Guarded runs of kernels; used by every test of this folder.
+#include "tests/conformance/harness.h"
+
+#include <cstring>
+
+#include "executor/cpu/kernels.h"
+#include "models/storage.h"
+#include "planner/check.h"
+#include "planner/status_macros.h"
+
+namespace loadline::conformance {
+namespace {
+
+using models::DType;
+using models::TensorType;
+
+constexpr int64_t kCanaryBytes = 128;
+constexpr std::byte kCanary{0xA5};
+// What a buffer holds before anyone writes it: quiet NaNs.
+constexpr std::byte kStale{0xFF};
+
+template <typename T>
+void Store(const Array& a, std::byte* to) {
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const T value = static_cast<T>(a.values[i]);
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <typename T>
+void Load(const std::byte* from, Array& a) {
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    a.values[i] = static_cast<double>(value);
+  }
+}
+
+Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
+  Array a{spec.type, std::vector<double>(spec.type.elements())};
+  std::uniform_real_distribution<double> real(spec.low, spec.high);
+  std::uniform_int_distribution<int64_t> whole(static_cast<int64_t>(spec.low),
+                                               static_cast<int64_t>(spec.high));
+  for (double& v : a.values) {
+    v = spec.type.dtype == DType::kF32
+            ? static_cast<double>(static_cast<float>(real(random)))
+            : static_cast<double>(whole(random));
+  }
+  return a;
+}
+
+bool SameBytes(const std::byte* a, const std::vector<std::byte>& b) {
+  return b.empty() || std::memcmp(a, b.data(), b.size()) == 0;
+}
+
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(int64_t bytes, int64_t shift)
+    : storage_(bytes + 2 * kCanaryBytes + 256 + shift, kCanary), bytes_(bytes) {
+  const auto start =
+      reinterpret_cast<uintptr_t>(storage_.data()) + kCanaryBytes;
+  data_ = reinterpret_cast<std::byte*>((start + 255) / 256 * 256 + shift);
+  if (bytes > 0) std::memset(data_, static_cast<int>(kStale), bytes);
+}
+
+bool GuardedBuffer::Intact() const {
+  for (const std::byte* p = storage_.data();
+       p != storage_.data() + storage_.size(); ++p) {
+    if ((p < data_ || p >= data_ + bytes_) && *p != kCanary) return false;
+  }
+  return true;
+}
+
+std::vector<std::byte> ToBytes(const Array& a) {
+  std::vector<std::byte> bytes(a.type.bytes());
+  switch (a.type.dtype) {
+    case DType::kF32:
+      Store<float>(a, bytes.data());
+      break;
+    case DType::kI64:
+      Store<int64_t>(a, bytes.data());
+      break;
+    case DType::kI32:
+      Store<int32_t>(a, bytes.data());
+      break;
+    default:
+      Store<uint8_t>(a, bytes.data());
+  }
+  return bytes;
+}
+
+Array ToArray(const TensorType& type, const std::byte* bytes) {
+  Array a{type, std::vector<double>(type.elements())};
+  switch (type.dtype) {
+    case DType::kF32:
+      Load<float>(bytes, a);
+      break;
+    case DType::kI64:
+      Load<int64_t>(bytes, a);
+      break;
+    case DType::kI32:
+      Load<int32_t>(bytes, a);
+      break;
+    default:
+      Load<uint8_t>(bytes, a);
+  }
+  return a;
+}
+
+std::vector<const Array*> CaseGraph::NodeInputs() const {
+  std::vector<const Array*> arrays;
+  size_t next = 0;
+  for (models::ValueId id : the_node().inputs) {
+    arrays.push_back(id == models::kNoValue ? nullptr : &inputs[next++]);
+  }
+  return arrays;
+}
+
+absl::StatusOr<CaseGraph> MakeCaseGraph(const OperatorCase& c, uint64_t seed) {
+  CaseGraph made;
+  std::mt19937_64 random(seed);
+  std::vector<models::ValueId> inputs;
+  for (const std::optional<InputSpec>& spec : c.inputs) {
+    if (!spec.has_value()) {
+      inputs.push_back(models::kNoValue);
+      continue;
+    }
+    inputs.push_back(made.graph.AddInput("x", spec->type));
+    made.inputs.push_back(RandomArray(*spec, random));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      made.graph.outputs,
+      made.graph.AddNode(c.op, "node", inputs, c.attributes));
+  made.node = models::NodeId(0);
+  return made;
+}
+
+executor::StepScalars TestScalars() {
+  executor::StepScalars scalars;
+  scalars.learning_rate = 0.05f;
+  scalars.step = 7;
+  scalars.seed = 0x123456789abcdefULL;
+  return scalars;
+}
+
+absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
+                                  const RunOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<executor::Kernel> kernel,
+                            executor::PrepareCpuKernel(c.graph, c.the_node()));
+  const std::vector<const Array*> arrays = c.NodeInputs();
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> writable;
+  std::vector<std::vector<std::byte>> contents;
+  for (const Array* a : arrays) {
+    contents.push_back(a == nullptr ? std::vector<std::byte>() : ToBytes(*a));
+    buffers.push_back(std::make_unique<GuardedBuffer>(
+        static_cast<int64_t>(contents.back().size()), options.shift));
+    writable.push_back(buffers.back()->data());
+    inputs.push_back(a == nullptr ? nullptr : buffers.back()->data());
+  }
+  std::vector<std::byte*> outputs;
+  for (models::ValueId id : c.the_node().outputs) {
+    buffers.push_back(std::make_unique<GuardedBuffer>(
+        c.graph.value(id).type.bytes(), options.shift));
+    outputs.push_back(buffers.back()->data());
+  }
+  std::vector<bool> overwritten(inputs.size(), false);
+  for (const auto& [in, out] : options.inplace) {
+    outputs[out] = writable[in];
+    overwritten[in] = true;
+  }
+  GuardedBuffer workspace(kernel->workspace_bytes());
+  const executor::StepScalars scalars = TestScalars();
+  const executor::KernelArgs args = {
+      inputs, outputs,
+      kernel->workspace_bytes() == 0 ? nullptr : workspace.data(), &scalars};
+  RunResult result;
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::copy(contents[i].begin(), contents[i].end(), writable[i]);
+    }
+    const HeapUse before = HeapUseSoFar();
+    const absl::Status status = kernel->Run(args);
+    const HeapUse after = HeapUseSoFar();
+    LOADLINE_RETURN_IF_ERROR(status);
+    result.allocations = after.calls - before.calls;
+    result.allocated_bytes = after.bytes - before.bytes;
+  }
+  for (const auto& buffer : buffers) result.intact &= buffer->Intact();
+  result.intact &= workspace.Intact();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!overwritten[i]) {
+      result.inputs_unchanged &= SameBytes(writable[i], contents[i]);
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t bytes = c.graph.value(c.the_node().outputs[i]).type.bytes();
+    result.outputs.emplace_back(outputs[i], outputs[i] + bytes);
+  }
+  return result;
+}
+
+std::vector<Array> ReferenceOutputs(const CaseGraph& c,
+                                    const std::vector<const Array*>& inputs) {
+  std::vector<Array> outputs;
+  for (models::ValueId id : c.the_node().outputs) {
+    const TensorType& type = c.graph.value(id).type;
+    outputs.push_back({type, std::vector<double>(type.elements(), 0.0)});
+  }
+  const auto it = References().find(c.the_node().op);
+  LOADLINE_CHECK(it != References().end());
+  const executor::StepScalars scalars = TestScalars();
+  it->second(Call{c.the_node().attributes, inputs, outputs, scalars});
+  return outputs;
+}
+
+absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
+                                            const std::vector<Array>& given) {
+  std::vector<std::vector<std::byte>> memory(graph.values.size());
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const models::Value& v = graph.values[i];
+    memory[i].resize(v.type.bytes(), kStale);
+    if (v.initial.has_value()) memory[i] = *v.initial->data;
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    memory[models::Index(graph.inputs[i])] = ToBytes(given[i]);
+  }
+  const executor::StepScalars scalars = TestScalars();
+  for (const models::Node& node : graph.nodes) {
+    if (models::IsView(node)) {
+      memory[models::Index(node.outputs[0])] =
+          memory[models::Index(node.inputs[0])];
+      continue;
+    }
+    LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<executor::Kernel> kernel,
+                              executor::PrepareCpuKernel(graph, node));
+    std::vector<const std::byte*> inputs;
+    for (models::ValueId id : node.inputs) {
+      inputs.push_back(
+          id == models::kNoValue ? nullptr : memory[models::Index(id)].data());
+    }
+    std::vector<std::byte*> outputs;
+    for (models::ValueId id : node.outputs) {
+      outputs.push_back(memory[models::Index(id)].data());
+    }
+    GuardedBuffer workspace(kernel->workspace_bytes());
+    LOADLINE_RETURN_IF_ERROR(
+        kernel->Run({inputs, outputs, workspace.data(), &scalars}));
+  }
+  std::vector<Array> values;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    values.push_back(ToArray(graph.values[i].type, memory[i].data()));
+  }
+  return values;
+}
+
+}  // namespace loadline::conformance

@@ -1,0 +1,86 @@
+// Runs a node's kernel in guarded memory, and a whole small graph node by node.
+#ifndef LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
+#define LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/kernel.h"
+#include "models/graph.h"
+#include "tests/conformance/operator_cases.h"
+#include "tests/conformance/reference.h"
+
+namespace loadline::conformance {
+
+// Bytes between two canaries, 64-byte aligned plus `shift`.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(int64_t bytes, int64_t shift = 0);
+  std::byte* data() { return data_; }
+  int64_t bytes() const { return bytes_; }
+  // Whether nobody wrote outside the bytes.
+  bool Intact() const;
+
+ private:
+  std::vector<std::byte> storage_;
+  std::byte* data_;
+  int64_t bytes_;
+};
+
+// A graph of one node made from a case, and its input numbers.
+struct CaseGraph {
+  models::Graph graph;
+  models::NodeId node;
+  std::vector<Array> inputs;  // by graph.inputs
+
+  const models::Node& the_node() const { return graph.node(node); }
+  // The node's inputs; null where absent.
+  std::vector<const Array*> NodeInputs() const;
+};
+absl::StatusOr<CaseGraph> MakeCaseGraph(const OperatorCase& c, uint64_t seed);
+
+std::vector<std::byte> ToBytes(const Array& a);
+Array ToArray(const models::TensorType& type, const std::byte* bytes);
+
+struct RunOptions {
+  int64_t shift = 0;  // of every buffer
+  // (input, output) that share their bytes, or none.
+  std::vector<std::pair<int, int>> inplace;
+  int repeats = 1;
+};
+struct RunResult {
+  std::vector<std::vector<std::byte>> outputs;
+  bool intact = true;            // all canaries
+  bool inputs_unchanged = true;  // except where in place
+  int64_t allocations = 0;       // during the last repeat
+  int64_t allocated_bytes = 0;
+};
+// Prepares and runs the case's kernel. Repeats start from the same inputs.
+absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
+                                  const RunOptions& options);
+
+executor::StepScalars TestScalars();
+
+// The reference's outputs of the case's node for `inputs`.
+std::vector<Array> ReferenceOutputs(const CaseGraph& c,
+                                    const std::vector<const Array*>& inputs);
+
+// Runs every node of a graph, in order, with fresh memory for every value;
+// returns all values. `given` holds the graph's inputs.
+absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
+                                            const std::vector<Array>& given);
+
+// Heap calls of this process so far (0 in sanitizer builds, which have their
+// own heap).
+struct HeapUse {
+  int64_t calls = 0;
+  int64_t bytes = 0;
+};
+HeapUse HeapUseSoFar();
+bool HeapIsCounted();
+
+}  // namespace loadline::conformance
+
+#endif  // LOADLINE_TESTS_CONFORMANCE_HARNESS_H_

@@ -1,0 +1,303 @@
+// Cases of the layers, losses and optimizers.
+#include "tests/conformance/operator_cases.h"
+
+namespace loadline::conformance {
+namespace {
+
+using models::Attributes;
+using models::Ints;
+
+void AddConvCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints x, w, strides, pads, dilations;
+    int64_t group;
+  };
+  for (const Shape& s : std::vector<Shape>{
+           {{2, 3, 8, 8}, {5, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+           {{2, 3, 8, 8}, {5, 3, 3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 1},
+           {{1, 16, 4, 4}, {32, 16, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 1},
+           {{2, 16, 1, 1}, {16, 16, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+           {{2, 4, 9, 7}, {6, 2, 3, 2}, {1, 2}, {0, 1, 2, 0}, {1, 1}, 2},
+           {{2, 4, 9, 9}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
+           {{1, 1, 5, 5}, {1, 1, 5, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+           {{2, 3, 17}, {4, 3, 5}, {2}, {2, 1}, {1}, 1}}) {
+    const Ints kernel(s.w.begin() + 2, s.w.end());
+    Attributes attributes = {{"kernel_shape", kernel},
+                             {"strides", s.strides},
+                             {"pads", s.pads},
+                             {"dilations", s.dilations},
+                             {"group", s.group}};
+    const std::string what = std::to_string(cases.size());
+    cases.push_back(
+        {"Conv", what, {F32(s.x, -1, 1), F32(s.w, -1, 1)}, attributes, 2e-5});
+    cases.push_back({"Conv",
+                     what + " with bias",
+                     {F32(s.x, -1, 1), F32(s.w, -1, 1), F32({s.w[0]})},
+                     attributes,
+                     2e-5});
+    Ints y = {s.x[0], s.w[0]};
+    const size_t spatial = kernel.size();
+    for (size_t d = 0; d < spatial; ++d) {
+      y.push_back((s.x[2 + d] + s.pads[d] + s.pads[spatial + d] -
+                   s.dilations[d] * (kernel[d] - 1) - 1) /
+                      s.strides[d] +
+                  1);
+    }
+    Attributes input_grad = attributes;
+    input_grad.Set("shape", s.x);
+    cases.push_back({"ConvInputGrad",
+                     what,
+                     {F32(y, -1, 1), F32(s.w, -1, 1)},
+                     input_grad,
+                     2e-5});
+    Attributes weight_grad = attributes;
+    weight_grad.Set("shape", s.w);
+    cases.push_back({"ConvWeightGrad",
+                     what,
+                     {F32(y, -1, 1), F32(s.x, -1, 1)},
+                     weight_grad,
+                     2e-5});
+  }
+}
+
+void AddBatchNormCases(std::vector<OperatorCase>& cases) {
+  const Attributes attributes = {{"epsilon", 1e-5}};
+  for (const Ints& x : std::vector<Ints>{{4, 3, 5, 5},
+                                         {8, 37, 2, 2},
+                                         {5, 300, 1, 1},
+                                         {6, 5},
+                                         {2, 3, 9, 11},
+                                         {70, 3, 4, 4},
+                                         {3, 2, 67}}) {
+    const Ints c = {x[1]};
+    const std::string what = std::to_string(cases.size());
+    cases.push_back({"BatchNormTraining",
+                     what,
+                     {F32(x, -1, 3), F32(c), F32(c)},
+                     attributes,
+                     1e-5});
+    cases.push_back({"BatchNormGrad",
+                     what,
+                     {F32(x), F32(x), F32(c), F32(c, -1, 1), F32(c, 0.5, 2)},
+                     {},
+                     2e-5});
+    cases.push_back({"BatchNormalization",
+                     what,
+                     {F32(x), F32(c), F32(c), F32(c), F32(c, 0.5, 2)},
+                     attributes,
+                     1e-5});
+  }
+  cases.push_back({"BatchNormTraining",
+                   "far from zero",
+                   {F32({8, 3, 8, 8}, 99, 101), F32({3}), F32({3})},
+                   attributes,
+                   1e-4,
+                   false});
+  cases.push_back(
+      {"RunningStatsUpdate",
+       "",
+       {F32({7}), F32({7}, 0.5, 2), F32({7}), F32({7}, 0.5, 2)},
+       {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{50}}}});
+}
+
+void AddLayerNormCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints x;
+    int64_t axis;
+  };
+  for (const Shape& s : std::vector<Shape>{{{5, 7}, -1},
+                                           {{2, 3, 64}, -1},
+                                           {{2, 3, 4, 5}, 2},
+                                           {{3, 1000}, 1},
+                                           {{200, 33}, 1},
+                                           {{1, 2}, 1}}) {
+    const int64_t axis = s.axis < 0 ? s.axis + s.x.size() : s.axis;
+    const Ints rows(s.x.begin(), s.x.begin() + axis);
+    const Ints row(s.x.begin() + axis, s.x.end());
+    const Attributes attributes = {{"axis", s.axis}, {"epsilon", 1e-5}};
+    const std::string what = std::to_string(cases.size());
+    cases.push_back({"LayerNormalization",
+                     what,
+                     {F32(s.x, -1, 3), F32(row), F32(row)},
+                     attributes,
+                     1e-5});
+    cases.push_back({"LayerNormalization",
+                     what + " without bias",
+                     {F32(s.x, -1, 3), F32(row)},
+                     attributes,
+                     1e-5});
+    cases.push_back(
+        {"LayerNormGrad",
+         what,
+         {F32(s.x), F32(s.x), F32(row), F32(rows, -1, 1), F32(rows, 0.5, 2)},
+         {{"axis", axis}},
+         5e-5});
+  }
+}
+
+void AddSoftmaxCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints x;
+    int64_t axis;
+  };
+  for (const Shape& s : std::vector<Shape>{{{5, 7}, -1},
+                                           {{2, 3, 130}, 2},
+                                           {{2, 10, 3}, 1},
+                                           {{3, 4, 70}, 1},
+                                           {{6, 5}, 0},
+                                           {{4, 1}, 1},
+                                           {{2, 5000}, 1}}) {
+    const int64_t axis = s.axis < 0 ? s.axis + s.x.size() : s.axis;
+    const Attributes attributes = {{"axis", s.axis}};
+    const Attributes grad = {{"axis", axis}};
+    const std::string what = std::to_string(cases.size());
+    for (const char* op : {"Softmax", "LogSoftmax"}) {
+      cases.push_back({op, what, {F32(s.x, -8, 8)}, attributes, 4e-6});
+    }
+    cases.push_back(
+        {"SoftmaxGrad", what, {F32(s.x), F32(s.x, 0, 1)}, grad, 1e-4});
+    cases.push_back(
+        {"LogSoftmaxGrad", what, {F32(s.x), F32(s.x, -5, 0)}, grad, 1e-4});
+  }
+}
+
+void AddPoolCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints x, kernel, strides, pads, dilations, y;
+    int64_t ceil;
+  };
+  for (const Shape& s : std::vector<Shape>{
+           {{2, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {4, 4}, 0},
+           {{2, 3, 7, 9}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {4, 5}, 0},
+           {{1, 2, 8, 8}, {3, 3}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {4, 4}, 1},
+           {{1, 2, 9, 9}, {3, 2}, {1, 1}, {0, 1, 2, 0}, {2, 1}, {7, 9}, 0},
+           {{2, 3, 11}, {3}, {2}, {1, 1}, {1}, {6}, 0},
+           {{1, 1, 1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {1, 1}, 0}}) {
+    Attributes attributes = {{"kernel_shape", s.kernel},
+                             {"strides", s.strides},
+                             {"pads", s.pads},
+                             {"dilations", s.dilations},
+                             {"ceil_mode", s.ceil}};
+    const std::string what = std::to_string(cases.size());
+    Ints y = {s.x[0], s.x[1]};
+    y.insert(y.end(), s.y.begin(), s.y.end());
+    // A small step would hardly ever change which element is largest.
+    cases.push_back({"MaxPool", what, {F32(s.x, -20, 20)}, attributes, 0});
+    int64_t plane = 1;
+    for (size_t d = 2; d < s.x.size(); ++d) plane *= s.x[d];
+    cases.push_back({"MaxPoolGrad",
+                     what,
+                     {F32(y), I32(y, 0, static_cast<double>(plane - 1))},
+                     {{"shape", s.x}},
+                     4e-6});
+    for (int64_t padding : {0, 1}) {
+      attributes.Set("count_include_pad", padding);
+      const std::string name = what + (padding != 0 ? " padded" : "");
+      cases.push_back({"AveragePool", name, {F32(s.x)}, attributes});
+      Attributes grad = attributes;
+      grad.Set("shape", s.x);
+      cases.push_back({"AveragePoolGrad", name, {F32(y)}, grad, 4e-6});
+    }
+  }
+}
+
+void AddDropoutCases(std::vector<OperatorCase>& cases) {
+  for (double ratio : {0.0, 0.1, 0.5, 0.9}) {
+    for (const Ints& dims : std::vector<Ints>{{7, 13}, {1}, {0}, {40001}}) {
+      cases.push_back({"Dropout",
+                       std::to_string(cases.size()),
+                       {F32(dims)},
+                       {{"ratio", ratio}, {"salt", int64_t{5}}}});
+    }
+  }
+}
+
+void AddLossCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints logits, target;
+    int64_t axis;
+  };
+  for (const Shape& s : std::vector<Shape>{{{5, 10}, {5}, 1},
+                                           {{2, 3, 65}, {2, 3}, -1},
+                                           {{2, 10, 7}, {2, 7}, 1},
+                                           {{3, 4, 9, 9}, {3, 9, 9}, 1},
+                                           {{1, 1}, {1}, 1},
+                                           {{6, 5000}, {6}, 1}}) {
+    const int64_t axis = s.axis < 0 ? s.axis + s.logits.size() : s.axis;
+    const double last = static_cast<double>(s.logits[axis] - 1);
+    const Attributes attributes = {{"class_axis", s.axis}};
+    const Attributes grad = {{"class_axis", axis}};
+    const std::string what = std::to_string(cases.size());
+    const InputSpec logits = F32(s.logits, -6, 6);
+    const InputSpec lse = F32(s.target, 3, 8);
+    cases.push_back({"SoftmaxCrossEntropy",
+                     what,
+                     {logits, I64(s.target, 0, last)},
+                     attributes});
+    cases.push_back({"SoftmaxCrossEntropy",
+                     what + " i32",
+                     {logits, I32(s.target, 0, last)},
+                     attributes});
+    cases.push_back({"SoftmaxCrossEntropyGrad",
+                     what,
+                     {F32({}), logits, I64(s.target, 0, last), lse},
+                     grad,
+                     1e-5});
+    cases.push_back({"SoftmaxCrossEntropyGrad",
+                     what + " i32",
+                     {F32({}), logits, I32(s.target, 0, last), lse},
+                     grad,
+                     1e-5});
+    cases.push_back({"CountCorrect",
+                     what,
+                     {logits, I64(s.target, 0, last)},
+                     attributes,
+                     0});
+  }
+  for (const Ints& dims : std::vector<Ints>{{7, 13}, {1}, {}, {3, 127, 131}}) {
+    const std::string what = std::to_string(cases.size());
+    cases.push_back({"MseLoss", what, {F32(dims), F32(dims)}, {}});
+    cases.push_back({"MseLossGrad", what, {F32({}), F32(dims), F32(dims)}, {}});
+  }
+}
+
+void AddOptimizerCases(std::vector<OperatorCase>& cases) {
+  for (const Ints& dims : std::vector<Ints>{{7, 13}, {1}, {40001}}) {
+    const std::string what = std::to_string(cases.size());
+    for (int64_t nesterov : {0, 1}) {
+      cases.push_back({"Sgd",
+                       what + (nesterov != 0 ? " nesterov" : " momentum"),
+                       {F32(dims), F32(dims), F32(dims)},
+                       {{"momentum", 0.9},
+                        {"weight_decay", 0.01},
+                        {"nesterov", nesterov}}});
+    }
+    cases.push_back({"Sgd",
+                     what + " plain",
+                     {F32(dims), F32(dims)},
+                     {{"weight_decay", 0.1}}});
+    cases.push_back({"AdamW",
+                     what,
+                     {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                     {{"beta1", 0.9},
+                      {"beta2", 0.999},
+                      {"epsilon", 1e-8},
+                      {"weight_decay", 0.01}},
+                     1e-5});
+  }
+}
+
+}  // namespace
+
+void AddNetworkCases(std::vector<OperatorCase>& cases) {
+  AddConvCases(cases);
+  AddBatchNormCases(cases);
+  AddLayerNormCases(cases);
+  AddSoftmaxCases(cases);
+  AddPoolCases(cases);
+  AddDropoutCases(cases);
+  AddLossCases(cases);
+  AddOptimizerCases(cases);
+}
+
+}  // namespace loadline::conformance

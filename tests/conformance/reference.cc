@@ -1,0 +1,186 @@
+// Elementwise operators, and the helpers of all references.
+#include "tests/conformance/reference.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace loadline::conformance {
+namespace {
+
+using models::Ints;
+
+void Map(const Call& c, const std::function<double(double)>& f) {
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    c.out().values[i] = f(c.in(0).values[i]);
+  }
+}
+
+void MapPair(const Call& c, const std::function<double(double, double)>& f) {
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    c.out().values[i] = f(c.in(0).values[i], c.in(1).values[i]);
+  }
+}
+
+void Broadcast(const Call& c, const std::function<double(double, double)>& f) {
+  ForEachIndex(c.out().type.dims, [&](const Ints& index) {
+    c.out().values[Position(c.out().type.dims, index)] =
+        f(BroadcastAt(c.in(0), index), BroadcastAt(c.in(1), index));
+  });
+}
+
+double GeluTanh(double x) {
+  return 0.5 * x *
+         (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
+                        (x + 0.044715 * x * x * x)));
+}
+
+double GeluExact(double x) {
+  return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+}
+
+// Slope by the definition of a derivative: good to about 1e-10 in double.
+double Slope(const std::function<double(double)>& f, double x) {
+  const double h = 1e-3;
+  const double coarse = (f(x + h) - f(x - h)) / (2 * h);
+  const double fine = (f(x + h / 2) - f(x - h / 2)) / h;
+  return (4 * fine - coarse) / 3;
+}
+
+double Gelu(const Call& c, double x) {
+  return c.attributes.String("approximate", "none") == "tanh" ? GeluTanh(x)
+                                                              : GeluExact(x);
+}
+
+void AddUnary(ReferenceTable& t) {
+  const std::map<std::string, double (*)(double)> functions = {
+      {"Relu", [](double x) { return x > 0 ? x : 0.0; }},
+      {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"Tanh", [](double x) { return std::tanh(x); }},
+      {"Exp", [](double x) { return std::exp(x); }},
+      {"Log", [](double x) { return std::log(x); }},
+      {"Sqrt", [](double x) { return std::sqrt(x); }},
+      {"Neg", [](double x) { return -x; }},
+      {"Abs", [](double x) { return std::fabs(x); }},
+      {"Erf", [](double x) { return std::erf(x); }},
+      {"Reciprocal", [](double x) { return 1 / x; }},
+      {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }}};
+  for (const auto& [name, f] : functions) {
+    t[name] = [f = f](const Call& c) { Map(c, f); };
+  }
+  t["Gelu"] = [](const Call& c) {
+    Map(c, [&](double x) { return Gelu(c, x); });
+  };
+  t["Cast"] = [](const Call& c) {
+    const models::DType to = c.out().type.dtype;
+    Map(c, [to](double x) {
+      if (to == models::DType::kF32) return x;
+      if (to == models::DType::kBool) return x != 0 ? 1.0 : 0.0;
+      return std::trunc(x);
+    });
+  };
+}
+
+void AddGradients(ReferenceTable& t) {
+  t["ReluGrad"] = [](const Call& c) {
+    MapPair(c, [](double dy, double y) { return y > 0 ? dy : 0.0; });
+  };
+  t["SigmoidGrad"] = [](const Call& c) {
+    MapPair(c, [](double dy, double y) { return dy * y * (1 - y); });
+  };
+  t["TanhGrad"] = [](const Call& c) {
+    MapPair(c, [](double dy, double y) { return dy * (1 - y * y); });
+  };
+  t["GeluGrad"] = [](const Call& c) {
+    MapPair(c, [&](double dy, double x) {
+      return dy * Slope([&](double v) { return Gelu(c, v); }, x);
+    });
+  };
+  t["ErfGrad"] = [](const Call& c) {
+    MapPair(c, [](double dy, double x) {
+      return dy * 2 / std::sqrt(std::numbers::pi) * std::exp(-x * x);
+    });
+  };
+}
+
+void AddBroadcast(ReferenceTable& t) {
+  const std::map<std::string, double (*)(double, double)> functions = {
+      {"Add", [](double a, double b) { return a + b; }},
+      {"Sub", [](double a, double b) { return a - b; }},
+      {"Mul", [](double a, double b) { return a * b; }},
+      {"Pow", [](double a, double b) { return std::pow(a, b); }},
+      {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; }},
+      {"Less", [](double a, double b) { return a < b ? 1.0 : 0.0; }},
+      {"LessOrEqual", [](double a, double b) { return a <= b ? 1.0 : 0.0; }},
+      {"Greater", [](double a, double b) { return a > b ? 1.0 : 0.0; }},
+      {"GreaterOrEqual", [](double a, double b) { return a >= b ? 1.0 : 0.0; }},
+      {"And", [](double a, double b) { return a != 0 && b != 0 ? 1.0 : 0.0; }},
+      {"Or", [](double a, double b) { return a != 0 || b != 0 ? 1.0 : 0.0; }}};
+  for (const auto& [name, f] : functions) {
+    t[name] = [f = f](const Call& c) { Broadcast(c, f); };
+  }
+  t["Div"] = [](const Call& c) {
+    const bool real = c.out().type.dtype == models::DType::kF32;
+    Broadcast(c, [real](double a, double b) {
+      return real ? a / b : std::trunc(a / b);
+    });
+  };
+  t["Where"] = [](const Call& c) {
+    ForEachIndex(c.out().type.dims, [&](const Ints& index) {
+      c.out().values[Position(c.out().type.dims, index)] =
+          BroadcastAt(c.in(BroadcastAt(c.in(0), index) != 0 ? 1 : 2), index);
+    });
+  };
+}
+
+}  // namespace
+
+void ForEachIndex(const Ints& dims,
+                  const std::function<void(const Ints&)>& body) {
+  Ints index(dims.size(), 0);
+  for (int64_t dim : dims) {
+    if (dim == 0) return;
+  }
+  while (true) {
+    body(index);
+    size_t d = dims.size();
+    while (d > 0 && ++index[d - 1] == dims[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+int64_t Position(const Ints& dims, const Ints& index) {
+  int64_t position = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    position = position * dims[d] + index[d];
+  }
+  return position;
+}
+
+double BroadcastAt(const Array& a, const Ints& index) {
+  const Ints& dims = a.type.dims;
+  const size_t missing = index.size() - dims.size();
+  Ints own(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    own[d] = dims[d] == 1 ? 0 : index[missing + d];
+  }
+  return a.values[Position(dims, own)];
+}
+
+void AddElementwiseReferences(ReferenceTable& table) {
+  AddUnary(table);
+  AddGradients(table);
+  AddBroadcast(table);
+}
+
+const ReferenceTable& References() {
+  static const ReferenceTable table = [] {
+    ReferenceTable made;
+    AddElementwiseReferences(made);
+    AddShapeReferences(made);
+    AddNetworkReferences(made);
+    return made;
+  }();
+  return table;
+}
+
+}  // namespace loadline::conformance

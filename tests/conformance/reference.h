@@ -1,0 +1,56 @@
+// Every operator once more, in double and straight from its definition in
+// models/ops/operators.md: one loop per index, nothing shared with the
+// kernels. Slow; for small tensors only.
+#ifndef LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
+#define LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/kernel.h"
+#include "models/attributes.h"
+#include "models/types.h"
+
+namespace loadline::conformance {
+
+// Numbers of any element type, as double.
+struct Array {
+  models::TensorType type;
+  std::vector<double> values;
+};
+
+// One evaluation. `inputs[i]` is null for an absent input; `outputs` come with
+// their types and zeros.
+struct Call {
+  const models::Attributes& attributes;
+  std::vector<const Array*> inputs;
+  std::vector<Array>& outputs;
+  const executor::StepScalars& scalars;
+
+  const Array& in(int i) const { return *inputs[i]; }
+  bool has(size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
+  Array& out(int i = 0) const { return outputs[i]; }
+};
+
+using ReferenceFunction = std::function<void(const Call&)>;
+using ReferenceTable = std::map<std::string, ReferenceFunction>;
+
+// Operators by name, in three parts.
+void AddElementwiseReferences(ReferenceTable& table);
+void AddShapeReferences(ReferenceTable& table);
+void AddNetworkReferences(ReferenceTable& table);
+const ReferenceTable& References();
+
+// Calls body with every index of a shape, in row-major order.
+void ForEachIndex(const models::Ints& dims,
+                  const std::function<void(const models::Ints&)>& body);
+// Row-major position of an index.
+int64_t Position(const models::Ints& dims, const models::Ints& index);
+// Element of `a` that broadcasting puts at `index` of a shape.
+double BroadcastAt(const Array& a, const models::Ints& index);
+
+}  // namespace loadline::conformance
+
+#endif  // LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_

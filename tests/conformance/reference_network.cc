@@ -1,0 +1,523 @@
+// References of the layers: convolution, normalization, softmax, pooling,
+// dropout, losses, optimizers.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/conformance/reference.h"
+
+namespace loadline::conformance {
+namespace {
+
+using models::Ints;
+
+// A window sliding over [N, C, H, W] or [N, C, L] images.
+struct Window {
+  Ints kernel, strides, dilations, pads;
+
+  Window(const Call& c, const Ints& kernel_shape)
+      : kernel(kernel_shape),
+        strides(c.attributes.IntList("strides", Ints(kernel.size(), 1))),
+        dilations(c.attributes.IntList("dilations", Ints(kernel.size(), 1))),
+        pads(c.attributes.IntList("pads", Ints(2 * kernel.size(), 0))) {}
+
+  // Image coordinates of kernel position k of output o; padding may make them
+  // negative or too large.
+  Ints At(const Ints& o, const Ints& k) const {
+    Ints at(kernel.size());
+    for (size_t d = 0; d < kernel.size(); ++d) {
+      at[d] = o[d] * strides[d] - pads[d] + k[d] * dilations[d];
+    }
+    return at;
+  }
+};
+
+bool Inside(const Ints& at, const Ints& size) {
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (at[d] < 0 || at[d] >= size[d]) return false;
+  }
+  return true;
+}
+
+Ints Spatial(const Ints& dims) { return Ints(dims.begin() + 2, dims.end()); }
+
+Ints Join(int64_t n, int64_t c, const Ints& spatial) {
+  Ints index = {n, c};
+  index.insert(index.end(), spatial.begin(), spatial.end());
+  return index;
+}
+
+// body(x position, w position, y position) for every multiplication of a
+// convolution: each tensor's gradient is the same loop with another target.
+void ForProducts(const Call& c, const Ints& x, const Ints& w, const Ints& y,
+                 const std::function<void(int64_t, int64_t, int64_t)>& body) {
+  const Window window(c, Spatial(w));
+  const int64_t group = c.attributes.Int("group", 1);
+  const int64_t out_per_group = w[0] / group;
+  ForEachIndex(y, [&](const Ints& o) {
+    const int64_t first = o[1] / out_per_group * w[1];
+    for (int64_t i = 0; i < w[1]; ++i) {
+      ForEachIndex(window.kernel, [&](const Ints& k) {
+        const Ints at = window.At(Spatial(o), k);
+        if (!Inside(at, Spatial(x))) return;
+        body(Position(x, Join(o[0], first + i, at)),
+             Position(w, Join(o[1], i, k)), Position(y, o));
+      });
+    }
+  });
+}
+
+void Conv(const Call& c) {
+  const Ints& y = c.out().type.dims;
+  ForProducts(c, c.in(0).type.dims, c.in(1).type.dims, y,
+              [&](int64_t xi, int64_t wi, int64_t yi) {
+                c.out().values[yi] += c.in(0).values[xi] * c.in(1).values[wi];
+              });
+  if (!c.has(2)) return;
+  ForEachIndex(y, [&](const Ints& o) {
+    c.out().values[Position(y, o)] += c.in(2).values[o[1]];
+  });
+}
+
+void ConvInputGrad(const Call& c) {
+  ForProducts(c, c.out().type.dims, c.in(1).type.dims, c.in(0).type.dims,
+              [&](int64_t xi, int64_t wi, int64_t yi) {
+                c.out().values[xi] += c.in(0).values[yi] * c.in(1).values[wi];
+              });
+}
+
+void ConvWeightGrad(const Call& c) {
+  ForProducts(c, c.in(1).type.dims, c.out().type.dims, c.in(0).type.dims,
+              [&](int64_t xi, int64_t wi, int64_t yi) {
+                c.out().values[wi] += c.in(0).values[yi] * c.in(1).values[xi];
+              });
+}
+
+// Positions of each channel's elements.
+std::vector<std::vector<int64_t>> Channels(const Ints& dims) {
+  std::vector<std::vector<int64_t>> channels(dims[1]);
+  ForEachIndex(dims, [&](const Ints& index) {
+    channels[index[1]].push_back(Position(dims, index));
+  });
+  return channels;
+}
+
+// Positions of each row: everything from `axis` on.
+std::vector<std::vector<int64_t>> Rows(const Call& c, const Ints& dims) {
+  int64_t axis = c.attributes.Int("axis", -1);
+  if (axis < 0) axis += static_cast<int64_t>(dims.size());
+  int64_t rows = 1;
+  for (int64_t d = 0; d < axis; ++d) rows *= dims[d];
+  int64_t total = 1;
+  for (int64_t d : dims) total *= d;
+  std::vector<std::vector<int64_t>> made(rows);
+  for (int64_t i = 0; i < total; ++i) made[i / (total / rows)].push_back(i);
+  return made;
+}
+
+// Mean and 1 / sqrt(variance + epsilon) of some elements.
+void Statistics(const Array& x, const std::vector<int64_t>& at, double epsilon,
+                double& mean, double& rstd) {
+  mean = 0;
+  for (int64_t i : at) mean += x.values[i] / static_cast<double>(at.size());
+  double variance = 0;
+  for (int64_t i : at) {
+    variance += (x.values[i] - mean) * (x.values[i] - mean) /
+                static_cast<double>(at.size());
+  }
+  rstd = 1 / std::sqrt(variance + epsilon);
+}
+
+void BatchNormTraining(const Call& c) {
+  const auto channels = Channels(c.in(0).type.dims);
+  for (size_t k = 0; k < channels.size(); ++k) {
+    double mean = 0;
+    double rstd = 0;
+    Statistics(c.in(0), channels[k], c.attributes.Float("epsilon", 1e-5), mean,
+               rstd);
+    for (int64_t i : channels[k]) {
+      c.out().values[i] =
+          (c.in(0).values[i] - mean) * rstd * c.in(1).values[k] +
+          c.in(2).values[k];
+    }
+    c.out(1).values[k] = mean;
+    c.out(2).values[k] = rstd;
+  }
+}
+
+void BatchNormalization(const Call& c) {
+  const auto channels = Channels(c.in(0).type.dims);
+  for (size_t k = 0; k < channels.size(); ++k) {
+    const double rstd =
+        1 / std::sqrt(c.in(4).values[k] + c.attributes.Float("epsilon", 1e-5));
+    for (int64_t i : channels[k]) {
+      c.out().values[i] =
+          (c.in(0).values[i] - c.in(3).values[k]) * rstd * c.in(1).values[k] +
+          c.in(2).values[k];
+    }
+  }
+}
+
+void BatchNormGrad(const Call& c) {
+  const Array& dy = c.in(0);
+  const Array& x = c.in(1);
+  const auto channels = Channels(x.type.dims);
+  for (size_t k = 0; k < channels.size(); ++k) {
+    const double mean = c.in(3).values[k];
+    const double rstd = c.in(4).values[k];
+    const auto count = static_cast<double>(channels[k].size());
+    double dscale = 0;
+    double dbias = 0;
+    for (int64_t i : channels[k]) {
+      dscale += dy.values[i] * (x.values[i] - mean) * rstd;
+      dbias += dy.values[i];
+    }
+    for (int64_t i : channels[k]) {
+      const double xhat = (x.values[i] - mean) * rstd;
+      c.out().values[i] =
+          c.in(2).values[k] * rstd *
+          (dy.values[i] - dbias / count - xhat * dscale / count);
+    }
+    c.out(1).values[k] = dscale;
+    c.out(2).values[k] = dbias;
+  }
+}
+
+void RunningStatsUpdate(const Call& c) {
+  const double keep = c.attributes.Float("momentum", 0.9);
+  const auto count = static_cast<double>(c.attributes.Int("count", 1));
+  for (size_t k = 0; k < c.out().values.size(); ++k) {
+    const double rstd = c.in(3).values[k];
+    const double biased =
+        1 / (rstd * rstd) - c.attributes.Float("epsilon", 1e-5);
+    c.out(0).values[k] =
+        keep * c.in(0).values[k] + (1 - keep) * c.in(2).values[k];
+    c.out(1).values[k] =
+        keep * c.in(1).values[k] + (1 - keep) * biased * count / (count - 1);
+  }
+}
+
+void LayerNormalization(const Call& c) {
+  const auto rows = Rows(c, c.in(0).type.dims);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    double mean = 0;
+    double rstd = 0;
+    Statistics(c.in(0), rows[r], c.attributes.Float("epsilon", 1e-5), mean,
+               rstd);
+    for (size_t j = 0; j < rows[r].size(); ++j) {
+      const int64_t i = rows[r][j];
+      c.out().values[i] =
+          (c.in(0).values[i] - mean) * rstd * c.in(1).values[j] +
+          (c.has(2) ? c.in(2).values[j] : 0.0);
+    }
+    c.out(1).values[r] = mean;
+    c.out(2).values[r] = rstd;
+  }
+}
+
+void LayerNormGrad(const Call& c) {
+  const auto rows = Rows(c, c.in(1).type.dims);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const double mean = c.in(3).values[r];
+    const double rstd = c.in(4).values[r];
+    const auto size = static_cast<double>(rows[r].size());
+    double mean_g = 0;
+    double mean_gx = 0;
+    for (size_t j = 0; j < rows[r].size(); ++j) {
+      const int64_t i = rows[r][j];
+      const double xhat = (c.in(1).values[i] - mean) * rstd;
+      const double g = c.in(0).values[i] * c.in(2).values[j];
+      mean_g += g / size;
+      mean_gx += g * xhat / size;
+      c.out(1).values[j] += c.in(0).values[i] * xhat;
+      c.out(2).values[j] += c.in(0).values[i];
+    }
+    for (size_t j = 0; j < rows[r].size(); ++j) {
+      const int64_t i = rows[r][j];
+      const double xhat = (c.in(1).values[i] - mean) * rstd;
+      c.out().values[i] = rstd * (c.in(0).values[i] * c.in(2).values[j] -
+                                  mean_g - xhat * mean_gx);
+    }
+  }
+}
+
+// Positions of every line along an axis, in the order of the other indices.
+std::vector<std::vector<int64_t>> Lines(const Ints& dims, int64_t axis) {
+  if (axis < 0) axis += static_cast<int64_t>(dims.size());
+  Ints others = dims;
+  others[axis] = 1;
+  std::vector<std::vector<int64_t>> lines;
+  ForEachIndex(others, [&](const Ints& index) {
+    std::vector<int64_t> line;
+    Ints at = index;
+    for (at[axis] = 0; at[axis] < dims[axis]; ++at[axis]) {
+      line.push_back(Position(dims, at));
+    }
+    lines.push_back(line);
+  });
+  return lines;
+}
+
+double LogSumExp(const Array& x, const std::vector<int64_t>& line) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (int64_t i : line) largest = std::max(largest, x.values[i]);
+  double sum = 0;
+  for (int64_t i : line) sum += std::exp(x.values[i] - largest);
+  return largest + std::log(sum);
+}
+
+void Softmax(const Call& c, bool log) {
+  for (const auto& line :
+       Lines(c.in(0).type.dims, c.attributes.Int("axis", -1))) {
+    const double lse = LogSumExp(c.in(0), line);
+    for (int64_t i : line) {
+      const double value = c.in(0).values[i] - lse;
+      c.out().values[i] = log ? value : std::exp(value);
+    }
+  }
+}
+
+void SoftmaxGrad(const Call& c, bool log) {
+  const Array& dy = c.in(0);
+  const Array& y = c.in(1);
+  for (const auto& line : Lines(y.type.dims, c.attributes.Int("axis", -1))) {
+    double sum = 0;
+    for (int64_t i : line)
+      sum += log ? dy.values[i] : dy.values[i] * y.values[i];
+    for (int64_t i : line) {
+      c.out().values[i] = log ? dy.values[i] - std::exp(y.values[i]) * sum
+                              : y.values[i] * (dy.values[i] - sum);
+    }
+  }
+}
+
+void MaxPool(const Call& c) {
+  const Ints& x = c.in(0).type.dims;
+  const Ints& y = c.out().type.dims;
+  const Window window(c, c.attributes.IntList("kernel_shape"));
+  ForEachIndex(y, [&](const Ints& o) {
+    double best = -std::numeric_limits<double>::infinity();
+    int64_t where = -1;
+    ForEachIndex(window.kernel, [&](const Ints& k) {
+      const Ints at = window.At(Spatial(o), k);
+      if (!Inside(at, Spatial(x))) return;
+      const double value = c.in(0).values[Position(x, Join(o[0], o[1], at))];
+      if (value > best) {
+        best = value;
+        where = Position(Spatial(x), at);
+      }
+    });
+    c.out(0).values[Position(y, o)] = best;
+    c.out(1).values[Position(y, o)] = static_cast<double>(where);
+  });
+}
+
+void MaxPoolGrad(const Call& c) {
+  const Ints& y = c.in(0).type.dims;
+  const Ints& x = c.out().type.dims;
+  int64_t plane = 1;
+  for (int64_t d : Spatial(x)) plane *= d;
+  ForEachIndex(y, [&](const Ints& o) {
+    const int64_t i = Position(y, o);
+    const auto where = static_cast<int64_t>(c.in(1).values[i]);
+    c.out().values[(o[0] * x[1] + o[1]) * plane + where] += c.in(0).values[i];
+  });
+}
+
+// body(x position, y position, divisor) for every term of an average pool.
+void ForAverages(const Call& c, const Ints& x, const Ints& y,
+                 const std::function<void(int64_t, int64_t, double)>& body) {
+  const Window window(c, c.attributes.IntList("kernel_shape"));
+  const bool padding = c.attributes.Int("count_include_pad", 0) != 0;
+  const Ints size = Spatial(x);
+  ForEachIndex(y, [&](const Ints& o) {
+    std::vector<Ints> inside;
+    int64_t padded = 0;
+    ForEachIndex(window.kernel, [&](const Ints& k) {
+      const Ints at = window.At(Spatial(o), k);
+      if (Inside(at, size)) inside.push_back(at);
+      bool counts = true;
+      for (size_t d = 0; d < size.size(); ++d) {
+        counts = counts && at[d] < size[d] + window.pads[size.size() + d];
+      }
+      padded += counts;
+    });
+    for (const Ints& at : inside) {
+      body(Position(x, Join(o[0], o[1], at)), Position(y, o),
+           static_cast<double>(padding ? padded
+                                       : static_cast<int64_t>(inside.size())));
+    }
+  });
+}
+
+void AveragePool(const Call& c) {
+  ForAverages(c, c.in(0).type.dims, c.out().type.dims,
+              [&](int64_t x, int64_t y, double divisor) {
+                c.out().values[y] += c.in(0).values[x] / divisor;
+              });
+}
+
+void AveragePoolGrad(const Call& c) {
+  ForAverages(c, c.out().type.dims, c.in(0).type.dims,
+              [&](int64_t x, int64_t y, double divisor) {
+                c.out().values[x] += c.in(0).values[y] / divisor;
+              });
+}
+
+// Philox 4x32-10, one counter at a time.
+std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed) {
+  auto key0 = static_cast<uint32_t>(seed);
+  auto key1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key0,
+               static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key1,
+               static_cast<uint32_t>(p0)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return counter;
+}
+
+void Dropout(const Call& c) {
+  const double ratio = c.attributes.Float("ratio", 0.5);
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    const auto words = Philox(
+        {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
+         static_cast<uint32_t>(c.attributes.Int("salt", 0))},
+        c.scalars.seed);
+    const bool kept = words[i % 4] / 4294967296.0 >= ratio;
+    c.out().values[i] = kept ? c.in(0).values[i] / (1 - ratio) : 0.0;
+  }
+}
+
+void CrossEntropy(const Call& c) {
+  const auto lines =
+      Lines(c.in(0).type.dims, c.attributes.Int("class_axis", -1));
+  double sum = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const double lse = LogSumExp(c.in(0), lines[i]);
+    const auto target = static_cast<size_t>(c.in(1).values[i]);
+    sum += lse - c.in(0).values[lines[i][target]];
+    c.out(1).values[i] = lse;
+  }
+  c.out(0).values[0] = sum / static_cast<double>(lines.size());
+}
+
+void CrossEntropyGrad(const Call& c) {
+  const Array& logits = c.in(1);
+  const auto lines =
+      Lines(logits.type.dims, c.attributes.Int("class_axis", -1));
+  const double scale = c.in(0).values[0] / static_cast<double>(lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto target = static_cast<size_t>(c.in(2).values[i]);
+    for (size_t k = 0; k < lines[i].size(); ++k) {
+      const int64_t at = lines[i][k];
+      c.out().values[at] =
+          scale * (std::exp(logits.values[at] - c.in(3).values[i]) -
+                   (k == target ? 1.0 : 0.0));
+    }
+  }
+}
+
+void CountCorrect(const Call& c) {
+  const auto lines =
+      Lines(c.in(0).type.dims, c.attributes.Int("class_axis", -1));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    size_t best = 0;
+    for (size_t k = 0; k < lines[i].size(); ++k) {
+      if (c.in(0).values[lines[i][k]] > c.in(0).values[lines[i][best]]) {
+        best = k;
+      }
+    }
+    c.out().values[0] += static_cast<double>(best) == c.in(1).values[i];
+  }
+}
+
+void Mse(const Call& c) {
+  const auto n = static_cast<double>(c.in(0).values.size());
+  for (size_t i = 0; i < c.in(0).values.size(); ++i) {
+    const double d = c.in(0).values[i] - c.in(1).values[i];
+    c.out().values[0] += d * d / n;
+  }
+}
+
+void MseGrad(const Call& c) {
+  const auto n = static_cast<double>(c.in(1).values.size());
+  for (size_t i = 0; i < c.in(1).values.size(); ++i) {
+    c.out().values[i] =
+        c.in(0).values[0] * 2 / n * (c.in(1).values[i] - c.in(2).values[i]);
+  }
+}
+
+// torch.optim.SGD's documentation, without dampening.
+void Sgd(const Call& c) {
+  const double momentum = c.attributes.Float("momentum", 0);
+  const double rate = c.scalars.learning_rate;
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    double g = c.in(1).values[i] +
+               c.attributes.Float("weight_decay", 0) * c.in(0).values[i];
+    if (c.has(2)) {
+      const double buffer = momentum * c.in(2).values[i] + g;
+      c.out(1).values[i] = buffer;
+      g = c.attributes.Int("nesterov", 0) != 0 ? g + momentum * buffer : buffer;
+    }
+    c.out(0).values[i] = c.in(0).values[i] - rate * g;
+  }
+}
+
+// torch.optim.AdamW's documentation.
+void AdamW(const Call& c) {
+  const double beta1 = c.attributes.Float("beta1", 0.9);
+  const double beta2 = c.attributes.Float("beta2", 0.999);
+  const double rate = c.scalars.learning_rate;
+  const auto t = static_cast<double>(c.scalars.step);
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    const double g = c.in(1).values[i];
+    const double m = beta1 * c.in(2).values[i] + (1 - beta1) * g;
+    const double v = beta2 * c.in(3).values[i] + (1 - beta2) * g * g;
+    const double m_hat = m / (1 - std::pow(beta1, t));
+    const double v_hat = v / (1 - std::pow(beta2, t));
+    const double p = c.in(0).values[i] *
+                     (1 - rate * c.attributes.Float("weight_decay", 0.01));
+    c.out(0).values[i] =
+        p -
+        rate * m_hat / (std::sqrt(v_hat) + c.attributes.Float("epsilon", 1e-8));
+    c.out(1).values[i] = m;
+    c.out(2).values[i] = v;
+  }
+}
+
+}  // namespace
+
+void AddNetworkReferences(ReferenceTable& t) {
+  t["Conv"] = Conv;
+  t["ConvInputGrad"] = ConvInputGrad;
+  t["ConvWeightGrad"] = ConvWeightGrad;
+  t["BatchNormalization"] = BatchNormalization;
+  t["BatchNormTraining"] = BatchNormTraining;
+  t["BatchNormGrad"] = BatchNormGrad;
+  t["RunningStatsUpdate"] = RunningStatsUpdate;
+  t["LayerNormalization"] = LayerNormalization;
+  t["LayerNormGrad"] = LayerNormGrad;
+  t["Softmax"] = [](const Call& c) { Softmax(c, false); };
+  t["LogSoftmax"] = [](const Call& c) { Softmax(c, true); };
+  t["SoftmaxGrad"] = [](const Call& c) { SoftmaxGrad(c, false); };
+  t["LogSoftmaxGrad"] = [](const Call& c) { SoftmaxGrad(c, true); };
+  t["MaxPool"] = MaxPool;
+  t["MaxPoolGrad"] = MaxPoolGrad;
+  t["AveragePool"] = AveragePool;
+  t["AveragePoolGrad"] = AveragePoolGrad;
+  t["Dropout"] = Dropout;
+  t["SoftmaxCrossEntropy"] = CrossEntropy;
+  t["SoftmaxCrossEntropyGrad"] = CrossEntropyGrad;
+  t["CountCorrect"] = CountCorrect;
+  t["MseLoss"] = Mse;
+  t["MseLossGrad"] = MseGrad;
+  t["Sgd"] = Sgd;
+  t["AdamW"] = AdamW;
+}
+
+}  // namespace loadline::conformance

@@ -1,0 +1,213 @@
+// References of what moves or sums elements: reductions, transposes, slices,
+// gathers, matrix products.
+#include <algorithm>
+
+#include "tests/conformance/reference.h"
+
+namespace loadline::conformance {
+namespace {
+
+using models::Ints;
+
+void Reduce(const Call& c, bool mean) {
+  const Ints& dims = c.in(0).type.dims;
+  std::vector<bool> reduced(dims.size(), !c.attributes.Has("axes"));
+  for (int64_t axis : c.attributes.IntList("axes")) {
+    reduced[axis < 0 ? axis + dims.size() : axis] = true;
+  }
+  Ints kept_dims = dims;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (reduced[d]) kept_dims[d] = 1;
+  }
+  ForEachIndex(dims, [&](const Ints& index) {
+    Ints kept = index;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (reduced[d]) kept[d] = 0;
+    }
+    c.out().values[Position(kept_dims, kept)] +=
+        c.in(0).values[Position(dims, index)];
+  });
+  if (!mean) return;
+  const double count = static_cast<double>(c.in(0).values.size()) /
+                       static_cast<double>(c.out().values.size());
+  for (double& v : c.out().values) v /= count;
+}
+
+void Transpose(const Call& c) {
+  const Ints perm = c.attributes.IntList("perm");
+  const Ints& dims = c.in(0).type.dims;
+  ForEachIndex(c.out().type.dims, [&](const Ints& index) {
+    Ints from(dims.size());
+    for (size_t d = 0; d < perm.size(); ++d) from[perm[d]] = index[d];
+    c.out().values[Position(c.out().type.dims, index)] =
+        c.in(0).values[Position(dims, from)];
+  });
+}
+
+int64_t Axis(const Call& c, const Array& whole) {
+  const int64_t axis = c.attributes.Int("axis", 0);
+  return axis < 0 ? axis + whole.type.rank() : axis;
+}
+
+void Concat(const Call& c) {
+  const int64_t axis = Axis(c, c.out());
+  int64_t begin = 0;
+  for (const Array* part : c.inputs) {
+    ForEachIndex(part->type.dims, [&](const Ints& index) {
+      Ints to = index;
+      to[axis] += begin;
+      c.out().values[Position(c.out().type.dims, to)] =
+          part->values[Position(part->type.dims, index)];
+    });
+    begin += part->type.dims[axis];
+  }
+}
+
+void Split(const Call& c) {
+  const int64_t axis = Axis(c, c.in(0));
+  int64_t begin = 0;
+  for (Array& part : c.outputs) {
+    ForEachIndex(part.type.dims, [&](const Ints& index) {
+      Ints from = index;
+      from[axis] += begin;
+      part.values[Position(part.type.dims, index)] =
+          c.in(0).values[Position(c.in(0).type.dims, from)];
+    });
+    begin += part.type.dims[axis];
+  }
+}
+
+// Where an index of the slice lies in the whole.
+Ints Unslice(const Call& c, const Ints& index) {
+  Ints whole = index;
+  const Ints starts = c.attributes.IntList("starts");
+  const Ints axes = c.attributes.IntList("axes");
+  const Ints steps = c.attributes.IntList("steps");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    whole[axes[i]] = starts[i] + index[axes[i]] * steps[i];
+  }
+  return whole;
+}
+
+void Slice(const Call& c) {
+  ForEachIndex(c.out().type.dims, [&](const Ints& index) {
+    c.out().values[Position(c.out().type.dims, index)] =
+        c.in(0).values[Position(c.in(0).type.dims, Unslice(c, index))];
+  });
+}
+
+void SliceGrad(const Call& c) {
+  ForEachIndex(c.in(0).type.dims, [&](const Ints& index) {
+    c.out().values[Position(c.out().type.dims, Unslice(c, index))] =
+        c.in(0).values[Position(c.in(0).type.dims, index)];
+  });
+}
+
+void Expand(const Call& c) {
+  ForEachIndex(c.out().type.dims, [&](const Ints& index) {
+    c.out().values[Position(c.out().type.dims, index)] =
+        BroadcastAt(c.in(0), index);
+  });
+}
+
+// body(position in data, position in y) for every element of y.
+void ForGathered(const Call& c, const Array& data, const Ints& y_dims,
+                 const std::function<void(int64_t, int64_t)>& body) {
+  const Array& indices = c.in(1);
+  const int64_t axis = Axis(c, data);
+  const int64_t rank = indices.type.rank();
+  ForEachIndex(y_dims, [&](const Ints& index) {
+    const Ints at(index.begin() + axis, index.begin() + axis + rank);
+    const auto row =
+        static_cast<int64_t>(indices.values[Position(indices.type.dims, at)]);
+    Ints from(index.begin(), index.begin() + axis);
+    from.push_back(row);
+    from.insert(from.end(), index.begin() + axis + rank, index.end());
+    body(Position(data.type.dims, from), Position(y_dims, index));
+  });
+}
+
+void Gather(const Call& c) {
+  ForGathered(c, c.in(0), c.out().type.dims, [&](int64_t from, int64_t to) {
+    c.out().values[to] = c.in(0).values[from];
+  });
+}
+
+void GatherGrad(const Call& c) {
+  ForGathered(c, c.out(), c.in(0).type.dims, [&](int64_t to, int64_t from) {
+    c.out().values[to] += c.in(0).values[from];
+  });
+}
+
+// The matrix at the end of a tensor, by batch index and row and column.
+double MatrixAt(const Array& a, bool transposed, Ints index, int64_t row,
+                int64_t column) {
+  if (transposed) std::swap(row, column);
+  index.push_back(row);
+  index.push_back(column);
+  return BroadcastAt(a, index);
+}
+
+// BroadcastAt would repeat a matrix of one row or column; the sizes here agree.
+void MatMul(const Call& c) {
+  Array a = c.in(0);
+  Array b = c.in(1);
+  const bool row_vector = a.type.rank() == 1;
+  const bool column_vector = b.type.rank() == 1;
+  if (row_vector) a.type.dims.insert(a.type.dims.begin(), 1);
+  if (column_vector) b.type.dims.push_back(1);
+  const bool ta = !row_vector && c.attributes.Int("trans_a", 0) != 0;
+  const bool tb = !column_vector && c.attributes.Int("trans_b", 0) != 0;
+  const int64_t inner = a.type.dims[a.type.rank() - (ta ? 2 : 1)];
+  Ints dims = c.out().type.dims;
+  if (column_vector) dims.push_back(1);
+  if (row_vector) dims.insert(dims.end() - 1, 1);
+  ForEachIndex(dims, [&](const Ints& index) {
+    const Ints batch(index.begin(), index.end() - 2);
+    const size_t n = index.size();
+    double sum = 0;
+    for (int64_t k = 0; k < inner; ++k) {
+      sum += MatrixAt(a, ta, batch, index[n - 2], k) *
+             MatrixAt(b, tb, batch, k, index[n - 1]);
+    }
+    c.out().values[Position(dims, index)] = sum;
+  });
+}
+
+void Gemm(const Call& c) {
+  const bool ta = c.attributes.Int("transA", 0) != 0;
+  const bool tb = c.attributes.Int("transB", 0) != 0;
+  const int64_t inner = c.in(0).type.dims[ta ? 0 : 1];
+  const Ints& dims = c.out().type.dims;
+  ForEachIndex(dims, [&](const Ints& index) {
+    double sum = 0;
+    for (int64_t k = 0; k < inner; ++k) {
+      sum += MatrixAt(c.in(0), ta, {}, index[0], k) *
+             MatrixAt(c.in(1), tb, {}, k, index[1]);
+    }
+    sum *= c.attributes.Float("alpha", 1.0);
+    if (c.has(2)) {
+      sum += c.attributes.Float("beta", 1.0) * BroadcastAt(c.in(2), index);
+    }
+    c.out().values[Position(dims, index)] = sum;
+  });
+}
+
+}  // namespace
+
+void AddShapeReferences(ReferenceTable& t) {
+  t["ReduceSum"] = [](const Call& c) { Reduce(c, false); };
+  t["ReduceMean"] = [](const Call& c) { Reduce(c, true); };
+  t["Transpose"] = Transpose;
+  t["Concat"] = Concat;
+  t["Split"] = Split;
+  t["Slice"] = Slice;
+  t["SliceGrad"] = SliceGrad;
+  t["Expand"] = Expand;
+  t["Gather"] = Gather;
+  t["GatherGrad"] = GatherGrad;
+  t["MatMul"] = MatMul;
+  t["Gemm"] = Gemm;
+}
+
+}  // namespace loadline::conformance

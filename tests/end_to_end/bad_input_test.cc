@@ -1,0 +1,157 @@
+// Bad input: one clear line naming what and where, the right exit code, nothing
+// half-written, no crash.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string Slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void Spill(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// The error line: the last one on stderr that is ours.
+void ExpectError(const CommandResult& result, int exit_code,
+                 const std::string& what) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(what));
+  EXPECT_THAT(result.err, HasSubstr("loadline: "));
+  EXPECT_EQ(result.out, "");
+}
+
+std::vector<std::string> RunMlp(std::vector<std::string> more) {
+  std::vector<std::string> args = {"run", Zoo("mlp.onnx"), "--data",
+                                   Zoo("digits-train.npz"), "--steps", "2"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(BadInput, UnknownVerbSuggestsTheNearest) {
+  ExpectError(RunLoadline({"pla"}), 2, "did you mean 'plan'");
+  ExpectError(RunLoadline({"train", "x"}), 2, "unknown verb 'train'");
+}
+
+TEST(BadInput, UnknownFlagIsNamed) {
+  ExpectError(RunLoadline(RunMlp({"--bugdet", "50%"})), 2, "--bugdet");
+}
+
+TEST(BadInput, MissingFilesAreNamed) {
+  ExpectError(RunLoadline({"run", "/no/model.onnx", "--data", "x.npz"}), 2,
+              "/no/model.onnx");
+  ExpectError(RunLoadline({"run", Zoo("mlp.onnx"), "--data", "/no/d.npz"}), 2,
+              "/no/d.npz");
+  ExpectError(RunLoadline({"verify", "/no/p.json", "/no/q.json"}), 2,
+              "/no/p.json");
+}
+
+TEST(BadInput, BareBudgetGetsAHint) {
+  ExpectError(RunLoadline(RunMlp({"--budget", "3"})), 2, "3GiB");
+}
+
+TEST(BadInput, BudgetBelowTheSmallestSaysWhatWouldFit) {
+  const CommandResult result =
+      RunLoadline(RunMlp({"--budget", "1KiB"}));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("smallest"));
+  EXPECT_THAT(result.err, HasSubstr("proven"));
+}
+
+TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
+  const std::string folder = TestFolder("truncated");
+  const std::string whole = Slurp(Zoo("mlp.onnx"));
+  ASSERT_GT(whole.size(), 1000u);
+  for (size_t length : {size_t{0}, size_t{1}, size_t{100}, whole.size() / 2,
+                        whole.size() - 1}) {
+    const std::string path = folder + "/cut.onnx";
+    Spill(path, whole.substr(0, length));
+    ExpectError(RunLoadline({"inspect", path}), 2, "cut.onnx");
+  }
+}
+
+TEST(BadInput, DataOfAnotherShapeNamesBoth) {
+  const CommandResult result = RunLoadline(
+      {"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")});
+  ExpectError(result, 2, "tokens");
+}
+
+TEST(BadInput, DataThatIsNoArchive) {
+  const std::string path = TestFolder("not_npz") + "/data.npz";
+  Spill(path, "this is no zip file");
+  ExpectError(RunLoadline({"run", Zoo("mlp.onnx"), "--data", path}), 2,
+              "data.npz");
+}
+
+TEST(BadInput, LossThatIsNoNumberStopsTheRun) {
+  const std::string out = TestFolder("nan") + "/out.onnx";
+  const CommandResult result = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "50", "--optimizer", "sgd", "--lr", "1e30", "-o", out});
+  ExpectError(result, 2, "step");
+  EXPECT_FALSE(fs::exists(out));
+}
+
+TEST(BadInput, FullDiskLeavesNothingHalfWritten) {
+  const std::string folder = TestFolder("full_disk");
+  CommandOptions options;
+  options.file_bytes_limit = 20'000;  // the model alone has 100,000
+  const CommandResult result = RunLoadline(
+      RunMlp({"-o", folder + "/out.onnx", "--checkpoint",
+              folder + "/c.safetensors", "--checkpoint-every", "1"}),
+      options);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(folder));
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST(BadInput, UnwritableOutputIsFoundBeforeTraining) {
+  const CommandResult result =
+      RunLoadline(RunMlp({"-o", "/no/such/folder/out.onnx"}));
+  ExpectError(result, 2, "/no/such/folder");
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("step 1")));
+}
+
+TEST(BadInput, CorruptCheckpointIsRefused) {
+  const std::string folder = TestFolder("corrupt_checkpoint");
+  const std::string path = folder + "/c.safetensors";
+  Spill(path, "garbage that is no checkpoint");
+  ExpectError(RunLoadline(RunMlp({"--checkpoint", path, "--resume"})), 2,
+              "c.safetensors");
+}
+
+TEST(BadInput, WrongPlanIsRefusedByVerify) {
+  const std::string folder = TestFolder("wrong_plan");
+  const std::string problem = folder + "/problem.json";
+  const std::string plan = folder + "/plan.json";
+  ASSERT_EQ(RunLoadline({"plan", Zoo("mlp.onnx"), "--budget", "70%", "-o",
+                         plan, "--problem", problem})
+                .exit_code,
+            0);
+  EXPECT_EQ(RunLoadline({"verify", problem, plan}).exit_code, 0);
+  std::string text = Slurp(plan);
+  const size_t at = text.find("\"offset\":256");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 12, "\"offset\":300");
+  Spill(plan, text);
+  ExpectError(RunLoadline({"verify", problem, plan}), 2, "not valid");
+}
+
+}  // namespace
+}  // namespace loadline

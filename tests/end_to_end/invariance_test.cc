@@ -1,0 +1,80 @@
+// Plan invariance: whatever the plan, the same weights, bit by bit.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+class Invariance : public testing::TestWithParam<const char*> {};
+
+std::vector<std::string> BaseArgs(const std::string& family) {
+  const bool text = family == "gpt";
+  return {"run",       Zoo(family + ".onnx"),
+          "--data",    Zoo(text ? "text-train.npz" : "digits-train.npz"),
+          "--batch",   "16",
+          "--steps",   "20",
+          "--seed",    "7",
+          "--json"};
+}
+
+CommandResult RunWith(const std::string& family,
+                      const std::vector<std::string>& more) {
+  std::vector<std::string> args = BaseArgs(family);
+  args.insert(args.end(), more.begin(), more.end());
+  return RunLoadline(args);
+}
+
+TEST_P(Invariance, WeightsAreBitIdenticalAtEveryBudgetAndWithEveryAction) {
+  const std::string family = GetParam();
+  const CommandResult keep = RunWith(family, {});
+  ASSERT_EQ(keep.exit_code, 0) << keep.err;
+  const std::string expected = keep.json()["weights_sha256"];
+  const std::vector<std::vector<std::string>> kVariants = {
+      {"--budget", "100%"},
+      {"--budget", "75%"},
+      {"--budget", "50%"},
+      {"--budget", "35%"},
+      {"--budget", "smallest"},
+      {"--budget", "60%", "--no-recompute"},
+      {"--budget", "75%", "--no-offload"},
+      {"--budget", "smallest", "--no-recompute"},
+      {"--budget", "smallest", "--no-offload"},
+      {"--budget", "50%", "--poison"},
+  };
+  int met = 0;
+  for (const auto& variant : kVariants) {
+    const CommandResult run = RunWith(family, variant);
+    std::string name;
+    for (const std::string& word : variant) name += word + " ";
+    if (run.exit_code == 3) continue;  // no plan that small: says so
+    ASSERT_EQ(run.exit_code, 0) << name << run.err;
+    ++met;
+    EXPECT_EQ(run.json()["weights_sha256"], expected) << name;
+  }
+  // 100, 75 and 50 % and the smallest ones must be met.
+  EXPECT_GE(met, 7) << family;
+}
+
+TEST_P(Invariance, DropoutMasksFollowTheSeed) {
+  const std::string family = GetParam();
+  if (family == "resnet18") GTEST_SKIP() << "the model has no dropout";
+  const CommandResult a = RunWith(family, {});
+  const CommandResult b = RunWith(family, {"--seed", "8"});
+  ASSERT_EQ(a.exit_code, 0) << a.err;
+  ASSERT_EQ(b.exit_code, 0) << b.err;
+  EXPECT_NE(a.json()["weights_sha256"], b.json()["weights_sha256"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Invariance,
+                         testing::Values("mlp", "resnet18", "gpt"),
+                         [](const auto& info) {
+                           return std::string(info.param);
+                         });
+
+}  // namespace
+}  // namespace loadline

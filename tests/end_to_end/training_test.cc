@@ -1,0 +1,122 @@
+// The main job: a model trains inside a budget, can be stopped and resumed, and
+// what it wrote is a model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+TEST(Run, LearnsTheDigitsUnderHalfOfItsBytes) {
+  const std::string out = TestFolder("digits") + "/trained.onnx";
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--batch",
+       "32", "--epochs", "30", "--budget", "50%", "--lr", "2e-3", "-o", out,
+       "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto result = run.json();
+  EXPECT_LE(result["arena_bytes"].get<int64_t>(),
+            result["budget_bytes"].get<int64_t>());
+  EXPECT_EQ(result["measured_arena_bytes"], result["arena_bytes"]);
+  const CommandResult eval = RunLoadline(
+      {"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_EQ(eval.json()["examples"], 360);
+  EXPECT_GE(eval.json()["accuracy"].get<double>(), 0.97);
+}
+
+TEST(Run, SlowResNet18ReachesNinetySevenPercentUnderHalfOfItsBytes) {
+  const std::string out = TestFolder("resnet") + "/trained.onnx";
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("resnet18.onnx"), "--data", Zoo("digits-train.npz"),
+       "--batch", "32", "--epochs", "4", "--budget", "50%", "--optimizer",
+       "sgd", "--lr", "0.02", "-o", out, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const CommandResult eval = RunLoadline(
+      {"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_GE(eval.json()["accuracy"].get<double>(), 0.97);
+}
+
+TEST(Run, PrintsPredictedBesideMeasured) {
+  const CommandResult run =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--steps", "5", "--budget", "60%"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("predicted"));
+  EXPECT_THAT(run.out, HasSubstr("measured"));
+}
+
+TEST(Run, ResumedIsBitIdenticalToNeverStopped) {
+  const std::string folder = TestFolder("resume");
+  const std::vector<std::string> base = {
+      "run",    Zoo("gpt.onnx"), "--data", Zoo("text-train.npz"),
+      "--batch", "8",            "--json"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return RunLoadline(more);
+  };
+  const CommandResult whole = with({"--steps", "12"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const std::string checkpoint = folder + "/c.safetensors";
+  const CommandResult first =
+      with({"--steps", "5", "--checkpoint", checkpoint});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const CommandResult rest = with({"--steps", "12", "--checkpoint", checkpoint,
+                                   "--resume", "--budget", "50%"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
+  EXPECT_EQ(rest.json()["losses"].back(), whole.json()["losses"].back());
+}
+
+TEST(Run, InterruptFinishesTheStepSavesAndExits130) {
+  const std::string folder = TestFolder("interrupt");
+  const std::string checkpoint = folder + "/c.safetensors";
+  CommandOptions options;
+  options.interrupt_when = "step";
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "10000000", "--log-every", "1", "--checkpoint", checkpoint},
+      options);
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  EXPECT_TRUE(fs::exists(checkpoint));
+  const CommandResult resumed = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "10000001", "--checkpoint", checkpoint, "--resume", "--log-every", "1"},
+      options);
+  EXPECT_EQ(resumed.exit_code, 130) << resumed.err;
+}
+
+TEST(Run, HostStoreInAFileGivesTheSameBits) {
+  const std::string store = TestFolder("host_store") + "/store";
+  const std::vector<std::string> base = {
+      "run", Zoo("gpt.onnx"), "--data", Zoo("text-train.npz"), "--batch", "8",
+      "--steps", "3", "--budget", "50%", "--no-recompute", "--json"};
+  const CommandResult memory = RunLoadline(base);
+  ASSERT_EQ(memory.exit_code, 0) << memory.err;
+  std::vector<std::string> args = base;
+  args.insert(args.end(), {"--host-store", store});
+  const CommandResult file = RunLoadline(args);
+  ASSERT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_GT(file.json()["host_bytes"].get<int64_t>(), 0);
+  EXPECT_EQ(file.json()["weights_sha256"], memory.json()["weights_sha256"]);
+  EXPECT_FALSE(fs::exists(store));
+}
+
+TEST(Plan, TwelveLayerGptFitsHalfOfItsBytes) {
+  const CommandResult plan = RunLoadline(
+      {"plan", Zoo("gpt12.onnx"), "--batch", "8", "--budget", "50%", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_LE(plan.json()["arena_bytes"].get<int64_t>(),
+            plan.json()["budget_bytes"].get<int64_t>());
+}
+
+}  // namespace
+}  // namespace loadline

@@ -1,0 +1,54 @@
+// Measurements: every number is there and makes sense.
+#include <gtest/gtest.h>
+
+#include "executor/calibrate.h"
+#include "executor/cpu/doctor.h"
+#include "models/ops/operator.h"
+#include "tests/executor/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+TEST(MeasureMachine, FillsTheProfile) {
+  const auto machine = MeasureMachine({.buffer_bytes = 1 << 22});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_TRUE(machine->CanCopy());
+  EXPECT_GT(machine->d2h_bytes_per_s, 1e7);
+  EXPECT_GT(machine->h2d_bytes_per_s, 1e7);
+  EXPECT_GT(machine->bidirectional, 0);
+  EXPECT_LE(machine->bidirectional, 1);
+  EXPECT_GT(machine->copy_latency_ns, 0);
+  EXPECT_GT(machine->device_bytes, 1 << 20);
+  ASSERT_TRUE(machine->rates.has_value());
+  EXPECT_GT(machine->rates->matmul_flop_per_s.at("f32"), 1e7);
+  EXPECT_GT(machine->rates->memory_bytes_per_s, 1e7);
+  EXPECT_GT(machine->rates->launch_ns, 0);
+  const auto json = planner::MachineToJson(*machine);
+  EXPECT_TRUE(planner::MachineFromJson(json).ok());
+}
+
+TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
+  const Toy toy = MakeToy();
+  CpuDevice device(ToyDevice());
+  int64_t told = 0;
+  const auto ops = Calibrate(
+      toy.graph, device,
+      {.evict_bytes = 1 << 20, .progress = [&](int64_t, int64_t) { ++told; }});
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  EXPECT_EQ(ops->size(), 5u);  // ToyMul, Loss, Count, MulGrad, Sgd
+  EXPECT_EQ(told, 5);
+  for (const models::Node& node : toy.graph.nodes) {
+    EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
+  }
+}
+
+TEST(Calibrate, StopsWhenAsked) {
+  const Toy toy = MakeToy();
+  CpuDevice device(ToyDevice());
+  const std::atomic<bool> stop{true};
+  EXPECT_EQ(Calibrate(toy.graph, device, {.stop = &stop}).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace loadline::executor

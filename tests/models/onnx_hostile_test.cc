@@ -1,0 +1,248 @@
+// Files nobody should write. Most tests ask only for an error and no crash;
+// run them under the address and undefined-behaviour sanitizers too.
+#include <filesystem>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::models {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+ImportOptions Small() {
+  ImportOptions options;
+  options.batch = 2;
+  options.max_bytes = 1 << 22;
+  options.max_folded_bytes = 1 << 20;
+  return options;
+}
+
+absl::Status Import(const onnx::ModelProto& model) {
+  return ImportOnnxBytes(Bytes(model), Small()).status();
+}
+
+onnx::ModelProto OneNode() {
+  return ModelFromText(
+      "g (float[2,3] x) => (float[2,3] y) <float[2,3] w = {1,2,3,4,5,6}> {"
+      " [add] y = Add(x, w) }");
+}
+
+TEST(HostileOnnx, EveryTruncationIsAnErrorOrAValidModel) {
+  const std::string bytes = ReadFile(DataPath("mlp_dynamo.onnx"));
+  ASSERT_GT(bytes.size(), 1000u);
+  int refused = 0;
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    refused += !ImportOnnxBytes(bytes.substr(0, n), Small()).ok();
+  }
+  EXPECT_EQ(refused, static_cast<int>(bytes.size()));
+}
+
+TEST(HostileOnnx, FlippedBitsNeverCrash) {
+  std::mt19937 random(7);
+  int imported = 0, refused = 0;
+  for (const char* name : {"mlp_torchscript.onnx", "cnn_torchscript.onnx",
+                           "cnn_dynamo_unoptimized.onnx"}) {
+    const std::string original = ReadFile(DataPath(name));
+    for (int i = 0; i < 200; ++i) {
+      std::string bytes = original;
+      for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) {
+        bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+      }
+      const auto result = ImportOnnxBytes(bytes, Small());
+      ++(result.ok() ? imported : refused);
+      EXPECT_FALSE(absl::IsInternal(result.status())) << result.status();
+    }
+  }
+  EXPECT_GT(imported, 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(HostileOnnx, RefusesCycles) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, x) }");
+  model.mutable_graph()->mutable_node(0)->set_input(0, "y");
+  EXPECT_TRUE(absl::IsInvalidArgument(Import(model)));
+}
+
+TEST(HostileOnnx, RefusesWhatIsMadeTwiceOrNever) {
+  onnx::ModelProto twice = ModelFromText(
+      "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, x) }");
+  twice.mutable_graph()->mutable_node(1)->set_output(0, "a");
+  EXPECT_TRUE(absl::IsInvalidArgument(Import(twice)));
+  onnx::ModelProto never = OneNode();
+  never.mutable_graph()->mutable_node(0)->set_input(1, "ghost");
+  EXPECT_TRUE(absl::IsInvalidArgument(Import(never)));
+  onnx::ModelProto output = OneNode();
+  output.mutable_graph()->mutable_output(0)->set_name("ghost");
+  EXPECT_TRUE(absl::IsInvalidArgument(Import(output)));
+  onnx::ModelProto initializers = OneNode();
+  *initializers.mutable_graph()->add_initializer() =
+      initializers.graph().initializer(0);
+  EXPECT_THAT(std::string(Import(initializers).message()),
+              HasSubstr("two initializers are named 'w'"));
+}
+
+TEST(HostileOnnx, RefusesTensorsThatClaimMoreThanTheyHold) {
+  for (int64_t dim : {int64_t{-1}, int64_t{7}, int64_t{1} << 40,
+                      std::numeric_limits<int64_t>::max()}) {
+    onnx::ModelProto model = OneNode();
+    auto* w = model.mutable_graph()->mutable_initializer(0);
+    w->set_dims(0, dim);
+    EXPECT_FALSE(Import(model).ok()) << dim;
+    w->set_dims(1, dim);
+    EXPECT_FALSE(Import(model).ok()) << dim;
+  }
+  onnx::ModelProto rank = OneNode();
+  for (int i = 0; i < 100; ++i) {
+    rank.mutable_graph()->mutable_initializer(0)->add_dims(1);
+  }
+  EXPECT_THAT(std::string(Import(rank).message()), HasSubstr("too many axes"));
+}
+
+TEST(HostileOnnx, RefusesAbsurdInputs) {
+  for (int64_t dim : {int64_t{-3}, std::numeric_limits<int64_t>::max()}) {
+    onnx::ModelProto model = OneNode();
+    model.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(dim);
+    EXPECT_THAT(std::string(Import(model).message()), HasSubstr("absurd"));
+  }
+  onnx::ModelProto sequence = OneNode();
+  sequence.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_sequence_type();
+  EXPECT_THAT(std::string(Import(sequence).message()),
+              HasSubstr("not a dense tensor"));
+  onnx::ModelProto text = OneNode();
+  text.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(onnx::TensorProto::STRING);
+  EXPECT_THAT(std::string(Import(text).message()), HasSubstr("STRING"));
+}
+
+TEST(HostileOnnx, RefusesSparseTensorsAndControlFlow) {
+  onnx::ModelProto sparse = OneNode();
+  sparse.mutable_graph()->add_sparse_initializer();
+  EXPECT_THAT(std::string(Import(sparse).message()), HasSubstr("sparse"));
+  const auto branch = ImportText(
+      "g (bool[1] c, float[2] x) => (float[2] y) {"
+      " [branch] y = If(c) <then_branch = a () => (float[2] p)"
+      " { p = Relu(x) }, else_branch = b () => (float[2] q)"
+      " { q = Neg(x) }> }");
+  EXPECT_TRUE(IsUnsupported(branch.status())) << branch.status();
+  EXPECT_THAT(std::string(branch.status().message()),
+              HasSubstr("If x1: branch"));
+}
+
+TEST(HostileOnnx, RefusesControlCharactersInNames) {
+  onnx::ModelProto model = OneNode();
+  model.mutable_graph()->mutable_node(0)->set_name("a\nb");
+  EXPECT_TRUE(absl::IsInvalidArgument(Import(model)));
+}
+
+TEST(HostileOnnx, RefusesRubbishAndMissingFiles) {
+  EXPECT_FALSE(ImportOnnxBytes("", Small()).ok());
+  EXPECT_FALSE(ImportOnnxBytes("hello, world", Small()).ok());
+  const std::string folder = TempFolder();
+  EXPECT_TRUE(
+      absl::IsNotFound(ImportOnnx(folder + "/none.onnx", Small()).status()));
+  EXPECT_FALSE(ImportOnnx(folder, Small()).ok());
+  WriteFile(folder + "/empty.onnx", "");
+  EXPECT_FALSE(ImportOnnx(folder + "/empty.onnx", Small()).ok());
+  WriteFile(folder + "/big.onnx", std::string((1 << 22) + 1, 'x'));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      ImportOnnx(folder + "/big.onnx", Small()).status()));
+}
+
+// A model with w outside, in a file of 100 bytes in the model's folder.
+class ExternalData : public ::testing::Test {
+ protected:
+  absl::Status ImportWith(const std::string& location,
+                          const std::string& offset = "0",
+                          const std::string& length = "24") {
+    onnx::ModelProto model = OneNode();
+    auto* w = model.mutable_graph()->mutable_initializer(0);
+    w->clear_float_data();
+    w->clear_raw_data();
+    w->set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] :
+         {std::pair<std::string, std::string>{"location", location},
+          {"offset", offset},
+          {"length", length}}) {
+      auto* entry = w->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    WriteFile(folder_ + "/model/m.onnx", Bytes(model));
+    return ImportOnnx(folder_ + "/model/m.onnx", Small()).status();
+  }
+
+  void SetUp() override {
+    folder_ = TempFolder();
+    std::filesystem::create_directories(folder_ + "/model/sub");
+    WriteFile(folder_ + "/model/w.data", std::string(100, '\0'));
+    WriteFile(folder_ + "/model/sub/w.data", std::string(100, '\0'));
+    WriteFile(folder_ + "/secret", std::string(100, '\0'));
+    std::filesystem::create_symlink(folder_ + "/secret",
+                                    folder_ + "/model/link");
+    std::filesystem::create_symlink(folder_, folder_ + "/model/up");
+    std::filesystem::create_symlink("w.data", folder_ + "/model/inside");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string folder_;
+};
+
+TEST_F(ExternalData, IsReadFromInsideTheFolder) {
+  EXPECT_TRUE(ImportWith("w.data").ok()) << ImportWith("w.data");
+  EXPECT_TRUE(ImportWith("sub/w.data", "76").ok());
+  EXPECT_TRUE(ImportWith("./w.data").ok());
+  EXPECT_TRUE(ImportWith("inside").ok());
+}
+
+TEST_F(ExternalData, NeverLeavesTheFolder) {
+  for (const std::string& location :
+       {std::string("../secret"), std::string("sub/../../secret"),
+        folder_ + "/secret", std::string("link"), std::string("up/secret"),
+        std::string("up/model/../secret")}) {
+    EXPECT_THAT(std::string(ImportWith(location).message()),
+                HasSubstr("leaves the model's folder"))
+        << location;
+  }
+}
+
+TEST_F(ExternalData, IsCheckedAgainstTheFile) {
+  EXPECT_FALSE(ImportWith("").ok());
+  EXPECT_FALSE(ImportWith("sub").ok());
+  EXPECT_TRUE(absl::IsNotFound(ImportWith("none.data")));
+  EXPECT_THAT(std::string(ImportWith("w.data", "77").message()),
+              HasSubstr("beyond the 100 bytes"));
+  for (const char* offset :
+       {"-1", "x", "9223372036854775807", "99999999999999999999"}) {
+    EXPECT_FALSE(ImportWith("w.data", offset).ok()) << offset;
+  }
+  EXPECT_FALSE(ImportWith("w.data", "0", "25").ok());
+}
+
+TEST_F(ExternalData, IsRefusedInMemory) {
+  ASSERT_TRUE(ImportWith("w.data").ok());
+  const auto imported =
+      ImportOnnxBytes(ReadFile(folder_ + "/model/m.onnx"), Small());
+  EXPECT_THAT(std::string(imported.status().message()),
+              AnyOf(HasSubstr("not allowed here")));
+}
+
+}  // namespace
+}  // namespace loadline::models

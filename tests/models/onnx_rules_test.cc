@@ -1,0 +1,212 @@
+// One small model per rule: what ONNX writes in many ways arrives in one.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::models {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Graph Import(const std::string& body, const ImportOptions& options = {},
+             int opset = 22) {
+  absl::StatusOr<Imported> imported = ImportText(body, options, opset);
+  EXPECT_TRUE(imported.ok()) << body << "\n" << imported.status();
+  return imported.ok() ? std::move(imported->graph) : Graph{};
+}
+
+std::string ErrorOf(const std::string& body, int opset = 22) {
+  const auto imported = ImportText(body, {}, opset);
+  EXPECT_FALSE(imported.ok());
+  return std::string(imported.status().message());
+}
+
+std::string OutputType(const Graph& graph) {
+  return graph.outputs.empty() ? ""
+                               : graph.value(graph.outputs[0]).type.ToString();
+}
+
+TEST(ImportRules, ReshapesOfEveryKindBecomeReshape) {
+  for (const char* call :
+       {"y = Flatten(x)", "y = Flatten<axis=-2>(x)",
+        "s = Constant<value_ints=[0,-1]>() y = Reshape(x, s)",
+        "s = Constant<value_ints=[2,12]>() y = Reshape(x, s)"}) {
+    const Graph g = Import(
+        std::string("g (float[2,3,4] x) => (float[a,b] y) {") + call + "}");
+    ASSERT_THAT(Ops(g), ElementsAre("Reshape")) << call;
+  }
+  const Graph g = Import(
+      "g (float[2,1,4] x) => (float[a,b,c] y) {"
+      " s = Constant<value_ints=[1]>() u = Squeeze(x, s)"
+      " t = Constant<value_ints=[-1]>() y = Unsqueeze(u, t) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Reshape", "Reshape"));
+  EXPECT_EQ(OutputType(g), "f32[2,4,1]");
+}
+
+TEST(ImportRules, WhatChangesNothingDisappears) {
+  const Graph g = Import(
+      "g (float[2,3] x) => (float[2,3] y) {"
+      " a = Identity(x) s = Constant<value_ints=[2,3]>() b = Reshape(a, s)"
+      " c = Transpose<perm=[0,1]>(b) d = Cast<to=1>(c) e = Expand(d, s)"
+      " y = Relu(e) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Relu"));
+}
+
+TEST(ImportRules, ShapeArithmeticLeavesNoTrace) {
+  ImportOptions options;
+  options.dims["N"] = 6;
+  const Graph g = Import(
+      "g (float[N,4] x) => (float[a,b,c] y) {"
+      " s = Shape(x) zero = Constant<value_int=0>()"
+      " n = Gather<axis=0>(s, zero) two = Constant<value_int=2>()"
+      " h = Div(n, two) ax = Constant<value_ints=[0]>()"
+      " hu = Unsqueeze(h, ax) rest = Constant<value_ints=[2,-1]>()"
+      " t = Concat<axis=0>(hu, rest) y = Reshape(x, t) }",
+      options);
+  EXPECT_THAT(Ops(g), ElementsAre("Reshape"));
+  EXPECT_EQ(OutputType(g), "f32[3,2,4]");
+  EXPECT_THAT(Names(g, ValueKind::kConstant), ElementsAre());
+}
+
+TEST(ImportRules, SplitTakesSizesEqualPartsAndSequences) {
+  const std::string head = "g (float[2,7] x) => (float[2,n] y) {";
+  for (const char* call :
+       {"s = Constant<value_ints=[3,3,1]>() y, b, c = Split<axis=1>(x, s) }",
+        "y, b, c = Split<axis=-1, num_outputs=3>(x) }",
+        "s = Constant<value_int=3>() q = SplitToSequence<axis=1>(x, s)"
+        " i = Constant<value_int=-3>() y = SequenceAt(q, i) }"}) {
+    const Graph g = Import(head + call);
+    const Node& split = NodeWith(g, "Split");
+    EXPECT_THAT(split.attributes.IntList("sizes"), ElementsAre(3, 3, 1));
+    EXPECT_EQ(split.attributes.Int("axis", -1), 1);
+    EXPECT_EQ(OutputType(g), "f32[2,3]");
+  }
+}
+
+TEST(ImportRules, SliceIsNormalized) {
+  const Graph g = Import(
+      "g (float[5,8] x) => (float[a,b] y) {"
+      " s = Constant<value_ints=[-3,1]>()"
+      " e = Constant<value_ints=[9223372036854775807,-1]>()"
+      " a = Constant<value_ints=[1,-2]>() p = Constant<value_ints=[2,1]>()"
+      " y = Slice(x, s, e, a, p) }");
+  const Attributes& attributes = NodeWith(g, "Slice").attributes;
+  EXPECT_THAT(attributes.IntList("starts"), ElementsAre(5, 1));
+  EXPECT_THAT(attributes.IntList("ends"), ElementsAre(8, 4));
+  EXPECT_THAT(attributes.IntList("axes"), ElementsAre(1, 0));
+  EXPECT_EQ(OutputType(g), "f32[3,2]");
+  EXPECT_THAT(ErrorOf("g (float[5] x) => (float[a] y) {"
+                      " s = Constant<value_ints=[-1]>()"
+                      " e = Constant<value_ints=[-9]>()"
+                      " a = Constant<value_ints=[0]>() [rev]"
+                      " y = Slice(x, s, e, a, s) }"),
+              HasSubstr("Slice (with a negative step) x1: rev"));
+}
+
+TEST(ImportRules, ConstantGatherIndicesAreMadePositive) {
+  const Graph g = Import(
+      "g (float[5,2] x) => (float[a,b] y) {"
+      " i = Constant<value_ints=[-1,0]>() y = Gather(x, i) }");
+  const Node& gather = NodeWith(g, "Gather");
+  EXPECT_THAT(g.value(gather.inputs[1]).initial->as<int64_t>(),
+              ElementsAre(4, 0));
+  EXPECT_THAT(ErrorOf("g (float[5,2] x) => (float[a,b] y) {"
+                      " i = Constant<value_ints=[5]>() [bad]"
+                      " y = Gather(x, i) }"),
+              HasSubstr("node 'bad' (Gather): index 5 on an axis of 5"));
+}
+
+TEST(ImportRules, AutoPadIsResolved) {
+  // Width 5, stride 2: 3 outputs need (3-1)*2 + 3 - 5 = 2 pads: 1 and 1.
+  // Kernel 2: (3-1)*2 + 2 - 5 = 1 pad, at the end or at the beginning.
+  const Graph upper = Import(
+      "g (float[1,1,5,5] x) => (float[a,b,c,d] y) {"
+      " y = MaxPool<kernel_shape=[2,3], strides=[2,2],"
+      " auto_pad=\"SAME_UPPER\">(x) }");
+  EXPECT_THAT(NodeWith(upper, "MaxPool").attributes.IntList("pads"),
+              ElementsAre(0, 1, 1, 1));
+  const Graph lower = Import(
+      "g (float[1,1,5,5] x) => (float[a,b,c,d] y)"
+      " <float[1,1,2,3] w = {1,2,3,4,5,6}> {"
+      " y = Conv<strides=[2,2], auto_pad=\"SAME_LOWER\">(x, w) }");
+  const Attributes& conv = NodeWith(lower, "Conv").attributes;
+  EXPECT_THAT(conv.IntList("pads"), ElementsAre(1, 1, 0, 1));
+  EXPECT_THAT(conv.IntList("kernel_shape"), ElementsAre(2, 3));
+  EXPECT_EQ(OutputType(lower), "f32[1,1,3,3]");
+}
+
+TEST(ImportRules, OldOpsetsAreConverted) {
+  // Axes and split sizes were attributes once.
+  const Graph g = Import(
+      "g (float[2,6,1] x) => (float[a] y) {"
+      " u = Squeeze<axes=[2]>(x) b, c = Split<axis=1, split=[2,4]>(u)"
+      " y = ReduceMean<axes=[1], keepdims=0>(c) }",
+      {}, 11);
+  EXPECT_THAT(Ops(g), ElementsAre("Reshape", "Split", "ReduceMean"));
+  EXPECT_EQ(OutputType(g), "f32[2]");
+  EXPECT_THAT(NodeWith(g, "Split").attributes.IntList("sizes"),
+              ElementsAre(2, 4));
+}
+
+TEST(ImportRules, CompositeOperatorsAreWrittenOut) {
+  for (const char* call :
+       {"y = HardSwish(x)", "y = LeakyRelu<alpha=0.1>(x)", "y = Elu(x)",
+        "y = Softplus(x)", "y = Selu(x)", "y = HardSigmoid(x)",
+        "y = ReduceL2(x)", "y = Mish(x)",
+        "a = Constant<value_float=0.0>() b = Constant<value_float=6.0>()"
+        " y = Clip(x, a, b)",
+        "y = Max(x, x, x)", "y = Min(x, x)", "y = Sum(x, x, x)"}) {
+    const Graph g = Import(std::string("g (float[2,3] x) => (float[a,b] y) {") +
+                           call + "}");
+    EXPECT_FALSE(g.nodes.empty()) << call;
+  }
+}
+
+TEST(ImportRules, DropoutObeysAnExplicitFalse) {
+  const std::string head =
+      "g (float[2,3] x) => (float[2,3] y) {"
+      " r = Constant<value_float=0.25>()";
+  EXPECT_THAT(Ops(Import(head + " t = Constant<value = bool {0}>()"
+                                " d = Dropout(x, r, t) y = Relu(d) }")),
+              ElementsAre("Relu"));
+  EXPECT_THAT(Ops(Import(head + " t = Constant<value = bool {1}>()"
+                                " d = Dropout(x, r, t) y = Relu(d) }")),
+              ElementsAre("Dropout", "Relu"));
+}
+
+TEST(ImportRules, EqualConstantsAreOneValue) {
+  const Graph g = Import(
+      "g (float[2] x) => (float[2] y) {"
+      " a = Constant<value_float=2.0>() b = Constant<value_float=2.0>()"
+      " u = Mul(x, a) y = Mul(u, b) }");
+  EXPECT_EQ(Names(g, ValueKind::kConstant).size(), 1u);
+}
+
+TEST(ImportRules, ASharedBatchNormalizationChainsItsStatistics) {
+  const Graph g = Import(
+      "g (float[4,2] x) => (float[4,2] y)"
+      " <float[2] s = {1,1}, float[2] b = {0,0},"
+      "  float[2] m = {0,0}, float[2] v = {1,1}> {"
+      " u, m1, v1 = BatchNormalization<training_mode=1>(x, s, b, m, v)"
+      " y, m2, v2 = BatchNormalization<training_mode=1>(u, s, b, m, v) }");
+  ASSERT_EQ(g.updates.size(), 2u);
+  std::vector<const Node*> updates;
+  for (const Node& node : g.nodes) {
+    if (node.op == "RunningStatsUpdate") updates.push_back(&node);
+  }
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[1]->inputs[0], updates[0]->outputs[0]);
+  EXPECT_EQ(g.updates[0].second, updates[1]->outputs[0]);
+}
+
+TEST(ImportRules, DataDependentShapesAreUnsupported) {
+  const auto imported = ImportText(
+      "g (float[2,3] x, int64[2] s) => (float[a,b] y) {"
+      " [r] y = Reshape(x, s) }");
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("node 'r' (Reshape): input 1 must be known"));
+}
+
+}  // namespace
+}  // namespace loadline::models

@@ -1,0 +1,118 @@
+#include "passes/add_optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/passes/graphs.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::ValueId;
+using ::testing::HasSubstr;
+
+struct TwoParameters {
+  Builder b;
+  Gradients gradients;
+  TwoParameters() {
+    // Declared in this order, entered in the other.
+    const ValueId w = b.Parameter("w", {2, 3});
+    const ValueId v = b.Parameter("v", {3});
+    gradients[v] = b.Input("gv", {3});
+    gradients[w] = b.Input("gw", {2, 3});
+  }
+};
+
+TEST(AddOptimizer, SgdWithoutMomentumKeepsNoState) {
+  TwoParameters t;
+  OptimizerOptions options;
+  options.weight_decay = 0.25;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(Describe(t.b.graph),
+            R"(%0 = Sgd(w, gw) {momentum=0, nesterov=0, weight_decay=0.25}
+%1 = Sgd(v, gv) {momentum=0, nesterov=0, weight_decay=0.25}
+update w -> %0
+update v -> %1
+)");
+  EXPECT_TRUE(models::VerifyGraph(t.b.graph).ok());
+}
+
+TEST(AddOptimizer, SgdWithMomentumKeepsOneState) {
+  TwoParameters t;
+  OptimizerOptions options;
+  options.momentum = 0.5;
+  options.nesterov = true;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(
+      Describe(t.b.graph),
+      R"(%0, %1 = Sgd(w, gw, w.momentum) {momentum=0.5, nesterov=1, weight_decay=0}
+%2, %3 = Sgd(v, gv, v.momentum) {momentum=0.5, nesterov=1, weight_decay=0}
+update w -> %0
+update w.momentum -> %1
+update v -> %2
+update v.momentum -> %3
+)");
+  const models::Value& state = t.b.graph.value(*t.b.graph.Find("w.momentum"));
+  EXPECT_EQ(state.kind, models::ValueKind::kState);
+  for (float f : state.initial->as<float>()) EXPECT_EQ(f, 0);
+}
+
+TEST(AddOptimizer, AdamWKeepsTwoStates) {
+  TwoParameters t;
+  OptimizerOptions options;
+  options.kind = OptimizerKind::kAdamW;
+  options.epsilon = 0.5;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(
+      Describe(t.b.graph),
+      R"(%0, %1, %2 = AdamW(w, gw, w.exp_avg, w.exp_avg_sq) {beta1=0.9, beta2=0.999, epsilon=0.5, weight_decay=0}
+%3, %4, %5 = AdamW(v, gv, v.exp_avg, v.exp_avg_sq) {beta1=0.9, beta2=0.999, epsilon=0.5, weight_decay=0}
+update w -> %0
+update w.exp_avg -> %1
+update w.exp_avg_sq -> %2
+update v -> %3
+update v.exp_avg -> %4
+update v.exp_avg_sq -> %5
+)");
+  for (const models::Node& node : t.b.graph.nodes) {
+    EXPECT_EQ(node.phase, models::Phase::kUpdate);
+  }
+}
+
+TEST(AddOptimizer, RefusesSettingsOutsideTheirRange) {
+  const auto refusal = [](auto change) {
+    TwoParameters t;
+    OptimizerOptions options;
+    change(options);
+    const absl::Status status = AddOptimizer(t.b.graph, t.gradients, options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return status.ToString();
+  };
+  EXPECT_THAT(refusal([](auto& o) { o.momentum = -1; }),
+              HasSubstr("momentum is -1"));
+  EXPECT_THAT(refusal([](auto& o) { o.beta2 = 1; }),
+              HasSubstr("beta2 is 1; it must be 0 or more and less than 1"));
+  EXPECT_THAT(refusal([](auto& o) { o.weight_decay = NAN; }),
+              HasSubstr("weight decay is nan"));
+  EXPECT_THAT(refusal([](auto& o) { o.nesterov = true; }),
+              HasSubstr("nesterov needs a momentum"));
+}
+
+TEST(AddOptimizer, RefusesAStateNameThatIsTaken) {
+  TwoParameters t;
+  t.b.State("w.momentum", {1});
+  OptimizerOptions options;
+  options.momentum = 0.9;
+  EXPECT_THAT(AddOptimizer(t.b.graph, t.gradients, options).ToString(),
+              HasSubstr("'w.momentum'"));
+}
+
+TEST(OptimizerKindFromName, KnowsItsNames) {
+  EXPECT_EQ(*OptimizerKindFromName("sgd"), OptimizerKind::kSgd);
+  EXPECT_EQ(*OptimizerKindFromName("adamw"), OptimizerKind::kAdamW);
+  EXPECT_THAT(OptimizerKindFromName("adam").status().ToString(),
+              HasSubstr("unknown optimizer 'adam'"));
+}
+
+}  // namespace
+}  // namespace loadline::passes

@@ -1,0 +1,50 @@
+// Small graphs for the tests of passes: built in a line per node, read back as
+// text in which only what the user named has a name.
+#ifndef LOADLINE_TESTS_PASSES_GRAPHS_H_
+#define LOADLINE_TESTS_PASSES_GRAPHS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "models/graph.h"
+
+namespace loadline::passes {
+
+// Adds nodes and fails the test where an operator refuses.
+class Builder {
+ public:
+  models::ValueId Input(absl::string_view name, std::vector<int64_t> dims,
+                        models::DType dtype = models::DType::kF32);
+  // Contents: 0, 1, 2, ... over the elements, times 0.01.
+  models::ValueId Parameter(absl::string_view name, std::vector<int64_t> dims);
+  models::ValueId State(absl::string_view name, std::vector<int64_t> dims);
+  models::ValueId Scalar(float value);
+  // The first output.
+  models::ValueId Op(absl::string_view op, std::vector<models::ValueId> inputs,
+                     models::Attributes attributes = {});
+  std::vector<models::ValueId> Ops(absl::string_view op,
+                                   std::vector<models::ValueId> inputs,
+                                   models::Attributes attributes = {});
+  void Output(models::ValueId id) { graph.outputs.push_back(id); }
+
+  models::Graph graph;
+
+ private:
+  int constants_ = 0;
+};
+
+// One line per node, output and update. Values made by nodes are %0, %1, ...
+// in order; one-element f32 constants are their number.
+//
+//   %0 = MatMul(x, w) {trans_b=1}
+//   %1 = Add(%0, 1)
+//   output %1
+std::string Describe(const models::Graph& graph);
+
+// x f32[4,8] -> Gemm 16 -> Relu -> Gemm 10, output logits f32[4,10].
+models::Graph SmallMlp();
+
+}  // namespace loadline::passes
+
+#endif  // LOADLINE_TESTS_PASSES_GRAPHS_H_

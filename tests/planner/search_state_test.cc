@@ -1,0 +1,136 @@
+// The incremental search state against the simulation from scratch, and the
+// simulation of the lanes against Replay, on thousands of random schedules.
+#include "planner/search_state.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/edits.h"
+#include "planner/emit.h"
+#include "planner/solve.h"
+#include "planner/verify.h"
+#include "tests/planner/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+// A random edit at a random place, sensible or not.
+void EditAtRandom(SearchState& state, TestRandom& random) {
+  const Model& model = state.model();
+  const int slot = static_cast<int>(random.In(0, state.slot_count() - 1));
+  const int kind = static_cast<int>(random.In(0, 5));
+  Gap gap;
+  const int value = static_cast<int>(random.In(0, model.value_count - 1));
+  if (kind == 0 && FindGap(state, value, slot, &gap)) {
+    EditRecompute(state, gap, static_cast<int>(random.In(1, 6)));
+  } else if (kind == 1 && FindGap(state, value, slot, &gap)) {
+    EditCopy(state, gap, slot, static_cast<double>(random.In(1, 40)) / 10);
+  } else if (kind == 2 && !model.chains.empty()) {
+    const int chain = static_cast<int>(
+        random.In(0, static_cast<int64_t>(model.chains.size()) - 1));
+    if (state.host_home(chain)) {
+      EditUnhome(state, chain);
+    } else {
+      EditHome(state, chain, slot, 1.0);
+    }
+  } else if (state.item_at(slot) >= 0) {
+    if (kind == 3) {
+      EditDrop(state, state.item_at(slot));
+    } else {
+      const int item = state.item_at(slot);
+      const int gap_slot = state.GapBefore(static_cast<int>(
+          std::clamp<int64_t>(slot + random.In(-12, 12), 0,
+                              state.slot_count())));
+      if (gap_slot >= 0) state.Move(item, gap_slot);
+    }
+  }
+}
+
+void ExpectSame(const Model& model, SearchState& state) {
+  const Schedule schedule = state.ToSchedule();
+  const Lifetimes lives = FindLifetimes(model, schedule);
+  ASSERT_EQ(state.valid(), lives.valid);
+  if (!lives.valid) return;
+  ASSERT_EQ(static_cast<int64_t>(state.PeakBytes()), lives.peak_bytes);
+  const Times times = FindTimes(model, schedule);
+  ASSERT_EQ(state.compute_ns(), times.compute_ns);
+  ASSERT_DOUBLE_EQ(state.Makespan(), times.step_ns);
+}
+
+TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
+  int valid = 0, with_copies = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem =
+        RandomProblem(seed, 5 + static_cast<int>(seed % 25), seed % 3 != 0,
+                      seed % 4 != 1);
+    const Model model = MakeModel(problem, true, true);
+    const Schedule start = GivenOrder(model);
+    const int64_t peak = FindLifetimes(model, start).peak_bytes;
+    SearchState state(model, start, peak / 2);
+    state.UpdateTimes();
+    TestRandom random(seed);
+    for (int edit = 0; edit < 60; ++edit) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " edit ", edit));
+      const Schedule before = state.ToSchedule();
+      const double area = state.area();
+      EditAtRandom(state, random);
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(model, state));
+      if (!state.valid() || random.OneIn(3)) {
+        state.Undo(0);
+        ASSERT_EQ(state.ToSchedule().items, before.items);
+        ASSERT_EQ(state.ToSchedule().host_home, before.host_home);
+        ASSERT_EQ(state.area(), area);
+        continue;
+      }
+      ++valid;
+      with_copies += state.token_count() > 0;
+      state.Commit();
+      if (random.OneIn(10)) state.Respread();
+      state.UpdateTimes();
+    }
+  }
+  EXPECT_GT(valid, 1000);
+  EXPECT_GT(with_copies, 500);
+}
+
+TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
+  int checked = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Problem problem =
+        RandomProblem(seed, 5 + static_cast<int>(seed % 20), seed % 3 != 0, true);
+    problem.addresses = seed % 2 == 0;
+    problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
+    const Model model = MakeModel(problem, true, true);
+    const Schedule start = GivenOrder(model);
+    SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);
+    state.UpdateTimes();
+    TestRandom random(seed * 77);
+    for (int edit = 0; edit < 40; ++edit) {
+      EditAtRandom(state, random);
+      if (!state.valid()) {
+        state.Undo(0);
+        continue;
+      }
+      state.Commit();
+      state.UpdateTimes();
+      const Schedule schedule = state.ToSchedule();
+      EmitOptions options;
+      options.budget_bytes = INT64_MAX / 4;
+      const absl::StatusOr<Plan> plan = Emit(model, schedule, options);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      const absl::StatusOr<Prediction> replay = Replay(problem, *plan);
+      ASSERT_TRUE(replay.ok()) << replay.status();
+      const double step_ns = FindTimes(model, schedule).step_ns;
+      ASSERT_NEAR(static_cast<double>(replay->step_ns), step_ns,
+                  1 + 1e-6 * step_ns)
+          << "seed " << seed << " edit " << edit;
+      ASSERT_LE(replay->peak_bytes, FindLifetimes(model, schedule).peak_bytes);
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 1500);
+}
+
+}  // namespace
+}  // namespace loadline::planner

@@ -1,0 +1,212 @@
+// Every plan of the solver, on seeded problems, against Verify, the bounds,
+// and its own promises. Brute force: brute_force_test.cc.
+#include "planner/solve.h"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/verify.h"
+#include "tests/planner/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr int64_t kWork = 20'000;  // keeps thousands of solves quick
+
+Problem SeededProblem(uint64_t seed) {
+  return RandomProblem(seed, 6 + static_cast<int>(seed % 40), seed % 3 != 0,
+                       seed % 4 != 1);
+}
+
+int64_t Percent(const Plan& all, int percent) {
+  return all.predicted.peak_bytes / 100 * percent;
+}
+
+TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
+  int met = 0, missed = 0;
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    for (int percent : {100, 80, 60, 45, 30}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork;
+      options.seed = seed;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      if (!plan.ok()) {
+        ++missed;
+        const auto facts = InfeasibilityOf(plan.status());
+        ASSERT_TRUE(facts.has_value()) << plan.status();
+        EXPECT_EQ(facts->budget_bytes, options.budget_bytes);
+        EXPECT_GT(facts->smallest_met_bytes, options.budget_bytes);
+        EXPECT_LE(facts->proven_bound_bytes, facts->smallest_met_bytes);
+        continue;
+      }
+      ++met;
+      EXPECT_TRUE(Verify(problem, *plan).ok()) << Verify(problem, *plan);
+      EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+      EXPECT_LE(plan->bounds.peak_bytes, plan->predicted.peak_bytes);
+      EXPECT_LE(plan->bounds.step_ns, plan->predicted.step_ns);
+      EXPECT_FALSE(plan->decisions.empty());
+    }
+  }
+  EXPECT_GT(met, 250);
+  EXPECT_GT(missed, 10);
+}
+
+TEST(Solve, KeepEverythingsArenaIsEnoughForNoOverhead) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = all->budget_bytes;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status();
+    EXPECT_EQ(plan->predicted.step_ns, all->predicted.step_ns) << seed;
+  }
+}
+
+TEST(Solve, FlagsForbidRecomputationAndCopies) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    for (int flags = 0; flags < 4; ++flags) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, 75);
+      options.work_limit = kWork;
+      options.allow_recompute = (flags & 1) != 0;
+      options.allow_offload = (flags & 2) != 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      if (!plan.ok()) continue;
+      if (!options.allow_recompute) {
+        EXPECT_EQ(plan->predicted.recompute_ns, 0);
+        EXPECT_EQ(plan->sequence.size(), problem.nodes.size());
+      }
+      if (!options.allow_offload) {
+        EXPECT_EQ(plan->predicted.d2h_bytes + plan->predicted.h2d_bytes, 0);
+      }
+    }
+  }
+}
+
+TEST(Solve, SameInputAndSeedGiveTheSameBytes) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 65);
+    options.work_limit = kWork;
+    options.seed = seed;
+    const absl::StatusOr<Plan> one = Solve(problem, options);
+    const absl::StatusOr<Plan> two = Solve(problem, options);
+    ASSERT_EQ(one.ok(), two.ok());
+    if (!one.ok()) {
+      EXPECT_EQ(one.status().message(), two.status().message());
+      continue;
+    }
+    EXPECT_EQ(PlanToJson(*one, problem), PlanToJson(*two, problem));
+  }
+}
+
+TEST(Solve, LargerBudgetsAreNeverSlower) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    int64_t last_step_ns = INT64_MAX;
+    int64_t smaller = 0;
+    for (int twentieth = 4; twentieth <= 23; ++twentieth) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, 5 * twentieth);
+      options.work_limit = kWork;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      if (!plan.ok()) {
+        EXPECT_EQ(last_step_ns, INT64_MAX)
+            << "seed " << seed << ": met " << smaller << " but not "
+            << options.budget_bytes;
+        continue;
+      }
+      EXPECT_LE(plan->predicted.step_ns, last_step_ns)
+          << "seed " << seed << " at " << 5 * twentieth << " %";
+      last_step_ns = plan->predicted.step_ns;
+      smaller = options.budget_bytes;
+    }
+  }
+}
+
+TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    SolveOptions options;
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
+    ASSERT_TRUE(smallest.ok()) << seed << ": " << smallest.status();
+    EXPECT_TRUE(Verify(problem, *smallest).ok());
+    options.budget_bytes = smallest->budget_bytes;
+    EXPECT_TRUE(Solve(problem, options).ok()) << seed;
+    options.budget_bytes = 0;
+    const absl::StatusOr<Plan> none = Solve(problem, options);
+    if (none.ok()) continue;  // a problem of no bytes
+    EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
+    const auto facts = InfeasibilityOf(none.status());
+    ASSERT_TRUE(facts.has_value());
+    EXPECT_FALSE(facts->tightest_values.empty());
+    EXPECT_GE(facts->smallest_met_bytes, facts->proven_bound_bytes);
+  }
+}
+
+TEST(Solve, CancelledBeforeAnyPlanIsDeadlineExceeded) {
+  const std::atomic<bool> cancel = true;
+  int checked = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 60);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    options.cancel = &cancel;
+    const absl::StatusOr<Plan> stopped = Solve(problem, options);
+    if (!plan.ok() ||
+        plan->predicted.stall_ns + plan->predicted.recompute_ns == 0) {
+      continue;
+    }
+    ++checked;
+    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_GT(checked, 3);
+}
+
+TEST(Solve, ProgressTellsImprovingPlans) {
+  const Problem problem = SeededProblem(38);
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  SolveOptions options;
+  options.budget_bytes = Percent(*all, 70);
+  std::vector<int64_t> steps;
+  options.progress = [&](const Progress& progress) {
+    steps.push_back(progress.step_ns);
+    EXPECT_GE(progress.step_ns, progress.bound_step_ns);
+  };
+  ASSERT_TRUE(Solve(problem, options).ok());
+  ASSERT_FALSE(steps.empty());
+  for (size_t i = 1; i < steps.size(); ++i) EXPECT_LE(steps[i], steps[i - 1]);
+}
+
+TEST(Solve, NegativeBudgetIsInvalid) {
+  SolveOptions options;
+  options.budget_bytes = -1;
+  EXPECT_EQ(Solve(SeededProblem(1), options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace loadline::planner

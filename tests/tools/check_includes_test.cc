@@ -1,0 +1,67 @@
+// tools/check_includes must fail on every kind of broken rule, or it guards
+// nothing: each case is a tree of one file with one include.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace {
+
+// The script's exit status on a tree holding only `file` with `include`.
+int CheckIncludes(const std::string& file, const std::string& include) {
+  const std::filesystem::path root =
+      std::filesystem::path(testing::TempDir()) / "check_includes" /
+      testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories((root / file).parent_path());
+  std::ofstream(root / file) << "#include " << include << "\n";
+  const std::string command = std::string(LOADLINE_SOURCE_DIR) +
+                              "/tools/check_includes " + root.string() +
+                              " >/dev/null";
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(CheckIncludes, AcceptsWhatARoomMayInclude) {
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "\"planner/plan.h\""), 0);
+  EXPECT_EQ(CheckIncludes("models/a.cc", "\"planner/status_macros.h\""), 0);
+  EXPECT_EQ(CheckIncludes("models/a.h", "\"planner/check.h\""), 0);
+  EXPECT_EQ(CheckIncludes("models/onnx/a.cc", "\"onnx/checker.h\""), 0);
+  EXPECT_EQ(CheckIncludes("passes/pose.cc", "\"planner/problem.h\""), 0);
+  EXPECT_EQ(CheckIncludes("executor/cpu/a.cc", "<oneapi/dnnl/dnnl.hpp>"), 0);
+  EXPECT_EQ(CheckIncludes("executor/cpu/a.cc", "\"dnnl.hpp\""), 0);
+  EXPECT_EQ(CheckIncludes("tools/verbs/a.cc", "\"executor/device.h\""), 0);
+  EXPECT_EQ(CheckIncludes("tests/end_to_end/a.cc", "\"tools/train.h\""), 0);
+}
+
+TEST(CheckIncludes, RejectsARoomThatLooksUpward) {
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "\"models/graph.h\""), 1);
+  EXPECT_EQ(CheckIncludes("planner/a.h", "\"executor/device.h\""), 1);
+  EXPECT_EQ(CheckIncludes("models/a.cc", "\"planner/problem.h\""), 1);
+  EXPECT_EQ(CheckIncludes("models/a.cc", "\"passes/pose.h\""), 1);
+  EXPECT_EQ(CheckIncludes("passes/a.cc", "\"executor/kernel.h\""), 1);
+  EXPECT_EQ(CheckIncludes("executor/a.cc", "\"passes/apply.h\""), 1);
+  EXPECT_EQ(CheckIncludes("plugins/a.cc", "\"models/graph.h\""), 1);
+  EXPECT_EQ(CheckIncludes("tools/a.cc", "\"tests/support.h\""), 1);
+}
+
+TEST(CheckIncludes, RejectsALibraryOutsideItsRoom) {
+  EXPECT_EQ(CheckIncludes("models/graph.cc", "<onnx/checker.h>"), 1);
+  EXPECT_EQ(CheckIncludes("passes/a.cc", "\"google/protobuf/message.h\""), 1);
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "<dnnl.hpp>"), 1);
+}
+
+TEST(CheckIncludes, RejectsRelativePathsAndSources) {
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "\"../models/graph.h\""), 1);
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "\"plan.h\""), 1);
+  EXPECT_EQ(CheckIncludes("planner/a.cc", "\"planner/plan.cc\""), 1);
+}
+
+TEST(CheckIncludes, RejectsAnEmptyTree) {
+  EXPECT_EQ(CheckIncludes("elsewhere/a.cc", "<vector>"), 1);
+}
+
+}  // namespace

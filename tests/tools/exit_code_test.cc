@@ -1,0 +1,26 @@
+// Every way to end has its own exit code.
+#include "tools/exit_code.h"
+
+#include <gtest/gtest.h>
+
+namespace loadline::tools {
+namespace {
+
+TEST(ExitCodeFor, FollowsTheTable) {
+  EXPECT_EQ(ExitCodeFor(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeFor(absl::InternalError("")), 1);
+  EXPECT_EQ(ExitCodeFor(absl::InvalidArgumentError("")), 2);
+  EXPECT_EQ(ExitCodeFor(absl::NotFoundError("")), 2);
+  EXPECT_EQ(ExitCodeFor(CannotFitError("")), 3);
+  EXPECT_EQ(ExitCodeFor(absl::UnimplementedError("")), 4);
+  EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), 5);
+  EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), 6);
+  EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), 130);
+}
+
+TEST(ExitCodeFor, TellsAFullDiskFromAPlanThatDoesNotFit) {
+  EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("disk full")), 2);
+}
+
+}  // namespace
+}  // namespace loadline::tools

@@ -1,0 +1,47 @@
+// One mapping from status codes to exit codes, so that a verb only returns a
+// status. Tested by tests/tools/exit_code_test.cc.
+#include "tools/exit_code.h"
+
+#include "planner/solve.h"
+
+#include "absl/strings/cord.h"
+
+namespace loadline::tools {
+namespace {
+
+constexpr char kCannotFitMark[] = "loadline.cannot_fit";
+
+}  // namespace
+
+absl::Status CannotFitError(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kCannotFitMark, absl::Cord("1"));
+  return status;
+}
+
+int ExitCodeFor(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kOk;
+    case absl::StatusCode::kResourceExhausted:
+      return planner::InfeasibilityOf(status).has_value() ||
+                     status.GetPayload(kCannotFitMark).has_value()
+                 ? kCannotFit
+                 : kBadInput;
+    case absl::StatusCode::kUnimplemented:
+      return kUnsupported;
+    case absl::StatusCode::kDeadlineExceeded:
+      return kTimeLimit;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
+    case absl::StatusCode::kOutOfRange:
+      return kAboveBudget;
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return kOurBug;
+    default:
+      return kBadInput;
+  }
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,118 @@
+// A profile is measured once and kept, so that a second run plans at once and
+// plans the same. Tested by tests/end_to_end/profile_test.cc.
+#include "tools/machine_profile.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/calibrate.h"
+#include "executor/cpu/device.h"
+#include "executor/cpu/doctor.h"
+#include "models/ops/operator.h"
+#include "models/storage.h"
+#include "planner/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tools/files.h"
+
+namespace loadline::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::StatusOr<planner::Machine> ReadProfile(const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  auto machine = planner::MachineFromJson(json);
+  if (machine.ok()) return machine;
+  return absl::Status(machine.status().code(),
+                      absl::StrCat(path, ": ", machine.status().message()));
+}
+
+// For a plan, keeping the profile is a convenience: where it cannot be kept, a
+// warning.
+void TryToKeep(const std::string& path, const planner::Machine& machine) {
+  const absl::Status status = KeepProfile(path, machine);
+  if (!status.ok()) {
+    spdlog::warn("the machine profile could not be kept: {}",
+                 std::string(status.message()));
+  }
+}
+
+// The graph with only those nodes whose time the machine lacks.
+models::Graph Unmeasured(const models::Graph& graph,
+                         const planner::Machine& machine) {
+  models::Graph rest = graph;
+  rest.nodes.clear();
+  for (const models::Node& node : graph.nodes) {
+    if (models::IsView(node)) continue;
+    if (machine.ops.count(models::OperatorKey(graph, node)) == 0) {
+      rest.nodes.push_back(node);
+    }
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::string OwnProfilePath() {
+  std::string folder = Environment("LOADLINE_CACHE");
+  if (folder.empty()) {
+    const std::string cache = Environment("XDG_CACHE_HOME");
+    folder = cache.empty() ? Environment("HOME") + "/.cache/loadline"
+                           : cache + "/loadline";
+  }
+  return folder + "/machine.json";
+}
+
+absl::Status KeepProfile(const std::string& path,
+                         const planner::Machine& machine) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat(folder.string(), ": ", error.message()));
+  }
+  return WriteFile(path, planner::MachineToJson(machine) + "\n");
+}
+
+absl::StatusOr<planner::Machine> LoadProfile(const std::string& path) {
+  if (!path.empty()) return ReadProfile(path);
+  const std::string own = OwnProfilePath();
+  if (fs::exists(own)) {
+    auto machine = ReadProfile(own);
+    if (machine.ok()) return machine;
+    spdlog::warn("measuring anew: {}", std::string(machine.status().message()));
+  }
+  spdlog::info("measuring this machine, once (kept in {})", own);
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                            executor::MeasureMachine());
+  TryToKeep(own, machine);
+  return machine;
+}
+
+absl::StatusOr<planner::Machine> CalibratedProfile(
+    const std::string& path, const models::Graph& graph,
+    const std::atomic<bool>* stop) {
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, LoadProfile(path));
+  const models::Graph rest = Unmeasured(graph, machine);
+  if (rest.nodes.empty()) return machine;
+  spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
+  executor::CpuDevice device;
+  executor::CalibrateOptions options;
+  options.stop = stop;
+  LOADLINE_ASSIGN_OR_RETURN(auto times,
+                            executor::Calibrate(rest, device, options));
+  machine.ops.merge(std::move(times));
+  TryToKeep(path.empty() ? OwnProfilePath() : path, machine);
+  return machine;
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,35 @@
+// Where a machine profile comes from.
+#ifndef LOADLINE_TOOLS_MACHINE_PROFILE_H_
+#define LOADLINE_TOOLS_MACHINE_PROFILE_H_
+
+#include <atomic>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/graph.h"
+#include "planner/machine.h"
+
+namespace loadline::tools {
+
+// The file where this machine's own profile is kept: machine.json in
+// $LOADLINE_CACHE, else $XDG_CACHE_HOME/loadline, else ~/.cache/loadline.
+std::string OwnProfilePath();
+
+// The profile at `path`; "" is this machine's own, measured (some seconds) and
+// kept where there is none yet.
+absl::StatusOr<planner::Machine> LoadProfile(const std::string& path);
+
+// The same, with a measured time for every operator of the graph on the CPU;
+// what had to be measured is added to the file. `stop` may be null.
+absl::StatusOr<planner::Machine> CalibratedProfile(
+    const std::string& path, const models::Graph& graph,
+    const std::atomic<bool>* stop);
+
+// Writes a profile, with the folders above it.
+absl::Status KeepProfile(const std::string& path,
+                         const planner::Machine& machine);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_MACHINE_PROFILE_H_

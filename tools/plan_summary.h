@@ -1,0 +1,29 @@
+// What a plan trades, as text and as JSON.
+#ifndef LOADLINE_TOOLS_PLAN_SUMMARY_H_
+#define LOADLINE_TOOLS_PLAN_SUMMARY_H_
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace loadline::tools {
+
+// The table that `plan` and `run` print: keep-everything beside the plan, what
+// was recomputed and copied, host bytes, bounds, verdict. At most 80 columns.
+std::string PlanTable(const planner::Problem& problem,
+                      const planner::Plan& keep_everything,
+                      const planner::Plan& plan);
+
+// One sentence: does it fit, and what does it cost.
+std::string Verdict(const planner::Plan& keep_everything,
+                    const planner::Plan& plan);
+
+nlohmann::ordered_json PlanSummaryJson(const planner::Problem& problem,
+                                       const planner::Plan& keep_everything,
+                                       const planner::Plan& plan);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PLAN_SUMMARY_H_

@@ -1,0 +1,73 @@
+// `loadline doctor`: this machine's rates, as a profile. Tested by
+// tests/end_to_end/profile_test.cc.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "executor/cpu/doctor.h"
+#include "fmt/format.h"
+#include "planner/machine.h"
+#include "planner/status_macros.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/machine_profile.h"
+#include "tools/units.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  std::string out;
+  bool json = false;
+};
+
+void PrintTable(const planner::Machine& machine, const std::string& path) {
+  fmt::print("{:<22}{}\n", "machine", machine.name);
+  if (machine.rates.has_value()) {
+    for (const auto& [type, rate] : machine.rates->matmul_flop_per_s) {
+      fmt::print("{:<22}{:.1f} GFLOP/s\n", "matmul " + type, rate / 1e9);
+    }
+    fmt::print("{:<22}{:.1f} GB/s\n", "memory",
+               machine.rates->memory_bytes_per_s / 1e9);
+    fmt::print("{:<22}{}\n", "launch", FormatNs(machine.rates->launch_ns));
+  }
+  fmt::print("{:<22}{:.1f} GB/s\n", "copy to the host",
+             machine.d2h_bytes_per_s / 1e9);
+  fmt::print("{:<22}{:.1f} GB/s\n", "copy from the host",
+             machine.h2d_bytes_per_s / 1e9);
+  fmt::print("{:<22}{:.0f} % of their rates\n", "both at once",
+             machine.bidirectional * 100);
+  fmt::print("{:<22}{}\n", "latency of a copy",
+             FormatNs(machine.copy_latency_ns));
+  fmt::print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
+  fmt::print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
+  fmt::print("{:<22}{}\n", "kept in", path);
+}
+
+absl::Status RunDoctor(const Flags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
+                            executor::MeasureMachine());
+  const std::string path = flags.out.empty() ? OwnProfilePath() : flags.out;
+  const std::string json = planner::MachineToJson(machine) + "\n";
+  if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
+  if (flags.json || flags.out == "-") {
+    fmt::print("{}", json);
+  } else {
+    PrintTable(machine, path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbBody AddDoctor(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  app->add_option("-o,--output", flags->out,
+                  "Profile file; - is stdout (default: this machine's own, "
+                  "which plans use)")
+      ->take_last();
+  app->add_flag("--json", flags->json, "The profile on stdout");
+  return [flags] { return RunDoctor(*flags); };
+}
+
+}  // namespace loadline::tools

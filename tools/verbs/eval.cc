@@ -1,0 +1,120 @@
+// `loadline eval`: loss and accuracy of a model on every example of a data
+// set. Tested by tests/end_to_end.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "executor/cpu/device.h"
+#include "executor/data.h"
+#include "executor/evaluate.h"
+#include "executor/program.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "passes/training_pipeline.h"
+#include "planner/solve.h"
+#include "planner/status_macros.h"
+#include "tools/command.h"
+#include "tools/flags.h"
+#include "tools/interrupt.h"
+#include "tools/units.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  LossFlags loss;
+  PlanFlags plan;
+  bool json = false;
+};
+
+// One batch size's way from the model to a loaded program. Holds all that the
+// program points to.
+struct LoadedEvaluation {
+  models::Graph graph;
+  planner::Problem problem;
+  planner::Plan plan;
+  executor::CpuDevice device;
+  std::unique_ptr<executor::Program> program;
+};
+
+absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
+    const Flags& flags, int64_t batch) {
+  auto loaded = std::make_unique<LoadedEvaluation>();
+  ModelFlags model_flags = flags.model;
+  model_flags.batch = batch;
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            ImportModel(model_flags, /*training=*/false));
+  LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss,
+                            LossFor(model.graph, flags.loss));
+  LOADLINE_ASSIGN_OR_RETURN(
+      loaded->graph,
+      passes::BuildEvaluation(std::move(model.graph), loss, {}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Machine machine,
+      MachineFor(flags.plan, loaded->graph, /*cancel=*/nullptr));
+  LOADLINE_ASSIGN_OR_RETURN(loaded->problem,
+                            PoseStep(loaded->graph, flags.model.model, machine,
+                                     loaded->device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
+                            planner::KeepEverything(loaded->problem));
+  LOADLINE_ASSIGN_OR_RETURN(
+      loaded->plan, SolveFor(loaded->problem, flags.plan, keep, nullptr));
+  LOADLINE_ASSIGN_OR_RETURN(
+      loaded->program, executor::Load(loaded->graph, loaded->problem,
+                                      loaded->plan, loaded->device));
+  return loaded;
+}
+
+absl::Status RunEval(const Flags& flags) {
+  if (flags.loss.data.empty()) {
+    return absl::InvalidArgumentError("--data: expected an .npz file");
+  }
+  const std::atomic<bool>* stop = CatchInterrupts();
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto full, LoadEvaluation(flags, flags.model.batch.value_or(32)));
+  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
+                            executor::LoadData(flags.loss.data, full->graph));
+  const int64_t batch = full->graph.value(full->graph.inputs[0]).type.dims[0];
+  std::unique_ptr<LoadedEvaluation> rest;
+  if (data.examples % batch != 0) {
+    LOADLINE_ASSIGN_OR_RETURN(rest,
+                              LoadEvaluation(flags, data.examples % batch));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      const executor::Evaluation result,
+      executor::Evaluate(*full->program,
+                         rest == nullptr ? nullptr : rest->program.get(), data,
+                         stop));
+  if (result.interrupted) return absl::CancelledError("interrupted");
+  if (flags.json) {
+    nlohmann::ordered_json out;
+    out["examples"] = result.examples;
+    out["loss"] = result.loss;
+    if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
+    out["arena_bytes"] = full->plan.arena_bytes;
+    fmt::print("{}\n", out.dump());
+    return absl::OkStatus();
+  }
+  fmt::print("{} examples, loss {:.6f}", FormatCount(result.examples),
+             result.loss);
+  if (result.accuracy.has_value()) {
+    fmt::print(", accuracy {:.2f} %", 100 * *result.accuracy);
+  }
+  fmt::print("\n");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbBody AddEval(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  AddModelFlags(app, &flags->model);
+  AddLossFlags(app, &flags->loss);
+  AddPlanFlags(app, &flags->plan);
+  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  return [flags] { return RunEval(*flags); };
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,102 @@
+// `loadline pack`: the address part alone, on the CSV files of the literature.
+// Tested by tests/end_to_end/pack_test.cc.
+#include "planner/pack.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "fmt/format.h"
+#include "planner/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tools/buffers_csv.h"
+#include "tools/command.h"
+#include "tools/exit_code.h"
+#include "tools/files.h"
+#include "tools/units.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  std::string in;
+  std::string capacity;
+  std::string out = "-";
+  int64_t alignment_bytes = 1;
+  uint64_t seed = 0;
+};
+
+// A capacity in bytes; here a bare number is one, as in the files' own names.
+absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
+  const bool bare =
+      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return c >= '0' && c <= '9';
+      });
+  LOADLINE_ASSIGN_OR_RETURN(const Budget budget,
+                            ParseBudget(bare ? text + "B" : text));
+  if (budget.percent != 0) {
+    return absl::InvalidArgumentError("--capacity: expected bytes, not a share");
+  }
+  return budget.bytes;
+}
+
+absl::Status RunPack(const Flags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.in));
+  auto buffers = ReadBuffersCsv(text);
+  if (!buffers.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.in, ": ", buffers.status().message()));
+  }
+  planner::PackOptions options;
+  LOADLINE_ASSIGN_OR_RETURN(options.capacity_bytes,
+                            ParseCapacity(flags.capacity));
+  options.alignment_bytes = flags.alignment_bytes;
+  options.seed = flags.seed;
+  std::vector<planner::PackItem> items;
+  for (const CsvBuffer& buffer : *buffers) {
+    planner::PackItem item;
+    item.id = static_cast<int64_t>(items.size());
+    item.lower = buffer.lower;
+    item.upper = buffer.upper;
+    item.size = buffer.size;
+    items.push_back(item);
+  }
+  planner::PackReport report;
+  auto offsets = planner::Pack(items, options, &report);
+  if (offsets.status().code() == absl::StatusCode::kResourceExhausted) {
+    // Not an error of the input, and not the planner's word on a whole step.
+    return CannotFitError(absl::StrCat(flags.in, ": ",
+                                       offsets.status().message()));
+  }
+  LOADLINE_RETURN_IF_ERROR(offsets.status());
+  spdlog::info("{} buffers in {} of {}; no layout needs less than {}",
+               FormatCount(static_cast<int64_t>(items.size())),
+               FormatBytes(report.height_bytes),
+               FormatBytes(options.capacity_bytes),
+               FormatBytes(report.lower_bound_bytes));
+  return WriteFile(flags.out, WriteBuffersCsv(*buffers, *offsets));
+}
+
+}  // namespace
+
+VerbBody AddPack(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  app->add_option("buffers", flags->in, "CSV with id,lower,upper,size")
+      ->required();
+  app->add_option("--capacity", flags->capacity, "Bytes of the arena")
+      ->required()
+      ->take_last();
+  app->add_option("-o,--output", flags->out,
+                  "CSV with offsets; - is stdout (default)")
+      ->take_last();
+  app->add_option("--alignment", flags->alignment_bytes,
+                  "Offsets are multiples of this many bytes (default 1)")
+      ->check(CLI::PositiveNumber)
+      ->take_last();
+  app->add_option("--seed", flags->seed, "Seed of the search")->take_last();
+  return [flags] { return RunPack(*flags); };
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,49 @@
+// `loadline pose`: the planning problem of a training step, as a file. Tested
+// by tests/end_to_end.
+#include <memory>
+#include <utility>
+
+#include "executor/cpu/device.h"
+#include "planner/status_macros.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/flags.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  StepFlags step;
+  std::string out = "-";
+};
+
+absl::Status RunPose(const Flags& flags) {
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const models::Graph graph,
+      BuildStep(std::move(model.graph), flags.step));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
+                            MachineFor(flags.step.plan, graph, nullptr));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      PoseStep(graph, flags.step.model.model, machine, device));
+  return WriteFile(flags.out, planner::ProblemToJson(problem) + "\n");
+}
+
+}  // namespace
+
+VerbBody AddPose(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  AddModelFlags(app, &flags->step.model);
+  AddLossFlags(app, &flags->step.loss);
+  AddOptimizerFlags(app, &flags->step.optimizer);
+  AddPlanFlags(app, &flags->step.plan);
+  app->add_option("-o,--output", flags->out, "Problem file; - is stdout")
+      ->take_last();
+  return [flags] { return RunPose(*flags); };
+}
+
+}  // namespace loadline::tools

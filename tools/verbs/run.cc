@@ -1,0 +1,298 @@
+// `loadline run`: the main job, from a model and bytes to a trained model.
+// Tested by tests/end_to_end.
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "executor/data.h"
+#include "executor/program.h"
+#include "executor/progress.h"
+#include "executor/trace.h"
+#include "executor/train.h"
+#include "fmt/format.h"
+#include "models/onnx/export.h"
+#include "passes/apply.h"
+#include "planner/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/flags.h"
+#include "tools/interrupt.h"
+#include "tools/plan_summary.h"
+#include "tools/units.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  StepFlags step;
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  uint64_t seed = 0;
+  bool no_shuffle = false;
+  std::string out;
+  std::string checkpoint;
+  int64_t checkpoint_every = 0;
+  bool resume = false;
+  std::string host_store;
+  int64_t log_every = 10;
+  std::string trace;
+  std::string plan_in;
+  std::string problem_in;
+  bool poison = false;
+  bool json = false;
+};
+
+// Everything that can be known to fail before hours of training is tried
+// before them.
+absl::Status CheckFlags(const Flags& flags) {
+  if (flags.step.loss.data.empty()) {
+    return absl::InvalidArgumentError("--data: expected an .npz file");
+  }
+  if (flags.steps > 0 && flags.epochs > 0) {
+    return absl::InvalidArgumentError("--steps and --epochs: give one of them");
+  }
+  if (flags.resume && flags.checkpoint.empty()) {
+    return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
+  }
+  for (const std::string* path : {&flags.out, &flags.checkpoint, &flags.trace}) {
+    if (path->empty()) continue;
+    std::filesystem::path folder = std::filesystem::path(*path).parent_path();
+    if (folder.empty()) folder = ".";
+    if (access(folder.c_str(), W_OK) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          *path, ": the folder ", folder.string(), " cannot be written to"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Puts a plan that was made elsewhere in place of the one made here.
+absl::Status TakePlan(const Flags& flags, PlannedStep* step) {
+  if (!flags.problem_in.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(const std::string json,
+                              ReadFile(flags.problem_in));
+    LOADLINE_ASSIGN_OR_RETURN(step->problem, planner::ProblemFromJson(json));
+    LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
+                              planner::KeepEverything(step->problem));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(flags.plan_in));
+  auto plan = planner::PlanFromJson(json, step->problem);
+  if (!plan.ok()) {
+    return absl::Status(plan.status().code(),
+                        absl::StrCat(flags.plan_in, ": ",
+                                     plan.status().message()));
+  }
+  step->plan = *std::move(plan);
+  const absl::Status fits =
+      passes::Apply(step->graph, step->problem, step->plan);
+  if (fits.ok()) return fits;
+  return absl::Status(fits.code(),
+                      absl::StrCat(flags.plan_in, ": ", fits.message()));
+}
+
+int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
+                 int64_t batch) {
+  if (flags.steps > 0) return flags.steps;
+  return std::max<int64_t>(1, flags.epochs) * (data.examples / batch);
+}
+
+absl::StatusOr<executor::TrainResult> TrainProgram(
+    const Flags& flags, executor::Program& program,
+    const executor::DataSet& data, const std::atomic<bool>* stop) {
+  const models::Graph& graph = program.graph();
+  const int64_t batch = graph.value(graph.inputs[0]).type.dims[0];
+  executor::TrainOptions options;
+  options.steps = StepsFor(flags, data, batch);
+  options.learning_rate = static_cast<float>(flags.step.optimizer.lr);
+  options.seed = flags.seed;
+  options.shuffle = !flags.no_shuffle;
+  options.checkpoint_path = flags.checkpoint;
+  options.checkpoint_interval = flags.checkpoint_every;
+  options.resume = flags.resume;
+  options.stop = stop;
+  executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
+                              flags.log_every);
+  if (spdlog::should_log(spdlog::level::info)) {
+    options.progress = [&line](const executor::TrainProgress& progress) {
+      line.Show(progress);
+    };
+  }
+  return executor::Train(program, data, options);
+}
+
+absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
+                        executor::Program& program) {
+  std::map<std::string, models::Tensor> trained;
+  for (const std::string& name : step.model_tensors) {
+    const std::optional<models::ValueId> id = step.graph.Find(name);
+    if (!id.has_value()) continue;  // nothing reads it: as it was
+    const models::TensorType& type = step.graph.value(*id).type;
+    std::vector<std::byte> data(static_cast<size_t>(type.bytes()));
+    LOADLINE_RETURN_IF_ERROR(
+        program.ReadPersistent(name, absl::MakeSpan(data)));
+    trained.emplace(name, models::MakeTensor(type, data.data()));
+  }
+  return models::ExportTrained(flags.step.model.model, trained, flags.out);
+}
+
+std::string ErrorOf(double measured, double predicted) {
+  if (predicted == 0) return "-";
+  return fmt::format("{:+.1f} %", 100 * (measured - predicted) / predicted);
+}
+
+void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
+  fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
+  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
+             "error");
+  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "arena",
+             FormatBytes(step.plan.arena_bytes),
+             FormatBytes(result.arena_bytes),
+             ErrorOf(static_cast<double>(result.arena_bytes),
+                     static_cast<double>(step.plan.arena_bytes)));
+  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "step time",
+             FormatNs(step.plan.predicted.step_ns), FormatNs(result.step_ns),
+             ErrorOf(static_cast<double>(result.step_ns),
+                     static_cast<double>(step.plan.predicted.step_ns)));
+  if (!result.losses.empty()) {
+    fmt::print("\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
+               "examples/s\n",
+               result.losses.front(), result.losses.back(),
+               result.first_step + 1,
+               result.first_step + static_cast<int64_t>(result.losses.size()),
+               result.examples_per_s);
+  }
+}
+
+void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
+  nlohmann::ordered_json out =
+      PlanSummaryJson(step.problem, step.keep_everything, step.plan);
+  out["first_step"] = result.first_step;
+  // As floats round to text and back: nine digits are enough.
+  out["losses"] = nlohmann::ordered_json::array();
+  for (float loss : result.losses) {
+    out["losses"].push_back(static_cast<double>(loss));
+  }
+  out["measured_arena_bytes"] = result.arena_bytes;
+  out["step_ns"] = result.step_ns;
+  out["examples_per_s"] = result.examples_per_s;
+  out["weights_sha256"] = result.weights_sha256;
+  out["interrupted"] = result.interrupted;
+  fmt::print("{}\n", out.dump());
+}
+
+absl::Status WriteTrace(const Flags& flags, const PlannedStep& step,
+                        const executor::Device& device) {
+  return WriteFile(flags.trace, executor::ChromeTrace(step.problem, step.plan,
+                                                      device.trace()));
+}
+
+absl::Status RunRun(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
+  const std::atomic<bool>* stop = CatchInterrupts();
+  executor::CpuDevice device({.host_store_path = flags.host_store});
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            PlanTrainingStep(flags.step, device, stop));
+  if (!flags.plan_in.empty()) {
+    LOADLINE_RETURN_IF_ERROR(TakePlan(flags, &step));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      const executor::DataSet data,
+      executor::LoadData(flags.step.loss.data, step.graph));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<executor::Program> program,
+      executor::Load(step.graph, step.problem, step.plan, device,
+                     {.poison = flags.poison, .trace = !flags.trace.empty()}));
+  LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
+                            TrainProgram(flags, *program, data, stop));
+  if (!flags.trace.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags, step, device));
+  }
+  if (!flags.out.empty() && !result.interrupted) {
+    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *program));
+  }
+  if (flags.json) {
+    PrintJson(step, result);
+  } else {
+    PrintTable(step, result);
+  }
+  if (result.arena_bytes > step.plan.budget_bytes) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "measured ", result.arena_bytes, " bytes, above the budget of ",
+        step.plan.budget_bytes));
+  }
+  if (result.interrupted) {
+    return absl::CancelledError(
+        flags.checkpoint.empty()
+            ? "interrupted; nothing was saved, as no --checkpoint was given"
+            : absl::StrCat("interrupted; go on with --checkpoint ",
+                           flags.checkpoint, " --resume"));
+  }
+  return absl::OkStatus();
+}
+
+void AddRunFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--steps", flags->steps, "Steps in all")
+      ->check(CLI::PositiveNumber)
+      ->take_last();
+  app->add_option("--epochs", flags->epochs,
+                  "Instead of --steps: passes over the data (default 1)")
+      ->check(CLI::PositiveNumber)
+      ->take_last();
+  app->add_option("--seed", flags->seed, "Seed of shuffling and dropout")
+      ->take_last();
+  app->add_flag("--no-shuffle", flags->no_shuffle,
+                "Take the examples in order");
+  app->add_option("-o,--output", flags->out, "Trained model, .onnx")
+      ->take_last();
+  app->add_option("--checkpoint", flags->checkpoint,
+                  "Checkpoint file, .safetensors")
+      ->take_last();
+  app->add_option("--checkpoint-every", flags->checkpoint_every,
+                  "Steps between checkpoints (default: at the end)")
+      ->check(CLI::NonNegativeNumber)
+      ->take_last();
+  app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
+  app->add_option("--host-store", flags->host_store,
+                  "File for what is copied out (default: memory)")
+      ->take_last();
+  app->add_option("--log-every", flags->log_every,
+                  "Steps between lines of progress off a terminal")
+      ->check(CLI::PositiveNumber)
+      ->take_last();
+  app->add_option("--trace", flags->trace,
+                  "Chrome trace of the last step, .json")
+      ->take_last();
+  app->add_option("--plan", flags->plan_in, "Run this plan")->take_last();
+  app->add_option("--problem", flags->problem_in,
+                  "The problem that --plan was made for")
+      ->take_last();
+  app->add_flag("--poison", flags->poison,
+                "Overwrite freed bytes: a check, slower");
+  app->add_flag("--json", flags->json, "One JSON document on stdout");
+}
+
+}  // namespace
+
+VerbBody AddRun(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  flags->step.plan.calibrate = true;
+  AddModelFlags(app, &flags->step.model);
+  AddLossFlags(app, &flags->step.loss);
+  AddOptimizerFlags(app, &flags->step.optimizer);
+  AddPlanFlags(app, &flags->step.plan);
+  AddRunFlags(app, flags.get());
+  return [flags] { return RunRun(*flags); };
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,74 @@
+// The whole way of the data, one line per arrow. Start reading Loadline here.
+//
+//   model.onnx -> Graph -> training step -> Problem -> Plan -> proof -> run
+#ifndef LOADLINE_TOOLS_WAY_H_
+#define LOADLINE_TOOLS_WAY_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "executor/device.h"
+#include "models/graph.h"
+#include "models/onnx/import.h"
+#include "passes/add_loss.h"
+#include "passes/training_pipeline.h"
+#include "planner/machine.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+#include "planner/solve.h"
+#include "tools/flags.h"
+
+namespace loadline::tools {
+
+struct StepFlags {
+  ModelFlags model;
+  LossFlags loss;
+  OptimizerFlags optimizer;
+  PlanFlags plan;
+};
+
+struct PlannedStep {
+  models::Graph graph;  // the training step
+  // Parameters and statistics of the model itself, without the optimizer's.
+  std::vector<std::string> model_tensors;
+  planner::Machine machine;
+  planner::Problem problem;
+  planner::Plan keep_everything;  // the baseline: what 100 % means
+  planner::Plan plan;
+};
+
+// From the model to a verified plan. `cancel` may be null. The log goes to
+// stderr.
+absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel);
+
+// The arrows one by one, for verbs that stop on the way.
+absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
+                                             bool training);
+absl::StatusOr<models::Graph> BuildStep(models::Graph model,
+                                        const StepFlags& flags);
+// The loss as the flags and the data's target have it. Without data,
+// cross-entropy's classes are the last axis of the model's output.
+absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
+                                            const LossFlags& flags);
+absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
+                                            const models::Graph& graph,
+                                            const std::atomic<bool>* cancel);
+absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
+                                          const std::string& name,
+                                          const planner::Machine& machine,
+                                          executor::Device& device);
+// The plan that the flags ask for; a budget of "smallest" looks for the
+// smallest that can be met.
+absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
+                                       const PlanFlags& flags,
+                                       const planner::Plan& keep_everything,
+                                       const std::atomic<bool>* cancel);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_WAY_H_
