@@ -27,7 +27,9 @@ endif()
 # loadline_kernel_flags: the level of x86-64 that this machine reaches, by name
 # and never -march=native, so that a compiler cache shared between machines
 # keeps their objects apart.
-set(loadline_kernel_flags -O3)
+# No trap and no errno is ever read, and believing in them keeps GCC from
+# vectorizing comparisons and square roots.
+set(loadline_kernel_flags -O3 -fno-trapping-math -fno-math-errno)
 if(LOADLINE_NATIVE AND EXISTS /proc/cpuinfo AND
    CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   file(STRINGS /proc/cpuinfo cpu_flags LIMIT_COUNT 1 REGEX "^flags")
@@ -48,3 +50,15 @@ if(LOADLINE_NATIVE AND EXISTS /proc/cpuinfo AND
 endif()
 list(JOIN loadline_kernel_flags " " printed)
 message(STATUS "CPU kernels are compiled with ${printed}")
+
+# loadline_precompile(TARGET HEADER...): parses headers that most sources of the
+# target read once, instead of in each. Halves a build on two cores.
+function(loadline_precompile target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <cstdint> <map> <memory> <optional> <string> <utility> <vector>
+    <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/types/span.h>
+    ${ARGN})
+endfunction()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)  # lets ccache see through them
+endif()

@@ -21,8 +21,11 @@ constexpr int kRefreshEvery = 256;  // moves between updates of times and gaps
 class Annealer {
  public:
   Annealer(SearchState& state, const AnnealOptions& options, Effort& effort)
-      : state_(state), model_(state.model()), options_(options),
-        effort_(effort), random_(options.seed) {
+      : state_(state),
+        model_(state.model()),
+        options_(options),
+        effort_(effort),
+        random_(options.seed) {
     for (size_t c = 0; c < model_.chains.size(); ++c) {
       if (model_.chains[c].can_host) homes_.push_back(static_cast<int>(c));
     }
@@ -49,8 +52,8 @@ class Annealer {
       if (move % kRefreshEvery == 0) {
         if (effort_.Spent()) break;
         Refresh();
-        const double done = static_cast<double>(move) /
-                            static_cast<double>(options_.moves);
+        const double done =
+            static_cast<double>(move) / static_cast<double>(options_.moves);
         lambda_ = first_lambda * std::pow(last_lambda / first_lambda,
                                           std::min(1.0, done * 1.2));
         // Late in the run, whatever lambda it takes to get under the target.
@@ -59,10 +62,10 @@ class Annealer {
           pressure_ = std::clamp(pressure_, 0.1, 1e4);
         }
         lambda_ *= pressure_;
-        temperature_ = compute * options_.start_temperature *
-                       std::pow(options_.end_temperature /
-                                    options_.start_temperature,
-                                done);
+        temperature_ =
+            compute * options_.start_temperature *
+            std::pow(options_.end_temperature / options_.start_temperature,
+                     done);
       }
       if (!Step()) continue;
       if (state_.area() <= 0 && step_ns_ < *best_step_ns - 0.5) {
@@ -74,9 +77,7 @@ class Annealer {
 
  private:
   int Draw(int count) { return static_cast<int>(random_() % count); }
-  double Uniform() {
-    return static_cast<double>(random_() >> 11) * 0x1.0p-53;
-  }
+  double Uniform() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
   double DrawLead() { return 0.2 - 1.2 * std::log(1 - Uniform()); }
 
   void Refresh() {
@@ -159,10 +160,10 @@ class Annealer {
         if (at < here && (touch.makes || updates)) {
           lower = std::max(lower, at + 1);
         }
-        if (at > here && (makes || touch.makes ||
-                          (state_.item(touch.item).kind == ItemKind::kRun &&
-                           state_.item(touch.item).id ==
-                               model_.Updater(value)))) {
+        if (at > here &&
+            (makes || touch.makes ||
+             (state_.item(touch.item).kind == ItemKind::kRun &&
+              state_.item(touch.item).id == model_.Updater(value)))) {
           upper = std::min(upper, at);
           break;
         }
@@ -286,7 +287,9 @@ class Annealer {
 }  // namespace
 
 int64_t MovePrice(const SearchState& state) {
-  return std::max<int64_t>(1, state.slot_count() / 72);
+  // Copy lanes that slow each other down cost an event simulation.
+  const int slots = state.model().bidirectional < 1 ? 36 : 72;
+  return std::max<int64_t>(1, state.slot_count() / slots);
 }
 
 void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,

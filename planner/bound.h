@@ -23,7 +23,6 @@ PeakBound BoundPeak(const Model& model);
 // No plan has a shorter step: compute runs every node at least once.
 int64_t BoundStep(const Model& model);
 
-
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_BOUND_H_

@@ -67,7 +67,8 @@ bool Rerun(SearchState& state, int value, int before_item, int& items_left) {
   const Model& model = state.model();
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --items_left < 0) return false;
-  const int slot = state.GapBeforeItem(before_item);
+  const int slot = state.GapBefore(
+      before_item < 0 ? state.slot_count() : state.slot_of(before_item));
   if (slot < 0) return false;
   const int run = state.Insert(ItemKind::kRun, node, slot);
   for (int input : model.reads[node]) {
@@ -128,7 +129,8 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
 }
 
 bool EditRecompute(SearchState& state, const Gap& gap, int chain_limit) {
-  if (gap.to_item < 0 || state.item(gap.to_item).kind != ItemKind::kRun) {
+  // An output may also be made again at the very end.
+  if (gap.to_item >= 0 && state.item(gap.to_item).kind != ItemKind::kRun) {
     return false;
   }
   return Rerun(state, gap.value, gap.to_item, chain_limit);

@@ -62,19 +62,18 @@ class Greedy {
       state_.Undo(0);
     }
     if (scores.empty()) return false;
-    std::stable_sort(scores.begin(), scores.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.first > b.first;
-                     });
+    std::stable_sort(
+        scores.begin(), scores.end(),
+        [](const auto& a, const auto& b) { return a.first > b.first; });
     int peak_item = state_.item_at(peak);
     bool any = false;
     for (const auto& [score, i] : scores) {
       Candidate candidate = priced_[i];
       const int slot = peak_item >= 0 ? state_.slot_of(peak_item) : peak;
-      if (any && (peak_item < 0 || score < kNearlyAsGood * scores[0].first ||
-                  state_.BytesAt(slot) <= state_.target() ||
-                  !FindGap(state_, candidate.gap.value, slot,
-                           &candidate.gap))) {
+      if (any &&
+          (peak_item < 0 || score < kNearlyAsGood * scores[0].first ||
+           state_.BytesAt(slot) <= state_.target() ||
+           !FindGap(state_, candidate.gap.value, slot, &candidate.gap))) {
         continue;
       }
       const double now = any ? Price(candidate, slot) : Price(candidate, peak);
@@ -163,8 +162,7 @@ class Greedy {
 
   void AddRerun(Candidate candidate, double saved) {
     const int node = model_.producer[candidate.gap.value];
-    if (!options_.allow_rerun || node < 0 || !model_.may_rerun[node] ||
-        candidate.gap.to_item < 0) {
+    if (!options_.allow_rerun || node < 0 || !model_.may_rerun[node]) {
       return;
     }
     candidate.estimate =

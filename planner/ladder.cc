@@ -61,8 +61,7 @@ void Ladder::Record(int rung, SearchState& state) {
   }
 }
 
-void Ladder::Descend(Effort outside,
-                     const std::function<bool(int)>& enough) {
+void Ladder::Descend(Effort outside, const std::function<bool(int)>& enough) {
   DescendAll(outside, enough);
   for (size_t k = 1; k < rungs_.size(); ++k) InheritFrom(k - 1, k);
 }
@@ -70,8 +69,7 @@ void Ladder::Descend(Effort outside,
 // What fits a lower rung fits a higher one.
 void Ladder::InheritFrom(size_t lower, size_t rung) {
   if (!rungs_[lower].schedule) return;
-  if (!rungs_[rung].schedule ||
-      rungs_[lower].step_ns < rungs_[rung].step_ns) {
+  if (!rungs_[rung].schedule || rungs_[lower].step_ns < rungs_[rung].step_ns) {
     rungs_[rung].schedule = rungs_[lower].schedule;
     rungs_[rung].step_ns = rungs_[lower].step_ns;
   }
@@ -170,8 +168,8 @@ void Ladder::Climb(int64_t budget_bytes, Effort outside) {
     Rung& rung = rungs_[k];
     if (k > 0) InheritFrom(k - 1, k);
     if (!rung.schedule) {
-      const int64_t tenth = (rung.target_bytes * kRungs * 2 + peak_bytes_) /
-                            (2 * peak_bytes_);
+      const int64_t tenth =
+          (rung.target_bytes * kRungs * 2 + peak_bytes_) / (2 * peak_bytes_);
       if (tenth % kRescueEvery == 0) Rescue(rung, outside);
     }
     if (!rung.schedule) continue;

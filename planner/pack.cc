@@ -47,8 +47,7 @@ class Packer {
   void Improve();
   bool Done() const {
     return best_height_ <= options_.capacity_bytes ||
-           best_height_ <= lower_bound_ ||
-           work_ >= options_.work_limit ||
+           best_height_ <= lower_bound_ || work_ >= options_.work_limit ||
            (options_.cancel != nullptr && options_.cancel->load());
   }
 
@@ -210,8 +209,8 @@ int64_t Packer::Place(const std::vector<int>& order, bool best_fit) {
         chosen = end;
         slack = at - end;
       }
-      end = std::max(end, AlignUp(at + blocks_[other].size,
-                                  options_.alignment_bytes));
+      end = std::max(
+          end, AlignUp(at + blocks_[other].size, options_.alignment_bytes));
     }
     offset_[b] = chosen >= 0 ? chosen : end;
     height = std::max(height, offset_[b] + blocks_[b].size);

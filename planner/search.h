@@ -24,7 +24,8 @@ struct Effort {
 
   // What pricing one edit costs: it reads the whole sequence.
   int64_t PriceOf(const SearchState& state) const {
-    return 1 + state.slot_count() / 24;
+    const int slots = state.model().bidirectional < 1 ? 12 : 24;
+    return 1 + state.slot_count() / slots;
   }
   // Polls the outside.
   bool Interrupted() const {

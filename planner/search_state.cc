@@ -351,13 +351,6 @@ int SearchState::GapBefore(int slot) {
   return SlideFor(slot);
 }
 
-int SearchState::GapAfterItem(int item) {
-  int next = slot_of_[item] + 1;
-  const int count = slot_count();
-  while (next < count && slots_[next] < 0) ++next;
-  return GapBefore(next);
-}
-
 int SearchState::SlideFor(int slot) {
   const int count = slot_count();
   int left = slot - 1, right = slot;

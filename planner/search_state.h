@@ -43,8 +43,6 @@ class SearchState {
   // Respread before the next try). `slot` may be slot_count() for the end.
   // Sliding changes slots: ask items for their slot again afterwards.
   int GapBefore(int slot);
-  int GapBeforeItem(int item) { return GapBefore(slot_of(item)); }
-  int GapAfterItem(int item);
 
   // Undo back to an earlier Mark.
   size_t Mark() const { return log_.size(); }

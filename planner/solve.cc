@@ -55,8 +55,8 @@ class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
       : options_(options),
-        model_(MakeModel(problem, options.allow_recompute,
-                         options.allow_offload)),
+        model_(
+            MakeModel(problem, options.allow_recompute, options.allow_offload)),
         bound_(BoundPeak(model_)),
         start_(absl::Now()) {
     effort_.left = options.work_limit;
@@ -73,8 +73,8 @@ class Solver {
     }
     if (effort_.Interrupted()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("stopped before any plan within ",
-                       options_.budget_bytes, " bytes was found"));
+          absl::StrCat("stopped before any plan within ", options_.budget_bytes,
+                       " bytes was found"));
     }
     return InfeasibleError(*model_.problem, Facts());
   }
@@ -165,8 +165,8 @@ class Solver {
     const int64_t peak_bytes = FindLifetimes(model_, schedule).peak_bytes;
     const double step_ns = FindTimes(model_, schedule).step_ns;
     // Not lower than what is known and not faster: no use.
-    if (smallest_ && peak_bytes >= smallest_->arena_bytes &&
-        best_ && step_ns >= best_step_ns_) {
+    if (smallest_ && peak_bytes >= smallest_->arena_bytes && best_ &&
+        step_ns >= best_step_ns_) {
       return;
     }
     OfferTight(schedule, step_ns);

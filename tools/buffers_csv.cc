@@ -38,8 +38,8 @@ absl::StatusOr<std::array<size_t, kColumns>> FindColumns(
 absl::Status ReadNumber(size_t line, const char* name, const std::string& text,
                         int64_t* number) {
   if (absl::SimpleAtoi(text, number)) return absl::OkStatus();
-  return LineError(line, absl::StrCat(name, " '", text,
-                                      "' is not a whole number"));
+  return LineError(line,
+                   absl::StrCat(name, " '", text, "' is not a whole number"));
 }
 
 }  // namespace

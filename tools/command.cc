@@ -57,8 +57,7 @@ void SetUpLog(bool quiet, bool verbose) {
 
 int Fail(const absl::Status& status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "loadline: %s\n",
-               std::string(status.message()).c_str());
+  std::fprintf(stderr, "loadline: %s\n", std::string(status.message()).c_str());
   if (ExitCodeFor(status) == kOurBug) {
     std::fprintf(stderr,
                  "loadline: this is a bug of ours; please report it with the "
@@ -118,7 +117,8 @@ int RunCommand(std::vector<std::string> args) {
       const std::string nearest = Nearest(args[0]);
       return Fail(absl::InvalidArgumentError(absl::StrCat(
           "unknown verb '", args[0], "'",
-          nearest.empty() ? "" : absl::StrCat("; did you mean '", nearest, "'?"),
+          nearest.empty() ? ""
+                          : absl::StrCat("; did you mean '", nearest, "'?"),
           " (loadline --help lists them)")));
     }
   }

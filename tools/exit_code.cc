@@ -2,9 +2,8 @@
 // status. Tested by tests/tools/exit_code_test.cc.
 #include "tools/exit_code.h"
 
-#include "planner/solve.h"
-
 #include "absl/strings/cord.h"
+#include "planner/solve.h"
 
 namespace loadline::tools {
 namespace {

@@ -10,12 +10,12 @@ namespace loadline::tools {
 enum ExitCode : int {
   kOk = 0,
   kOurBug = 1,
-  kBadInput = 2,        // usage, files, values
-  kCannotFit = 3,       // no plan within the budget
-  kUnsupported = 4,     // operators nobody implements yet
-  kTimeLimit = 5,       // time limit without a plan
-  kAboveBudget = 6,     // measured above the budget
-  kInterrupted = 130,   // Ctrl-C
+  kBadInput = 2,       // usage, files, values
+  kCannotFit = 3,      // no plan within the budget
+  kUnsupported = 4,    // operators nobody implements yet
+  kTimeLimit = 5,      // time limit without a plan
+  kAboveBudget = 6,    // measured above the budget
+  kInterrupted = 130,  // Ctrl-C
 };
 
 // ResourceExhausted whose exit code is kCannotFit; any other ResourceExhausted

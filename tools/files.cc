@@ -20,8 +20,7 @@ namespace loadline::tools {
 namespace {
 
 absl::Status FileError(const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat(path, ": ", std::strerror(errno)));
+  return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
 }
 
 // For what cannot be replaced: a pipe, a device.
@@ -67,7 +66,8 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
     close(fd);
     return status;
   }
-  LOADLINE_ASSIGN_OR_RETURN(const auto file, executor::AtomicFile::Create(path));
+  LOADLINE_ASSIGN_OR_RETURN(const auto file,
+                            executor::AtomicFile::Create(path));
   LOADLINE_RETURN_IF_ERROR(file->Write(text.data(), text.size()));
   return file->Commit();
 }

@@ -68,8 +68,10 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
 void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--budget", &flags->budget,
        "Device bytes with a unit (3GiB, 500MB), or a share of the peak when "
-       "everything is kept (60%), or 'smallest'; default: what keeping everything takes");
-  app->add_flag("--no-recompute", flags->no_recompute, "Never run a node twice");
+       "everything is kept (60%), or 'smallest'; default: what keeping "
+       "everything takes");
+  app->add_flag("--no-recompute", flags->no_recompute,
+                "Never run a node twice");
   app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
   Last(app, "--time-limit", &flags->time_limit,
        "Stop planning by the clock, such as 10s (default: counted work)");

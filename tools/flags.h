@@ -42,15 +42,15 @@ struct OptimizerFlags {
 };
 
 struct PlanFlags {
-  std::string budget;          // empty: what keeping everything takes
+  std::string budget;  // empty: what keeping everything takes
   bool no_recompute = false;
   bool no_offload = false;
-  std::string time_limit;     // empty: limits count work
+  std::string time_limit;  // empty: limits count work
   uint64_t plan_seed = 0;
-  std::string machine;        // profile; empty: this machine's
-  bool calibrate = false;     // measure operators that the profile lacks
+  std::string machine;     // profile; empty: this machine's
+  bool calibrate = false;  // measure operators that the profile lacks
   std::vector<std::string> disabled_passes;
-  std::string dump_passes;    // folder
+  std::string dump_passes;  // folder
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);

@@ -52,8 +52,8 @@ std::string PlanTable(const planner::Problem& problem,
   const ActionCount recomputed = counts[Action::kRecompute];
   const ActionCount copied = counts[Action::kOffload];
 
-  std::string out = fmt::format("{:<14}{:>17}   {}\n", "", "keep everything",
-                                "plan");
+  std::string out =
+      fmt::format("{:<14}{:>17}   {}\n", "", "keep everything", "plan");
   out += Row("peak", FormatBytes(before.peak_bytes),
              absl::StrCat(FormatBytes(after.peak_bytes), "  (",
                           FormatPercent(static_cast<double>(after.peak_bytes),
@@ -74,20 +74,20 @@ std::string PlanTable(const planner::Problem& problem,
                                FormatCount(recomputed.values),
                                FormatBytes(recomputed.bytes),
                                FormatNs(after.recompute_ns)));
-  out += Row("copied", "-",
-             copied.values == 0
-                 ? "nothing"
-                 : fmt::format("{} values of {}; {} out, {} in a step",
-                               FormatCount(copied.values),
-                               FormatBytes(copied.bytes),
-                               FormatBytes(after.d2h_bytes),
-                               FormatBytes(after.h2d_bytes)));
+  out += Row(
+      "copied", "-",
+      copied.values == 0
+          ? "nothing"
+          : fmt::format("{} values of {}; {} out, {} in a step",
+                        FormatCount(copied.values), FormatBytes(copied.bytes),
+                        FormatBytes(after.d2h_bytes),
+                        FormatBytes(after.h2d_bytes)));
   out += Row("waiting", FormatNs(before.stall_ns), FormatNs(after.stall_ns));
   out += Row("host memory", "-", FormatBytes(plan.host_bytes));
-  out += Row("proven bounds", "",
-             fmt::format("peak >= {}, step >= {}",
-                         FormatBytes(plan.bounds.peak_bytes),
-                         FormatNs(plan.bounds.step_ns)));
+  out += Row(
+      "proven bounds", "",
+      fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),
+                  FormatNs(plan.bounds.step_ns)));
   return out + "\n" + Verdict(keep_everything, plan) + "\n";
 }
 
@@ -95,11 +95,11 @@ std::string Verdict(const planner::Plan& keep_everything,
                     const planner::Plan& plan) {
   const double whole = static_cast<double>(keep_everything.predicted.step_ns);
   const double overhead = Overhead(keep_everything, plan);
-  const double above_bound = static_cast<double>(plan.predicted.step_ns -
-                                                 plan.bounds.step_ns);
-  std::string out = fmt::format(
-      "Fits in {} with {} to spare", FormatBytes(plan.budget_bytes),
-      FormatBytes(plan.budget_bytes - plan.arena_bytes));
+  const double above_bound =
+      static_cast<double>(plan.predicted.step_ns - plan.bounds.step_ns);
+  std::string out =
+      fmt::format("Fits in {} with {} to spare", FormatBytes(plan.budget_bytes),
+                  FormatBytes(plan.budget_bytes - plan.arena_bytes));
   if (overhead <= whole * 1e-4) {
     out += " and costs no time.";
   } else {

@@ -48,9 +48,9 @@ std::pair<std::string, std::string> SplitNumber(absl::string_view text) {
           stripped[end] == '-' || stripped[end] == '+')) {
     ++end;
   }
-  return {std::string(stripped.substr(0, end)),
-          absl::AsciiStrToLower(
-              absl::StripAsciiWhitespace(stripped.substr(end)))};
+  return {
+      std::string(stripped.substr(0, end)),
+      absl::AsciiStrToLower(absl::StripAsciiWhitespace(stripped.substr(end)))};
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string FormatPercent(double part, double whole);
 
 // A budget as given: bytes, or a share of a whole that is known later.
 struct Budget {
-  int64_t bytes = 0;     // where percent is 0
+  int64_t bytes = 0;  // where percent is 0
   double percent = 0;
 
   // Bytes, rounded up to a whole byte.

@@ -41,8 +41,8 @@ absl::StatusOr<int64_t> ParseDimension(const std::string& flag,
                                        const std::string& text) {
   int64_t value = 0;
   if (!absl::SimpleAtoi(text, &value) || value <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, " '", text, "': expected a whole number above zero"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " '", text, "': expected a whole number above zero"));
   }
   return value;
 }
@@ -124,8 +124,9 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
   type.dims = arrays[0].shape;
   if (type.dims.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": target: expected one entry per example, found a "
-                           "single number"));
+        absl::StrCat(path,
+                     ": target: expected one entry per example, found a "
+                     "single number"));
   }
   type.dims[0] = batch;
   return type;
@@ -145,14 +146,13 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags.plan, step.graph, cancel));
   LOADLINE_ASSIGN_OR_RETURN(
-      step.problem, PoseStep(step.graph, flags.model.model, step.machine,
-                             device));
+      step.problem,
+      PoseStep(step.graph, flags.model.model, step.machine, device));
   LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
                             planner::KeepEverything(step.problem));
   // The planner hands out verified plans only.
-  LOADLINE_ASSIGN_OR_RETURN(
-      step.plan,
-      SolveFor(step.problem, flags.plan, step.keep_everything, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.plan,
+                                                step.keep_everything, cancel));
   return step;
 }
 
@@ -169,8 +169,7 @@ absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
                                             const LossFlags& flags) {
   passes::LossOptions options;
-  LOADLINE_ASSIGN_OR_RETURN(options.kind,
-                            passes::LossKindFromName(flags.loss));
+  LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
   options.class_axis = flags.class_axis;
   if (model.inputs.empty() || model.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no input or no output");
@@ -191,10 +190,9 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   int64_t axis = options.class_axis.value_or(-1);
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--class-axis ", flags.class_axis.value_or(-1),
-                     ": the model's output ", options.target.ToString(),
-                     " has no such axis"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--class-axis ", flags.class_axis.value_or(-1), ": the model's output ",
+        options.target.ToString(), " has no such axis"));
   }
   options.class_axis = axis;
   options.target.dtype = models::DType::kI64;

@@ -36,7 +36,8 @@ void AppendScalar(const std::string& key, const std::string& value,
 
 absl::StatusOr<std::vector<std::string>> ArgsOfFile(const std::string& path) {
   if (!std::filesystem::is_regular_file(path)) {
-    return absl::NotFoundError(absl::StrCat("--config ", path, ": no such file"));
+    return absl::NotFoundError(
+        absl::StrCat("--config ", path, ": no such file"));
   }
   YAML::Node root;
   try {

@@ -1,9 +1,9 @@
 // Convolution and its two gradients through oneDNN.
 //
 // oneDNN is asked for the formats it likes best ("any"), and tensors are
-// reordered into the workspace where those differ from plain NCHW: measured,
-// the blocked kernels repay the copies many times. The choice is oneDNN's and
-// depends on shapes, machine and thread count only, so runs repeat bit by bit.
+// reordered into the workspace where those differ from plain NCHW, as PyTorch
+// does. The choice is oneDNN's and depends on shapes, machine and thread count
+// only, so runs repeat bit by bit.
 // A node with empty tensors never gets here: import refuses those.
 // Tested in tests/conformance/.
 #include "executor/cpu/families.h"

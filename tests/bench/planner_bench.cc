@@ -46,20 +46,19 @@ void BenchProblem(const std::string& name, const Problem& problem,
         percent / 100 * static_cast<double>(all->predicted.peak_bytes));
     const std::clock_t start = std::clock();
     const absl::StatusOr<Plan> plan = Solve(problem, options);
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    const double seconds =
+        static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     if (!plan.ok()) {
       const auto facts = InfeasibilityOf(plan.status());
-      std::printf("  %5.1f %%  no plan; met %.1f %%, bound %.1f %%  %.2f s\n",
-                  percent,
-                  facts ? 100.0 * static_cast<double>(
-                                      facts->smallest_met_bytes) /
-                              static_cast<double>(all->predicted.peak_bytes)
-                        : 0.0,
-                  facts ? 100.0 * static_cast<double>(
-                                      facts->proven_bound_bytes) /
-                              static_cast<double>(all->predicted.peak_bytes)
-                        : 0.0,
-                  seconds);
+      std::printf(
+          "  %5.1f %%  no plan; met %.1f %%, bound %.1f %%  %.2f s\n", percent,
+          facts ? 100.0 * static_cast<double>(facts->smallest_met_bytes) /
+                      static_cast<double>(all->predicted.peak_bytes)
+                : 0.0,
+          facts ? 100.0 * static_cast<double>(facts->proven_bound_bytes) /
+                      static_cast<double>(all->predicted.peak_bytes)
+                : 0.0,
+          seconds);
       if (!facts) {
         std::printf("    %s\n", std::string(plan.status().message()).c_str());
       }
@@ -127,6 +126,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace loadline::planner
 
-int main(int argc, char** argv) {
-  return loadline::planner::Main(argc, argv);
-}
+int main(int argc, char** argv) { return loadline::planner::Main(argc, argv); }

@@ -21,8 +21,7 @@ bool RunsOneDnn(const std::string& op) {
   return ops.count(op) > 0;
 }
 int64_t OneDnnHeapBytes(const OperatorCase& c) {
-  // Grouped convolutions of few channels run as many small products, and each
-  // packs its operands on the heap.
+  // Grouped convolutions of few channels take more.
   return c.attributes.Int("group", 1) > 1 ? 1 << 20 : 32 << 10;
 }
 

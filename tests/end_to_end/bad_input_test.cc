@@ -38,8 +38,9 @@ void ExpectError(const CommandResult& result, int exit_code,
 }
 
 std::vector<std::string> RunMlp(std::vector<std::string> more) {
-  std::vector<std::string> args = {"run", Zoo("mlp.onnx"), "--data",
-                                   Zoo("digits-train.npz"), "--steps", "2"};
+  std::vector<std::string> args = {"run",     Zoo("mlp.onnx"),
+                                   "--data",  Zoo("digits-train.npz"),
+                                   "--steps", "2"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
 }
@@ -67,8 +68,7 @@ TEST(BadInput, BareBudgetGetsAHint) {
 }
 
 TEST(BadInput, BudgetBelowTheSmallestSaysWhatWouldFit) {
-  const CommandResult result =
-      RunLoadline(RunMlp({"--budget", "1KiB"}));
+  const CommandResult result = RunLoadline(RunMlp({"--budget", "1KiB"}));
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_THAT(result.err, HasSubstr("smallest"));
   EXPECT_THAT(result.err, HasSubstr("proven"));
@@ -87,8 +87,8 @@ TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
 }
 
 TEST(BadInput, DataOfAnotherShapeNamesBoth) {
-  const CommandResult result = RunLoadline(
-      {"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")});
+  const CommandResult result =
+      RunLoadline({"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")});
   ExpectError(result, 2, "tokens");
 }
 
@@ -140,8 +140,8 @@ TEST(BadInput, WrongPlanIsRefusedByVerify) {
   const std::string folder = TestFolder("wrong_plan");
   const std::string problem = folder + "/problem.json";
   const std::string plan = folder + "/plan.json";
-  ASSERT_EQ(RunLoadline({"plan", Zoo("mlp.onnx"), "--budget", "70%", "-o",
-                         plan, "--problem", problem})
+  ASSERT_EQ(RunLoadline({"plan", Zoo("mlp.onnx"), "--budget", "70%", "-o", plan,
+                         "--problem", problem})
                 .exit_code,
             0);
   EXPECT_EQ(RunLoadline({"verify", problem, plan}).exit_code, 0);

@@ -14,11 +14,11 @@ class Invariance : public testing::TestWithParam<const char*> {};
 
 std::vector<std::string> BaseArgs(const std::string& family) {
   const bool text = family == "gpt";
-  return {"run",       Zoo(family + ".onnx"),
-          "--data",    Zoo(text ? "text-train.npz" : "digits-train.npz"),
-          "--batch",   "16",
-          "--steps",   "20",
-          "--seed",    "7",
+  return {"run",     Zoo(family + ".onnx"),
+          "--data",  Zoo(text ? "text-train.npz" : "digits-train.npz"),
+          "--batch", "16",
+          "--steps", "20",
+          "--seed",  "7",
           "--json"};
 }
 

@@ -24,23 +24,29 @@ std::string Number(const Json& value) { return value.dump(); }
 
 std::vector<std::string> RunArgs(const std::string& family,
                                  const Json& reference) {
-  std::vector<std::string> args = {
-      "run",           Zoo(family + ".onnx"),
-      "--data",        Zoo(reference["data"].get<std::string>()),
-      "--batch",       Number(reference["batch"]),
-      "--optimizer",   reference["optimizer"].get<std::string>(),
-      "--lr",          Number(reference["lr"]),
-      "--no-dropout",  "--no-shuffle",
-      "--json",        "--weight-decay",
-      Number(reference["weight_decay"])};
+  std::vector<std::string> args = {"run",
+                                   Zoo(family + ".onnx"),
+                                   "--data",
+                                   Zoo(reference["data"].get<std::string>()),
+                                   "--batch",
+                                   Number(reference["batch"]),
+                                   "--optimizer",
+                                   reference["optimizer"].get<std::string>(),
+                                   "--lr",
+                                   Number(reference["lr"]),
+                                   "--no-dropout",
+                                   "--no-shuffle",
+                                   "--json",
+                                   "--weight-decay",
+                                   Number(reference["weight_decay"])};
   if (reference.contains("momentum")) {
     args.insert(args.end(), {"--momentum", Number(reference["momentum"])});
   }
   return args;
 }
 
-class Reference : public testing::TestWithParam<
-                      std::tuple<const char*, const char*>> {};
+class Reference
+    : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(Reference, LossesAgreeWithPyTorch) {
   const auto [family, optimizer] = GetParam();
@@ -58,14 +64,14 @@ TEST_P(Reference, LossesAgreeWithPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Zoo, Reference,
-    testing::Combine(testing::Values("mlp", "resnet18", "gpt"),
-                     testing::Values("sgd", "adamw")),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param)) + "_" +
-             std::get<1>(info.param);
-    });
+INSTANTIATE_TEST_SUITE_P(Zoo, Reference,
+                         testing::Combine(testing::Values("mlp", "resnet18",
+                                                          "gpt"),
+                                          testing::Values("sgd", "adamw")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::get<1>(info.param);
+                         });
 
 std::map<std::string, std::vector<float>> Parameters(const std::string& path) {
   models::ImportOptions options;
@@ -89,12 +95,12 @@ TEST_P(Gradient, OfTheFirstStepAgreesWithPyTorch) {
   const std::string family = GetParam();
   const Json reference = ReadReference(family, "sgd");
   const std::string out = TestFolder("gradient_" + family) + "/out.onnx";
-  const CommandResult run = RunLoadline(
-      {"run", Zoo(family + ".onnx"), "--data",
-       Zoo(reference["data"].get<std::string>()), "--batch",
-       Number(reference["batch"]), "--optimizer", "sgd", "--lr", "1",
-       "--momentum", "0", "--no-dropout", "--no-shuffle", "--steps", "1", "-o",
-       out});
+  const CommandResult run =
+      RunLoadline({"run", Zoo(family + ".onnx"), "--data",
+                   Zoo(reference["data"].get<std::string>()), "--batch",
+                   Number(reference["batch"]), "--optimizer", "sgd", "--lr",
+                   "1", "--momentum", "0", "--no-dropout", "--no-shuffle",
+                   "--steps", "1", "-o", out});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto before = Parameters(Zoo(family + ".onnx"));
   const auto after = Parameters(out);

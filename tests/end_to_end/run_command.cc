@@ -63,8 +63,7 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
   close(err[1]);
   CommandResult result;
   bool interrupted = options.interrupt_when.empty();
-  std::array<pollfd, 2> streams = {
-      {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};
+  std::array<pollfd, 2> streams = {{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};
   int open_streams = 2;
   while (open_streams > 0) {
     poll(streams.data(), streams.size(), -1);

@@ -16,17 +16,17 @@ using ::testing::HasSubstr;
 
 TEST(Run, LearnsTheDigitsUnderHalfOfItsBytes) {
   const std::string out = TestFolder("digits") + "/trained.onnx";
-  const CommandResult run = RunLoadline(
-      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--batch",
-       "32", "--epochs", "30", "--budget", "50%", "--lr", "2e-3", "-o", out,
-       "--json"});
+  const CommandResult run =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--batch", "32", "--epochs", "30", "--budget", "50%", "--lr",
+                   "2e-3", "-o", out, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto result = run.json();
   EXPECT_LE(result["arena_bytes"].get<int64_t>(),
             result["budget_bytes"].get<int64_t>());
   EXPECT_EQ(result["measured_arena_bytes"], result["arena_bytes"]);
-  const CommandResult eval = RunLoadline(
-      {"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  const CommandResult eval =
+      RunLoadline({"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
   ASSERT_EQ(eval.exit_code, 0) << eval.err;
   EXPECT_EQ(eval.json()["examples"], 360);
   EXPECT_GE(eval.json()["accuracy"].get<double>(), 0.97);
@@ -39,8 +39,8 @@ TEST(Run, SlowResNet18ReachesNinetySevenPercentUnderHalfOfItsBytes) {
        "--batch", "32", "--epochs", "4", "--budget", "50%", "--optimizer",
        "sgd", "--lr", "0.02", "-o", out, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const CommandResult eval = RunLoadline(
-      {"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  const CommandResult eval =
+      RunLoadline({"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
   ASSERT_EQ(eval.exit_code, 0) << eval.err;
   EXPECT_GE(eval.json()["accuracy"].get<double>(), 0.97);
 }
@@ -57,8 +57,8 @@ TEST(Run, PrintsPredictedBesideMeasured) {
 TEST(Run, ResumedIsBitIdenticalToNeverStopped) {
   const std::string folder = TestFolder("resume");
   const std::vector<std::string> base = {
-      "run",    Zoo("gpt.onnx"), "--data", Zoo("text-train.npz"),
-      "--batch", "8",            "--json"};
+      "run", Zoo("gpt.onnx"), "--data", Zoo("text-train.npz"), "--batch",
+      "8",   "--json"};
   auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), base.begin(), base.end());
     return RunLoadline(more);
@@ -96,9 +96,18 @@ TEST(Run, InterruptFinishesTheStepSavesAndExits130) {
 
 TEST(Run, HostStoreInAFileGivesTheSameBits) {
   const std::string store = TestFolder("host_store") + "/store";
-  const std::vector<std::string> base = {
-      "run", Zoo("gpt.onnx"), "--data", Zoo("text-train.npz"), "--batch", "8",
-      "--steps", "3", "--budget", "50%", "--no-recompute", "--json"};
+  const std::vector<std::string> base = {"run",
+                                         Zoo("gpt.onnx"),
+                                         "--data",
+                                         Zoo("text-train.npz"),
+                                         "--batch",
+                                         "8",
+                                         "--steps",
+                                         "3",
+                                         "--budget",
+                                         "50%",
+                                         "--no-recompute",
+                                         "--json"};
   const CommandResult memory = RunLoadline(base);
   ASSERT_EQ(memory.exit_code, 0) << memory.err;
   std::vector<std::string> args = base;

@@ -62,10 +62,11 @@ TEST(Solve, MeetsTheLeastPeakOfTinyProblems) {
     options.work_limit = 50'000;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     met += plan.ok();
-    // With more bytes than the least, less than it can never be met.
+    // Below the least peak only more reruns than were enumerated can help.
     options.budget_bytes = least - 1;
-    if (model.node_count <= 5) {
-      EXPECT_FALSE(Solve(problem, options).ok()) << seed;
+    const absl::StatusOr<Plan> below = Solve(problem, options);
+    if (below.ok()) {
+      EXPECT_GT(below->sequence.size(), problem.nodes.size() + 2) << seed;
     }
   }
   EXPECT_GE(met, tried * 9 / 10) << met << " of " << tried;

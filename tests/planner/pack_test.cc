@@ -69,7 +69,8 @@ int64_t BestOverAllOrders(const std::vector<PackItem>& items) {
               items[i].lower >= items[j].upper) {
             continue;
           }
-          if (at < offset[j] + items[j].size && offset[j] < at + items[i].size) {
+          if (at < offset[j] + items[j].size &&
+              offset[j] < at + items[i].size) {
             at = offset[j] + items[j].size;
             moved = true;
           }
@@ -112,8 +113,9 @@ TEST(Pack, LaysOutRandomItemsNearTheLowerBound) {
     }
     ExpectLayout(items, report.offsets, options);
     if (options.alignment_bytes == 1) {
-      worst = std::max(worst, static_cast<double>(report.height_bytes) /
-                                  static_cast<double>(report.lower_bound_bytes));
+      worst =
+          std::max(worst, static_cast<double>(report.height_bytes) /
+                              static_cast<double>(report.lower_bound_bytes));
     }
   }
   EXPECT_LT(worst, 1.1);

@@ -39,9 +39,8 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
       EditDrop(state, state.item_at(slot));
     } else {
       const int item = state.item_at(slot);
-      const int gap_slot = state.GapBefore(static_cast<int>(
-          std::clamp<int64_t>(slot + random.In(-12, 12), 0,
-                              state.slot_count())));
+      const int gap_slot = state.GapBefore(static_cast<int>(std::clamp<int64_t>(
+          slot + random.In(-12, 12), 0, state.slot_count())));
       if (gap_slot >= 0) state.Move(item, gap_slot);
     }
   }
@@ -61,9 +60,8 @@ void ExpectSame(const Model& model, SearchState& state) {
 TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
   int valid = 0, with_copies = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Problem problem =
-        RandomProblem(seed, 5 + static_cast<int>(seed % 25), seed % 3 != 0,
-                      seed % 4 != 1);
+    const Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
+                                          seed % 3 != 0, seed % 4 != 1);
     const Model model = MakeModel(problem, true, true);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
@@ -97,8 +95,8 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
 TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
   int checked = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
-    Problem problem =
-        RandomProblem(seed, 5 + static_cast<int>(seed % 20), seed % 3 != 0, true);
+    Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 20),
+                                    seed % 3 != 0, true);
     problem.addresses = seed % 2 == 0;
     problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
     const Model model = MakeModel(problem, true, true);

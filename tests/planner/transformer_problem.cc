@@ -81,9 +81,9 @@ class Builder {
       node.outputs.push_back(ValueId{v});
       bytes += static_cast<double>(problem_.values[v].bytes);
     }
-    node.time_ns = static_cast<int64_t>(
-        1e9 * std::max(flop / shape_.flop_per_s,
-                       bytes / shape_.memory_bytes_per_s));
+    node.time_ns =
+        static_cast<int64_t>(1e9 * std::max(flop / shape_.flop_per_s,
+                                            bytes / shape_.memory_bytes_per_s));
     if (flop > 0) node.workspace_bytes = 1 << 20;
     problem_.nodes.push_back(node);
     return NodeId{static_cast<int32_t>(problem_.nodes.size()) - 1};
@@ -114,8 +114,7 @@ class Builder {
   }
 
   int Linear(const std::string& name, int x, int64_t in, int64_t out) {
-    const int weight =
-        Parameter(absl::StrCat(name, ".w"), in * out * kFloat);
+    const int weight = Parameter(absl::StrCat(name, ".w"), in * out * kFloat);
     const int bias = Parameter(absl::StrCat(name, ".b"), out * kFloat);
     const int64_t bytes = shape_.tokens * out * kFloat;
     const int product = Forward(absl::StrCat(name, ".matmul"), {x, weight},
@@ -141,7 +140,8 @@ class Builder {
     for (const char* step : {"scale", "mask", "softmax"}) {
       s = Forward(absl::StrCat(prefix, step), {s}, scores, 0, {});
     }
-    int a = Forward(absl::StrCat(prefix, "av"), {s, parts[2]}, stream, flop, {});
+    int a =
+        Forward(absl::StrCat(prefix, "av"), {s, parts[2]}, stream, flop, {});
     a = Linear(absl::StrCat(prefix, "out"), a, width, width);
     x = Forward(absl::StrCat(prefix, "add1"), {x, a}, stream, 0, {});
     const int normed2 = Norm(absl::StrCat(prefix, "2."), x, stream);
@@ -163,8 +163,8 @@ class Builder {
     const NodeId node =
         AddNode(absl::StrCat(problem_.values[value].name, ".add"),
                 {gradient_[value], part}, {sum}, 0);
-    problem_.nodes[Index(node)].inplace.emplace_back(
-        ValueId{gradient_[value]}, ValueId{sum});
+    problem_.nodes[Index(node)].inplace.emplace_back(ValueId{gradient_[value]},
+                                                     ValueId{sum});
     gradient_[value] = sum;
   }
 
@@ -175,9 +175,8 @@ class Builder {
       const Tape& op = tape_[t];
       for (int input : op.inputs) {
         if (input == ids_) continue;
-        const int part =
-            AddValue(absl::StrCat(op.name, ".grad", input),
-                     problem_.values[input].bytes, false);
+        const int part = AddValue(absl::StrCat(op.name, ".grad", input),
+                                  problem_.values[input].bytes, false);
         std::vector<int> reads = {gradient_[op.output]};
         for (int other : op.inputs) {
           if (other != input || op.flop == 0) reads.push_back(other);
@@ -202,8 +201,8 @@ class Builder {
       }
       std::vector<int> after;
       for (int old : before) {
-        after.push_back(
-            AddValue(absl::StrCat(problem_.values[old].name, "'"), bytes, true));
+        after.push_back(AddValue(absl::StrCat(problem_.values[old].name, "'"),
+                                 bytes, true));
       }
       std::vector<int> inputs = before;
       inputs.push_back(gradient_[parameter]);

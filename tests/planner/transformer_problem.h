@@ -13,7 +13,7 @@ namespace loadline::planner {
 struct TransformerShape {
   int layers = 12;
   int64_t width = 768;
-  int64_t tokens = 4096;      // batch x sequence
+  int64_t tokens = 4096;  // batch x sequence
   int64_t sequence = 512;
   int64_t vocabulary = 50304;
   double flop_per_s = 2e11;

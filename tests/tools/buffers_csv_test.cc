@@ -10,7 +10,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ReadBuffersCsv, TakesColumnsInAnyOrder) {
-  auto buffers = ReadBuffersCsv("size,id,upper,lower,note\n16,a,3,1,x\n\n8,b,2,0,\n");
+  auto buffers =
+      ReadBuffersCsv("size,id,upper,lower,note\n16,a,3,1,x\n\n8,b,2,0,\n");
   ASSERT_TRUE(buffers.ok()) << buffers.status();
   ASSERT_EQ(buffers->size(), 2u);
   EXPECT_EQ((*buffers)[0].id, "a");

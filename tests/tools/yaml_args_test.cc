@@ -19,8 +19,9 @@ std::string WriteFile(const std::string& name, const std::string& text) {
 }
 
 TEST(ExpandConfig, PutsFieldsBeforeTheFlagsThatOverrideThem) {
-  const std::string path = WriteFile(
-      "a.yaml", "model: m.onnx\nlr: 0.1\nno-shuffle: true\nnesterov: false\n"
+  const std::string path =
+      WriteFile("a.yaml",
+                "model: m.onnx\nlr: 0.1\nno-shuffle: true\nnesterov: false\n"
                 "dim: [a=1, b=2]\n");
   auto args = ExpandConfig({"run", "--config", path, "--lr", "0.2"});
   ASSERT_TRUE(args.ok()) << args.status();
@@ -36,10 +37,10 @@ TEST(ExpandConfig, LeavesArgumentsWithoutAFileAlone) {
 
 TEST(ExpandConfig, NamesFileAndLineOfWhatItCannotRead) {
   const std::string nested = WriteFile("b.yaml", "lr: 1\ndim: {a: 1}\n");
-  EXPECT_THAT(std::string(ExpandConfig({"run", "--config=" + nested})
-                              .status()
-                              .message()),
-              HasSubstr("b.yaml:2: dim"));
+  EXPECT_THAT(
+      std::string(
+          ExpandConfig({"run", "--config=" + nested}).status().message()),
+      HasSubstr("b.yaml:2: dim"));
   const std::string broken = WriteFile("c.yaml", "a: [1\n");
   EXPECT_FALSE(ExpandConfig({"run", "--config", broken}).ok());
   EXPECT_FALSE(ExpandConfig({"run", "--config", "/no/such.yaml"}).ok());

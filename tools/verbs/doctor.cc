@@ -1,10 +1,11 @@
 // `loadline doctor`: this machine's rates, as a profile. Tested by
 // tests/end_to_end/profile_test.cc.
+#include "executor/cpu/doctor.h"
+
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "executor/cpu/doctor.h"
 #include "fmt/format.h"
 #include "planner/machine.h"
 #include "planner/status_macros.h"

@@ -49,21 +49,20 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss,
                             LossFor(model.graph, flags.loss));
   LOADLINE_ASSIGN_OR_RETURN(
-      loaded->graph,
-      passes::BuildEvaluation(std::move(model.graph), loss, {}));
+      loaded->graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Machine machine,
       MachineFor(flags.plan, loaded->graph, /*cancel=*/nullptr));
-  LOADLINE_ASSIGN_OR_RETURN(loaded->problem,
-                            PoseStep(loaded->graph, flags.model.model, machine,
-                                     loaded->device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      loaded->problem,
+      PoseStep(loaded->graph, flags.model.model, machine, loaded->device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
                             planner::KeepEverything(loaded->problem));
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->plan, SolveFor(loaded->problem, flags.plan, keep, nullptr));
-  LOADLINE_ASSIGN_OR_RETURN(
-      loaded->program, executor::Load(loaded->graph, loaded->problem,
-                                      loaded->plan, loaded->device));
+  LOADLINE_ASSIGN_OR_RETURN(loaded->program,
+                            executor::Load(loaded->graph, loaded->problem,
+                                           loaded->plan, loaded->device));
   return loaded;
 }
 

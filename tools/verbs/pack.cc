@@ -31,13 +31,13 @@ struct Flags {
 // A capacity in bytes; here a bare number is one, as in the files' own names.
 absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
   const bool bare =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-        return c >= '0' && c <= '9';
-      });
+      !text.empty() && std::all_of(text.begin(), text.end(),
+                                   [](char c) { return c >= '0' && c <= '9'; });
   LOADLINE_ASSIGN_OR_RETURN(const Budget budget,
                             ParseBudget(bare ? text + "B" : text));
   if (budget.percent != 0) {
-    return absl::InvalidArgumentError("--capacity: expected bytes, not a share");
+    return absl::InvalidArgumentError(
+        "--capacity: expected bytes, not a share");
   }
   return budget.bytes;
 }
@@ -67,8 +67,8 @@ absl::Status RunPack(const Flags& flags) {
   auto offsets = planner::Pack(items, options, &report);
   if (offsets.status().code() == absl::StatusCode::kResourceExhausted) {
     // Not an error of the input, and not the planner's word on a whole step.
-    return CannotFitError(absl::StrCat(flags.in, ": ",
-                                       offsets.status().message()));
+    return CannotFitError(
+        absl::StrCat(flags.in, ": ", offsets.status().message()));
   }
   LOADLINE_RETURN_IF_ERROR(offsets.status());
   spdlog::info("{} buffers in {} of {}; no layout needs less than {}",

@@ -43,9 +43,9 @@ absl::StatusOr<Planned> PlanProblemFile(const Flags& flags,
                             ReadFile(flags.step.model.model));
   auto problem = planner::ProblemFromJson(json);
   if (!problem.ok()) {
-    return absl::Status(problem.status().code(),
-                        absl::StrCat(flags.step.model.model, ": ",
-                                     problem.status().message()));
+    return absl::Status(
+        problem.status().code(),
+        absl::StrCat(flags.step.model.model, ": ", problem.status().message()));
   }
   planned.problem = *std::move(problem);
   LOADLINE_ASSIGN_OR_RETURN(planned.keep_everything,
@@ -59,8 +59,8 @@ absl::StatusOr<Planned> PlanProblemFile(const Flags& flags,
 absl::StatusOr<Planned> PlanModel(const Flags& flags,
                                   const std::atomic<bool>* cancel) {
   executor::CpuDevice device;
-  LOADLINE_ASSIGN_OR_RETURN(
-      PlannedStep step, PlanTrainingStep(flags.step, device, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            PlanTrainingStep(flags.step, device, cancel));
   return Planned{std::move(step.problem), std::move(step.keep_everything),
                  std::move(step.plan)};
 }
@@ -68,17 +68,16 @@ absl::StatusOr<Planned> PlanModel(const Flags& flags,
 absl::Status RunPlan(const Flags& flags) {
   const std::atomic<bool>* cancel = CatchInterrupts();
   const bool is_problem = absl::EndsWith(flags.step.model.model, ".json");
-  LOADLINE_ASSIGN_OR_RETURN(const Planned planned,
-                            is_problem ? PlanProblemFile(flags, cancel)
-                                       : PlanModel(flags, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const Planned planned,
+      is_problem ? PlanProblemFile(flags, cancel) : PlanModel(flags, cancel));
   if (!flags.problem_out.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(
         flags.problem_out, planner::ProblemToJson(planned.problem) + "\n"));
   }
   if (!flags.out.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
-        WriteFile(flags.out,
-                  planner::PlanToJson(planned.plan, planned.problem) + "\n"));
+    LOADLINE_RETURN_IF_ERROR(WriteFile(
+        flags.out, planner::PlanToJson(planned.plan, planned.problem) + "\n"));
   }
   if (flags.json) {
     fmt::print("{}\n", PlanSummaryJson(planned.problem, planned.keep_everything,

@@ -22,9 +22,8 @@ absl::Status RunPose(const Flags& flags) {
   executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.step.model, /*training=*/true));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const models::Graph graph,
-      BuildStep(std::move(model.graph), flags.step));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
+                            BuildStep(std::move(model.graph), flags.step));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
                             MachineFor(flags.step.plan, graph, nullptr));
   LOADLINE_ASSIGN_OR_RETURN(

@@ -65,7 +65,8 @@ absl::Status CheckFlags(const Flags& flags) {
   if (flags.resume && flags.checkpoint.empty()) {
     return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
   }
-  for (const std::string* path : {&flags.out, &flags.checkpoint, &flags.trace}) {
+  for (const std::string* path :
+       {&flags.out, &flags.checkpoint, &flags.trace}) {
     if (path->empty()) continue;
     std::filesystem::path folder = std::filesystem::path(*path).parent_path();
     if (folder.empty()) folder = ".";
@@ -89,9 +90,9 @@ absl::Status TakePlan(const Flags& flags, PlannedStep* step) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(flags.plan_in));
   auto plan = planner::PlanFromJson(json, step->problem);
   if (!plan.ok()) {
-    return absl::Status(plan.status().code(),
-                        absl::StrCat(flags.plan_in, ": ",
-                                     plan.status().message()));
+    return absl::Status(
+        plan.status().code(),
+        absl::StrCat(flags.plan_in, ": ", plan.status().message()));
   }
   step->plan = *std::move(plan);
   const absl::Status fits =
@@ -165,12 +166,12 @@ void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
              ErrorOf(static_cast<double>(result.step_ns),
                      static_cast<double>(step.plan.predicted.step_ns)));
   if (!result.losses.empty()) {
-    fmt::print("\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
-               "examples/s\n",
-               result.losses.front(), result.losses.back(),
-               result.first_step + 1,
-               result.first_step + static_cast<int64_t>(result.losses.size()),
-               result.examples_per_s);
+    fmt::print(
+        "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
+        "examples/s\n",
+        result.losses.front(), result.losses.back(), result.first_step + 1,
+        result.first_step + static_cast<int64_t>(result.losses.size()),
+        result.examples_per_s);
   }
 }
 
@@ -227,9 +228,9 @@ absl::Status RunRun(const Flags& flags) {
     PrintTable(step, result);
   }
   if (result.arena_bytes > step.plan.budget_bytes) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "measured ", result.arena_bytes, " bytes, above the budget of ",
-        step.plan.budget_bytes));
+    return absl::OutOfRangeError(absl::StrCat("measured ", result.arena_bytes,
+                                              " bytes, above the budget of ",
+                                              step.plan.budget_bytes));
   }
   if (result.interrupted) {
     return absl::CancelledError(

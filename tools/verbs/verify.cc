@@ -1,5 +1,7 @@
 // `loadline verify`: the proof, for files that came from anywhere. Tested by
 // tests/tools/command_test.cc.
+#include "planner/verify.h"
+
 #include <memory>
 #include <string>
 
@@ -9,7 +11,6 @@
 #include "planner/plan.h"
 #include "planner/problem.h"
 #include "planner/status_macros.h"
-#include "planner/verify.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/units.h"
