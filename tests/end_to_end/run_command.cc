@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace loadline {
@@ -91,14 +92,14 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
 
 std::string TestFolder(const std::string& name) {
   const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("loadline_" + name);
+      std::filesystem::path(testing::TempDir()) / absl::StrCat("loadline_", name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();
 }
 
 std::string Zoo(const std::string& file) {
-  return std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" + file;
+  return absl::StrCat(LOADLINE_SOURCE_DIR, "/models/zoo/", file);
 }
 
 }  // namespace loadline

@@ -18,9 +18,11 @@ int CheckIncludes(const std::string& file, const std::string& include) {
   std::filesystem::remove_all(root);
   std::filesystem::create_directories((root / file).parent_path());
   std::ofstream(root / file) << "#include " << include << "\n";
-  const std::string command = std::string(LOADLINE_SOURCE_DIR) +
-                              "/tools/check_includes " + root.string() +
-                              " >/dev/null";
+
+#include "absl/strings/str_cat.h"
+  const std::string command = absl::StrCat(
+      LOADLINE_SOURCE_DIR, "/tools/check_includes ", root.string(),
+      " >/dev/null");
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
