@@ -46,7 +46,8 @@ def write_weights(folder, recipe_path):
     """Writes the external data file of one model; returns its path."""
     recipe = json.loads(recipe_path.read_text())
     target = folder / recipe["location"]
-    if target.exists() and target.stat().st_size == recipe["bytes"]:
+    if (target.exists() and target.stat().st_size == recipe["bytes"]
+            and target.stat().st_mtime >= recipe_path.stat().st_mtime):
         return None
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     with open(temporary, "wb") as file:

@@ -1,5 +1,6 @@
-// Lower bounds on peak and step time. Tested in bound_test.cc against brute
-// force on tiny problems and against every plan found on random ones.
+// Lower bounds on peak and step time. Tested in
+// tests/planner/brute_force_test.cc against brute force on tiny problems and
+// against every plan found on random ones.
 #include "planner/bound.h"
 
 #include <algorithm>

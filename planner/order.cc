@@ -1,7 +1,7 @@
 // Start orders of first runs. The given order is usually good; moving each
 // update to the point where its last reader has run frees gradients early;
-// list scheduling by change of live bytes helps on shuffled graphs. Tested in
-// order_test.cc.
+// list scheduling by change of live bytes helps on shuffled graphs. Tested
+// through tests/planner/solve_test.cc.
 #include <algorithm>
 #include <queue>
 #include <tuple>

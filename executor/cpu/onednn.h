@@ -2,10 +2,11 @@
 // that lie in the node's inputs, its outputs, or the workspace.
 //
 // Primitives, memory objects and argument lists are made at prepare time; a
-// run only tells the memory objects where the tensors lie. dnnl_primitive_execute
-// itself still takes blocks from the heap: below 32 KiB a run, up to 600 KB for
-// grouped convolutions (both counted by tests/conformance). Tensors, reordered
-// copies and scratchpads never do: they lie in the workspace.
+// run only tells the memory objects where the tensors lie.
+// dnnl_primitive_execute itself still takes blocks from the heap: below 32 KiB
+// a run, up to 600 KB for grouped convolutions (both counted by
+// tests/conformance). Tensors, reordered copies and scratchpads never do: they
+// lie in the workspace.
 #ifndef LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 #define LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 

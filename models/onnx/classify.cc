@@ -198,7 +198,7 @@ std::vector<std::string> WarnAboutWeights(
   std::vector<const std::string*> candidates;
   for (const std::string& name : model.initializer_order) {
     const Tensor& tensor = model.initializers.at(name);
-    if (kinds.at(name) != ValueKind::kParameter ||
+    if (kinds.at(name) != ValueKind::kParameter || tensor.type.rank() < 2 ||
         tensor.type.elements() < kMinTiedElements || IsConstantFill(tensor)) {
       continue;
     }

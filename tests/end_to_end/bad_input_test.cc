@@ -70,8 +70,9 @@ TEST(BadInput, BareBudgetGetsAHint) {
 TEST(BadInput, BudgetBelowTheSmallestSaysWhatWouldFit) {
   const CommandResult result = RunLoadline(RunMlp({"--budget", "1KiB"}));
   EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("smallest"));
-  EXPECT_THAT(result.err, HasSubstr("proven"));
+  EXPECT_THAT(result.err, HasSubstr("the smallest budget met is"));
+  EXPECT_THAT(result.err, HasSubstr("no plan of any kind needs fewer than"));
+  EXPECT_THAT(result.err, HasSubstr("fc2.weight"));
 }
 
 TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {

@@ -51,13 +51,15 @@ TEST_P(Invariance, WeightsAreBitIdenticalAtEveryBudgetAndWithEveryAction) {
     const CommandResult run = RunWith(family, variant);
     std::string name;
     for (const std::string& word : variant) name += word + " ";
-    if (run.exit_code == 3) continue;  // no plan that small: says so
+    // The smallest is always met; below it the command says so.
+    if (run.exit_code == 3 && variant[1] != "smallest") continue;
     ASSERT_EQ(run.exit_code, 0) << name << run.err;
     ++met;
     EXPECT_EQ(run.json()["weights_sha256"], expected) << name;
   }
-  // 100, 75 and 50 % and the smallest ones must be met.
-  EXPECT_GE(met, 7) << family;
+  // 100 and 75 %, three smallest ones; and 50 %, three times, where a single
+  // update does not take more than that (in the MLP it takes 57 %).
+  EXPECT_GE(met, family == "mlp" ? 5 : 7) << family;
 }
 
 TEST_P(Invariance, DropoutMasksFollowTheSeed) {

@@ -92,7 +92,8 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
 
 std::string TestFolder(const std::string& name) {
   const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / absl::StrCat("loadline_", name);
+      std::filesystem::path(testing::TempDir()) /
+      absl::StrCat("loadline_", name);
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder.string();

@@ -14,11 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-TEST(Run, LearnsTheDigitsUnderHalfOfItsBytes) {
+// Half of this small model is below what any plan needs: one update alone
+// takes 57 %.
+TEST(Run, LearnsTheDigitsNearTheSmallestBudgetOfAll) {
   const std::string out = TestFolder("digits") + "/trained.onnx";
   const CommandResult run =
       RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--batch", "32", "--epochs", "30", "--budget", "50%", "--lr",
+                   "--batch", "32", "--epochs", "30", "--budget", "60%", "--lr",
                    "2e-3", "-o", out, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto result = run.json();

@@ -20,9 +20,9 @@ int CheckIncludes(const std::string& file, const std::string& include) {
   std::ofstream(root / file) << "#include " << include << "\n";
 
 #include "absl/strings/str_cat.h"
-  const std::string command = absl::StrCat(
-      LOADLINE_SOURCE_DIR, "/tools/check_includes ", root.string(),
-      " >/dev/null");
+  const std::string command =
+      absl::StrCat(LOADLINE_SOURCE_DIR, "/tools/check_includes ", root.string(),
+                   " >/dev/null");
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
