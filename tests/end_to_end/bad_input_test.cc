@@ -88,9 +88,13 @@ TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
 }
 
 TEST(BadInput, DataOfAnotherShapeNamesBoth) {
-  const CommandResult result =
-      RunLoadline({"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")});
-  ExpectError(result, 2, "tokens");
+  // The target has the wrong shape; then the input has.
+  ExpectError(
+      RunLoadline({"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")}),
+      2, "prediction f32[32,64,96], target i64[32]");
+  ExpectError(
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("text-train.npz")}), 2,
+      "target i64[32,64]");
 }
 
 TEST(BadInput, DataThatIsNoArchive) {
