@@ -1,6 +1,6 @@
 // Declares each shared flag once. Options take their last value, so that the
 // command line overrides what a YAML file put before it (tools/yaml_args.h).
-// Tested by tests/tools/command_test.cc.
+// Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/flags.h"
 
 namespace loadline::tools {

@@ -1,6 +1,6 @@
 // A signal handler may do next to nothing: it sets a flag, and the step or the
 // search that is under way ends in its own time. Tested by
-// tests/end_to_end/interrupt_test.cc.
+// tests/end_to_end/training_test.cc.
 #include "tools/interrupt.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 // A person wants five facts of a plan: does it fit, what does it cost, what was
 // done again, what was copied, how good is it. Tested by
-// tests/tools/plan_summary_test.cc.
+// tests/end_to_end/training_test.cc.
 #include "tools/plan_summary.h"
 
 #include <algorithm>

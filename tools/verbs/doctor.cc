@@ -1,5 +1,5 @@
 // `loadline doctor`: this machine's rates, as a profile. Tested by
-// tests/end_to_end/profile_test.cc.
+// tests/executor/measure_test.cc.
 #include "executor/cpu/doctor.h"
 
 #include <memory>

@@ -1,5 +1,5 @@
 // `loadline pack`: the address part alone, on the CSV files of the literature.
-// Tested by tests/end_to_end/pack_test.cc.
+// Parts: tests/planner/pack_test.cc, tests/tools/buffers_csv_test.cc.
 #include "planner/pack.h"
 
 #include <algorithm>

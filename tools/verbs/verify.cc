@@ -1,5 +1,5 @@
 // `loadline verify`: the proof, for files that came from anywhere. Tested by
-// tests/tools/command_test.cc.
+// tests/end_to_end/bad_input_test.cc.
 #include "planner/verify.h"
 
 #include <memory>
