@@ -52,7 +52,7 @@ list(JOIN loadline_kernel_flags " " printed)
 message(STATUS "CPU kernels are compiled with ${printed}")
 
 # loadline_precompile(TARGET HEADER...): parses headers that most sources of the
-# target read once, instead of in each. Halves a build on two cores.
+# target read once, instead of in each.
 function(loadline_precompile target)
   target_precompile_headers(${target} PRIVATE
     <algorithm> <cstdint> <map> <memory> <optional> <string> <utility> <vector>
