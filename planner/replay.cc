@@ -165,10 +165,7 @@ struct Running {
 class Simulation {
  public:
   Simulation(const Problem& problem, const Plan& plan, const PlanFacts& facts)
-      : problem_(problem),
-        plan_(plan),
-        facts_(facts),
-        lives_(problem, plan, facts) {
+      : problem_(problem), plan_(plan), lives_(problem, plan, facts) {
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       lanes_[static_cast<size_t>(plan.steps[s].lane)].push_back(
           StepId(static_cast<int32_t>(s)));
@@ -341,7 +338,6 @@ class Simulation {
 
   const Problem& problem_;
   const Plan& plan_;
-  const PlanFacts& facts_;
   Lives lives_;
   std::array<std::vector<StepId>, kLaneCount> lanes_;
   std::array<size_t, kLaneCount> next_ = {};

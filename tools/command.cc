@@ -1,5 +1,5 @@
 // Parses, runs the one verb, and turns its status into an exit code. Tested by
-// tests/end_to_end/bad_input_test.cc and tests/end_to_end.
+// tests/end_to_end/bad_input_test.cc.
 #include "tools/command.h"
 
 #include <algorithm>

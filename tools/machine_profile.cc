@@ -1,5 +1,6 @@
 // A profile is measured once and kept, so that a second run plans at once and
-// plans the same. Tested by the runs of tests/end_to_end.
+// plans the same. Tested by tests/tools/machine_profile_test.cc; calibration by
+// the runs of tests/end_to_end.
 #include "tools/machine_profile.h"
 
 #include <cstdlib>

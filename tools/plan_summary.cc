@@ -1,6 +1,6 @@
 // A person wants five facts of a plan: does it fit, what does it cost, what was
 // done again, what was copied, how good is it. Tested by
-// tests/end_to_end/training_test.cc.
+// tests/tools/plan_summary_test.cc.
 #include "tools/plan_summary.h"
 
 #include <algorithm>
@@ -37,6 +37,11 @@ std::string Row(const std::string& name, const std::string& a,
   return fmt::format("{:<14}{:>17}   {}\n", name, a, b);
 }
 
+std::string Values(const ActionCount& count) {
+  return absl::StrCat(FormatCount(count.values),
+                      count.values == 1 ? " value" : " values");
+}
+
 double Overhead(const planner::Plan& keep, const planner::Plan& plan) {
   return static_cast<double>(plan.predicted.step_ns - keep.predicted.step_ns);
 }
@@ -70,18 +75,15 @@ std::string PlanTable(const planner::Problem& problem,
   out += Row("recomputed", "-",
              recomputed.values == 0
                  ? "nothing"
-                 : fmt::format("{} values of {}, {} of compute again",
-                               FormatCount(recomputed.values),
-                               FormatBytes(recomputed.bytes),
-                               FormatNs(after.recompute_ns)));
-  out += Row(
-      "copied", "-",
-      copied.values == 0
-          ? "nothing"
-          : fmt::format("{} values of {}; {} out, {} in a step",
-                        FormatCount(copied.values), FormatBytes(copied.bytes),
-                        FormatBytes(after.d2h_bytes),
-                        FormatBytes(after.h2d_bytes)));
+                 : absl::StrCat(Values(recomputed), " of ",
+                                FormatBytes(recomputed.bytes), ", ",
+                                FormatNs(after.recompute_ns), " again"));
+  out +=
+      Row("copied", "-",
+          copied.values == 0
+              ? "nothing"
+              : absl::StrCat(Values(copied), "; ", FormatBytes(after.d2h_bytes),
+                             " out, ", FormatBytes(after.h2d_bytes), " in"));
   out += Row("waiting", FormatNs(before.stall_ns), FormatNs(after.stall_ns));
   out += Row("host memory", "-", FormatBytes(plan.host_bytes));
   out += Row(

@@ -72,7 +72,7 @@ absl::Status CheckAttributes(const Operator& op, const Attributes& attributes) {
   for (const auto& [name, value] : attributes.map()) {
     const auto spec = std::find_if(
         op.attributes.begin(), op.attributes.end(),
-        [&name](const AttributeSpec& s) { return s.name == name; });
+        [&name = name](const AttributeSpec& s) { return s.name == name; });
     if (spec == op.attributes.end()) {
       return Refuse("unknown attribute ", name);
     }

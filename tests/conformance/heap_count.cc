@@ -6,6 +6,12 @@
 
 #include "tests/conformance/harness.h"
 
+#ifdef __has_feature  // clang's way of saying so
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOADLINE_COUNT_HEAP 0
 #elif defined(__GLIBC__)

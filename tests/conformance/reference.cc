@@ -177,6 +177,7 @@ const ReferenceTable& References() {
     ReferenceTable made;
     AddElementwiseReferences(made);
     AddShapeReferences(made);
+    AddWindowReferences(made);
     AddNetworkReferences(made);
     return made;
   }();

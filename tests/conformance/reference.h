@@ -37,9 +37,10 @@ struct Call {
 using ReferenceFunction = std::function<void(const Call&)>;
 using ReferenceTable = std::map<std::string, ReferenceFunction>;
 
-// Operators by name, in three parts.
+// Operators by name, in four parts.
 void AddElementwiseReferences(ReferenceTable& table);
 void AddShapeReferences(ReferenceTable& table);
+void AddWindowReferences(ReferenceTable& table);
 void AddNetworkReferences(ReferenceTable& table);
 const ReferenceTable& References();
 

@@ -108,13 +108,11 @@ TEST_P(Gradient, OfTheFirstStepAgreesWithPyTorch) {
   for (const auto& [name, expected] : reference["gradients"].items()) {
     if (before.count(name) == 0) continue;  // the exporter renamed it
     ++compared;
-    double sum = 0;
     double squares = 0;
     std::vector<double> gradient;
     for (size_t i = 0; i < before.at(name).size(); ++i) {
       gradient.push_back(static_cast<double>(before.at(name)[i]) -
                          after.at(name)[i]);
-      sum += gradient[i];
       squares += gradient[i] * gradient[i];
     }
     const double l2 = expected["l2"].get<double>();
