@@ -5,6 +5,7 @@ find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(highs REQUIRED)
 
 # ONNX asks for Protobuf's own package file, which Debian's lacks: answer with
 # what CMake's module found.

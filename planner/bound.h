@@ -23,6 +23,28 @@ PeakBound BoundPeak(const Model& model);
 // No plan has a shorter step: compute runs every node at least once.
 int64_t BoundStep(const Model& model);
 
+struct StepBoundOptions {
+  int64_t budget_bytes = 0;
+  // A plan that is known; a bound that reaches it needs no improvement.
+  int64_t known_step_ns = INT64_MAX;
+  // Simplex iterations, the unit of work: some 50,000 of them take a second.
+  // 0: only what needs no solver.
+  int64_t work_limit = 20'000;
+};
+
+struct StepBound {
+  int64_t step_ns = 0;    // no plan within the budget is faster
+  bool no_plan = false;   // no plan is within the budget at all
+  std::vector<int> cuts;  // nodes whose first runs prove it; empty: compute
+  int64_t work = 0;       // simplex iterations used
+};
+
+// Of the plans that the model permits. Cuts at single nodes, ranked by the
+// time their forced bytes seem to cost; the best are bounded by linear
+// programs, the very best by branch and bound, and several comparable ones
+// together where they are few.
+StepBound BoundStepAt(const Model& model, const StepBoundOptions& options);
+
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_BOUND_H_

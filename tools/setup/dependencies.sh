@@ -1,14 +1,30 @@
-# The dependency prefix: what Debian lacks, pinned in requirements.txt, built
-# once per recipe into CACHE/deps-HASH and reached through build/deps.
-#   onnx      the C++ library, from its source distribution (needs CMake 3.26)
-#   cmake     a newer CMake than Debian's, only to build onnx
-#   onednn-*  CPU kernels: the library and its headers, ready built
+# The dependency prefix: what Debian lacks, pinned in requirements.txt. Each
+# package is built once per recipe into CACHE/packages/NAME-HASH; the prefix
+# CACHE/deps-HASH holds hard links to all of them and is reached through
+# build/deps. So adding a package does not build the others again.
+#   onednn  CPU kernels: the library and its headers, ready built
+#   onnx    the C++ library, from its source distribution (needs CMake 3.26,
+#           newer than Debian's, fetched only to build it)
+#   highs   linear and mixed-integer programs, from the source distribution of
+#           its Python package
 # Sourced by tools/loadline and tools/test.
 
-# recipe_hash: names the prefix after all that its content depends on.
-recipe_hash() {
+packages=(onednn onnx highs)
+
+# requirements_of PACKAGE: the lines of requirements.txt that it is made from.
+requirements_of() {
+  case $1 in
+    onednn) grep '^onednn-' "$root/tools/setup/requirements.txt" ;;
+    onnx) grep -E '^(onnx|cmake)==' "$root/tools/setup/requirements.txt" ;;
+    highs) grep '^highspy==' "$root/tools/setup/requirements.txt" ;;
+  esac
+}
+
+# package_hash PACKAGE: of all that its content depends on.
+package_hash() {
   {
-    cat "$root/tools/setup/requirements.txt" "$root/tools/setup/dependencies.sh"
+    requirements_of "$1"
+    declare -f "make_$1" download unpack_wheels unpack_source
     uname -m
     c++ -dumpfullversion -dumpversion
     protoc --version
@@ -23,16 +39,17 @@ find_pip() {
   pip=("$work/venv/bin/python" -m pip)
 }
 
-# The source distribution of onnx must be named: asking for every source would
-# build CMake itself. pip checks the hashes before it opens a file.
+# download: the package's lines into $work/downloads. What is built from source
+# must be named: asking for every source would build CMake itself. pip checks
+# the hashes before it opens a file.
 download() {
   find_pip
   local try
   for try in 1 2 3; do
     if "${pip[@]}" --disable-pip-version-check --no-input download \
         --require-hashes --no-deps --progress-bar off \
-        --no-binary onnx --dest "$work/downloads" \
-        -r "$root/tools/setup/requirements.txt"; then
+        --no-binary onnx,highspy --dest "$work/downloads" \
+        -r "$work/requirements.txt"; then
       return 0
     fi
     echo "download failed (try $try of 3)"
@@ -41,64 +58,118 @@ download() {
   return 1
 }
 
-# unpack: a wheel is a zip archive; its *.data/data folder is what it installs.
-# Wheels cannot hold links, so the shared library comes three times.
-unpack() {
-  python3 - "$work/downloads" "$work" <<'PYTHON'
-import pathlib, sys, tarfile, zipfile
-downloads, work = map(pathlib.Path, sys.argv[1:])
-for wheel in sorted(downloads.glob("*.whl")):
+# unpack_wheels: a wheel is a zip archive; its *.data/data folder is what it
+# installs. They end in $work/wheels/NAME.
+unpack_wheels() {
+  python3 - "$work" <<'PYTHON'
+import pathlib, sys, zipfile
+work = pathlib.Path(sys.argv[1])
+for wheel in sorted((work / "downloads").glob("*.whl")):
     zipfile.ZipFile(wheel).extractall(work / "wheels" / wheel.name.split("-")[0])
-(source,) = downloads.glob("onnx-*.tar.gz")
-with tarfile.open(source) as archive:
-    archive.extractall(work / "onnx")
 PYTHON
-  chmod +x "$work"/wheels/cmake/cmake/data/bin/*
+}
+
+# unpack_source: the one source distribution, into $work/source.
+unpack_source() {
+  mkdir -p "$work/source"
+  tar -xzf "$work"/downloads/*.tar.gz -C "$work/source" --strip-components 1
+}
+
+# make_PACKAGE: from $work/downloads to an installed tree in $made.
+
+# Wheels cannot hold links, so the shared library comes three times.
+make_onednn() {
+  unpack_wheels
   local data
   for data in "$work"/wheels/onednn*/*.data/data; do
-    cp -r "$data/." "$prefix.new/"
+    cp -r "$data/." "$made/"
   done
-  local library="$prefix.new/lib/libdnnl.so"
+  local library="$made/lib/libdnnl.so"
   local real
   real=$(basename "$(ls "$library".*.*)")
   ln -sf "$real" "$library.${real:11:1}"
   ln -sf "$real" "$library"
 }
 
-build_onnx() {
-  local source
-  source=$(echo "$work"/onnx/onnx-*)
-  "$work/wheels/cmake/cmake/data/bin/cmake" -S "$source" -B "$work/build" \
-    -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_INSTALL_PREFIX="$prefix.new" -DCMAKE_INSTALL_LIBDIR=lib \
+make_onnx() {
+  unpack_wheels
+  unpack_source
+  chmod +x "$work"/wheels/cmake/cmake/data/bin/*
+  "$work/wheels/cmake/cmake/data/bin/cmake" -S "$work/source" \
+    -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_INSTALL_PREFIX="$made" -DCMAKE_INSTALL_LIBDIR=lib \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF \
     -DONNX_BUILD_PYTHON=OFF -DONNX_USE_LITE_PROTO=OFF
-  ninja -C "$work/build" install
+  CCACHE_BASEDIR=$work ninja -C "$work/build" install
+}
+
+# The source distribution lacks two files that its CMakeLists.txt names; empty
+# ones do, for what we install. A unity build takes half the time.
+make_highs() {
+  unpack_source
+  mkdir -p "$work/source/app"
+  touch "$work/source/app/CMakeLists.txt" "$work/source/highs.pc.in"
+  cmake -S "$work/source" -B "$work/build" -G Ninja \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG' \
+    -DCMAKE_C_FLAGS_RELEASE='-O2 -DNDEBUG' \
+    -DCMAKE_INSTALL_PREFIX="$made" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_UNITY_BUILD=ON \
+    -DBUILD_SHARED_LIBS=OFF -DBUILD_SHARED_EXTRAS_LIB=OFF \
+    -DBUILD_CXX_EXE=OFF -DBUILD_TESTING=OFF -DBUILD_EXAMPLES=OFF \
+    -DZLIB=OFF -DHIPO=OFF
+  CCACHE_BASEDIR=$work ninja -C "$work/build" install
+}
+
+# provide_package NAME HOW_LONG: leaves it in $cache/packages/NAME-HASH.
+provide_package() {
+  local name=$1 tree logs=$cache/logs
+  tree=$cache/packages/$name-$(package_hash "$name")
+  [[ -e $tree/complete ]] && return 0
+  made=$tree.new
+  work=$cache/work-$name
+  rm -rf "$work" "$tree" "$made"
+  mkdir -p "$work" "$made"
+  requirements_of "$name" >"$work/requirements.txt"
+  step "download $name" "$logs/download-$name.log" \
+    "check the network (pip must reach its package index), then run again" \
+    download
+  step "make $name$2" "$logs/$name.log" \
+    "see the log; is there free space, and a C++20 compiler with 2 GiB?" \
+    "make_$name"
+  touch "$made/complete"
+  mv "$made" "$tree"
+  rm -rf "$work"
+}
+
+# link_prefix: one prefix from all packages.
+link_prefix() {
+  rm -rf "$prefix" "$prefix.new"
+  mkdir -p "$prefix.new"
+  local name
+  for name in "${packages[@]}"; do
+    cp -alf "$cache/packages/$name-$(package_hash "$name")/." "$prefix.new/"
+  done
+  mv "$prefix.new" "$prefix"
 }
 
 # provide_dependencies: leaves build/deps pointing at a complete prefix.
 provide_dependencies() {
-  prefix=$cache/deps-$(recipe_hash)
+  local name prefix
+  prefix=$cache/deps-$(for name in "${packages[@]}"; do
+    package_hash "$name"
+  done | sha256sum | cut -c 1-16)
   if [[ ! -e $prefix/complete ]]; then
     [[ $(uname -m) == x86_64 ]] || {
       say "the pinned oneDNN is for x86_64; this machine is $(uname -m)"
       exit 2
     }
-    work=$cache/work-${prefix##*-}
-    rm -rf "$work" "$prefix" "$prefix.new"
-    mkdir -p "$work" "$prefix.new"
-    local logs=$cache/logs
-    step "download pinned packages" "$logs/download.log" \
-      "check the network (pip must reach its package index), then run again" \
-      download
-    step "unpack" "$logs/unpack.log" \
-      "check the free space of $cache, then run again" unpack
-    step "build onnx (about 2 minutes on 2 cores)" "$logs/onnx.log" \
-      "see the log; is a C++20 compiler with 2 GiB of memory there?" build_onnx
-    touch "$prefix.new/complete"
-    mv "$prefix.new" "$prefix"
-    rm -rf "$work"
+    provide_package onednn ''
+    provide_package onnx ' (about 2 minutes on 2 cores)'
+    provide_package highs ' (about 2 minutes on 2 cores)'
+    step "link the packages" "$cache/logs/link.log" \
+      "check the free space of $cache, then run again" link_prefix
   fi
   mkdir -p "$root/build"
   [[ $(readlink "$root/build/deps") == "$prefix" ]] ||
