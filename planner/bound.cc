@@ -129,6 +129,8 @@ constexpr int kMostCuts = 2048;
 constexpr int kLinearCuts = 12;
 // Of those, the best that get branch and bound.
 constexpr int kExactCuts = 3;
+// Building a program costs work too: as much as an iteration for so many terms.
+constexpr int64_t kTermsPerIteration = 200;
 // Where nothing is known, a plan takes less than this many times compute and
 // every copy.
 constexpr double kHorizon = 100;
@@ -181,7 +183,9 @@ class StepBounder {
   // Raises the bound by what the program's cost proves.
   double Take(const BoundProgram& program, const MipBound& bound, double margin,
               const std::vector<int>& cuts) {
-    bound_.work += bound.iterations + 1;
+    bound_.work +=
+        bound.iterations +
+        static_cast<int64_t>(program.program.terms.size()) / kTermsPerIteration;
     if (bound.infeasible) bound_.no_plan = true;
     if (bound.cost <= 0) return program.offset_ns;
     const double extra_ns = bound.cost * program.unit_ns;

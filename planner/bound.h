@@ -27,9 +27,9 @@ struct StepBoundOptions {
   int64_t budget_bytes = 0;
   // A plan that is known; a bound that reaches it needs no improvement.
   int64_t known_step_ns = INT64_MAX;
-  // Simplex iterations, the unit of work: some 50,000 of them take a second.
-  // 0: only what needs no solver.
-  int64_t work_limit = 20'000;
+  // Simplex iterations, the unit of work: 10,000 take about half a second. 0:
+  // only what needs no solver.
+  int64_t work_limit = 10'000;
 };
 
 struct StepBound {

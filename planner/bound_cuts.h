@@ -51,6 +51,12 @@ std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
                           const std::vector<int64_t>& node_ns,
                           int64_t budget_bytes, int most);
 
+// A chain of at most `most` cuts through `through`, each before the next, of
+// as much price as any path has, thinned out evenly. In order.
+std::vector<int> ChooseChain(const Precedence& precedence,
+                             const std::vector<Cut>& cuts, int through,
+                             int most);
+
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_BOUND_CUTS_H_

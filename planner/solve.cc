@@ -36,7 +36,10 @@ absl::Status Complete(const Model& model, const Schedule& schedule,
   }
   plan.problem_sha256 = ProblemSha256(*model.problem);
   plan.bounds.peak_bytes = BoundPeak(model).bytes;
-  plan.bounds.step_ns = BoundStep(model);
+  StepBoundOptions bound;
+  bound.budget_bytes = plan.budget_bytes;
+  bound.known_step_ns = plan.predicted.step_ns;
+  plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
   plan.decisions = Explain(model, schedule);
   return Verify(*model.problem, plan);
 }
