@@ -127,8 +127,18 @@ namespace {
 constexpr int kMostCuts = 2048;
 // Of those, the best ranked that get a linear program.
 constexpr int kLinearCuts = 12;
+// Where so many show nothing, the others are not tried.
+constexpr size_t kFewCuts = 4;
 // Of those, the best that get branch and bound.
 constexpr int kExactCuts = 3;
+// Cuts that get branch and bound over the nodes on either side, too.
+constexpr size_t kFreeCuts = 32;
+// Branch and bound: the work of a start, and of one iteration.
+constexpr int64_t kStartWork = 100;
+constexpr int64_t kBranchWork = 4;
+// Larger programs get none: HiGHS spends there what no iteration counts.
+constexpr size_t kMostBranchTerms = 20'000;
+constexpr size_t kMostFreeTerms = 6'000;
 // Building a program costs work too: as much as an iteration for so many terms.
 constexpr int64_t kTermsPerIteration = 200;
 // Where nothing is known, a plan takes less than this many times compute and
@@ -162,13 +172,18 @@ class StepBounder {
     std::vector<std::pair<double, int>> by_bound;
     for (const Cut& cut : cuts) {
       if (by_bound.size() == kLinearCuts || Done()) break;
+      if (cut.excess_bytes <= 0 || Pointless(by_bound)) break;
       const double ns = Linear({cut.node});
       by_bound.push_back({-ns, cut.node});
     }
     std::stable_sort(by_bound.begin(), by_bound.end());
     for (size_t i = 0; i < by_bound.size() && i < kExactCuts; ++i) {
       if (Done()) break;
-      Exact({by_bound[i].second});
+      Exact({by_bound[i].second}, false);
+    }
+    for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
+      if (Done() || copies_) break;
+      Exact({cuts[i].node}, true);
     }
     return bound_;
   }
@@ -183,10 +198,15 @@ class StepBounder {
   // Raises the bound by what the program's cost proves.
   double Take(const BoundProgram& program, const MipBound& bound, double margin,
               const std::vector<int>& cuts) {
-    bound_.work +=
-        bound.iterations +
-        static_cast<int64_t>(program.program.terms.size()) / kTermsPerIteration;
-    if (bound.infeasible) bound_.no_plan = true;
+    if (bound.infeasible) {
+      // With copies there is a horizon, which may be what cannot be met.
+      if (!copies_) {
+        bound_.no_plan = true;
+      } else if (horizon_ns_ > static_cast<double>(bound_.step_ns)) {
+        bound_.step_ns = static_cast<int64_t>(horizon_ns_);
+        bound_.cuts = cuts;
+      }
+    }
     if (bound.cost <= 0) return program.offset_ns;
     const double extra_ns = bound.cost * program.unit_ns;
     const double ns = program.offset_ns + extra_ns;
@@ -203,20 +223,42 @@ class StepBounder {
     return ns;
   }
 
-  BoundProgram Make(const std::vector<int>& cuts) const {
+  // Do several of the best show nothing?
+  bool Pointless(const std::vector<std::pair<double, int>>& by_bound) const {
+    return by_bound.size() >= kFewCuts && bound_.cuts.empty();
+  }
+
+  BoundProgram Make(const std::vector<int>& cuts, bool free_nodes) const {
+    // A hair more, so that a known plan itself stays possible.
     return MakeBoundProgram(model_, least_, cuts, options_.budget_bytes,
-                            horizon_ns_);
+                            horizon_ns_ * (1 + 1e-9) + 1, free_nodes);
+  }
+
+  int64_t BuildWork(const BoundProgram& program) const {
+    return static_cast<int64_t>(program.program.terms.size()) /
+           kTermsPerIteration;
   }
 
   double Linear(const std::vector<int>& cuts) {
-    const BoundProgram program = Make(cuts);
-    return Take(program, SolveLp(program.program, WorkLeft()), 0, cuts);
+    const BoundProgram program = Make(cuts, false);
+    const MipBound bound = SolveLp(program.program, WorkLeft());
+    bound_.work += BuildWork(program) + bound.iterations;
+    return Take(program, bound, 0, cuts);
   }
 
-  void Exact(const std::vector<int>& cuts) {
-    const BoundProgram program = Make(cuts);
+  void Exact(const std::vector<int>& cuts, bool free_nodes) {
+    const BoundProgram program = Make(cuts, free_nodes);
+    if (program.program.terms.size() >
+        (free_nodes ? kMostFreeTerms : kMostBranchTerms)) {
+      bound_.work += BuildWork(program);
+      return;
+    }
     const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
-    Take(program, SolveMip(program.program, WorkLeft(), enough), 1e-6, cuts);
+    const MipBound bound =
+        SolveMip(program.program, WorkLeft() / kBranchWork + 1, enough);
+    bound_.work +=
+        BuildWork(program) + kStartWork + kBranchWork * bound.iterations;
+    Take(program, bound, 1e-6, cuts);
   }
 
   const Model& model_;

@@ -40,9 +40,10 @@ struct StepBound {
 };
 
 // Of the plans that the model permits. Cuts at single nodes, ranked by the
-// time their forced bytes seem to cost; the best are bounded by linear
-// programs, the very best by branch and bound, and several comparable ones
-// together where they are few.
+// time their forced bytes seem to cost: the best are bounded by linear
+// programs, the very best by branch and bound, and as long as work is left also
+// with the choice of which incomparable nodes have run before (a graph of
+// layers drawn at random has few others).
 StepBound BoundStepAt(const Model& model, const StepBoundOptions& options);
 
 }  // namespace loadline::planner

@@ -19,7 +19,7 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const Model& model, const LeastCosts& least,
                  const std::vector<int>& cuts, int64_t budget_bytes,
-                 double horizon_ns);
+                 double horizon_ns, bool free_nodes);
   BoundProgram Build();
 
  private:
@@ -51,6 +51,12 @@ class ProgramBuilder {
   static void Append(Terms& to, const Terms& from, double factor);
 
   void FindEpochs();
+  // Columns for the nodes that are free to run before or after the only cut.
+  void AddFreeNodes();
+  // Has the node run, perhaps, before cut i?
+  bool MayHaveRun(int node, int i) const {
+    return ancestors_[i - 1][node] || ran_[node] >= 0;
+  }
   // The first cut that `node` is an ancestor of; epochs_ + 1: none.
   int FirstAfter(int node) const;
   // Does a first run or the end surely need the value in epoch i or later?
@@ -73,6 +79,8 @@ class ProgramBuilder {
   void AddCarries();
   // Some way to be there for a reader in epochs [from, until).
   void AddNeed(int v, int from, int until);
+  // The same where the maker or the reader is a free node.
+  void AddFreeNeeds(int v);
   void AddNeeds();
   void AddBudget(int i);
   // An output may take the bytes of an input that is not needed any more: such
@@ -113,6 +121,7 @@ class ProgramBuilder {
   const std::vector<int>& cuts_;
   const int epochs_;
   const double horizon_ns_;
+  const bool free_nodes_;
   const Precedence precedence_;
   bool copies_ = false;
   double budget_bytes_ = 0;
@@ -121,7 +130,9 @@ class ProgramBuilder {
   std::vector<std::vector<char>> ancestors_;  // by cut, by node
   std::vector<int> from_, until_;  // by node: first run in [from_, until_)
   std::vector<char> is_cut_;       // by node
-  std::vector<int> birth_;         // by value: first cut by which it was made
+  // By node: column, has it run before the only cut? -1: not free.
+  std::vector<int> ran_;
+  std::vector<int> birth_;  // by value: first cut by which it was made
   std::vector<std::map<int, Tracked>> tracked_;    // by epoch from 1, value
   std::map<std::pair<int, int>, int> reruns_;      // (epoch, node): column
   std::map<std::pair<int, size_t>, int> encodes_;  // (value, codec): column

@@ -71,7 +71,6 @@ class Ranker {
     for (int v = 0; v < model_.value_count; ++v) AddSpanning(v);
     for (size_t i = 0; i < nodes.size(); ++i) {
       const int64_t excess = bytes_[i] - budget_bytes_;
-      if (excess <= 0) continue;
       cuts.push_back(
           {nodes[i], excess,
            FractionalKnapsack(forced_[i], static_cast<double>(excess))});
@@ -238,50 +237,6 @@ std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
            std::pair(b.price_ns, b.excess_bytes);
   });
   return cuts;
-}
-
-std::vector<int> ChooseChain(const Precedence& precedence,
-                             const std::vector<Cut>& cuts, int through,
-                             int most) {
-  const int count = static_cast<int>(precedence.before().size());
-  std::vector<double> price(count, 0);
-  for (const Cut& cut : cuts) price[cut.node] = 1 + cut.price_ns;
-  // The dearest path to (from) each node; ties go to the first.
-  const auto best = [&](const std::vector<std::vector<int>>& edges, int n,
-                        const std::vector<double>& sums) {
-    int found = -1;
-    for (int m : edges[n]) {
-      if (found < 0 || sums[m] > sums[found]) found = m;
-    }
-    return found;
-  };
-  std::vector<double> to(count, 0), from(count, 0);
-  for (int n = 0; n < count; ++n) {
-    const int p = best(precedence.before(), n, to);
-    to[n] = price[n] + (p < 0 ? 0 : to[p]);
-  }
-  for (int n = count - 1; n >= 0; --n) {
-    const int s = best(precedence.after(), n, from);
-    from[n] = price[n] + (s < 0 ? 0 : from[s]);
-  }
-  std::vector<int> path;
-  const auto take = [&](int n) {
-    if (price[n] > 0) path.push_back(n);
-  };
-  for (int n = through; n >= 0; n = best(precedence.before(), n, to)) take(n);
-  std::reverse(path.begin(), path.end());
-  const size_t middle = path.size() - 1;
-  for (int n = best(precedence.after(), through, from); n >= 0;
-       n = best(precedence.after(), n, from)) {
-    take(n);
-  }
-  // Every k-th before and after the middle.
-  const size_t step = (path.size() + most - 1) / most;
-  std::vector<int> chain;
-  for (size_t i = middle % step; i < path.size(); i += step) {
-    chain.push_back(path[i]);
-  }
-  return chain;
 }
 
 }  // namespace loadline::planner

@@ -37,7 +37,8 @@ class Precedence {
 
 struct Cut {
   int node = 0;
-  // Bytes beyond the budget if nothing is copied and nothing runs again.
+  // Bytes beyond the budget if nothing is copied and nothing runs again; less
+  // than nothing where they surely fit.
   int64_t excess_bytes = 0;
   // Least time of reruns and copies that would free them, every value by
   // itself at its cheaper price (a fractional knapsack): a guess at the bound
@@ -45,17 +46,11 @@ struct Cut {
   double price_ns = 0;
 };
 
-// Of at most `most` nodes, evenly spread over the given order, those with an
-// excess, the highest price first. Time O(most * (edges + log values)).
+// At most `most` nodes, evenly spread over the given order, the highest price
+// and then the largest excess first. Time O(most * (edges + log values)).
 std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
                           const std::vector<int64_t>& node_ns,
                           int64_t budget_bytes, int most);
-
-// A chain of at most `most` cuts through `through`, each before the next, of
-// as much price as any path has, thinned out evenly. In order.
-std::vector<int> ChooseChain(const Precedence& precedence,
-                             const std::vector<Cut>& cuts, int through,
-                             int most);
 
 }  // namespace loadline::planner
 

@@ -58,15 +58,19 @@ void ProgramBuilder::AddCompute() {
   const double unit = result_.unit_ns;
   std::vector<double> sure(epochs_ + 1, 0);
   std::map<std::pair<int, int>, double> unsure;
+  std::vector<Terms> portions(epochs_ + 1);
   for (int n = 0; n < model_.node_count; ++n) {
     const double ns = static_cast<double>(least_.node_ns[n]) / unit;
-    if (until_[n] == from_[n] + 1) {
+    if (ran_[n] >= 0) {
+      sure[1] += ns;
+      portions[0].push_back({ran_[n], -ns});
+      portions[1].push_back({ran_[n], ns});
+    } else if (until_[n] == from_[n] + 1) {
       sure[from_[n]] += ns;
     } else {
       unsure[{from_[n], until_[n]}] += ns;
     }
   }
-  std::vector<Terms> portions(epochs_ + 1);
   for (const auto& [range, ns] : unsure) {
     Terms all;
     for (int i = range.first; i < range.second; ++i) {
@@ -81,7 +85,7 @@ void ProgramBuilder::AddCompute() {
     Terms terms = portions[i];
     Append(terms, work_[i], -1);
     Append(total, work_[i], -1);
-    double constant = AddSpan(i, i + 1, terms);
+    const double constant = AddSpan(i, i + 1, terms);
     Row(sure[i] - constant, terms);
   }
   Append(total, encode_work_, -1);
@@ -91,7 +95,7 @@ void ProgramBuilder::AddCompute() {
 // All that is on the host when cut i starts was copied out before.
 void ProgramBuilder::AddOutsBefore(int i) {
   Terms terms;
-  double constant = AddSpan(0, i, terms);
+  const double constant = AddSpan(0, i, terms);
   for (const auto& [v, tracked] : tracked_[std::min(i, epochs_)]) {
     if (tracked.host < 0) continue;
     terms.push_back({tracked.host, -OutTime(LeastBytes(v))});
@@ -106,7 +110,7 @@ void ProgramBuilder::AddOutsBefore(int i) {
 // What lives on the host goes out after its last update.
 void ProgramBuilder::AddOutsAfter(int i) {
   Terms terms;
-  double constant = AddSpan(i, epochs_ + 1, terms);
+  const double constant = AddSpan(i, epochs_ + 1, terms);
   for (size_t c = 0; c < chains_.size(); ++c) {
     const int updater = LastUpdater(static_cast<int>(c));
     if (chains_[c].home_host < 0 || updater < 0 || from_[updater] < i) {
@@ -120,7 +124,7 @@ void ProgramBuilder::AddOutsAfter(int i) {
 // What comes in epoch i or later comes after its begin.
 void ProgramBuilder::AddInsFrom(int i) {
   Terms terms;
-  double constant = AddSpan(i, epochs_ + 1, terms);
+  const double constant = AddSpan(i, epochs_ + 1, terms);
   for (int j = std::max(i, 1); j <= epochs_; ++j) {
     for (const auto& [v, tracked] : tracked_[j]) {
       if (tracked.in < 0) continue;
@@ -139,7 +143,7 @@ void ProgramBuilder::AddInsFrom(int i) {
 // What lives on the host and is read before cut i came before.
 void ProgramBuilder::AddInsBefore(int i) {
   Terms terms;
-  double constant = AddSpan(0, i, terms);
+  const double constant = AddSpan(0, i, terms);
   for (size_t c = 0; c < chains_.size(); ++c) {
     if (chains_[c].home_host < 0) continue;
     const std::vector<int> touchers = Touchers(static_cast<int>(c));

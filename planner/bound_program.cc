@@ -29,12 +29,14 @@ namespace loadline::planner {
 
 ProgramBuilder::ProgramBuilder(const Model& model, const LeastCosts& least,
                                const std::vector<int>& cuts,
-                               int64_t budget_bytes, double horizon_ns)
+                               int64_t budget_bytes, double horizon_ns,
+                               bool free_nodes)
     : model_(model),
       least_(least),
       cuts_(cuts),
       epochs_(static_cast<int>(cuts.size())),
       horizon_ns_(horizon_ns),
+      free_nodes_(free_nodes && cuts.size() == 1),
       precedence_(model) {
   budget_bytes_ = static_cast<double>(
       AlignUp(std::min(budget_bytes, INT64_MAX - model.alignment_bytes),
@@ -47,6 +49,7 @@ ProgramBuilder::ProgramBuilder(const Model& model, const LeastCosts& least,
 
 BoundProgram ProgramBuilder::Build() {
   FindEpochs();
+  AddFreeNodes();
   FindRelevant();
   if (copies_) AddTimes();
   AddValues();
@@ -101,11 +104,23 @@ void ProgramBuilder::FindEpochs() {
     until_[cuts_[i - 1]] = i + 1;
     is_cut_[cuts_[i - 1]] = 1;
   }
+}
+
+void ProgramBuilder::AddFreeNodes() {
+  ran_.assign(model_.node_count, -1);
+  for (int n = 0; n < model_.node_count && free_nodes_; ++n) {
+    if (until_[n] == from_[n] + 1) continue;
+    ran_[n] = Binary(0);
+    for (int p : precedence_.before()[n]) {
+      if (ran_[p] >= 0) Row(0, {{ran_[p], 1}, {ran_[n], -1}});
+    }
+  }
   birth_.assign(model_.value_count, epochs_ + 1);
   for (int v = 0; v < model_.value_count; ++v) {
     if (model_.chain_of[v] >= 0) continue;
     const int producer = model_.producer[v];
-    birth_[v] = producer < 0 ? 1 : FirstAfter(producer);
+    const bool early = producer < 0 || ran_[producer] >= 0;
+    birth_[v] = early ? 1 : FirstAfter(producer);
   }
 }
 
@@ -137,7 +152,7 @@ void ProgramBuilder::FindRelevant() {
           (Wanted(v, i) || (i < epochs_ && tracked_[i + 1].count(v) > 0));
     }
     for (int n = model_.node_count - 1; n >= 0; --n) {
-      if (!ancestors_[i - 1][n] || !model_.may_rerun[n]) continue;
+      if (!MayHaveRun(n, i) || !model_.may_rerun[n]) continue;
       const bool again =
           std::any_of(model_.makes[n].begin(), model_.makes[n].end(),
                       [&](int v) { return relevant[v] != 0; });
@@ -249,6 +264,7 @@ void ProgramBuilder::AddReruns() {
   }
   for (const auto& [key, column] : reruns_) {
     const auto [i, node] = key;
+    if (ran_[node] >= 0) Row(0, {{ran_[node], 1}, {column, -1}});
     for (int u : model_.reads[node]) {
       if (model_.chain_of[u] >= 0) {
         chain_reruns_[model_.chain_of[u]].push_back({i, column});
@@ -290,9 +306,33 @@ void ProgramBuilder::AddNeed(int v, int from, int until) {
   Row(1, terms);
 }
 
+void ProgramBuilder::AddFreeNeeds(int v) {
+  const int producer = model_.producer[v];
+  const int made = producer < 0 ? -1 : ran_[producer];
+  // made - (reader has run) <= available
+  const auto add = [&](int reader) {
+    Terms terms = Available(v, 1);
+    if (made >= 0) terms.push_back({made, -1});
+    if (reader >= 0) terms.push_back({reader, 1});
+    Row(made >= 0 ? 0 : 1, terms);
+  };
+  if (made >= 0 && model_.is_output[v]) add(-1);
+  for (const NodeId id : model_.index.consumers[v]) {
+    const int n = static_cast<int>(id);
+    if (ran_[n] >= 0) {
+      add(ran_[n]);
+    } else if (made >= 0 && from_[n] >= 1 && !is_cut_[n]) {
+      add(-1);
+    }
+  }
+}
+
 void ProgramBuilder::AddNeeds() {
   for (int v = 0; v < model_.value_count; ++v) {
     if (birth_[v] > epochs_) continue;
+    if (free_nodes_) AddFreeNeeds(v);
+    const int producer = model_.producer[v];
+    if (producer >= 0 && ran_[producer] >= 0) continue;
     std::vector<std::pair<int, int>> needs;
     if (model_.is_output[v]) needs.push_back({epochs_, epochs_ + 1});
     for (const NodeId id : model_.index.consumers[v]) {
@@ -393,8 +433,11 @@ LeastCosts FindLeastCosts(const Model& model) {
 
 BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
                               const std::vector<int>& cuts,
-                              int64_t budget_bytes, double horizon_ns) {
-  return ProgramBuilder(model, least, cuts, budget_bytes, horizon_ns).Build();
+                              int64_t budget_bytes, double horizon_ns,
+                              bool free_nodes) {
+  return ProgramBuilder(model, least, cuts, budget_bytes, horizon_ns,
+                        free_nodes)
+      .Build();
 }
 
 }  // namespace loadline::planner

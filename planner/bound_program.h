@@ -26,12 +26,16 @@ struct BoundProgram {
   double offset_ns = 0;  // time of a plan >= offset_ns + unit_ns * cost
 };
 
+// `free_nodes`: with one cut, also choose which of the nodes that are neither
+// its ancestors nor its descendants have run before it; such a node's inputs
+// are still needed, or its outputs already are. Stronger, and much dearer.
 // `cuts`: nodes, each an ancestor of the next, at least one. `horizon_ns`: a
 // time above which the bound is of no interest (a plan takes as long already);
 // the program may say no more than that.
 BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
                               const std::vector<int>& cuts,
-                              int64_t budget_bytes, double horizon_ns);
+                              int64_t budget_bytes, double horizon_ns,
+                              bool free_nodes);
 
 }  // namespace loadline::planner
 
