@@ -135,6 +135,7 @@ bool ProgramBuilder::Wanted(int v, int i) const {
   if (model_.is_output[v]) return true;
   for (const NodeId id : model_.index.consumers[v]) {
     const int n = static_cast<int>(id);
+    if (ran_[n] >= 0) return true;
     if (is_cut_[n] ? from_[n] > i : from_[n] >= birth_[v] && until_[n] > i) {
       return true;
     }
