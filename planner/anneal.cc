@@ -1,22 +1,27 @@
 // Simulated annealing over schedules. Energy: step time plus lambda times the
 // area over the target (not the peak: the area tells near misses apart).
-// Lambda rises geometrically while the temperature falls. The acceptance
-// threshold is drawn before the move, so the cheap terms (compute time, area)
-// reject most moves before the lanes are simulated. Tested in solve_test.cc.
+// Lambda rises geometrically while the temperature falls: at first the order
+// settles, reruns and copies enter as lambda rises. The acceptance threshold is
+// drawn before the move, so the cheap terms (broken rules, compute time, area)
+// reject most moves before the lanes are simulated, and the lanes stop at the
+// threshold. Moves: shift an item, put a rerun or a copy where a value lies
+// idle across a high point, take one out, exchange them, drag a run with those
+// that block it. Tested in solve_test.cc and anneal_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "planner/edits.h"
+#include "planner/random.h"
 #include "planner/search.h"
 
 namespace loadline::planner {
 namespace {
 
 constexpr int kChainLimit = 6;
+constexpr int kDragLimit = 6;
 constexpr int kTries = 24;
-constexpr int kRefreshEvery = 256;  // moves between updates of times and gaps
+constexpr int kRefreshEvery = 256;  // moves between updates of the lists
 
 class Annealer {
  public:
@@ -32,64 +37,68 @@ class Annealer {
     for (int v = 0; v < model_.value_count; ++v) {
       if (model_.bytes[v] > 0) values_.push_back(v);
     }
+    copies_ = model_.d2h_bytes_per_ns > 0;
   }
 
   void Run(std::optional<Schedule>* best, double* best_step_ns) {
-    const double compute = static_cast<double>(model_.compute_ns);
-    double most_bytes = 1;
-    for (int v : values_) {
-      most_bytes += static_cast<double>(model_.bytes[v]) / values_.size();
-    }
-    // One typical value over the target on a tenth of the sequence costs, at
-    // the start, 0.1 % of the step and 30 % at the end.
-    const double unit = most_bytes * 0.1 * state_.slot_count() + 1;
-    const double last_lambda = 0.3 * compute / unit;
-    const double first_lambda = last_lambda / (options_.warm ? 30 : 300);
-    step_ns_ = state_.Makespan();
+    if (values_.empty() || model_.node_count == 0) return;
+    SetScales();
     const int64_t price = MovePrice(state_);
+    step_ns_ = state_.Makespan();
     for (int64_t move = 0; move < options_.moves; ++move) {
-      effort_.left -= price;
       if (move % kRefreshEvery == 0) {
         if (effort_.Spent()) break;
         Refresh();
-        const double done =
-            static_cast<double>(move) / static_cast<double>(options_.moves);
-        lambda_ = first_lambda * std::pow(last_lambda / first_lambda,
-                                          std::min(1.0, done * 1.2));
-        // Late in the run, whatever lambda it takes to get under the target.
-        if (2 * move > options_.moves) {
-          pressure_ *= state_.area() > 0 ? 1.2 : 0.95;
-          pressure_ = std::clamp(pressure_, 0.1, 1e4);
-        }
-        lambda_ *= pressure_;
-        temperature_ =
-            compute * options_.start_temperature *
-            std::pow(options_.end_temperature / options_.start_temperature,
-                     done);
+        Cool(static_cast<double>(move) / static_cast<double>(options_.moves));
       }
+      effort_.left -= price;
       if (!Step()) continue;
-      if (state_.area() <= 0 && step_ns_ < *best_step_ns - 0.5) {
-        *best_step_ns = step_ns_;
+      const double step_ns = std::round(step_ns_);
+      if (state_.area() <= 0 && step_ns < *best_step_ns &&
+          step_ns >= options_.floor_ns) {
+        *best_step_ns = step_ns;
         *best = state_.ToSchedule();
+        if (step_ns <= options_.floor_ns) break;
       }
     }
   }
 
  private:
-  int Draw(int count) { return static_cast<int>(random_() % count); }
-  double Uniform() { return static_cast<double>(random_() >> 11) * 0x1.0p-53; }
-  double DrawLead() { return 0.2 - 1.2 * std::log(1 - Uniform()); }
+  // Natural units: a typical run's time, and the price per area at which one
+  // run pays for taking a typical value away from a tenth of the sequence.
+  void SetScales() {
+    double bytes = 0;
+    for (int v : values_) {
+      bytes += static_cast<double>(model_.bytes[v]) / values_.size();
+    }
+    run_ns_ = std::max(
+        1e-6, static_cast<double>(model_.compute_ns) / model_.node_count);
+    lambda_unit_ = run_ns_ / (bytes * 0.1 * state_.slot_count());
+  }
+
+  void Cool(double done) {
+    lambda_ = lambda_unit_ * options_.first_lambda *
+              std::pow(options_.last_lambda / options_.first_lambda,
+                       std::min(1.0, done * 1.2));
+    // Late in the run, whatever lambda it takes to get under the target.
+    if (done > 0.5) {
+      pressure_ *= state_.area() > 0 ? 1.05 : 0.98;
+      pressure_ = std::clamp(pressure_, 0.3, 1e3);
+    }
+    lambda_ *= pressure_;
+    temperature_ =
+        run_ns_ * options_.first_temperature *
+        std::pow(options_.last_temperature / options_.first_temperature, done);
+  }
 
   void Refresh() {
     state_.Respread();
-    state_.UpdateTimes();
     runs_.clear();
     extras_.clear();
     tokens_.clear();
-    hot_.clear();
-    for (int s = 0; s < state_.slot_count(); ++s) {
-      const int item = state_.item_at(s);
-      if (item < 0) continue;
+    over_.clear();
+    near_.clear();
+    for (int item = state_.next(-1); item >= 0; item = state_.next(item)) {
       const Item& what = state_.item(item);
       if (what.kind == ItemKind::kRun) {
         runs_.push_back(item);
@@ -98,7 +107,9 @@ class Annealer {
         tokens_.push_back(item);
         if (what.kind == ItemKind::kIn) extras_.push_back(item);
       }
-      if (state_.BytesAt(s) > 0.97 * state_.target()) hot_.push_back(item);
+      const double bytes = state_.BytesAt(state_.slot_of(item));
+      if (bytes > state_.target()) over_.push_back(item);
+      if (bytes > 0.98 * state_.target()) near_.push_back(item);
     }
   }
 
@@ -106,22 +117,21 @@ class Annealer {
   bool Step() {
     const double area = state_.area();
     const int64_t compute = state_.compute_ns();
-    const double allowed = -temperature_ * std::log(1 - Uniform());
+    allowed_ = -temperature_ * std::log(1 - random_.Uniform());
     if (!Propose() || !state_.valid()) {
       state_.Undo(0);
       return false;
     }
-    const double area_cost = lambda_ * (state_.area() - area);
-    const double cheap =
-        static_cast<double>(state_.compute_ns() - compute) + area_cost;
+    const double slower = static_cast<double>(state_.compute_ns() - compute);
     // Copies hide at most the present stall.
     const double stall = step_ns_ - static_cast<double>(compute);
-    if (cheap - stall > allowed) {
+    const double left = allowed_ - lambda_ * (state_.area() - area);
+    if (slower - stall > left) {
       state_.Undo(0);
       return false;
     }
-    const double step_ns = state_.Makespan();
-    if (step_ns - step_ns_ + area_cost > allowed) {
+    const double step_ns = state_.Makespan(step_ns_ + left);
+    if (step_ns - step_ns_ > left) {
       state_.Undo(0);
       return false;
     }
@@ -131,107 +141,203 @@ class Annealer {
   }
 
   bool Propose() {
-    const int kind = Draw(100);
-    if (kind < 40) return Shift();
-    if (kind < 55 && !tokens_.empty()) return ShiftToken();
-    if (kind < 70) return Free();
-    if (kind < 85) return Drop();
-    if (kind < 92) return Swap();
-    if (!homes_.empty()) return ChangeHome();
-    return Shift();
+    const int kind = random_.Below(100);
+    if (!copies_) {
+      if (kind < 50) return Shift();
+      if (kind < 75) return state_.area() > 0 ? Free() : Shift();
+      if (kind < 87) return Drop();
+      if (kind < 94) return Replace();
+      return Drag();
+    }
+    if (kind < 30) return Shift();
+    if (kind < 50 && !tokens_.empty()) return ShiftToken();
+    if (kind < 70) return state_.area() > 0 ? Free() : Replace();
+    if (kind < 80) return Drop();
+    if (kind < 90) return Replace();
+    if (kind < 95 && !homes_.empty()) return ChangeHome();
+    return Drag();
   }
 
-  bool Alive(int item, ItemKind kind) const {
-    const int slot = state_.slot_of(item);
-    return slot < state_.slot_count() && state_.item_at(slot) == item &&
-           state_.item(item).kind == kind;
+  int Pick(const std::vector<int>& list) {
+    return list[random_.Below(static_cast<int>(list.size()))];
   }
 
-  // Slots a run may stand in without changing what reads bind to.
-  std::pair<int, int> Window(int item) const {
-    const int node = state_.item(item).id;
-    const int here = state_.slot_of(item);
-    int lower = 0, upper = state_.slot_count();
-    const auto limit = [&](int value, bool makes) {
-      const bool updates = !makes && model_.Updater(value) == node;
-      for (const Touch& touch : state_.touches(value)) {
-        const int at = state_.slot_of(touch.item);
-        if (at == here) continue;
-        if (at < here && (touch.makes || updates)) {
-          lower = std::max(lower, at + 1);
-        }
-        if (at > here &&
-            (makes || touch.makes ||
-             (state_.item(touch.item).kind == ItemKind::kRun &&
-              state_.item(touch.item).id == model_.Updater(value)))) {
-          upper = std::min(upper, at);
-          break;
-        }
-      }
-    };
-    for (int v : model_.reads[node]) limit(v, false);
-    for (int v : model_.makes[node]) limit(v, true);
-    return {lower, upper};
+  bool IsRun(int item) const {
+    return state_.alive(item) && state_.item(item).kind == ItemKind::kRun;
   }
 
-  bool MoveTo(int item, int slot) {
+  bool PlaceBefore(int item, int slot) {
     const int gap = state_.GapBefore(slot);
     if (gap < 0) return false;
     state_.Move(item, gap);
     return true;
   }
 
+  // A touch of a value that `node` reads or makes.
+  int PickNeighbour(int node) {
+    const std::vector<int>& reads = model_.reads[node];
+    const std::vector<int>& makes = model_.makes[node];
+    const int count = static_cast<int>(reads.size() + makes.size());
+    if (count == 0) return -1;
+    const int which = random_.Below(count);
+    const bool read = which < static_cast<int>(reads.size());
+    const int value = read ? reads[which] : makes[which - reads.size()];
+    const std::vector<Touch>& touches = state_.touches(value);
+    return touches[random_.Below(static_cast<int>(touches.size()))].item;
+  }
+
+  // Slots between which a run may stand without breaking a first read.
+  void Window(int item, int* lower, int* upper) const {
+    const int node = state_.item(item).id;
+    *lower = 0;
+    *upper = state_.slot_count();
+    for (int v : model_.reads[node]) {
+      const std::vector<Touch>& touches = state_.touches(v);
+      if (touches.front().makes()) {
+        *lower = std::max(*lower, touches.front().slot + 1);
+      }
+      if (touches.back().flags & kUpdates) {
+        if (touches.back().item != item) {
+          *upper = std::min(*upper, touches.back().slot);
+        } else if (touches.size() > 1) {
+          *lower = std::max(*lower, touches[touches.size() - 2].slot + 1);
+        }
+      }
+    }
+    for (int v : model_.makes[node]) {
+      const std::vector<Touch>& touches = state_.touches(v);
+      if (touches.front().item == item && touches.size() > 1 &&
+          !touches[1].makes()) {
+        *upper = std::min(*upper, touches[1].slot);
+      }
+    }
+  }
+
   bool Shift() {
-    const int item = runs_[Draw(static_cast<int>(runs_.size()))];
-    if (!Alive(item, ItemKind::kRun)) return false;
-    const auto [lower, upper] = Window(item);
+    const int item = Pick(runs_);
+    if (!IsRun(item)) return false;
+    const int here = state_.slot_of(item);
+    int lower = 0, upper = 0;
+    Window(item, &lower, &upper);
     if (upper - lower < 2) return false;
-    const int how = Draw(4);
-    int slot = lower + Draw(upper - lower);
-    if (how == 0) slot = lower;
-    if (how == 1) slot = upper;
-    return MoveTo(item, slot);
+    const int how = random_.Below(10);
+    if (how < 4) return Nudge(item, lower, upper);
+    if (how < 7) {
+      const int other = PickNeighbour(state_.item(item).id);
+      if (other < 0 || other == item) return false;
+      const int at = state_.slot_of(other);
+      const int slot = random_.Below(2) == 0 ? at : at + 1;
+      if (slot < lower || slot > upper) return false;
+      return PlaceBefore(item, slot);
+    }
+    int slot = lower + random_.Below(upper - lower + 1);
+    if (how == 8) slot = lower;
+    if (how == 9) slot = upper;
+    if (slot == here || slot == here + 1) return false;
+    return PlaceBefore(item, slot);
+  }
+
+  // By a few items.
+  bool Nudge(int item, int lower, int upper) {
+    int steps = 1;
+    while (steps < 64 && random_.Below(4) != 0) ++steps;
+    const bool left = random_.Below(2) == 0;
+    int other = item;
+    for (; steps > 0; --steps) {
+      const int next = left ? state_.previous(other) : state_.next(other);
+      if (next < 0 || state_.slot_of(next) < lower ||
+          state_.slot_of(next) >= upper) {
+        break;
+      }
+      other = next;
+    }
+    if (other == item) return false;
+    return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
   }
 
   bool ShiftToken() {
-    const int item = tokens_[Draw(static_cast<int>(tokens_.size()))];
-    if (!Alive(item, ItemKind::kIn) && !Alive(item, ItemKind::kOut)) {
+    const int item = Pick(tokens_);
+    if (!state_.alive(item) || state_.item(item).kind == ItemKind::kRun) {
       return false;
     }
-    const int reach = Draw(3) == 0 ? state_.slot_count() / 4 : 24;
-    const int slot = state_.slot_of(item) + Draw(2 * reach + 1) - reach;
-    if (slot < 0 || slot > state_.slot_count()) return false;
-    return MoveTo(item, slot);
+    int steps = 1;
+    const int more = random_.Below(4) == 0 ? 16 : 3;
+    while (steps < 200 && random_.Below(more) != 0) ++steps;
+    const bool left = random_.Below(2) == 0;
+    const int value = state_.item(item).id;
+    int other = item;
+    for (; steps > 0; --steps) {
+      const int next = left ? state_.previous(other) : state_.next(other);
+      if (next < 0 || Touches(next, value)) break;
+      other = next;
+    }
+    if (other == item) return false;
+    return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
   }
 
-  // A value that is idle across a high point.
-  bool PickGap(int* slot, Gap* gap) {
-    if (hot_.empty() || values_.empty()) return false;
-    const int item = hot_[Draw(static_cast<int>(hot_.size()))];
-    *slot = state_.slot_of(item);
-    if (*slot >= state_.slot_count()) return false;
+  bool Touches(int item, int value) const {
+    const Item& what = state_.item(item);
+    if (what.kind != ItemKind::kRun) return what.id == value;
+    const auto has = [value](const std::vector<int>& list) {
+      return std::find(list.begin(), list.end(), value) != list.end();
+    };
+    return has(model_.reads[what.id]) || has(model_.makes[what.id]);
+  }
+
+  // A slot over the target, or close below it if there is none.
+  int PickHigh() {
+    const std::vector<int>& list = over_.empty() ? near_ : over_;
+    for (int tries = 0; tries < 4 && !list.empty(); ++tries) {
+      const int item = Pick(list);
+      if (!state_.alive(item)) continue;
+      const int slot = state_.slot_of(item);
+      if (state_.BytesAt(slot) > state_.target() || tries == 3 ||
+          over_.empty()) {
+        return slot;
+      }
+    }
+    return -1;
+  }
+
+  bool PickGap(int slot, Gap* gap) {
     for (int tries = 0; tries < kTries; ++tries) {
-      const int value = values_[Draw(static_cast<int>(values_.size()))];
-      if (FindGap(state_, value, *slot, gap)) return true;
+      if (FindGap(state_, Pick(values_), slot, gap)) return true;
     }
     return false;
   }
 
-  bool Free() {
-    int slot = 0;
-    Gap gap;
-    if (!PickGap(&slot, &gap)) return false;
-    if (model_.may_copy[gap.value] && Draw(2) == 0) {
-      return EditCopy(state_, gap, slot, DrawLead());
+  double DrawLead() { return 0.2 - 1.2 * std::log(1 - random_.Uniform()); }
+
+  ChainLimits DrawLimits() {
+    ChainLimits limits;
+    limits.items = 1 + random_.Below(kChainLimit);
+    if (copies_) {
+      limits.copies = static_cast<uint32_t>(random_.Bits() & random_.Bits());
+      limits.lead = DrawLead();
     }
-    return EditRecompute(state_, gap, 1 + Draw(kChainLimit));
+    return limits;
+  }
+
+  bool FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
+    if (copy) return EditCopy(state_, gap, slot, DrawLead());
+    // No rerun can win more than all the area there is.
+    ChainLimits limits = DrawLimits();
+    limits.most_ns = allowed_ + removed_ns + lambda_ * state_.area();
+    return EditRecompute(state_, gap, limits);
+  }
+
+  bool Free() {
+    const int slot = PickHigh();
+    Gap gap;
+    if (slot < 0 || !PickGap(slot, &gap)) return false;
+    return FreeGap(gap, slot,
+                   model_.may_copy[gap.value] && random_.Below(2) == 0, 0);
   }
 
   int PickExtra() {
     if (extras_.empty()) return -1;
-    const int item = extras_[Draw(static_cast<int>(extras_.size()))];
-    if (Alive(item, ItemKind::kIn)) return item;
-    return Alive(item, ItemKind::kRun) ? item : -1;
+    const int item = Pick(extras_);
+    return state_.alive(item) ? item : -1;
   }
 
   bool Drop() {
@@ -239,57 +345,114 @@ class Annealer {
     return item >= 0 && EditDrop(state_, item);
   }
 
-  // A rerun becomes a copy, or a copy a rerun, or one copy another.
-  bool Swap() {
+  // Takes a rerun or copy out; frees the same value another way, or another
+  // value at a point the first was away from.
+  bool Replace() {
     const int item = PickExtra();
     if (item < 0) return false;
     const Item what = state_.item(item);
-    const int slot = state_.slot_of(item);
+    const int end = state_.slot_of(item);
     if (!EditDrop(state_, item)) return false;
+    // A copy may have stalled the step by anything up to the whole stall.
+    const double removed_ns =
+        what.kind == ItemKind::kRun
+            ? static_cast<double>(model_.node_ns[what.id])
+            : step_ns_ - static_cast<double>(state_.compute_ns());
     const int value = what.kind == ItemKind::kIn ? what.id
                       : model_.makes[what.id].empty()
                           ? -1
-                          : model_.makes[what.id][Draw(static_cast<int>(
-                                model_.makes[what.id].size()))];
+                          : Pick(model_.makes[what.id]);
     Gap gap;
-    if (value < 0 || !FindGap(state_, value, slot, &gap)) return false;
-    int avoid = slot;
-    if (!hot_.empty()) {
-      const int at = state_.slot_of(hot_[Draw(static_cast<int>(hot_.size()))]);
-      if (at > gap.from_slot && at < gap.to_slot) avoid = at;
+    if (value < 0 || !FindGap(state_, value, end, &gap)) return false;
+    const int width = end - gap.from_slot - 1;
+    if (width < 1) return false;
+    const int slot = gap.from_slot + 1 + random_.Below(width);
+    if (random_.Below(2) == 0 && copies_) {
+      const bool copy = what.kind != ItemKind::kIn && model_.may_copy[value];
+      return FreeGap(gap, slot, copy, removed_ns);
     }
-    if (what.kind == ItemKind::kIn) {
-      return EditRecompute(state_, gap, 1 + Draw(kChainLimit));
-    }
-    return EditCopy(state_, gap, avoid, DrawLead());
+    if (!PickGap(slot, &gap)) return false;
+    return FreeGap(gap, slot,
+                   model_.may_copy[gap.value] && random_.Below(2) == 0,
+                   removed_ns);
   }
 
   bool ChangeHome() {
-    const int chain = homes_[Draw(static_cast<int>(homes_.size()))];
+    const int chain = Pick(homes_);
     if (state_.host_home(chain)) return EditUnhome(state_, chain);
-    if (hot_.empty()) return false;
-    const int slot = state_.slot_of(hot_[Draw(static_cast<int>(hot_.size()))]);
-    return slot < state_.slot_count() &&
-           EditHome(state_, chain, slot, DrawLead());
+    const int slot = PickHigh();
+    return slot >= 0 && EditHome(state_, chain, slot, DrawLead());
+  }
+
+  // Moves a run far, with the first runs that block its way.
+  bool Drag() {
+    const int item = Pick(runs_);
+    if (!IsRun(item)) return false;
+    const bool left = random_.Below(2) == 0;
+    int other = item;
+    for (int steps = 4 + random_.Below(60); steps > 0; --steps) {
+      const int next = left ? state_.previous(other) : state_.next(other);
+      if (next < 0) break;
+      other = next;
+    }
+    if (other == item) return false;
+    int budget = kDragLimit;
+    return left ? DragLeft(item, other, &budget)
+                : DragRight(item, other, &budget);
+  }
+
+  bool DragLeft(int item, int before, int* budget) {
+    if (item == before || --*budget < 0) return false;
+    for (int v : model_.reads[state_.item(item).id]) {
+      const Touch first = state_.touches(v).front();
+      if (!first.makes() || first.item == item ||
+          first.slot < state_.slot_of(before)) {
+        continue;
+      }
+      if (!IsRun(first.item) || !DragLeft(first.item, before, budget)) {
+        return false;
+      }
+    }
+    return PlaceBefore(item, state_.slot_of(before));
+  }
+
+  bool DragRight(int item, int after, int* budget) {
+    if (item == after || --*budget < 0) return false;
+    for (int v : model_.makes[state_.item(item).id]) {
+      const std::vector<Touch>& touches = state_.touches(v);
+      if (touches.front().item != item) continue;
+      for (size_t t = touches.size() - 1; t > 0; --t) {
+        if (t >= touches.size()) return false;  // the drag changed them
+        const Touch touch = touches[t];
+        if (touch.slot > state_.slot_of(after)) continue;
+        if (!IsRun(touch.item) || !DragRight(touch.item, after, budget)) {
+          return false;
+        }
+      }
+    }
+    return PlaceBefore(item, state_.slot_of(after) + 1);
   }
 
   SearchState& state_;
   const Model& model_;
   const AnnealOptions options_;
   Effort& effort_;
-  std::mt19937_64 random_;
+  Random random_;
+  bool copies_ = false;
   std::vector<int> homes_, values_;
-  std::vector<int> runs_, extras_, tokens_, hot_;
+  std::vector<int> runs_, extras_, tokens_, over_, near_;
+  double run_ns_ = 1, lambda_unit_ = 1;
   double lambda_ = 0, temperature_ = 0, step_ns_ = 0;
   double pressure_ = 1;
+  double allowed_ = 0;  // what the present move may cost
 };
 
 }  // namespace
 
 int64_t MovePrice(const SearchState& state) {
   // Copy lanes that slow each other down cost an event simulation.
-  const int slots = state.model().bidirectional < 1 ? 36 : 72;
-  return std::max<int64_t>(1, state.slot_count() / slots);
+  const int slots = state.model().bidirectional < 1 ? 150 : 600;
+  return 1 + state.slot_count() / slots;
 }
 
 void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,

@@ -16,9 +16,7 @@ void CleanUp(SearchState& state, Effort& effort) {
     double cost_ns;
   };
   std::vector<Extra> extras;
-  for (int s = 0; s < state.slot_count(); ++s) {
-    const int item = state.item_at(s);
-    if (item < 0) continue;
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
     const Item& what = state.item(item);
     if (what.kind == ItemKind::kRun && state.run_count(what.id) > 1) {
       extras.push_back({item, -1, static_cast<double>(model.node_ns[what.id])});
@@ -39,8 +37,7 @@ void CleanUp(SearchState& state, Effort& effort) {
     if (effort.Spent()) return;
     effort.left -= effort.PriceOf(state);
     if (extra.item >= 0) {
-      const int slot = state.slot_of(extra.item);
-      if (state.item_at(slot) != extra.item) continue;  // went with another
+      if (!state.alive(extra.item)) continue;  // went with another
     }
     const double area = state.area();
     const bool done = extra.item >= 0 ? EditDrop(state, extra.item)

@@ -26,47 +26,57 @@ bool OverTarget(const SearchState& state, int lower, int upper) {
   return false;
 }
 
-// An empty slot in (after, before) closest to `wanted`, -1 if there is none.
-// Both bounds are slots; sliding may move them, so items bound them instead.
-int GapNear(SearchState& state, int wanted, int after, int before) {
-  wanted = std::clamp(wanted, after + 1, before);
-  return state.GapBefore(wanted);
-}
-
-// Inserts an In so that it ends, with the lead, before `to_item` starts and
-// begins after `after_slot`.
+// An In before `to_item` (-1: the end) and after `after_slot`, as late as
+// leaves `lead` times its duration of compute time before it.
 bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
               double lead) {
-  const int to_slot = to_item < 0 ? state.slot_count() : state.slot_of(to_item);
-  const double end = state.TimeAt(std::max(to_slot - 1, 0));
-  const int wanted =
-      state.SlotAtTime(end - lead * state.model().in_ns[value]) + 1;
-  const int before = std::min(to_slot, state.slot_count());
-  if (after_slot + 1 > before) return false;
-  const int slot = GapNear(state, wanted, after_slot, before);
+  const auto starts = [&](int item) {
+    const int before = state.previous(item);
+    return before < 0 ? 0.0 : state.PassedNs(before);
+  };
+  const double latest = starts(to_item) - lead * state.model().in_ns[value];
+  int item = to_item;
+  while (starts(item) > latest) {
+    const int before = state.previous(item);
+    if (before < 0 || state.slot_of(before) <= after_slot) break;
+    item = before;
+  }
+  const int slot =
+      state.GapBefore(item < 0 ? state.slot_count() : state.slot_of(item));
   if (slot < 0) return false;
   state.Insert(ItemKind::kIn, value, slot);
   return true;
 }
 
+// An Out after `from_item` (-1: the start) and before `before_slot`, as early
+// as leaves `lead` times its duration.
 bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
                double lead) {
-  const int from_slot = from_item < 0 ? -1 : state.slot_of(from_item);
-  const double start = from_slot < 0 ? 0 : state.TimeAt(from_slot);
-  const int wanted =
-      state.SlotAtTime(start + lead * state.model().out_ns[value]) + 1;
-  if (from_slot + 1 > before_slot) return false;
-  const int slot = GapNear(state, wanted, from_slot, before_slot);
+  const double from = from_item < 0 ? 0.0 : state.PassedNs(from_item);
+  const double earliest = from + lead * state.model().out_ns[value];
+  int item = state.next(from_item);
+  if (item >= 0 && state.slot_of(item) > before_slot) return false;
+  while (
+      item >= 0 && state.slot_of(item) < before_slot &&
+      (state.previous(item) < 0 ? 0.0 : state.PassedNs(state.previous(item))) <
+          earliest) {
+    item = state.next(item);
+  }
+  const int slot =
+      state.GapBefore(item < 0 ? state.slot_count() : state.slot_of(item));
   if (slot < 0) return false;
   state.Insert(ItemKind::kOut, value, slot);
   return true;
 }
 
 // Runs node(value) before `before_item`; see EditRecompute.
-bool Rerun(SearchState& state, int value, int before_item, int& items_left) {
+bool Rerun(SearchState& state, int value, int before_item,
+           ChainLimits& limits) {
   const Model& model = state.model();
   const int node = model.producer[value];
-  if (node < 0 || !model.may_rerun[node] || --items_left < 0) return false;
+  if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
+  limits.most_ns -= static_cast<double>(model.node_ns[node]);
+  if (limits.most_ns < 0) return false;
   const int slot = state.GapBefore(
       before_item < 0 ? state.slot_count() : state.slot_of(before_item));
   if (slot < 0) return false;
@@ -76,10 +86,11 @@ bool Rerun(SearchState& state, int value, int before_item, int& items_left) {
     const std::vector<Touch>& touches = state.touches(input);
     size_t at = 0;
     while (touches[at].item != run) ++at;
-    const bool alive_after = at + 1 < touches.size() ? !touches[at + 1].makes
+    const bool alive_after = at + 1 < touches.size() ? !touches[at + 1].makes()
                                                      : StaysToEnd(state, input);
     if (alive_after) continue;
-    const int previous = at > 0 ? state.slot_of(touches[at - 1].item) : -1;
+    const int previous_item = at > 0 ? touches[at - 1].item : -1;
+    const int previous = at > 0 ? touches[at - 1].slot : -1;
     if (previous < 0 && !StartsOnDevice(state, input) &&
         !state.OnHost(input, state.slot_of(run))) {
       return false;
@@ -90,14 +101,23 @@ bool Rerun(SearchState& state, int value, int before_item, int& items_left) {
     if (state.OnHost(input, state.slot_of(run))) {
       const int out = state.OutItem(input);
       const int after = std::max(previous, out >= 0 ? state.slot_of(out) : -1);
-      if (!InsertIn(state, input, run, after, 1.2)) return false;
+      if (!InsertIn(state, input, run, after, limits.lead)) return false;
       continue;
     }
     const size_t mark = state.Mark();
-    const int left = items_left;
-    if (!Rerun(state, input, run, items_left)) {
+    const ChainLimits before = limits;
+    const bool copy = (limits.copies & 1) != 0 && model.may_copy[input];
+    limits.copies >>= 1;
+    const bool done =
+        copy ? InsertOut(state, input, previous_item, state.slot_of(run),
+                         limits.lead) &&
+                   InsertIn(state, input, run,
+                            state.slot_of(state.OutItem(input)), limits.lead)
+             : Rerun(state, input, run, limits);
+    if (!done) {
       state.Undo(mark);
-      items_left = left;
+      limits.items = before.items;
+      limits.most_ns = before.most_ns;
     }
   }
   return true;
@@ -111,14 +131,14 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
   gap->from_slot = -1;
   gap->to_slot = state.slot_count();
   for (const Touch& touch : state.touches(value)) {
-    const int at = state.slot_of(touch.item);
+    const int at = touch.slot;
     if (at == slot) return false;
     if (at < slot) {
       gap->from_item = touch.item;
       gap->from_slot = at;
       continue;
     }
-    if (touch.makes) return false;  // dead until then
+    if (touch.makes()) return false;  // dead until then
     gap->to_item = touch.item;
     gap->to_slot = at;
     break;
@@ -128,12 +148,12 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
   return StaysToEnd(state, value);
 }
 
-bool EditRecompute(SearchState& state, const Gap& gap, int chain_limit) {
+bool EditRecompute(SearchState& state, const Gap& gap, ChainLimits limits) {
   // An output may also be made again at the very end.
   if (gap.to_item >= 0 && state.item(gap.to_item).kind != ItemKind::kRun) {
     return false;
   }
-  return Rerun(state, gap.value, gap.to_item, chain_limit);
+  return Rerun(state, gap.value, gap.to_item, limits);
 }
 
 bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
@@ -180,7 +200,7 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
     const Touch use = state.touches(first).front();
     const int use_slot = state.slot_of(use.item);
     const int after = avoid_slot < use_slot ? avoid_slot : -1;
-    if (!use.makes && !InsertIn(state, first, use.item, after, lead)) {
+    if (!use.makes() && !InsertIn(state, first, use.item, after, lead)) {
       return false;
     }
   }

@@ -5,6 +5,9 @@
 #ifndef LOADLINE_PLANNER_EDITS_H_
 #define LOADLINE_PLANNER_EDITS_H_
 
+#include <cstdint>
+#include <limits>
+
 #include "planner/search_state.h"
 
 namespace loadline::planner {
@@ -21,10 +24,20 @@ struct Gap {
 // The gap of `value` around `slot`, if it is alive and untouched there.
 bool FindGap(const SearchState& state, int value, int slot, Gap* gap);
 
+// How far a rerun may pull others after it.
+struct ChainLimits {
+  int items = 1;  // reruns in all
+  // Its lowest bits say, input by input, whether one that would have to stay
+  // alive for long is copied out and back instead of rerun.
+  uint32_t copies = 0;
+  double lead = 1.2;                                         // of those copies
+  double most_ns = std::numeric_limits<double>::infinity();  // of reruns
+};
+
 // Runs the producer again just before the gap's end. Inputs that are no
 // longer alive there are rerun or copied back too where keeping them would
-// cross a point over the target, at most `chain_limit` items in all.
-bool EditRecompute(SearchState& state, const Gap& gap, int chain_limit);
+// cross a point over the target.
+bool EditRecompute(SearchState& state, const Gap& gap, ChainLimits limits);
 
 // Out after the gap's start, In before its end, both clear of `avoid_slot`,
 // with `lead` times the copy's duration of compute time left for the copy.

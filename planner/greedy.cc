@@ -51,7 +51,6 @@ class Greedy {
   // Prices the most promising candidates at the highest point, then takes the
   // best and, while the point is still too high, others nearly as good.
   bool LowerOnce() {
-    state_.UpdateTimes();
     const int peak = state_.PeakSlot();
     SumExcess();
     Collect(peak);
@@ -105,7 +104,7 @@ class Greedy {
     lane_ns_ = 0;
     const double copy = model_.in_ns[candidate.gap.value];
     if (candidate.way == Way::kRerun) {
-      return EditRecompute(state_, candidate.gap, kChainLimit);
+      return EditRecompute(state_, candidate.gap, {.items = kChainLimit});
     }
     const int tokens = state_.token_count();
     const bool done =
@@ -175,10 +174,10 @@ class Greedy {
     if (!options_.allow_copy || !model_.may_copy[value]) return;
     const Gap& gap = candidate.gap;
     const double lane = model_.in_ns[value] + model_.out_ns[value];
-    const double idle = (gap.to_slot < state_.slot_count()
-                             ? state_.TimeAt(gap.to_slot)
-                             : state_.TimeAt(state_.slot_count() - 1)) -
-                        (gap.from_slot >= 0 ? state_.TimeAt(gap.from_slot) : 0);
+    const int last = gap.to_item >= 0 ? gap.to_item : state_.previous(-1);
+    const double idle =
+        state_.PassedNs(last) -
+        (gap.from_item >= 0 ? state_.PassedNs(gap.from_item) : 0);
     const double stall = std::max(0.0, lane - idle);
     candidate.estimate =
         saved / (stall + (options_.lane_price + 0.01) * lane + least_ns_);

@@ -59,11 +59,16 @@ int64_t MovePrice(const SearchState& state);
 
 struct AnnealOptions {
   int64_t moves = 0;
-  double start_temperature = 0.002;  // of the compute time
-  double end_temperature = 1e-5;
+  // In mean run times.
+  double first_temperature = 0.5;
+  double last_temperature = 0.003;
+  // Price of area over the target: 1 is where one mean run pays for taking a
+  // mean value away from a tenth of the sequence.
+  double first_lambda = 0.2;
+  double last_lambda = 60;
+  // Takes nothing faster, and stops once it has as fast.
+  double floor_ns = 0;
   uint64_t seed = 0;
-  // Starts within the target: lambda is high from the beginning.
-  bool warm = false;
 };
 
 // Simulated annealing around the state's schedule; leaves the best schedule

@@ -1,15 +1,21 @@
 // A Schedule under search: any item can be inserted, removed or moved, and the
-// bytes by position, the area over the target, the compute time and the number
-// of broken rules follow incrementally. Every edit can be undone.
+// bytes by position, the area over the target, the compute time, the broken
+// rules and the times of the lanes follow incrementally.
 //
 // Items sit in slots of an array with gaps, so that an edit shifts nothing.
 // The bytes of one value over time depend on that value's own touches only
-// (who makes it, who reads it, in slot order), so an edit takes the values it
-// touches out of the sum, changes their touches and puts them back.
+// (who makes it, who reads it, in slot order). Edits form a transaction: they
+// change touches at once, but the bytes by slot only note where they would
+// change; the change of area is one pass over those stretches that writes
+// nothing. Commit writes them, Undo forgets them: most candidates are
+// rejected, and rejecting one costs little. The lanes are simulated from the
+// first changed item on, against the times of the committed state, and only
+// until the step is surely too long.
 #ifndef LOADLINE_PLANNER_SEARCH_STATE_H_
 #define LOADLINE_PLANNER_SEARCH_STATE_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "planner/schedule.h"
@@ -17,10 +23,21 @@
 
 namespace loadline::planner {
 
+// How an item touches a value.
+enum TouchFlag : uint8_t {
+  kMakes = 1,       // a Run of the producer, or an In
+  kFromHost = 2,    // an In
+  kToHost = 4,      // an Out
+  kUpdates = 8,     // replaces the value by its next version
+  kTakesOver = 16,  // if the value dies here, an output has its bytes
+};
+
 // One use of one value by one item.
 struct Touch {
+  int slot = 0;
   int item = 0;
-  bool makes = false;
+  uint8_t flags = 0;
+  bool makes() const { return (flags & kMakes) != 0; }
 };
 
 class SearchState {
@@ -29,7 +46,9 @@ class SearchState {
               int64_t target_bytes);
 
   Schedule ToSchedule() const;
+  // Replaces everything, uncommitted edits included.
   void Load(const Schedule& schedule);
+  // No edit may be pending.
   void SetTarget(int64_t target_bytes);
 
   // Edits. A slot must be empty to be inserted into or moved to.
@@ -44,35 +63,42 @@ class SearchState {
   // Sliding changes slots: ask items for their slot again afterwards.
   int GapBefore(int slot);
 
-  // Undo back to an earlier Mark.
+  // Undo back to an earlier Mark; 0 is the committed state.
   size_t Mark() const { return log_.size(); }
   void Undo(size_t mark);
-  void Commit() { log_.clear(); }
-  // Spaces the items evenly again. The log must be empty.
+  void Commit();
+  // Spaces the items evenly again. No edit may be pending.
   void Respread();
 
-  bool valid() const { return broken_ == 0 && HostFits(); }
-  double area() const { return area_; }  // bytes x slots over the target
+  // With the pending edits:
+  bool valid() const { return broken_ == 0 && host_bytes_ <= host_limit_; }
+  double area();  // bytes x slots over the target
   int64_t compute_ns() const { return compute_ns_; }
   int token_count() const { return token_count_; }
-  double target() const { return target_; }
-  // End of the last lane; fills times by slot if asked. Requires valid().
-  double Makespan();
-  // When compute had passed the item at or before each slot; from Makespan
-  // with UpdateTimes.
-  void UpdateTimes();
-  double TimeAt(int slot) const { return time_at_[slot]; }
-  // Time in which compute reaches a slot at or after `ns`, by UpdateTimes.
-  int SlotAtTime(double ns) const;
+  // End of the last lane, or infinity if that is surely above `limit_ns`.
+  // Requires valid().
+  double Makespan(double limit_ns = std::numeric_limits<double>::infinity());
+  double PeakBytes() const;
 
-  int PeakSlot() const;
+  // Of the committed state: bytes at a slot, the slot with the most, and when
+  // compute has passed an item. An item of a pending insertion has the time of
+  // its neighbour.
   double BytesAt(int slot) const { return mem_[slot]; }
-  double PeakBytes() const { return mem_[PeakSlot()]; }
+  int PeakSlot() const;
+  double PassedNs(int item) const { return passed_ns_[item]; }
 
+  double target() const { return target_; }
   const Model& model() const { return model_; }
   int slot_count() const { return static_cast<int>(slots_.size()); }
   int item_at(int slot) const { return slots_[slot]; }  // -1: empty
   int slot_of(int item) const { return slot_of_[item]; }
+  // Neighbours in the sequence; -1 is before the first and after the last.
+  int next(int item) const { return item < 0 ? head_ : next_[item]; }
+  int previous(int item) const { return item < 0 ? tail_ : previous_[item]; }
+  // Whether the item is in the sequence (ids of removed ones are reused).
+  bool alive(int item) const {
+    return item < static_cast<int>(items_.size()) && slot_of_[item] >= 0;
+  }
   const Item& item(int item) const { return items_[item]; }
   const std::vector<Touch>& touches(int value) const { return touches_[value]; }
   int run_count(int node) const { return run_count_[node]; }
@@ -80,67 +106,110 @@ class SearchState {
   // Whether an In of the value may stand at `slot`: its bytes are on the host.
   bool OnHost(int value, int slot) const;
   int OutItem(int value) const;  // -1: none
-  int edits() const { return edits_; }
 
  private:
   enum class Op : uint8_t { kInsert, kRemove, kMove, kHome };
-  struct Span {
-    int order;  // of the value among those of the edit
-    int lower, upper;
-    double bytes;
-  };
   struct Edit {
     Op op;
     int item;  // or the chain
     int slot;  // where it was
     Item what;
   };
+  // The bytes change by this much from the slot on.
+  struct Change {
+    int slot;
+    double bytes;
+  };
+  struct Use {
+    int value;
+    uint8_t flags;
+  };
+  struct ItemTimes {
+    double passed = 0;  // by compute
+    double out_free = 0, in_free = 0;
+    double ready = 0;  // what the item makes
+    double work = 0;   // compute time so far, without stalls
+  };
+  struct ValueFacts {
+    double bytes;
+    int chain;
+    bool input, first, last, output;
+  };
+  struct Counts {
+    int64_t compute_ns = 0, broken = 0, host_bytes = 0;
+    int token_count = 0;
+  };
 
-  bool HostFits() const { return host_bytes_ <= host_limit_; }
-  bool HostHome(int value) const {
-    const int chain = model_.chain_of[value];
-    return chain >= 0 && host_home_[chain];
+  const Use* UsesBegin(const Item& item);
+  const Use* UsesEnd(const Item& item);
+  bool HostHome(const ValueFacts& facts) const {
+    return facts.chain >= 0 && host_home_[facts.chain];
   }
-  void AddRange(int lower, int upper, double bytes);  // [lower, upper)
-  // Adds (sign 1) or takes out (-1) a value's lifetimes and broken rules. The
-  // lifetimes are only noted; FlushSpans then adds where old and new differ.
-  void Contribute(int value, int sign);
-  void FlushSpans();
-  void AddDifference(int from, int to, double bytes);
-  void ContributeAll(const Item& item, int sign);
-  void AddTouch(int value, int item, bool makes);
+  void FindUses();
+  // Adds (sign 1) or takes out (-1) a value's lifetimes and broken rules.
+  void Sweep(int value, int sign);
+  void NoteWorkspace(const Item& item, int slot, int sign);
+  void CountItem(const Item& item, int sign);
+  void BeginEdit(int lower, int upper);
+  void NoteWaiters(const Use& use);
+  void FinishTimes();
+  int ItemBefore(int slot) const;
+  int LastWaiter(int item) const;
+  void AddTouch(int value, Touch touch);
+  void MoveTouch(int value, int item, int slot);
   void DropTouch(int value, int item);
-  void Place(int item, int slot);
-  void Lift(int item);
+  void Cancel(size_t first, size_t second);
+  void SortChanges();
+  void Link(int item, int slot);
+  void Unlink(int item);
   int NewItem(Item item);
-  void ApplyHome(int chain, bool host);
+  void Restore(const Edit& edit);  // without counting
+  void Reverse(const Edit& edit);  // with
   int SlideFor(int slot);
+  double AreaOver(int lower, int upper, double bytes) const;
+  void MergeChanges();
+  double ReadyOf(int value, int slot) const;
+  double RunLanes(double limit_ns);
+  double RunCoupledLanes();
+  void TakeTimes();
 
   const Model& model_;
   double target_ = 0;
+  std::vector<int> use_begin_;  // by node, into uses_
+  std::vector<Use> uses_;
+  Use token_use_{};  // scratch of UsesBegin
+  std::vector<ValueFacts> facts_;
   std::vector<int> slots_;
-  std::vector<double> mem_;
+  std::vector<double> mem_;  // committed
   std::vector<Item> items_;
-  std::vector<int> slot_of_;
+  std::vector<int> slot_of_;  // -1: removed
+  std::vector<int> next_, previous_;
+  int head_ = -1, tail_ = -1;
   std::vector<int> free_items_;
   std::vector<std::vector<Touch>> touches_;
   std::vector<int> run_count_;
+  std::vector<int> in_count_, out_count_;  // by value: its tokens
   std::vector<char> host_home_;
-  std::vector<char> has_in_;
-  double area_ = 0;
+  double area_ = 0;  // committed
   int64_t compute_ns_ = 0;
   int64_t broken_ = 0;
   int64_t host_bytes_ = 0;
   int64_t host_limit_ = 0;
   int token_count_ = 0;
-  int edits_ = 0;
+  Counts committed_;
   std::vector<Edit> log_;
-  std::vector<Span> before_, after_;  // scratch: lifetimes taken out, added
-  int before_order_ = 0, after_order_ = 0;
+  std::vector<Change> changes_;
+  bool merged_ = true;  // changes_ are sorted and area_change_ is theirs
+  double area_change_ = 0;
+  int first_changed_ = 0, last_changed_ = -1;  // slots
+  std::vector<ItemTimes> times_, trial_;       // by item
+  std::vector<double> passed_ns_;              // by item, see PassedNs
+  bool trial_done_ = false;
+  int trial_end_ = -1;  // from this item on the times are the committed ones
+  double trial_ns_ = 0, end_ns_ = 0;  // makespans
+  bool times_stale_ = true;           // times_ are not the committed state's
   LaneSimulator lanes_;
-  std::vector<Item> sequence_;     // scratch
-  std::vector<double> passed_ns_;  // scratch
-  std::vector<double> time_at_;
+  std::vector<Item> sequence_;  // scratch
 };
 
 }  // namespace loadline::planner

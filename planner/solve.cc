@@ -1,11 +1,10 @@
-// Solve: an order that fits as it is; else the ladder (ladder.h) down and up,
-// and the fastest rung that can be laid out. Nothing but the choice of the rung
-// depends on the budget, so a larger one is never slower. Every plan is
-// replayed and verified before it leaves. Tested in solve_test.cc.
+// Solve: an order that fits as it is; else the walk to the budget
+// (frontier.h). Every plan is replayed and verified before it leaves. Tested
+// in solve_test.cc.
 #include "planner/solve.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,8 +12,8 @@
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
+#include "planner/frontier.h"
 #include "planner/infeasible.h"
-#include "planner/ladder.h"
 #include "planner/search.h"
 #include "planner/simulate.h"
 #include "planner/status_macros.h"
@@ -23,7 +22,6 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kSmallestRounds = 4;
 // Neighbours looked at per layout after the first orders.
 constexpr int64_t kPackWork = 1'000'000;
 
@@ -58,155 +56,122 @@ class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
       : options_(options),
+        problem_(problem),
         model_(
             MakeModel(problem, options.allow_recompute, options.allow_offload)),
-        bound_(BoundPeak(model_)),
         start_(absl::Now()) {
-    effort_.left = options.work_limit;
     effort_.cancel = options.cancel;
     if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
   }
 
   absl::StatusOr<Plan> Solve() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
-    if (!AtBound()) Search();
-    if (best_) {
-      LOADLINE_RETURN_IF_ERROR(Complete(model_, best_schedule_, *best_));
-      return std::move(*best_);
+    if (kept_->arena_bytes <= options_.budget_bytes) {
+      Improved(*kept_);
+      return Finish(*kept_);
     }
+    Frontier frontier = MakeFrontier();
+    const auto improved = [this](const Placed& placed) { Improved(placed); };
+    if (options_.time_limit) {
+      frontier.Hurry(options_.budget_bytes, improved);
+    } else {
+      const Placed* placed = frontier.WalkTo(options_.budget_bytes, improved);
+      if (placed != nullptr) Improved(*placed);
+    }
+    if (best_) return Finish(*best_);
     if (effort_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));
     }
-    return InfeasibleError(*model_.problem, Facts());
+    return InfeasibleError(problem_, Facts(frontier));
   }
 
   // The plan of the fewest bytes that was found.
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
-    Search();
-    if (!smallest_) {
-      return absl::DeadlineExceededError("stopped before any plan was found");
-    }
-    return std::move(*smallest_);
+    Frontier frontier = MakeFrontier();
+    frontier.WalkDown();
+    const Placed& placed = frontier.smallest();
+    LOADLINE_ASSIGN_OR_RETURN(Plan plan, Finish(placed));
+    plan.budget_bytes = placed.arena_bytes;
+    LOADLINE_RETURN_IF_ERROR(Verify(problem_, plan));
+    return plan;
   }
 
  private:
-  bool AtBound() const {
-    return best_ && best_step_ns_ <= static_cast<double>(model_.compute_ns);
+  absl::StatusOr<Plan> Finish(const Placed& placed) const {
+    Plan plan = placed.plan;
+    plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
+    LOADLINE_RETURN_IF_ERROR(Complete(model_, placed.schedule, plan));
+    return plan;
   }
 
-  void Keep(const Schedule& schedule, double step_ns, Plan plan) {
-    best_ = std::move(plan);
-    best_->budget_bytes = options_.budget_bytes;
-    best_schedule_ = schedule;
-    best_step_ns_ = step_ns;
+  void Improved(const Placed& placed) {
+    if (best_ && best_->step_ns <= placed.step_ns) return;
+    best_ = placed;
     if (!options_.progress) return;
     Progress progress;
     progress.elapsed_s = absl::ToDoubleSeconds(absl::Now() - start_);
-    progress.peak_bytes = FindLifetimes(model_, schedule).peak_bytes;
-    progress.step_ns = static_cast<int64_t>(step_ns);
+    progress.peak_bytes = FindLifetimes(model_, placed.schedule).peak_bytes;
+    progress.step_ns = static_cast<int64_t>(placed.step_ns);
     progress.bound_step_ns = BoundStep(model_);
     options_.progress(progress);
   }
 
-  // A schedule laid out as tightly as possible, whatever the budget: kept if
-  // it fits and is the fastest, and as the smallest if it is.
-  bool OfferTight(const Schedule& schedule, double step_ns) {
-    absl::StatusOr<Plan> plan = EmitTightest(model_, schedule);
-    if (!plan.ok()) return false;
-    if (!model_.problem->addresses) {
-      plan->arena_bytes = FindLifetimes(model_, schedule).peak_bytes;
-    }
-    if (!smallest_ || plan->arena_bytes < smallest_->arena_bytes) {
-      smallest_ = *plan;
-      smallest_->budget_bytes = plan->arena_bytes;
-    }
-    if (plan->arena_bytes > options_.budget_bytes) return false;
-    if (!best_ || step_ns < best_step_ns_) {
-      Keep(schedule, step_ns, *std::move(plan));
-    }
-    return true;
+  Frontier MakeFrontier() const {
+    FrontierOptions frontier;
+    frontier.allow_recompute = options_.allow_recompute;
+    frontier.allow_offload = options_.allow_offload;
+    frontier.work_limit = options_.work_limit;
+    frontier.pack_work_limit = kPackWork;
+    frontier.seed = options_.seed;
+    return Frontier(problem_, orders_, *kept_, frontier, effort_);
   }
 
+  // The order that needs the smallest arena: a plan of no overhead.
   absl::Status TryOrders() {
     orders_ = StartOrders(model_);
     for (const Schedule& order : orders_) {
-      if (!FindLifetimes(model_, order).valid) {
+      const Lifetimes lives = FindLifetimes(model_, order);
+      if (!lives.valid) {
         return absl::InvalidArgumentError(
             "the problem's given order reads a value before it is made or "
             "after its update");
       }
-      OfferTight(order, static_cast<double>(model_.compute_ns));
-      if (AtBound()) break;
+      LOADLINE_ASSIGN_OR_RETURN(Plan plan, EmitTightest(model_, order));
+      if (!problem_.addresses) plan.arena_bytes = lives.peak_bytes;
+      if (kept_ && kept_->arena_bytes <= plan.arena_bytes) continue;
+      Placed placed;
+      placed.schedule = order;
+      placed.step_ns = static_cast<double>(model_.compute_ns);
+      placed.arena_bytes = plan.arena_bytes;
+      placed.plan = std::move(plan);
+      kept_ = std::move(placed);
     }
     return absl::OkStatus();
   }
 
-  void Search() {
-    Ladder ladder(model_, orders_, options_.work_limit, options_.seed);
-    const int top = ladder.RungFor(options_.budget_bytes);
-    // A rung that costs no time cannot be improved.
-    ladder.Descend(effort_, [&](int k) {
-      const Rung& rung = ladder.rungs()[k];
-      return k == top &&
-             rung.step_ns <= static_cast<double>(model_.compute_ns) &&
-             OfferTight(*rung.schedule, rung.step_ns);
-    });
-    if (AtBound()) return;
-    // Before the climb too: in case of an interruption, and because polishing
-    // may spoil a layout.
-    OfferRungs(ladder, top);
-    ladder.Squeeze(effort_);
-    for (const Schedule& schedule : ladder.stuck()) OfferStuck(schedule);
-    ladder.Climb(options_.budget_bytes, effort_);
-    OfferRungs(ladder, top);
-  }
-
-  void OfferStuck(const Schedule& schedule) {
-    const int64_t peak_bytes = FindLifetimes(model_, schedule).peak_bytes;
-    const double step_ns = FindTimes(model_, schedule).step_ns;
-    // Not lower than what is known and not faster: no use.
-    if (smallest_ && peak_bytes >= smallest_->arena_bytes && best_ &&
-        step_ns >= best_step_ns_) {
-      return;
-    }
-    OfferTight(schedule, step_ns);
-  }
-
-  // The highest rung whose layout fits. Layouts do not depend on the budget,
-  // and no rung is faster than the one above it, so the first is the best.
-  void OfferRungs(const Ladder& ladder, int top) {
-    for (int k = top; k >= 0; --k) {
-      const Rung& rung = ladder.rungs()[k];
-      if (!rung.schedule) continue;
-      if (best_ && best_step_ns_ <= rung.step_ns) return;
-      if (OfferTight(*rung.schedule, rung.step_ns)) return;
-      if (effort_.Interrupted() && best_) return;
-    }
-  }
-
-  Infeasibility Facts() const {
+  Infeasibility Facts(Frontier& frontier) const {
+    frontier.WalkDown();
+    const PeakBound bound = BoundPeak(model_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
-    facts.proven_bound_bytes = bound_.bytes;
-    facts.tightest_node = NodeId{bound_.node};
-    for (int v : bound_.values) facts.tightest_values.push_back(ValueId{v});
-    if (smallest_) facts.smallest_met_bytes = smallest_->arena_bytes;
+    facts.proven_bound_bytes = bound.bytes;
+    facts.tightest_node = NodeId{bound.node};
+    for (int v : bound.values) facts.tightest_values.push_back(ValueId{v});
+    facts.smallest_met_bytes = frontier.smallest().arena_bytes;
     return facts;
   }
 
   const SolveOptions& options_;
+  const Problem& problem_;
   const Model model_;
-  const PeakBound bound_;
   const absl::Time start_;
   Effort effort_;
   std::vector<Schedule> orders_;
-  std::optional<Plan> best_;
-  Schedule best_schedule_;
-  double best_step_ns_ = std::numeric_limits<double>::infinity();
-  std::optional<Plan> smallest_;
+  std::optional<Placed> kept_;
+  std::optional<Placed> best_;
 };
 
 absl::Status CheckOptions(const SolveOptions& options) {
@@ -231,18 +196,7 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
-  LOADLINE_ASSIGN_OR_RETURN(Plan plan, Solver(problem, smallest).Smallest());
-  // Solving at what was met may find something smaller still.
-  absl::StatusOr<Plan> best = absl::UnknownError("none yet");
-  for (int round = 0; round < kSmallestRounds; ++round) {
-    smallest.budget_bytes = plan.arena_bytes;
-    absl::StatusOr<Plan> next = Solver(problem, smallest).Solve();
-    if (!next.ok()) return best.ok() ? std::move(best) : std::move(next);
-    plan = *next;
-    best = std::move(next);
-    if (plan.arena_bytes == smallest.budget_bytes) break;
-  }
-  return best;
+  return Solver(problem, smallest).Smallest();
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {

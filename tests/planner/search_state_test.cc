@@ -23,7 +23,9 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
   Gap gap;
   const int value = static_cast<int>(random.In(0, model.value_count - 1));
   if (kind == 0 && FindGap(state, value, slot, &gap)) {
-    EditRecompute(state, gap, static_cast<int>(random.In(1, 6)));
+    EditRecompute(state, gap,
+                  {.items = static_cast<int>(random.In(1, 6)),
+                   .copies = static_cast<uint32_t>(random.In(0, 7))});
   } else if (kind == 1 && FindGap(state, value, slot, &gap)) {
     EditCopy(state, gap, slot, static_cast<double>(random.In(1, 40)) / 10);
   } else if (kind == 2 && !model.chains.empty()) {
@@ -66,7 +68,7 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
     SearchState state(model, start, peak / 2);
-    state.UpdateTimes();
+
     TestRandom random(seed);
     for (int edit = 0; edit < 60; ++edit) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, " edit ", edit));
@@ -85,7 +87,6 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
       with_copies += state.token_count() > 0;
       state.Commit();
       if (random.OneIn(10)) state.Respread();
-      state.UpdateTimes();
     }
   }
   EXPECT_GT(valid, 1000);
@@ -102,7 +103,7 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
     const Model model = MakeModel(problem, true, true);
     const Schedule start = GivenOrder(model);
     SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);
-    state.UpdateTimes();
+
     TestRandom random(seed * 77);
     for (int edit = 0; edit < 40; ++edit) {
       EditAtRandom(state, random);
@@ -111,7 +112,7 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
         continue;
       }
       state.Commit();
-      state.UpdateTimes();
+
       const Schedule schedule = state.ToSchedule();
       EmitOptions options;
       options.budget_bytes = INT64_MAX / 4;

@@ -1,0 +1,255 @@
+// See frontier.h. Tested in solve_test.cc: monotone over budgets, joint never
+// worse than each alone.
+#include "planner/frontier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "planner/bound.h"
+#include "planner/emit.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr int kPoints = 400;  // quarter percents
+// Round distances between points, and the share of the work limit that the
+// search at such a point gets. One to four of the first two are on a walk.
+struct Roundness {
+  int distance;
+  double share;
+};
+constexpr Roundness kRoundness[] = {{80, 0.3}, {40, 0.25}, {20, 0.12},
+                                    {4, 0.06}, {2, 0.03},  {1, 0.03}};
+constexpr int kLayoutTries = 6;
+constexpr int64_t kLeastPackWork = 2000;
+constexpr double kFirstHurry = 2e5;  // work
+// Shares of a point's work where there are three ways.
+constexpr double kRecomputeShare = 0.2;
+constexpr double kCopiesShare = 0.1;
+// Of the work of a search, to search again for what can be laid out.
+constexpr double kRetryShare = 0.2;
+// Of the bytes by which a layout is too high.
+constexpr double kRetryStep = 0.6;
+
+// The roundest point strictly between that is nearest to the middle; 0: none.
+int PointBetween(int lower, int upper) {
+  for (const Roundness& round : kRoundness) {
+    const int middle = ((lower + upper) / 2 + round.distance / 2) /
+                       round.distance * round.distance;
+    for (int point : {middle, middle - round.distance}) {
+      if (point > lower && point < upper) return point;
+    }
+  }
+  return 0;
+}
+
+double WorkShare(int point) {
+  for (const Roundness& round : kRoundness) {
+    if (point % round.distance == 0) return round.share;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
+                   Placed kept, const FrontierOptions& options,
+                   const Effort& outside)
+    : problem_(problem), orders_(orders), options_(options), outside_(outside) {
+  const auto add = [&](bool recompute, bool offload, double share) {
+    walkers_.push_back(std::make_unique<Walker>());
+    walkers_.back()->model = MakeModel(problem, recompute, offload);
+    walkers_.back()->share = share;
+  };
+  const bool copies = problem.machine && problem.machine->CanCopy();
+  if (!copies) {
+    add(options.allow_recompute, false, 1);
+  } else {
+    // The same work for one alone, whether or not the other is allowed.
+    if (options.allow_recompute) add(true, false, kRecomputeShare);
+    if (options.allow_offload) add(false, true, kCopiesShare);
+    if (walkers_.empty()) add(false, false, kRecomputeShare);
+    if (options.allow_recompute && options.allow_offload) {
+      add(true, true, 1 - kRecomputeShare - kCopiesShare);
+    }
+  }
+  const Model all = MakeModel(problem, true, true);
+  peak_bytes_ =
+      std::max<int64_t>(1, FindLifetimes(all, GivenOrder(all)).raw_peak_bytes);
+  // The range must not depend on what is allowed: the walks go together.
+  const int64_t bound = BoundPeak(all).bytes;
+  while (lower_ < kPoints && BytesAt(lower_ + 1) < bound) ++lower_;
+  upper_ = lower_ + 1;
+  while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
+  for (const auto& walker : walkers_) walker->upper = kept;
+}
+
+int64_t Frontier::BytesAt(int point) const {
+  return static_cast<int64_t>(static_cast<__int128>(peak_bytes_) * point /
+                              kPoints);
+}
+
+std::optional<Placed> Frontier::Place(const Walker& walker, const Found& found,
+                                      int64_t budget_bytes, int64_t work,
+                                      int64_t* excess_bytes) {
+  EmitOptions emit;
+  emit.budget_bytes = budget_bytes;
+  emit.pack_work_limit = std::min(options_.pack_work_limit,
+                                  std::max(kLeastPackWork, work / 8));
+  emit.cancel = outside_.cancel;
+  PackReport report;
+  absl::StatusOr<Plan> plan = Emit(walker.model, found.schedule, emit, &report);
+  if (!plan.ok()) {
+    *excess_bytes = std::max<int64_t>(1, report.height_bytes - budget_bytes);
+    return std::nullopt;
+  }
+  Placed placed;
+  placed.schedule = found.schedule;
+  placed.step_ns = found.step_ns;
+  placed.plan = *std::move(plan);
+  placed.arena_bytes =
+      problem_.addresses
+          ? placed.plan.arena_bytes
+          : FindLifetimes(walker.model, found.schedule).peak_bytes;
+  return placed;
+}
+
+// Leaves the walker's plan for the task, if any, in walker.here.
+void Frontier::Search(Walker& walker, const Task& task,
+                      const std::vector<const Placed*>& others) {
+  walker.here = walker.lower;
+  if (!walker.upper || BoundPeak(walker.model).bytes > task.budget_bytes) {
+    return;
+  }
+  PursuitOptions pursuit;
+  pursuit.target_bytes = task.budget_bytes;
+  pursuit.floor_ns = walker.upper->step_ns;
+  pursuit.work = static_cast<int64_t>(walker.share * task.work);
+  pursuit.seed = task.seed;
+  std::vector<Schedule> starts = {walker.upper->schedule};
+  const auto take = [&](const Placed& placed) {
+    if (placed.step_ns < pursuit.floor_ns) return;
+    if (!walker.here || placed.step_ns < walker.here->step_ns) {
+      walker.here = placed;
+    }
+  };
+  for (const Placed* other : others) take(*other);
+  if (walker.here) starts.insert(starts.begin(), walker.here->schedule);
+  for (int round = 0; round < kLayoutTries; ++round) {
+    const std::vector<Found> finds =
+        Pursue(walker.model, orders_, starts, pursuit, outside_);
+    int64_t excess = 0;
+    bool placed_best = true;
+    for (const Found& found : finds) {
+      if (walker.here && found.step_ns >= walker.here->step_ns) break;
+      int64_t over = 0;
+      const std::optional<Placed> placed =
+          Place(walker, found, task.budget_bytes, pursuit.work, &over);
+      if (placed) {
+        take(*placed);
+        break;
+      }
+      placed_best = false;
+      excess = excess == 0 ? over : std::min(excess, over);
+    }
+    if (placed_best || excess >= pursuit.target_bytes ||
+        outside_.Interrupted()) {
+      return;
+    }
+    // What lies too high by some bytes is searched again with fewer; often
+    // another schedule packs better, so not with as many fewer at once.
+    pursuit.target_bytes -=
+        static_cast<int64_t>(1 + kRetryStep * static_cast<double>(excess));
+    pursuit.work = static_cast<int64_t>(kRetryShare * walker.share * task.work);
+    pursuit.repair = true;
+    ++pursuit.seed;
+    starts.insert(starts.begin(), finds.front().schedule);
+  }
+}
+
+void Frontier::SearchPoint(int point) {
+  const Task task = {
+      BytesAt(point),
+      WorkShare(point) * static_cast<double>(options_.work_limit),
+      options_.seed * kPoints + static_cast<uint64_t>(point)};
+  std::vector<const Placed*> others;
+  for (const auto& walker : walkers_) {
+    Search(*walker, task,
+           walker == walkers_.back() ? others : std::vector<const Placed*>());
+    if (walker->here) others.push_back(&*walker->here);
+  }
+}
+
+void Frontier::GoUp(int point) {
+  lower_ = point;
+  lower_searched_ = true;
+  for (const auto& walker : walkers_) walker->lower = walker->here;
+}
+
+void Frontier::GoDown(int point) {
+  upper_ = point;
+  for (const auto& walker : walkers_) walker->upper = walker->here;
+}
+
+const Placed* Frontier::WalkTo(
+    int64_t budget_bytes, const std::function<void(const Placed&)>& improved) {
+  const Walker& asked = *walkers_.back();
+  while (!outside_.Interrupted()) {
+    if (asked.upper->arena_bytes <= budget_bytes) return &*asked.upper;
+    if (lower_searched_ && asked.lower &&
+        (budget_bytes < BytesAt(lower_ + 1) ||
+         asked.lower->step_ns <= asked.upper->step_ns)) {
+      break;
+    }
+    const int point = PointBetween(lower_, upper_);
+    if (point == 0) break;
+    SearchPoint(point);
+    const bool fits = BytesAt(point) <= budget_bytes;
+    if (asked.here && asked.here->arena_bytes <= budget_bytes) {
+      improved(*asked.here);
+    }
+    // Without a plan at the point there is none for less.
+    if (fits || !asked.here) {
+      GoUp(point);
+    } else {
+      GoDown(point);
+    }
+  }
+  return asked.lower ? &*asked.lower : nullptr;
+}
+
+void Frontier::WalkDown() {
+  while (!outside_.Interrupted()) {
+    const int point = PointBetween(lower_, upper_);
+    if (point == 0) return;
+    SearchPoint(point);
+    if (walkers_.back()->here) {
+      GoDown(point);
+    } else {
+      GoUp(point);
+    }
+  }
+}
+
+void Frontier::Hurry(int64_t budget_bytes,
+                     const std::function<void(const Placed&)>& improved) {
+  Walker& asked = *walkers_.back();
+  asked.share = 1;
+  Task task = {budget_bytes, 0, options_.seed};
+  // Each round has twice the work of the one before, so that little is lost
+  // when the last is interrupted.
+  for (task.work = kFirstHurry; !outside_.Interrupted(); task.work *= 2) {
+    Search(asked, task, {});
+    ++task.seed;
+    if (!asked.here) continue;
+    if (!asked.lower || asked.here->step_ns < asked.lower->step_ns) {
+      improved(*asked.here);
+    }
+    asked.lower = asked.here;
+    if (asked.lower->step_ns <= asked.upper->step_ns) return;
+  }
+}
+
+}  // namespace loadline::planner

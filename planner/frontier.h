@@ -1,0 +1,107 @@
+// Plans at fixed points of the range of budgets, found by bisection, so that a
+// larger budget never gets a slower plan although every search is a heuristic.
+//
+// The points are round percentages of the given order's peak. Between a lower
+// and an upper point the roundest point in the middle comes next, whatever the
+// user's budget; the budget only says on which side to go on. The search at a
+// point may use the lower point's plan, so it is never slower than that, and
+// takes no plan faster than the upper point's. So if two budgets part at a
+// point, the larger gets a plan at least as fast as the point's and the
+// smaller one at most as fast. What is found at a point never depends on the
+// budget, and log2 of the number of points are searched.
+//
+// Where recomputation and copies are both allowed, the same walk is made with
+// each alone, and their finds are starts of the joint search: joint is never
+// worse than the better of the two.
+#ifndef LOADLINE_PLANNER_FRONTIER_H_
+#define LOADLINE_PLANNER_FRONTIER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/pursuit.h"
+
+namespace loadline::planner {
+
+// A schedule and its layout.
+struct Placed {
+  Schedule schedule;
+  double step_ns = 0;
+  int64_t arena_bytes = 0;
+  Plan plan;  // as Emit leaves it
+};
+
+// One way of planning (recompute alone, copies alone, both) on the walk.
+struct Walker {
+  Model model;
+  double share = 1;  // of a point's work
+  // Plans of the lower and the upper point; none if nothing was found there.
+  std::optional<Placed> lower, upper;
+  std::optional<Placed> here;  // of the point searched last
+};
+
+struct FrontierOptions {
+  bool allow_recompute = true;
+  bool allow_offload = true;
+  int64_t work_limit = 0;
+  int64_t pack_work_limit = 0;
+  uint64_t seed = 0;
+};
+
+class Frontier {
+ public:
+  // `orders` as StartOrders gives them, all valid; `kept` is one of them laid
+  // out: the plan of no overhead, whatever bytes it takes.
+  Frontier(const Problem& problem, const std::vector<Schedule>& orders,
+           Placed kept, const FrontierOptions& options, const Effort& outside);
+
+  // Walks to a budget; `improved` hears of plans that fit it. Null: none was
+  // found; smallest() then has the plan of the fewest bytes that was.
+  const Placed* WalkTo(int64_t budget_bytes,
+                       const std::function<void(const Placed&)>& improved);
+  // Walks down as long as anything is found.
+  void WalkDown();
+  const Placed& smallest() const { return *walkers_.back()->upper; }
+
+  // Searches at the budget alone, round after round, until interrupted: better
+  // within a time limit, and monotone in nothing.
+  void Hurry(int64_t budget_bytes,
+             const std::function<void(const Placed&)>& improved);
+
+  const Model& model() const { return walkers_.back()->model; }
+
+ private:
+  struct Task {
+    int64_t budget_bytes = 0;
+    double work = 0;
+    uint64_t seed = 0;
+  };
+
+  void SearchPoint(int point);
+  void Search(Walker& walker, const Task& task,
+              const std::vector<const Placed*>& others);
+  std::optional<Placed> Place(const Walker& walker, const Found& found,
+                              int64_t budget_bytes, int64_t work,
+                              int64_t* excess_bytes);
+  int64_t BytesAt(int point) const;
+  void GoUp(int point);
+  void GoDown(int point);
+
+  const Problem& problem_;
+  const std::vector<Schedule>& orders_;
+  const FrontierOptions options_;
+  const Effort outside_;
+  int64_t peak_bytes_ = 1;  // of the given order
+  int lower_ = 0, upper_ = 0;
+  bool lower_searched_ = false;
+  // The last is the one asked for.
+  std::vector<std::unique_ptr<Walker>> walkers_;
+};
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_FRONTIER_H_

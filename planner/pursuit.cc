@@ -1,0 +1,217 @@
+// See pursuit.h. Neither start is best everywhere: greedy descents are quick
+// and good where copies hide, annealing from an order is better where the
+// order must change; so both, and then reheats from whichever won. Tested in
+// solve_test.cc.
+#include "planner/pursuit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace loadline::planner {
+namespace {
+
+constexpr double kLanePrices[] = {0.05, 0.0, 0.3};
+constexpr size_t kMostFinds = 4;
+// Of the work.
+constexpr double kGreedyShare = 0.25;
+constexpr double kColdShare = 0.4;
+constexpr double kPolishShare = 0.15;
+constexpr int kReheats = 4;
+// Fewer moves than this per item are too few to anneal an order.
+constexpr int64_t kColdMovesPerItem = 200;
+constexpr int64_t kLeastMoves = 200;
+constexpr int64_t kDescentPerNode = 20;
+
+class Pursuit {
+ public:
+  Pursuit(const Model& model, const std::vector<Schedule>& orders,
+          const PursuitOptions& options, const Effort& outside)
+      : model_(model),
+        orders_(orders),
+        options_(options),
+        effort_(outside),
+        copies_(model.d2h_bytes_per_ns > 0) {
+    effort_.left = options.work;
+  }
+
+  std::vector<Found> Run(const std::vector<Schedule>& starts) {
+    for (const Schedule& start : orders_) Offer(start);
+    for (const Schedule& start : starts) Offer(start);
+    if (Done()) return std::move(finds_);
+    if (options_.repair) {
+      Repair(starts.front());
+    } else {
+      GreedyDescents(starts);
+      if (!Done()) Cold();
+    }
+    if (!Done()) Polish();
+    for (int round = 0; round < kReheats && !Done(); ++round) Reheat(round);
+    if (!Done()) Clean();
+    return std::move(finds_);
+  }
+
+ private:
+  bool Done() const {
+    return effort_.Interrupted() ||
+           (!finds_.empty() && finds_.front().step_ns <= options_.floor_ns);
+  }
+
+  void Keep(Schedule schedule, double step_ns) {
+    step_ns = std::round(step_ns);
+    if (step_ns < options_.floor_ns) return;
+    size_t at = finds_.size();
+    while (at > 0 && finds_[at - 1].step_ns > step_ns) --at;
+    if (at > 0 && finds_[at - 1].step_ns == step_ns) return;
+    finds_.insert(finds_.begin() + static_cast<std::ptrdiff_t>(at),
+                  Found{std::move(schedule), step_ns});
+    if (finds_.size() > kMostFinds) finds_.pop_back();
+  }
+
+  void Offer(const Schedule& schedule) {
+    const Lifetimes lives = FindLifetimes(model_, schedule);
+    if (!lives.valid || lives.peak_bytes > options_.target_bytes) return;
+    const bool copied = std::any_of(
+        schedule.items.begin(), schedule.items.end(),
+        [](const Item& item) { return item.kind != ItemKind::kRun; });
+    if (copied && !copies_) return;
+    Keep(schedule, FindTimes(model_, schedule).step_ns);
+  }
+
+  // The order with early updates is usually the best start.
+  const Schedule& Order() const {
+    return copies_ && orders_.size() > 1 ? orders_[1] : orders_[0];
+  }
+
+  void Descend(const Schedule& start, double price, int64_t work) {
+    Effort effort = effort_;
+    effort.left = work;
+    SearchState state(model_, start, options_.target_bytes);
+    GreedyOptions greedy;
+    greedy.lane_price = price;
+    if (state.valid() && LowerPeak(state, greedy, effort)) {
+      const double step_ns = state.Makespan();
+      Keep(state.ToSchedule(), step_ns);
+    }
+    effort_.left -= work - effort.left;
+  }
+
+  // Some twenty candidates per node.
+  int64_t LeastDescent() const {
+    const SearchState state(model_, Order(), options_.target_bytes);
+    return kDescentPerNode * model_.node_count * effort_.PriceOf(state);
+  }
+
+  void GreedyDescents(const std::vector<Schedule>& starts) {
+    const int64_t reserve = static_cast<int64_t>(
+        static_cast<double>(options_.work) * (1 - kGreedyShare));
+    // The first may cost more than its share: without it there may be nothing.
+    Descend(Order(), kLanePrices[0], std::max(options_.work, LeastDescent()));
+    const auto descend = [&](const Schedule& start, double price) {
+      if (Done() || effort_.left <= reserve) return;
+      Descend(start, price, effort_.left - reserve);
+    };
+    if (copies_) {
+      descend(Order(), kLanePrices[1]);
+      descend(Order(), kLanePrices[2]);
+    }
+    for (const Schedule& start : starts) descend(start, kLanePrices[0]);
+  }
+
+  void Repair(const Schedule& start) {
+    Descend(start, kLanePrices[0], effort_.left / 2);
+    AnnealOptions anneal;
+    anneal.first_temperature = 0.2;
+    anneal.first_lambda = 1;
+    AnnealFrom(start, kColdShare, anneal);
+  }
+
+  // Spends at most `share` of the work.
+  void AnnealFrom(const Schedule& start, double share, AnnealOptions anneal) {
+    Effort effort = effort_;
+    effort.left = std::min(
+        effort_.left,
+        static_cast<int64_t>(share * static_cast<double>(options_.work)));
+    const int64_t granted = effort.left;
+    SearchState state(model_, start, options_.target_bytes);
+    if (!state.valid()) return;
+    anneal.moves = effort.left / MovePrice(state);
+    if (anneal.moves < kLeastMoves) return;
+    anneal.seed = options_.seed * 64 + ++round_;
+    anneal.floor_ns = options_.floor_ns;
+    std::optional<Schedule> best;
+    double step_ns = std::numeric_limits<double>::infinity();
+    Anneal(state, anneal, effort, &best, &step_ns);
+    effort_.left -= granted - effort.left;
+    if (best) {
+      Keep(*std::move(best), step_ns);
+    } else {
+      unfinished_ = state.ToSchedule();
+    }
+  }
+
+  void Cold() {
+    const int64_t moves = static_cast<int64_t>(
+        kColdShare * static_cast<double>(options_.work) /
+        static_cast<double>(MovePrice(SearchState(model_, Order(), 0))));
+    const int64_t enough = kColdMovesPerItem * model_.node_count;
+    if (moves < enough && !finds_.empty()) return;
+    AnnealFrom(Order(), kColdShare, {});
+  }
+
+  void Polish() {
+    if (finds_.empty()) return;
+    AnnealOptions anneal;
+    anneal.first_temperature = 0.08;
+    anneal.first_lambda = 6;
+    AnnealFrom(finds_.front().schedule, kPolishShare, anneal);
+  }
+
+  void Reheat(int round) {
+    const double share = static_cast<double>(effort_.left) /
+                         static_cast<double>(options_.work) /
+                         (kReheats - round);
+    AnnealOptions anneal;
+    anneal.first_temperature = 0.2;
+    anneal.first_lambda = 3;
+    if (!finds_.empty()) {
+      AnnealFrom(finds_.front().schedule, share, anneal);
+      return;
+    }
+    anneal.last_lambda *= 10;
+    AnnealFrom(unfinished_ ? Schedule(*unfinished_) : orders_[0], share,
+               anneal);
+  }
+
+  void Clean() {
+    if (finds_.empty()) return;
+    SearchState state(model_, finds_.front().schedule, options_.target_bytes);
+    Effort effort = effort_;
+    effort.left = std::numeric_limits<int64_t>::max() / 2;
+    CleanUp(state, effort);
+    const double step_ns = state.Makespan();
+    Keep(state.ToSchedule(), step_ns);
+  }
+
+  const Model& model_;
+  const std::vector<Schedule>& orders_;
+  const PursuitOptions& options_;
+  Effort effort_;
+  const bool copies_;
+  std::vector<Found> finds_;  // fastest first
+  std::optional<Schedule> unfinished_;
+  uint64_t round_ = 0;
+};
+
+}  // namespace
+
+std::vector<Found> Pursue(const Model& model,
+                          const std::vector<Schedule>& orders,
+                          const std::vector<Schedule>& starts,
+                          const PursuitOptions& options,
+                          const Effort& outside) {
+  return Pursuit(model, orders, options, outside).Run(starts);
+}
+
+}  // namespace loadline::planner
