@@ -96,8 +96,8 @@ std::optional<Placed> Frontier::Place(const Walker& walker, const Found& found,
                                       int64_t* excess_bytes) {
   EmitOptions emit;
   emit.budget_bytes = budget_bytes;
-  emit.pack_work_limit = std::min(options_.pack_work_limit,
-                                  std::max(kLeastPackWork, work / 8));
+  emit.pack_work_limit =
+      std::min(options_.pack_work_limit, std::max(kLeastPackWork, work / 8));
   emit.cancel = outside_.cancel;
   PackReport report;
   absl::StatusOr<Plan> plan = Emit(walker.model, found.schedule, emit, &report);
