@@ -105,7 +105,7 @@ make_onnx() {
 }
 
 # The source distribution lacks two files that its CMakeLists.txt names; empty
-# ones do, for what we install. A unity build takes half the time.
+# ones do, for what we install. A unity build parses each header less often.
 make_highs() {
   unpack_source
   mkdir -p "$work/source/app"
