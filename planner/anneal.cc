@@ -6,7 +6,7 @@
 // reject most moves before the lanes are simulated, and the lanes stop at the
 // threshold. Moves: shift an item, put a rerun or a copy where a value lies
 // idle across a high point, take one out, exchange them, drag a run with those
-// that block it. Tested in solve_test.cc and anneal_test.cc.
+// that block it. Tested in solve_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -22,14 +22,17 @@ struct Roundness {
 };
 constexpr Roundness kRoundness[] = {{80, 0.3}, {40, 0.25}, {20, 0.12},
                                     {4, 0.06}, {2, 0.03},  {1, 0.03}};
-constexpr int kLayoutTries = 6;
+constexpr int kLayoutTries = 7;
+constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
 constexpr double kFirstHurry = 2e5;  // work
 // Shares of a point's work where there are three ways.
 constexpr double kRecomputeShare = 0.2;
 constexpr double kCopiesShare = 0.1;
-// Of the work of a search, to search again for what can be laid out.
-constexpr double kRetryShare = 0.2;
+// Of the work at a point: the first search, and each after it for what can be
+// laid out.
+constexpr double kFirstShare = 0.6;
+constexpr double kRetryShare = 0.12;
 // Of the bytes by which a layout is too high.
 constexpr double kRetryStep = 0.6;
 
@@ -62,6 +65,7 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
     walkers_.push_back(std::make_unique<Walker>());
     walkers_.back()->model = MakeModel(problem, recompute, offload);
     walkers_.back()->share = share;
+    walkers_.back()->bound_bytes = BoundPeak(walkers_.back()->model).bytes;
   };
   const bool copies = problem.machine && problem.machine->CanCopy();
   if (!copies) {
@@ -120,13 +124,14 @@ std::optional<Placed> Frontier::Place(const Walker& walker, const Found& found,
 void Frontier::Search(Walker& walker, const Task& task,
                       const std::vector<const Placed*>& others) {
   walker.here = walker.lower;
-  if (!walker.upper || BoundPeak(walker.model).bytes > task.budget_bytes) {
+  if (!walker.upper || walker.bound_bytes > task.budget_bytes) {
     return;
   }
   PursuitOptions pursuit;
   pursuit.target_bytes = task.budget_bytes;
   pursuit.floor_ns = walker.upper->step_ns;
-  pursuit.work = static_cast<int64_t>(walker.share * task.work);
+  pursuit.work = static_cast<int64_t>((problem_.addresses ? kFirstShare : 1) *
+                                      walker.share * task.work);
   pursuit.seed = task.seed;
   std::vector<Schedule> starts = {walker.upper->schedule};
   const auto take = [&](const Placed& placed) {
@@ -137,6 +142,9 @@ void Frontier::Search(Walker& walker, const Task& task,
   };
   for (const Placed* other : others) take(*other);
   if (walker.here) starts.insert(starts.begin(), walker.here->schedule);
+  // Bytes to search with: the fewest whose best find could not be laid out in
+  // the budget, the most whose best could.
+  int64_t too_many = -1, enough = -1;
   for (int round = 0; round < kLayoutTries; ++round) {
     const std::vector<Found> finds =
         Pursue(walker.model, orders_, starts, pursuit, outside_);
@@ -154,18 +162,28 @@ void Frontier::Search(Walker& walker, const Task& task,
       placed_best = false;
       excess = excess == 0 ? over : std::min(excess, over);
     }
-    if (placed_best || excess >= pursuit.target_bytes ||
-        outside_.Interrupted()) {
-      return;
-    }
+    if (outside_.Interrupted()) return;
     // What lies too high by some bytes is searched again with fewer; often
-    // another schedule packs better, so not with as many fewer at once.
-    pursuit.target_bytes -=
-        static_cast<int64_t>(1 + kRetryStep * static_cast<double>(excess));
+    // another schedule packs better, so not with as many fewer at once. Once
+    // something fits, half way back.
+    if (placed_best) {
+      if (too_many < 0) return;
+      enough = pursuit.target_bytes;
+    } else {
+      too_many = pursuit.target_bytes;
+      starts.insert(starts.begin(), finds.front().schedule);
+    }
+    if (enough >= 0) {
+      if (too_many - enough < task.budget_bytes / kNearlySame) return;
+      pursuit.target_bytes = enough + (too_many - enough) / 2;
+    } else {
+      pursuit.target_bytes -=
+          static_cast<int64_t>(1 + kRetryStep * static_cast<double>(excess));
+      if (pursuit.target_bytes <= 0) return;
+    }
     pursuit.work = static_cast<int64_t>(kRetryShare * walker.share * task.work);
     pursuit.repair = true;
     ++pursuit.seed;
-    starts.insert(starts.begin(), finds.front().schedule);
   }
 }
 

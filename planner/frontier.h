@@ -38,7 +38,8 @@ struct Placed {
 // One way of planning (recompute alone, copies alone, both) on the walk.
 struct Walker {
   Model model;
-  double share = 1;  // of a point's work
+  double share = 1;         // of a point's work
+  int64_t bound_bytes = 0;  // no plan needs fewer
   // Plans of the lower and the upper point; none if nothing was found there.
   std::optional<Placed> lower, upper;
   std::optional<Placed> here;  // of the point searched last

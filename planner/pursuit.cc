@@ -16,8 +16,9 @@ constexpr double kLanePrices[] = {0.05, 0.0, 0.3};
 constexpr size_t kMostFinds = 4;
 // Of the work.
 constexpr double kGreedyShare = 0.25;
-constexpr double kColdShare = 0.4;
-constexpr double kPolishShare = 0.15;
+constexpr double kColdShare = 0.35;
+constexpr double kWarmShare = 0.2;
+constexpr double kPolishShare = 0.1;
 constexpr int kReheats = 4;
 // Fewer moves than this per item are too few to anneal an order.
 constexpr int64_t kColdMovesPerItem = 200;
@@ -45,6 +46,8 @@ class Pursuit {
     } else {
       GreedyDescents(starts);
       if (!Done()) Cold();
+      // The plan of the next larger number of bytes.
+      if (!Done() && !starts.empty()) Warm(starts.back(), kWarmShare);
     }
     if (!Done()) Polish();
     for (int round = 0; round < kReheats && !Done(); ++round) Reheat(round);
@@ -121,10 +124,14 @@ class Pursuit {
 
   void Repair(const Schedule& start) {
     Descend(start, kLanePrices[0], effort_.left / 2);
+    Warm(start, kColdShare);
+  }
+
+  void Warm(const Schedule& start, double share) {
     AnnealOptions anneal;
     anneal.first_temperature = 0.2;
     anneal.first_lambda = 1;
-    AnnealFrom(start, kColdShare, anneal);
+    AnnealFrom(start, share, anneal);
   }
 
   // Spends at most `share` of the work.
