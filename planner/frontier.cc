@@ -27,8 +27,8 @@ constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
 constexpr double kFirstHurry = 2e5;  // work
 // Shares of a point's work where there are three ways.
-constexpr double kRecomputeShare = 0.2;
-constexpr double kCopiesShare = 0.1;
+constexpr double kRecomputeShare = 0.15;
+constexpr double kCopiesShare = 0.05;
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
 constexpr double kFirstShare = 0.6;

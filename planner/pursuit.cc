@@ -186,6 +186,8 @@ class Pursuit {
       AnnealFrom(finds_.front().schedule, share, anneal);
       return;
     }
+    // Nothing yet: probably there is nothing.
+    if (round > 0) return;
     anneal.last_lambda *= 10;
     AnnealFrom(unfinished_ ? Schedule(*unfinished_) : orders_[0], share,
                anneal);
