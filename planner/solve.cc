@@ -14,6 +14,7 @@
 #include "planner/explain.h"
 #include "planner/frontier.h"
 #include "planner/infeasible.h"
+#include "planner/relax.h"
 #include "planner/search.h"
 #include "planner/simulate.h"
 #include "planner/status_macros.h"
@@ -78,7 +79,15 @@ class Solver {
       const Placed* placed = frontier.WalkTo(options_.budget_bytes, improved);
       if (placed != nullptr) Improved(*placed);
     }
-    if (best_) return Finish(*best_);
+    if (best_) {
+      Effort effort = effort_;
+      effort.left = options_.work_limit;
+      if (const auto relaxed =
+              Relax(model_, *best_, options_.budget_bytes, kPackWork, effort)) {
+        best_ = *relaxed;
+      }
+      return Finish(*best_);
+    }
     if (effort_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,

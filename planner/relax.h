@@ -1,0 +1,25 @@
+// Undoing what a plan does without need at the budget it is for.
+#ifndef LOADLINE_PLANNER_RELAX_H_
+#define LOADLINE_PLANNER_RELAX_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "planner/frontier.h"
+#include "planner/model.h"
+#include "planner/search.h"
+
+namespace loadline::planner {
+
+// `placed` was made for fewer bytes than `budget_bytes`, or is of a search that
+// copies freely as long as copies hide. The same step time to the nanosecond,
+// so that a larger budget is still never slower, with as many copies and reruns
+// as are needless taken out, laid out within the budget; none if nothing is
+// gained or the rest cannot be laid out.
+std::optional<Placed> Relax(const Model& model, const Placed& placed,
+                            int64_t budget_bytes, int64_t pack_work_limit,
+                            Effort effort);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_RELAX_H_
