@@ -4,10 +4,11 @@
 #include "planner/explain.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "planner/simulate.h"
+#include "planner/units.h"
 
 namespace loadline::planner {
 namespace {
@@ -53,22 +54,9 @@ std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
   return facts;
 }
 
+std::string TimeText(double ns) { return FormatNs(std::llround(ns)); }
+
 }  // namespace
-
-std::string FormatBytes(int64_t bytes) {
-  const double value = static_cast<double>(bytes);
-  if (bytes >= 1'000'000'000) return absl::StrFormat("%.2f GB", value / 1e9);
-  if (bytes >= 1'000'000) return absl::StrFormat("%.1f MB", value / 1e6);
-  if (bytes >= 1'000) return absl::StrFormat("%.1f kB", value / 1e3);
-  return absl::StrCat(bytes, " B");
-}
-
-std::string FormatNs(double ns) {
-  if (ns >= 1e9) return absl::StrFormat("%.2f s", ns / 1e9);
-  if (ns >= 1e6) return absl::StrFormat("%.2f ms", ns / 1e6);
-  if (ns >= 1e3) return absl::StrFormat("%.1f us", ns / 1e3);
-  return absl::StrFormat("%.0f ns", ns);
-}
 
 std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
   const Lifetimes lives = FindLifetimes(model, schedule);
@@ -78,7 +66,7 @@ std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
       std::max(0.0, times.step_ns - static_cast<double>(times.compute_ns));
   const std::string stalls =
       stall < 1 ? "the step never waits for a copy"
-                : absl::StrCat("the step waits ", FormatNs(stall),
+                : absl::StrCat("the step waits ", TimeText(stall),
                                " for copies in all");
   std::vector<Decision> decisions;
   for (int v = 0; v < model.value_count; ++v) {
@@ -95,10 +83,10 @@ std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
           fact.copies_in * model.in_ns[v] + fact.copies_out * model.out_ns[v];
       decision.why =
           home ? absl::StrCat("lives on the host, ", bytes,
-                              " free outside its ", "uses; ", FormatNs(copy_ns),
+                              " free outside its ", "uses; ", TimeText(copy_ns),
                               " of copies, ", stalls)
-               : absl::StrCat("frees ", bytes, " for ", FormatNs(fact.away_ns),
-                              " with ", FormatNs(copy_ns), " of copies; ",
+               : absl::StrCat("frees ", bytes, " for ", TimeText(fact.away_ns),
+                              " with ", TimeText(copy_ns), " of copies; ",
                               stalls);
     } else if (fact.reruns > 1) {
       decision.action = Action::kRecompute;
@@ -106,8 +94,8 @@ std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
           static_cast<double>(fact.reruns - 1) *
           static_cast<double>(model.node_ns[model.producer[v]]);
       decision.why =
-          absl::StrCat("frees ", bytes, " for ", FormatNs(fact.away_ns),
-                       " at the cost of ", FormatNs(cost_ns), " of rerun");
+          absl::StrCat("frees ", bytes, " for ", TimeText(fact.away_ns),
+                       " at the cost of ", TimeText(cost_ns), " of rerun");
     } else {
       decision.action = Action::kKeep;
       decision.why = fact.at_peak

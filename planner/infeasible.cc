@@ -8,13 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/explain.h"
+#include "planner/units.h"
 
 namespace loadline::planner {
 namespace {
 
 constexpr char kPayload[] = "loadline.planner/infeasibility";
 constexpr size_t kNamedValues = 4;
+
+std::string BytesText(int64_t bytes) {
+  return absl::StrCat(bytes, " bytes (", FormatBytes(bytes), ")");
+}
 
 }  // namespace
 
@@ -37,13 +41,13 @@ absl::Status InfeasibleError(const Problem& problem,
           : absl::StrCat("node ", problem.node(facts.tightest_node).name);
   std::string met = "no plan was found at any budget";
   if (facts.smallest_met_bytes > 0) {
-    met = absl::StrCat("the smallest budget met is ", facts.smallest_met_bytes,
-                       " bytes (", FormatBytes(facts.smallest_met_bytes), ")");
+    met = absl::StrCat("the smallest budget met is ",
+                       BytesText(facts.smallest_met_bytes));
   }
   absl::Status status = absl::ResourceExhaustedError(
-      absl::StrCat("no plan within ", facts.budget_bytes, " bytes; ", met,
-                   "; no plan of ", "any kind needs fewer than ",
-                   facts.proven_bound_bytes, " bytes; tightest at ", where,
+      absl::StrCat("no plan within ", BytesText(facts.budget_bytes), "; ", met,
+                   "; no plan of any kind needs fewer than ",
+                   BytesText(facts.proven_bound_bytes), "; tightest at ", where,
                    ", which needs ", absl::StrJoin(names, ", ")));
   std::vector<int64_t> numbers = {facts.budget_bytes, facts.smallest_met_bytes,
                                   facts.proven_bound_bytes,

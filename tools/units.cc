@@ -15,12 +15,6 @@
 namespace loadline::tools {
 namespace {
 
-std::string ThreeDigits(double value) {
-  if (value >= 99.95) return fmt::format("{:.0f}", value);
-  if (value >= 9.995) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.2f}", value);
-}
-
 // Bytes in one of a unit; 0: not a unit.
 double UnitBytes(absl::string_view unit) {
   static constexpr std::array<std::pair<absl::string_view, double>, 9> kUnits =
@@ -54,28 +48,6 @@ std::pair<std::string, std::string> SplitNumber(absl::string_view text) {
 }
 
 }  // namespace
-
-std::string FormatBytes(int64_t bytes) {
-  static constexpr std::array<const char*, 5> kNames = {"B", "KiB", "MiB",
-                                                        "GiB", "TiB"};
-  if (bytes < 0) return "-" + FormatBytes(-bytes);
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1023.5 && unit + 1 < kNames.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return absl::StrCat(ThreeDigits(value), " ", kNames[unit]);
-}
-
-std::string FormatNs(int64_t ns) {
-  const double value = static_cast<double>(ns);
-  if (ns >= 999'500'000) return ThreeDigits(value / 1e9) + " s";
-  if (ns >= 999'500) return ThreeDigits(value / 1e6) + " ms";
-  if (ns >= 1'000) return ThreeDigits(value / 1e3) + " us";
-  return absl::StrCat(ns, " ns");
-}
 
 std::string FormatCount(int64_t count) {
   const std::string digits = absl::StrCat(count < 0 ? -count : count);

@@ -8,13 +8,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "planner/units.h"
 
 namespace loadline::tools {
 
-// "3.00 GiB", "512 B"; three significant digits.
-std::string FormatBytes(int64_t bytes);
-// "1.25 s", "13.2 ms", "410 us".
-std::string FormatNs(int64_t ns);
+using planner::FormatBytes;
+using planner::FormatNs;
 // "12,345".
 std::string FormatCount(int64_t count);
 // "52.3 %" of whole; "-" where whole is 0.
