@@ -176,6 +176,7 @@ class Pursuit {
   }
 
   void Reheat(int round) {
+    if (effort_.left <= 0) return;  // also where no work was granted at all
     const double share = static_cast<double>(effort_.left) /
                          static_cast<double>(options_.work) /
                          (kReheats - round);
