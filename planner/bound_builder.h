@@ -18,8 +18,8 @@ namespace loadline::planner {
 class ProgramBuilder {
  public:
   ProgramBuilder(const Model& model, const LeastCosts& least,
-                 const std::vector<int>& cuts, int64_t budget_bytes,
-                 double horizon_ns, bool free_nodes);
+                 const Precedence& precedence, const std::vector<int>& cuts,
+                 int64_t budget_bytes, double horizon_ns, bool free_nodes);
   BoundProgram Build();
 
  private:
@@ -122,7 +122,7 @@ class ProgramBuilder {
   const int epochs_;
   const double horizon_ns_;
   const bool free_nodes_;
-  const Precedence precedence_;
+  const Precedence& precedence_;
   bool copies_ = false;
   double budget_bytes_ = 0;
   BoundProgram result_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/bound_cuts.h"
 #include "planner/mip.h"
 #include "planner/model.h"
 
@@ -33,6 +34,7 @@ struct BoundProgram {
 // time above which the bound is of no interest (a plan takes as long already);
 // the program may say no more than that.
 BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
+                              const Precedence& precedence,
                               const std::vector<int>& cuts,
                               int64_t budget_bytes, double horizon_ns,
                               bool free_nodes);

@@ -3,12 +3,8 @@
 #include "planner/frontier.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <utility>
 
 #include "planner/bound.h"
-#include "planner/emit.h"
 
 namespace loadline::planner {
 namespace {
@@ -95,29 +91,13 @@ int64_t Frontier::BytesAt(int point) const {
                               kPoints);
 }
 
-std::optional<Placed> Frontier::Place(const Walker& walker, const Found& found,
-                                      int64_t budget_bytes, int64_t work,
-                                      int64_t* excess_bytes) {
-  EmitOptions emit;
-  emit.budget_bytes = budget_bytes;
-  emit.pack_work_limit =
+PlaceOptions Frontier::PlaceWithin(int64_t budget_bytes, int64_t work) const {
+  PlaceOptions place;
+  place.budget_bytes = budget_bytes;
+  place.pack_work_limit =
       std::min(options_.pack_work_limit, std::max(kLeastPackWork, work / 8));
-  emit.cancel = outside_.cancel;
-  PackReport report;
-  absl::StatusOr<Plan> plan = Emit(walker.model, found.schedule, emit, &report);
-  if (!plan.ok()) {
-    *excess_bytes = std::max<int64_t>(1, report.height_bytes - budget_bytes);
-    return std::nullopt;
-  }
-  Placed placed;
-  placed.schedule = found.schedule;
-  placed.step_ns = found.step_ns;
-  placed.plan = *std::move(plan);
-  placed.arena_bytes =
-      problem_.addresses
-          ? placed.plan.arena_bytes
-          : FindLifetimes(walker.model, found.schedule).peak_bytes;
-  return placed;
+  place.cancel = outside_.cancel;
+  return place;
 }
 
 // Leaves the walker's plan for the task, if any, in walker.here.
@@ -154,7 +134,8 @@ void Frontier::Search(Walker& walker, const Task& task,
       if (walker.here && found.step_ns >= walker.here->step_ns) break;
       int64_t over = 0;
       const std::optional<Placed> placed =
-          Place(walker, found, task.budget_bytes, pursuit.work, &over);
+          Place(walker.model, found.schedule, found.step_ns,
+                PlaceWithin(task.budget_bytes, pursuit.work), &over);
       if (placed) {
         take(*placed);
         break;

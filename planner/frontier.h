@@ -22,18 +22,10 @@
 #include <optional>
 #include <vector>
 
-#include "planner/plan.h"
+#include "planner/placed.h"
 #include "planner/pursuit.h"
 
 namespace loadline::planner {
-
-// A schedule and its layout.
-struct Placed {
-  Schedule schedule;
-  double step_ns = 0;
-  int64_t arena_bytes = 0;
-  Plan plan;  // as Emit leaves it
-};
 
 // One way of planning (recompute alone, copies alone, both) on the walk.
 struct Walker {
@@ -85,9 +77,7 @@ class Frontier {
   void SearchPoint(int point);
   void Search(Walker& walker, const Task& task,
               const std::vector<const Placed*>& others);
-  std::optional<Placed> Place(const Walker& walker, const Found& found,
-                              int64_t budget_bytes, int64_t work,
-                              int64_t* excess_bytes);
+  PlaceOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;
   int64_t BytesAt(int point) const;
   void GoUp(int point);
   void GoDown(int point);

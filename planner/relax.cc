@@ -3,11 +3,9 @@
 // in transformer_test.cc.
 #include "planner/relax.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "planner/emit.h"
 #include "planner/search_state.h"
 #include "planner/simulate.h"
 
@@ -27,26 +25,16 @@ std::optional<Placed> Relax(const Model& model, const Placed& placed,
     SearchState state(model, placed.schedule, target_bytes);
     CleanUp(state, effort);
     if (std::round(state.Makespan()) != placed.step_ns) return std::nullopt;
-    Placed relaxed;
-    relaxed.schedule = state.ToSchedule();
-    relaxed.step_ns = placed.step_ns;
-    EmitOptions emit;
-    emit.budget_bytes = budget_bytes;
-    emit.pack_work_limit = pack_work_limit;
-    emit.cancel = effort.cancel;
-    PackReport report;
-    absl::StatusOr<Plan> plan = Emit(model, relaxed.schedule, emit, &report);
-    if (plan.ok()) {
-      if (plan->steps.size() >= placed.plan.steps.size()) return std::nullopt;
-      relaxed.plan = *std::move(plan);
-      relaxed.arena_bytes =
-          model.problem->addresses
-              ? relaxed.plan.arena_bytes
-              : FindLifetimes(model, relaxed.schedule).peak_bytes;
-      return relaxed;
+    int64_t excess_bytes = 0;
+    std::optional<Placed> relaxed =
+        Place(model, state.ToSchedule(), placed.step_ns,
+              {budget_bytes, pack_work_limit, effort.cancel}, &excess_bytes);
+    if (relaxed) {
+      const bool fewer = relaxed->plan.steps.size() < placed.plan.steps.size();
+      return fewer ? std::move(relaxed) : std::nullopt;
     }
     if (effort.Interrupted()) return std::nullopt;
-    target_bytes -= std::max<int64_t>(1, report.height_bytes - budget_bytes);
+    target_bytes -= excess_bytes;
   }
   return std::nullopt;
 }

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "planner/frontier.h"
 #include "planner/model.h"
+#include "planner/placed.h"
 #include "planner/search.h"
 
 namespace loadline::planner {

@@ -101,11 +101,7 @@ class Solver {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
     Frontier frontier = MakeFrontier();
     frontier.WalkDown();
-    const Placed& placed = frontier.smallest();
-    LOADLINE_ASSIGN_OR_RETURN(Plan plan, Finish(placed));
-    plan.budget_bytes = placed.arena_bytes;
-    LOADLINE_RETURN_IF_ERROR(Verify(problem_, plan));
-    return plan;
+    return Finish(frontier.smallest());
   }
 
  private:

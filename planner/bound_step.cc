@@ -1,0 +1,174 @@
+// The lower bound on the step time: which cuts are tried, how hard, and what
+// their programs prove. The cheap looks come first: a ranking of all cuts, then
+// linear programs for the best of them, then branch and bound for the best of
+// those. Tested in tests/planner/bound_test.cc.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/bound.h"
+#include "planner/bound_cuts.h"
+#include "planner/bound_program.h"
+
+namespace loadline::planner {
+namespace {
+
+// Cuts that are looked at, in a large problem evenly spread.
+constexpr int kMostCuts = 2048;
+// Of those, the best ranked that get a linear program.
+constexpr int kLinearCuts = 12;
+// Where so many show nothing, the others are not tried.
+constexpr size_t kFewCuts = 4;
+// Of those, the best that get branch and bound.
+constexpr int kExactCuts = 3;
+// Cuts that get branch and bound over the nodes on either side, too.
+constexpr size_t kFreeCuts = 32;
+// Branch and bound: the work of a start, and of one iteration.
+constexpr int64_t kStartWork = 100;
+constexpr int64_t kBranchWork = 4;
+// Larger programs get none: HiGHS spends there what no iteration counts.
+constexpr size_t kMostBranchTerms = 20'000;
+constexpr size_t kMostFreeTerms = 6'000;
+// Building a program costs work too: as much as an iteration for so many terms.
+constexpr int64_t kTermsPerIteration = 200;
+// Where nothing is known, a plan takes less than this many times compute and
+// every copy.
+constexpr double kHorizon = 100;
+
+class StepBounder {
+ public:
+  StepBounder(const Model& model, const StepBoundOptions& options)
+      : model_(model),
+        options_(options),
+        least_(FindLeastCosts(model)),
+        precedence_(model) {
+    bound_.step_ns = least_.compute_ns;
+    double copies_ns = 0;
+    for (int v = 0; v < model.value_count; ++v) {
+      copies_ns += model.out_ns[v] + model.in_ns[v];
+      copies_ = copies_ || model.may_copy[v];
+    }
+    bound_.no_plan = options.budget_bytes < BoundPeak(model).bytes;
+    horizon_ns_ = std::min(
+        static_cast<double>(options.known_step_ns),
+        kHorizon * (static_cast<double>(least_.compute_ns) + copies_ns));
+  }
+
+  StepBound Bound() {
+    if (Done()) return bound_;
+    const std::vector<Cut> cuts = FindCuts(
+        model_, precedence_, least_.node_ns,
+        AlignUp(options_.budget_bytes, model_.alignment_bytes), kMostCuts);
+    std::vector<std::pair<double, int>> by_bound;
+    for (const Cut& cut : cuts) {
+      if (by_bound.size() == kLinearCuts || Done()) break;
+      if (cut.excess_bytes <= 0 || Pointless(by_bound)) break;
+      const double ns = Linear({cut.node});
+      by_bound.push_back({-ns, cut.node});
+    }
+    std::stable_sort(by_bound.begin(), by_bound.end());
+    for (size_t i = 0; i < by_bound.size() && i < kExactCuts; ++i) {
+      if (Done()) break;
+      Exact({by_bound[i].second}, false);
+    }
+    for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
+      if (Done() || copies_) break;
+      Exact({cuts[i].node}, true);
+    }
+    return bound_;
+  }
+
+ private:
+  int64_t WorkLeft() const { return options_.work_limit - bound_.work; }
+  bool Done() const {
+    return bound_.no_plan || WorkLeft() <= 0 ||
+           bound_.step_ns >= options_.known_step_ns;
+  }
+
+  // Raises the bound by what the program's cost proves.
+  double Take(const BoundProgram& program, const MipBound& bound, double margin,
+              const std::vector<int>& cuts) {
+    if (bound.infeasible) {
+      // With copies there is a horizon, which may be what cannot be met.
+      if (!copies_) {
+        bound_.no_plan = true;
+      } else if (horizon_ns_ > static_cast<double>(bound_.step_ns)) {
+        bound_.step_ns = static_cast<int64_t>(horizon_ns_);
+        bound_.cuts = cuts;
+      }
+    }
+    if (bound.cost <= 0) return program.offset_ns;
+    const double extra_ns = bound.cost * program.unit_ns;
+    const double ns = program.offset_ns + extra_ns;
+    // A margin for rounding, and for the solver's tolerances where its word is
+    // taken. Compute times are whole, and so is a step without copies; with
+    // copies Replay rounds to the nearest.
+    const double safe_ns = ns - margin * extra_ns - 1e-9 * ns - 1e-3;
+    const double proven_ns = std::min(
+        copies_ ? std::round(safe_ns) : std::ceil(safe_ns), horizon_ns_);
+    if (proven_ns > static_cast<double>(bound_.step_ns)) {
+      bound_.step_ns = static_cast<int64_t>(proven_ns);
+      bound_.cuts = cuts;
+    }
+    return ns;
+  }
+
+  // Do several of the best show nothing?
+  bool Pointless(const std::vector<std::pair<double, int>>& by_bound) const {
+    return by_bound.size() >= kFewCuts && bound_.cuts.empty();
+  }
+
+  BoundProgram Make(const std::vector<int>& cuts, bool free_nodes) const {
+    // A hair more, so that a known plan itself stays possible.
+    return MakeBoundProgram(model_, least_, precedence_, cuts,
+                            options_.budget_bytes, horizon_ns_ * (1 + 1e-9) + 1,
+                            free_nodes);
+  }
+
+  int64_t BuildWork(const BoundProgram& program) const {
+    return static_cast<int64_t>(program.program.terms.size()) /
+           kTermsPerIteration;
+  }
+
+  double Linear(const std::vector<int>& cuts) {
+    const BoundProgram program = Make(cuts, false);
+    const MipBound bound = SolveLp(program.program, WorkLeft());
+    bound_.work += BuildWork(program) + bound.iterations;
+    return Take(program, bound, 0, cuts);
+  }
+
+  void Exact(const std::vector<int>& cuts, bool free_nodes) {
+    const BoundProgram program = Make(cuts, free_nodes);
+    if (program.program.terms.size() >
+        (free_nodes ? kMostFreeTerms : kMostBranchTerms)) {
+      bound_.work += BuildWork(program);
+      return;
+    }
+    const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
+    const MipBound bound =
+        SolveMip(program.program, WorkLeft() / kBranchWork + 1, enough);
+    bound_.work +=
+        BuildWork(program) + kStartWork + kBranchWork * bound.iterations;
+    Take(program, bound, 1e-6, cuts);
+  }
+
+  const Model& model_;
+  const StepBoundOptions& options_;
+  const LeastCosts least_;
+  const Precedence precedence_;
+  bool copies_ = false;
+  double horizon_ns_ = 0;
+  StepBound bound_;
+};
+
+}  // namespace
+
+int64_t BoundStep(const Model& model) {
+  return FindLeastCosts(model).compute_ns;
+}
+
+StepBound BoundStepAt(const Model& model, const StepBoundOptions& options) {
+  return StepBounder(model, options).Bound();
+}
+
+}  // namespace loadline::planner
