@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "spdlog/sinks/stdout_sinks.h"

@@ -6,8 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+
+// Costly to include: only what adds flags does.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace loadline::tools {
 

@@ -3,6 +3,8 @@
 // Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/flags.h"
 
+#include "CLI/CLI.hpp"
+
 namespace loadline::tools {
 namespace {
 

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+// Costly to include: only what adds flags does.
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace loadline::tools {
 

@@ -1,14 +1,14 @@
+#include "nlohmann/json.hpp"
 // A person wants five facts of a plan: does it fit, what does it cost, what was
 // done again, what was copied, how good is it. Tested by
 // tests/tools/plan_summary_test.cc.
-#include "tools/plan_summary.h"
-
 #include <algorithm>
 #include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "tools/plan_summary.h"
 #include "tools/units.h"
 
 namespace loadline::tools {

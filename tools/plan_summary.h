@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "planner/plan.h"
 #include "planner/problem.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "planner/machine.h"
 #include "planner/status_macros.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "executor/cpu/device.h"
 #include "executor/data.h"
 #include "executor/evaluate.h"

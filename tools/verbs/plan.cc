@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 #include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"

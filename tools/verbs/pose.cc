@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "executor/cpu/device.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"

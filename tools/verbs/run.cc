@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "executor/data.h"
@@ -20,6 +21,7 @@
 #include "executor/train.h"
 #include "fmt/format.h"
 #include "models/onnx/export.h"
+#include "nlohmann/json.hpp"
 #include "passes/apply.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
