@@ -4,9 +4,10 @@
 // settles, reruns and copies enter as lambda rises. The acceptance threshold is
 // drawn before the move, so the cheap terms (broken rules, compute time, area)
 // reject most moves before the lanes are simulated, and the lanes stop at the
-// threshold. Moves: shift an item, put a rerun or a copy where a value lies
-// idle across a high point, take one out, exchange them, drag a run with those
-// that block it. Tested in solve_test.cc.
+// threshold. Moves: shift an item, put a rerun, a copy or a codec where a value
+// lies idle across a high point, take one out, exchange them, run a node
+// another way, drag a run with those that block it. Tested in solve_test.cc and
+// choices_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,6 +39,7 @@ class Annealer {
       if (model_.bytes[v] > 0) values_.push_back(v);
     }
     copies_ = model_.d2h_bytes_per_ns > 0;
+    codecs_ = model_.form_count() > model_.value_count;
   }
 
   void Run(std::optional<Schedule>* best, double* best_step_ns) {
@@ -95,18 +97,15 @@ class Annealer {
     state_.Respread();
     runs_.clear();
     extras_.clear();
+    choices_.clear();
     tokens_.clear();
     over_.clear();
     near_.clear();
     for (int item = state_.next(-1); item >= 0; item = state_.next(item)) {
-      const Item& what = state_.item(item);
-      if (what.kind == ItemKind::kRun) {
-        runs_.push_back(item);
-        if (state_.run_count(what.id) > 1) extras_.push_back(item);
-      } else {
-        tokens_.push_back(item);
-        if (what.kind == ItemKind::kIn) extras_.push_back(item);
-      }
+      (state_.item(item).kind == ItemKind::kRun ? runs_ : tokens_)
+          .push_back(item);
+      if (state_.Spare(item)) extras_.push_back(item);
+      if (WaysOf(item).size() > 1) choices_.push_back(item);
       const double bytes = state_.BytesAt(state_.slot_of(item));
       if (bytes > state_.target()) over_.push_back(item);
       if (bytes > 0.98 * state_.target()) near_.push_back(item);
@@ -141,6 +140,7 @@ class Annealer {
   }
 
   bool Propose() {
+    if (!choices_.empty() && random_.Below(12) == 0) return ChangeWay();
     const int kind = random_.Below(100);
     if (!copies_) {
       if (kind < 50) return Shift();
@@ -164,6 +164,25 @@ class Annealer {
 
   bool IsRun(int item) const {
     return state_.alive(item) && state_.item(item).kind == ItemKind::kRun;
+  }
+
+  // The jobs that the item might run as; none for a token or a codec.
+  const std::vector<int>& WaysOf(int item) const {
+    const Item& what = state_.item(item);
+    const int node =
+        what.kind == ItemKind::kRun ? model_.jobs[what.id].node : -1;
+    return node >= 0 ? model_.ways[node] : none_;
+  }
+
+  bool ChangeWay() {
+    const int item = Pick(choices_);
+    if (!state_.alive(item)) return false;
+    const std::vector<int>& ways = WaysOf(item);
+    if (ways.size() < 2) return false;
+    const int job = Pick(ways);
+    if (job == state_.item(item).id) return false;
+    EditWay(state_, item, job);
+    return true;
   }
 
   bool PlaceBefore(int item, int slot) {
@@ -311,7 +330,7 @@ class Annealer {
   ChainLimits DrawLimits() {
     ChainLimits limits;
     limits.items = 1 + random_.Below(kChainLimit);
-    if (copies_) {
+    if (copies_ || codecs_) {
       limits.copies = static_cast<uint32_t>(random_.Bits() & random_.Bits());
       limits.lead = DrawLead();
     }
@@ -319,6 +338,11 @@ class Annealer {
   }
 
   bool FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
+    const int codings = static_cast<int>(model_.codings[gap.value].size());
+    if (codings > 0 && random_.Below(2) == 0) {
+      return EditStash(state_, gap, random_.Below(codings),
+                       random_.Below(4) == 0);
+    }
     if (copy) return EditCopy(state_, gap, slot, DrawLead());
     // No rerun can win more than all the area there is.
     ChainLimits limits = DrawLimits();
@@ -337,7 +361,7 @@ class Annealer {
   int PickExtra() {
     if (extras_.empty()) return -1;
     const int item = Pick(extras_);
-    return state_.alive(item) ? item : -1;
+    return state_.alive(item) && state_.Spare(item) ? item : -1;
   }
 
   bool Drop() {
@@ -438,9 +462,10 @@ class Annealer {
   const AnnealOptions options_;
   Effort& effort_;
   Random random_;
-  bool copies_ = false;
+  bool copies_ = false, codecs_ = false;
+  const std::vector<int> none_;
   std::vector<int> homes_, values_;
-  std::vector<int> runs_, extras_, tokens_, over_, near_;
+  std::vector<int> runs_, extras_, choices_, tokens_, over_, near_;
   double run_ns_ = 1, lambda_unit_ = 1;
   double lambda_ = 0, temperature_ = 0, step_ns_ = 0;
   double pressure_ = 1;

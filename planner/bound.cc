@@ -32,16 +32,16 @@ int64_t LeastBytes(const Model& model, const Chain& chain) {
   int64_t bytes = INT64_MAX;
   for (int version : chain.versions) {
     bytes = std::min(bytes, RawBytes(model, version));
-    for (const Codec& codec : model.problem->values[version].stash) {
+    for (const Codec& codec : model.stash[version]) {
       bytes = std::min(bytes, codec.bytes);
     }
   }
   return bytes;
 }
 
-int64_t LeastWorkspaceBytes(const Node& node) {
-  int64_t bytes = node.workspace_bytes;
-  for (const Variant& variant : node.variants) {
+int64_t LeastWorkspaceBytes(const Model& model, int node) {
+  int64_t bytes = model.problem->nodes[node].workspace_bytes;
+  for (const Variant& variant : model.variants[node]) {
     bytes = std::min(bytes, variant.workspace_bytes);
   }
   return bytes;
@@ -86,8 +86,7 @@ PeakBound BoundPeak(const Model& model) {
     values.insert(values.end(), model.makes[node].begin(),
                   model.makes[node].end());
     std::vector<char> touched(model.chains.size(), 0);
-    int64_t bytes = LeastWorkspaceBytes(model.problem->nodes[node]) -
-                    SharedBytes(model, node);
+    int64_t bytes = LeastWorkspaceBytes(model, node) - SharedBytes(model, node);
     for (int v : values) {
       bytes += RawBytes(model, v);
       if (model.chain_of[v] >= 0) touched[model.chain_of[v]] = 1;

@@ -12,9 +12,9 @@ namespace {
 constexpr int kBlock = 64;
 
 bool HasStash(const Model& model, int chain) {
-  return std::any_of(
-      model.chains[chain].versions.begin(), model.chains[chain].versions.end(),
-      [&](int v) { return !model.problem->values[v].stash.empty(); });
+  return std::any_of(model.chains[chain].versions.begin(),
+                     model.chains[chain].versions.end(),
+                     [&](int v) { return !model.stash[v].empty(); });
 }
 
 std::vector<char> Reach(const std::vector<std::vector<int>>& edges, int node) {

@@ -175,7 +175,7 @@ int64_t ProgramBuilder::Charged(int64_t bytes) const {
 
 int64_t ProgramBuilder::LeastBytes(int v) const {
   int64_t bytes = model_.problem->values[v].bytes;
-  for (const Codec& codec : model_.problem->values[v].stash) {
+  for (const Codec& codec : model_.stash[v]) {
     bytes = std::min(bytes, codec.bytes);
   }
   return bytes;
@@ -212,7 +212,7 @@ void ProgramBuilder::AddValues() {
 }
 
 void ProgramBuilder::AddCodecs(int i, int v, Tracked& tracked) {
-  const std::vector<Codec>& codecs = model_.problem->values[v].stash;
+  const std::vector<Codec>& codecs = model_.stash[v];
   for (size_t c = 0; c < codecs.size(); ++c) {
     tracked.encoded.push_back(Binary(0));
     tracked.decode.push_back(Work(i, static_cast<double>(codecs[c].decode_ns)));
@@ -372,8 +372,7 @@ void ProgramBuilder::AddBudget(int i) {
     }
     for (size_t c = 0; c < tracked.encoded.size(); ++c) {
       terms.push_back(
-          {tracked.encoded[c],
-           bytes(Charged(model_.problem->values[v].stash[c].bytes))});
+          {tracked.encoded[c], bytes(Charged(model_.stash[v][c].bytes))});
     }
   }
   AddChainBytes(i, terms, left);
@@ -421,7 +420,7 @@ LeastCosts FindLeastCosts(const Model& model) {
   for (int n = 0; n < model.node_count; ++n) {
     int64_t ns = model.node_ns[n];
     int64_t bytes = model.workspace_bytes[n];
-    for (const Variant& variant : model.problem->nodes[n].variants) {
+    for (const Variant& variant : model.variants[n]) {
       ns = std::min(ns, variant.time_ns);
       bytes = std::min(bytes,
                        AlignUp(variant.workspace_bytes, model.alignment_bytes));

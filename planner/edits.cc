@@ -69,18 +69,33 @@ bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
   return true;
 }
 
+// The decode of an encoded instance that is alive at the slot anyway; -1: none.
+int DecodeAt(const SearchState& state, int value, int slot) {
+  for (const Coding& coding : state.model().codings[value]) {
+    const std::vector<Touch>& touches = state.touches(coding.form);
+    for (size_t t = 1; t < touches.size(); ++t) {
+      if (touches[t - 1].slot < slot && slot < touches[t].slot &&
+          !touches[t].makes()) {
+        return coding.decode;
+      }
+    }
+  }
+  return -1;
+}
+
 // Runs node(value) before `before_item`; see EditRecompute.
 bool Rerun(SearchState& state, int value, int before_item,
            ChainLimits& limits) {
   const Model& model = state.model();
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
-  limits.most_ns -= static_cast<double>(model.node_ns[node]);
+  const int job = model.ways[node].front();
+  limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
   const int slot = state.GapBefore(
       before_item < 0 ? state.slot_count() : state.slot_of(before_item));
   if (slot < 0) return false;
-  const int run = state.Insert(ItemKind::kRun, node, slot);
+  const int run = state.Insert(ItemKind::kRun, job, slot);
   for (int input : model.reads[node]) {
     // The touches around the new read say whether the input was alive.
     const std::vector<Touch>& touches = state.touches(input);
@@ -104,16 +119,29 @@ bool Rerun(SearchState& state, int value, int before_item,
       if (!InsertIn(state, input, run, after, limits.lead)) return false;
       continue;
     }
+    const int decode = DecodeAt(state, input, state.slot_of(run));
+    if (decode >= 0) {
+      const int before_run = state.GapBefore(state.slot_of(run));
+      if (before_run < 0) return false;
+      state.Insert(ItemKind::kRun, decode, before_run);
+      continue;
+    }
     const size_t mark = state.Mark();
     const ChainLimits before = limits;
-    const bool copy = (limits.copies & 1) != 0 && model.may_copy[input];
+    const bool instead = (limits.copies & 1) != 0;
+    const bool stash = instead && !model.codings[input].empty();
+    const int coding = stash ? static_cast<int>((limits.copies >> 1) %
+                                                model.codings[input].size())
+                             : 0;
+    const bool copy = instead && model.may_copy[input];
     limits.copies >>= 1;
     const bool done =
-        copy ? InsertOut(state, input, previous_item, state.slot_of(run),
-                         limits.lead) &&
-                   InsertIn(state, input, run,
-                            state.slot_of(state.OutItem(input)), limits.lead)
-             : Rerun(state, input, run, limits);
+        stash  ? EditStash(state, {input, previous_item, run}, coding, false)
+        : copy ? InsertOut(state, input, previous_item, state.slot_of(run),
+                           limits.lead) &&
+                     InsertIn(state, input, run,
+                              state.slot_of(state.OutItem(input)), limits.lead)
+               : Rerun(state, input, run, limits);
     if (!done) {
       state.Undo(mark);
       limits.items = before.items;
@@ -211,11 +239,59 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
   return InsertOut(state, last, use, before, lead);
 }
 
+namespace {
+
+// A decode goes with the encode that serves no other; an encode alone.
+bool DropCodec(SearchState& state, int item) {
+  const Job& job = state.model().jobs[state.item(item).id];
+  int encode = -1;
+  if (job.decodes) {
+    const int form = state.model().reads[state.item(item).id].front();
+    const std::vector<Touch>& touches = state.touches(form);
+    size_t at = 0;
+    while (touches[at].item != item) ++at;
+    const bool last = at + 1 == touches.size() || touches[at + 1].makes();
+    if (at > 0 && touches[at - 1].makes() && last) {
+      encode = touches[at - 1].item;
+    }
+  }
+  state.Remove(item);
+  if (encode >= 0) state.Remove(encode);
+  return true;
+}
+
+}  // namespace
+
+bool EditStash(SearchState& state, const Gap& gap, int coding, bool again) {
+  const Coding& how = state.model().codings[gap.value][coding];
+  if (gap.to_item >= 0 && state.item(gap.to_item).kind != ItemKind::kRun) {
+    return false;
+  }
+  const auto insert_before = [&](int item, int job) {
+    const int slot =
+        state.GapBefore(item < 0 ? state.slot_count() : state.slot_of(item));
+    return slot < 0 ? -1 : state.Insert(ItemKind::kRun, job, slot);
+  };
+  const int decode = insert_before(gap.to_item, how.decode);
+  if (decode < 0) return false;
+  const std::vector<Touch>& touches = state.touches(how.form);
+  if (!again && touches.front().item != decode) return true;
+  return insert_before(state.next(gap.from_item), how.encode) >= 0;
+}
+
+void EditWay(SearchState& state, int item, int job) {
+  const int slot = state.slot_of(item);
+  state.Remove(item);
+  state.Insert(ItemKind::kRun, job, slot);
+}
+
 bool EditDrop(SearchState& state, int item) {
+  const Model& model = state.model();
   const Item what = state.item(item);
   if (what.kind == ItemKind::kOut) return false;
   if (what.kind == ItemKind::kRun) {
-    if (state.run_count(what.id) < 2) return false;
+    if (model.jobs[what.id].node < 0) return DropCodec(state, item);
+    if (!state.Spare(item)) return false;
     state.Remove(item);
     return true;
   }
@@ -225,9 +301,9 @@ bool EditDrop(SearchState& state, int item) {
     if (state.item(touch.item).kind == ItemKind::kIn) return true;
   }
   const int out = state.OutItem(what.id);
-  const int chain = state.model().chain_of[what.id];
-  const bool home_needs = chain >= 0 && state.host_home(chain) &&
-                          state.model().LastVersion(what.id);
+  const int chain = model.chain_of[what.id];
+  const bool home_needs =
+      chain >= 0 && state.host_home(chain) && model.LastVersion(what.id);
   if (out >= 0 && !home_needs) state.Remove(out);
   return true;
 }

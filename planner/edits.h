@@ -1,5 +1,6 @@
 // The edits that lower memory: rerun a value before its next use, copy it to
-// the host and back, let a persistent value live on the host. Each is a
+// the host and back, keep it encoded, let a persistent value live on the host,
+// run a node another way. Each is a
 // transaction on the SearchState's log: the caller prices it and commits or
 // undoes it. All return false if the edit cannot be made; then undo too.
 #ifndef LOADLINE_PLANNER_EDITS_H_
@@ -28,7 +29,7 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap);
 struct ChainLimits {
   int items = 1;  // reruns in all
   // Its lowest bits say, input by input, whether one that would have to stay
-  // alive for long is copied out and back instead of rerun.
+  // alive for long is kept encoded, or copied out and back, instead of rerun.
   uint32_t copies = 0;
   double lead = 1.2;                                         // of those copies
   double most_ns = std::numeric_limits<double>::infinity();  // of reruns
@@ -44,12 +45,20 @@ bool EditRecompute(SearchState& state, const Gap& gap, ChainLimits limits);
 // Where the gap starts at an In or ends at an Out, that token moves instead.
 bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead);
 
+// Encodes with that one of the model's codings after the gap's start, decodes
+// before its end. Unless `again`, an older encoded instance serves once more.
+bool EditStash(SearchState& state, const Gap& gap, int coding, bool again);
+
+// Runs the node of a run as another of the node's jobs, at the same place.
+void EditWay(SearchState& state, int item, int job);
+
 // The chain lives on the host between steps: In before its first use, Out
 // after its update.
 bool EditHome(SearchState& state, int chain, int avoid_slot, double lead);
 
-// Takes out one rerun, copy or host home; what it served reads the older
-// instance again.
+// Takes out one rerun, copy, decode, encode or host home; what it served reads
+// the older instance again. The last decode of an encoded instance takes the
+// encode along.
 bool EditDrop(SearchState& state, int item);
 bool EditUnhome(SearchState& state, int chain);
 

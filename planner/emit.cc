@@ -43,9 +43,9 @@ class Emitter {
     return chain >= 0 && schedule_.host_home[chain];
   }
 
-  BufferId AddBuffer(int value, int64_t bytes, Space space) {
+  BufferId AddBuffer(int form, int64_t bytes, Space space) {
     Buffer buffer;
-    buffer.value = value < 0 ? kNoValue : ValueId{value};
+    buffer.value = form < 0 ? kNoValue : ValueId{model_.value_of[form]};
     buffer.bytes = bytes;
     buffer.space = space;
     plan_.buffers.push_back(buffer);
@@ -65,12 +65,12 @@ class Emitter {
     for (int p = 0; p < Length(); ++p) {
       const Item& item = schedule_.items[p];
       if (item.kind != ItemKind::kRun) continue;
-      const int64_t bytes = problem_.nodes[item.id].workspace_bytes;
+      const int64_t bytes = model_.raw_workspace_bytes[item.id];
       if (bytes > 0) workspace_of_[p] = AddBuffer(-1, bytes, Space::kDevice);
     }
   }
 
-  int64_t Bytes(int value) const { return problem_.values[value].bytes; }
+  int64_t Bytes(int form) const { return model_.raw_bytes[form]; }
 
   int Root(int instance) {
     while (group_[instance] != instance) instance = group_[instance];
@@ -234,7 +234,6 @@ class Emitter {
       const Item& item = schedule_.items[p];
       Step step;
       if (item.kind == ItemKind::kRun) {
-        step.node = NodeId{item.id};
         for (int read : lives_.reads[p]) {
           const int made_at = lives_.instances[read].made_at;
           if (made_at >= 0 && schedule_.items[made_at].kind == ItemKind::kIn) {
@@ -242,9 +241,7 @@ class Emitter {
           }
         }
         if (passed_out != kNone) step.wait.push_back(passed_out);
-        AddOperands(p, step);
-        step.workspace = workspace_of_[p];
-        plan_.sequence.push_back(step.node);
+        AddWork(p, step);
         compute = step_at[p] = AddStep(std::move(step));
         passed_out = kNone;
         continue;
@@ -267,6 +264,25 @@ class Emitter {
         step_at[p] = AddStep(std::move(step));
       }
     }
+  }
+
+  // What the run at the position does.
+  void AddWork(int position, Step& step) {
+    const Job& job = model_.jobs[schedule_.items[position].id];
+    if (job.node < 0) {
+      step.kind = job.decodes ? StepKind::kDecode : StepKind::kEncode;
+      step.codec = model_.stash[job.value][job.codec].name;
+      step.from = buffer_of_[lives_.reads[position][0]];
+      step.to = buffer_of_[lives_.makes[position][0]];
+      return;
+    }
+    step.node = NodeId{job.node};
+    if (job.variant >= 0) {
+      step.variant = model_.variants[job.node][job.variant].name;
+    }
+    AddOperands(position, step);
+    step.workspace = workspace_of_[position];
+    plan_.sequence.push_back(step.node);
   }
 
   void AddOperands(int position, Step& step) {

@@ -14,13 +14,17 @@ namespace loadline::planner {
 namespace {
 
 struct Facts {
-  int reruns = 0;  // instances made by a run, less one
+  int reruns = 0;
+  int64_t rerun_ns = 0;
   int copies_in = 0;
   int copies_out = 0;
-  double away_ns = 0;  // between instances
+  int codec = -1;        // of an encode of the value
+  int64_t codec_ns = 0;  // of all its encodes and decodes
+  double away_ns = 0;    // between instances
   double last_end_ns = -1;
   bool at_peak = false;
   bool has_buffer = false;
+  bool made = false;  // by its first run
 };
 
 std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
@@ -33,15 +37,22 @@ std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
     return position < 0 ? 0.0 : times.passed_ns[position];
   };
   for (const Instance& instance : lives.instances) {
+    if (instance.value >= model.value_count) continue;  // encoded
     Facts& fact = facts[instance.value];
     if (instance.upper <= instance.lower) continue;
     if (fact.has_buffer && fact.last_end_ns >= 0) {
       fact.away_ns +=
           std::max(0.0, passed(instance.lower - 1) - fact.last_end_ns);
     }
-    if (instance.made_at >= 0 &&
-        schedule.items[instance.made_at].kind == ItemKind::kRun) {
-      ++fact.reruns;
+    if (instance.made_at >= 0) {
+      const Item& maker = schedule.items[instance.made_at];
+      const bool runs =
+          maker.kind == ItemKind::kRun && model.jobs[maker.id].node >= 0;
+      if (runs && fact.made) {
+        ++fact.reruns;
+        fact.rerun_ns += model.node_ns[maker.id];
+      }
+      fact.made = fact.made || runs;
     }
     fact.has_buffer = true;
     fact.last_end_ns = passed(instance.upper - 1);
@@ -50,6 +61,11 @@ std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
   for (const Item& item : schedule.items) {
     if (item.kind == ItemKind::kIn) ++facts[item.id].copies_in;
     if (item.kind == ItemKind::kOut) ++facts[item.id].copies_out;
+    if (item.kind != ItemKind::kRun) continue;
+    const Job& job = model.jobs[item.id];
+    if (job.node >= 0) continue;
+    facts[job.value].codec = job.codec;
+    facts[job.value].codec_ns += model.node_ns[item.id];
   }
   return facts;
 }
@@ -88,14 +104,22 @@ std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
                : absl::StrCat("frees ", bytes, " for ", TimeText(fact.away_ns),
                               " with ", TimeText(copy_ns), " of copies; ",
                               stalls);
-    } else if (fact.reruns > 1) {
-      decision.action = Action::kRecompute;
-      const double cost_ns =
-          static_cast<double>(fact.reruns - 1) *
-          static_cast<double>(model.node_ns[model.producer[v]]);
+    } else if (fact.codec >= 0) {
+      const Codec& codec = model.stash[v][fact.codec];
+      decision.action = Action::kStash;
       decision.why =
-          absl::StrCat("frees ", bytes, " for ", TimeText(fact.away_ns),
-                       " at the cost of ", TimeText(cost_ns), " of rerun");
+          absl::StrCat("is kept in ", FormatBytes(codec.bytes), " instead of ",
+                       bytes, " for ", TimeText(fact.away_ns), " by codec ",
+                       codec.name, ", at the cost of ", FormatNs(fact.codec_ns),
+                       " to encode and decode");
+      if (!codec.lossless) {
+        absl::StrAppend(&decision.why, "; its error is up to ", codec.error);
+      }
+    } else if (fact.reruns > 0) {
+      decision.action = Action::kRecompute;
+      decision.why = absl::StrCat("frees ", bytes, " for ",
+                                  TimeText(fact.away_ns), " at the cost of ",
+                                  FormatNs(fact.rerun_ns), " of rerun");
     } else {
       decision.action = Action::kKeep;
       decision.why = fact.at_peak

@@ -57,9 +57,15 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
                    Placed kept, const FrontierOptions& options,
                    const Effort& outside)
     : problem_(problem), orders_(orders), options_(options), outside_(outside) {
+  const Model all = MakeModel(problem, true, true, options.choices);
+  const bool codecs = all.form_count() > all.value_count;
+  // A schedule without codecs means the same to a model with them: their jobs
+  // come last.
+  Choices choices = options.choices;
+  if (codecs) choices.codecs = choices.lossy = false;
   const auto add = [&](bool recompute, bool offload, double share) {
     walkers_.push_back(std::make_unique<Walker>());
-    walkers_.back()->model = MakeModel(problem, recompute, offload);
+    walkers_.back()->model = MakeModel(problem, recompute, offload, choices);
     walkers_.back()->share = share;
     walkers_.back()->bound_bytes = BoundPeak(walkers_.back()->model).bytes;
   };
@@ -75,9 +81,13 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
       add(true, true, 1 - kRecomputeShare - kCopiesShare);
     }
   }
-  const Model all = MakeModel(problem, true, true);
-  peak_bytes_ =
-      std::max<int64_t>(1, FindLifetimes(all, GivenOrder(all)).raw_peak_bytes);
+  if (codecs) {
+    choices = options.choices;
+    add(options.allow_recompute, options.allow_offload, 1);
+  }
+  const Model plain = MakeModel(problem, false, false, Choices::None());
+  peak_bytes_ = std::max<int64_t>(
+      1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
   // The range must not depend on what is allowed: the walks go together.
   const int64_t bound = BoundPeak(all).bytes;
   while (lower_ < kPoints && BytesAt(lower_ + 1) < bound) ++lower_;

@@ -12,7 +12,8 @@
 //
 // Where recomputation and copies are both allowed, the same walk is made with
 // each alone, and their finds are starts of the joint search: joint is never
-// worse than the better of the two.
+// worse than the better of the two. Where codecs may be used, all that is done
+// without them first, and then once more, with as much work, with them.
 #ifndef LOADLINE_PLANNER_FRONTIER_H_
 #define LOADLINE_PLANNER_FRONTIER_H_
 
@@ -27,7 +28,8 @@
 
 namespace loadline::planner {
 
-// One way of planning (recompute alone, copies alone, both) on the walk.
+// One way of planning (recompute alone, copies alone, both, with codecs) on the
+// walk.
 struct Walker {
   Model model;
   double share = 1;         // of a point's work
@@ -40,6 +42,7 @@ struct Walker {
 struct FrontierOptions {
   bool allow_recompute = true;
   bool allow_offload = true;
+  Choices choices;
   int64_t work_limit = 0;
   int64_t pack_work_limit = 0;
   uint64_t seed = 0;

@@ -1,8 +1,9 @@
 // At the highest point, every idle value is a candidate: rerun it later, copy
-// it out and back, or let it live on the host. A cheap estimate ranks them,
+// it out and back, keep it encoded, or let it live on the host; and the node
+// that runs there may run in less workspace. A cheap estimate ranks them,
 // the most promising are priced exactly, and the largest drop of area per
 // added step time (plus a price for lane time) is taken. Tested in
-// solve_test.cc.
+// solve_test.cc and choices_test.cc.
 #include <algorithm>
 #include <limits>
 
@@ -14,16 +15,18 @@ namespace {
 
 constexpr int kPricedReruns = 6;
 constexpr int kPricedCopies = 12;
+constexpr int kPricedStashes = 6;
 constexpr int kChainLimit = 10;
 constexpr int kRespreadEvery = 8;
 constexpr double kNearlyAsGood = 0.5;
 
-enum class Way { kRerun, kCopy, kHome };
+enum class Way { kRerun, kCopy, kHome, kStash, kVariant };
 
 struct Candidate {
   Way way = Way::kRerun;
   Gap gap;
   int chain = -1;
+  int choice = 0;  // coding of a stash, job of a variant
   double lead = 1.2;
   double estimate = 0;  // higher is better
 };
@@ -72,7 +75,8 @@ class Greedy {
       if (any &&
           (peak_item < 0 || score < kNearlyAsGood * scores[0].first ||
            state_.BytesAt(slot) <= state_.target() ||
-           !FindGap(state_, candidate.gap.value, slot, &candidate.gap))) {
+           !(candidate.way == Way::kVariant ||
+             FindGap(state_, candidate.gap.value, slot, &candidate.gap)))) {
         continue;
       }
       const double now = any ? Price(candidate, slot) : Price(candidate, peak);
@@ -102,6 +106,15 @@ class Greedy {
 
   bool Apply(const Candidate& candidate, int peak) {
     lane_ns_ = 0;
+    if (candidate.way == Way::kStash) {
+      return EditStash(state_, candidate.gap, candidate.choice, false);
+    }
+    if (candidate.way == Way::kVariant) {
+      const int item = state_.item_at(peak);
+      if (state_.item(item).id == candidate.choice) return false;
+      EditWay(state_, item, candidate.choice);
+      return true;
+    }
     const double copy = model_.in_ns[candidate.gap.value];
     if (candidate.way == Way::kRerun) {
       return EditRecompute(state_, candidate.gap, {.items = kChainLimit});
@@ -138,6 +151,7 @@ class Greedy {
   void Collect(int peak) {
     reruns_.clear();
     copies_.clear();
+    stashes_.clear();
     for (int v = 0; v < model_.value_count; ++v) {
       if (model_.bytes[v] == 0) continue;
       Candidate candidate;
@@ -145,18 +159,24 @@ class Greedy {
       const double saved = Saved(candidate.gap);
       AddRerun(candidate, saved);
       AddCopies(candidate, saved);
+      AddStashes(candidate, saved);
     }
     const auto better = [](const Candidate& a, const Candidate& b) {
       return a.estimate > b.estimate;
     };
     std::stable_sort(reruns_.begin(), reruns_.end(), better);
     std::stable_sort(copies_.begin(), copies_.end(), better);
+    std::stable_sort(stashes_.begin(), stashes_.end(), better);
     priced_.assign(reruns_.begin(),
                    reruns_.begin() +
                        std::min<std::ptrdiff_t>(kPricedReruns, reruns_.size()));
     priced_.insert(priced_.end(), copies_.begin(),
                    copies_.begin() +
                        std::min<std::ptrdiff_t>(kPricedCopies, copies_.size()));
+    priced_.insert(priced_.end(), stashes_.begin(),
+                   stashes_.begin() + std::min<std::ptrdiff_t>(
+                                          kPricedStashes, stashes_.size()));
+    AddVariants(peak);
   }
 
   void AddRerun(Candidate candidate, double saved) {
@@ -165,8 +185,41 @@ class Greedy {
       return;
     }
     candidate.estimate =
-        saved / (static_cast<double>(model_.node_ns[node]) + least_ns_);
+        saved /
+        (static_cast<double>(model_.node_ns[model_.ways[node].front()]) +
+         least_ns_);
     reruns_.push_back(candidate);
+  }
+
+  void AddStashes(Candidate candidate, double saved) {
+    const int value = candidate.gap.value;
+    candidate.way = Way::kStash;
+    for (size_t c = 0; c < model_.codings[value].size(); ++c) {
+      const Coding& coding = model_.codings[value][c];
+      const double share = 1 - static_cast<double>(model_.bytes[coding.form]) /
+                                   static_cast<double>(model_.bytes[value]);
+      candidate.choice = static_cast<int>(c);
+      candidate.estimate = saved * share /
+                           (static_cast<double>(model_.node_ns[coding.encode] +
+                                                model_.node_ns[coding.decode]) +
+                            least_ns_);
+      stashes_.push_back(candidate);
+    }
+  }
+
+  // Jobs with less workspace for the run at the highest point.
+  void AddVariants(int peak) {
+    const int item = state_.item_at(peak);
+    if (item < 0 || state_.item(item).kind != ItemKind::kRun) return;
+    const int job = state_.item(item).id;
+    if (model_.jobs[job].node < 0) return;
+    Candidate candidate;
+    candidate.way = Way::kVariant;
+    for (int way : model_.ways[model_.jobs[job].node]) {
+      if (model_.workspace_bytes[way] >= model_.workspace_bytes[job]) continue;
+      candidate.choice = way;
+      priced_.push_back(candidate);
+    }
   }
 
   void AddCopies(Candidate candidate, double saved) {
@@ -203,7 +256,7 @@ class Greedy {
   const double least_ns_;
   double lane_ns_ = 0;
   std::vector<double> over_count_, over_bytes_;
-  std::vector<Candidate> reruns_, copies_, priced_;
+  std::vector<Candidate> reruns_, copies_, stashes_, priced_;
 };
 
 }  // namespace

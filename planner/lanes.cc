@@ -33,7 +33,7 @@ double LaneSimulator::Run(const std::vector<Item>& items,
 
 double LaneSimulator::RunIndependent(const std::vector<Item>& items,
                                      std::vector<double>* passed_ns) {
-  ready_ns_.assign(model_.value_count, 0);
+  ready_ns_.assign(model_.form_count(), 0);
   double now = 0, out_free = 0, in_free = 0;
   for (size_t p = 0; p < items.size(); ++p) {
     const int id = items[p].id;
@@ -57,8 +57,8 @@ void LaneSimulator::Bind(const std::vector<Item>& items) {
   outs_.clear();
   ins_.clear();
   wait_in_.assign(items.size(), -1);
-  from_run_.assign(model_.value_count, -1);
-  from_in_.assign(model_.value_count, -1);
+  from_run_.assign(model_.form_count(), -1);
+  from_in_.assign(model_.form_count(), -1);
   for (size_t p = 0; p < items.size(); ++p) {
     const int id = items[p].id;
     const int position = static_cast<int>(p);

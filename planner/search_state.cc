@@ -27,18 +27,19 @@ SearchState::SearchState(const Model& model, const Schedule& schedule,
 }
 
 void SearchState::FindUses() {
-  for (int node = 0; node < model_.node_count; ++node) {
+  for (int job = 0; job < model_.job_count(); ++job) {
     use_begin_.push_back(static_cast<int>(uses_.size()));
-    for (int v : model_.reads[node]) {
+    const int node = model_.jobs[job].node;
+    for (int v : model_.reads[job]) {
       uint8_t flags = 0;
-      if (model_.Updater(v) == node) flags |= kUpdates;
-      if (model_.Overwrites(node, v)) flags |= kTakesOver;
+      if (node >= 0 && model_.Updater(v) == node) flags |= kUpdates;
+      if (model_.Overwrites(job, v)) flags |= kTakesOver;
       uses_.push_back({v, flags});
     }
-    for (int v : model_.makes[node]) uses_.push_back({v, kMakes});
+    for (int v : model_.makes[job]) uses_.push_back({v, kMakes});
   }
   use_begin_.push_back(static_cast<int>(uses_.size()));
-  for (int v = 0; v < model_.value_count; ++v) {
+  for (int v = 0; v < model_.form_count(); ++v) {
     facts_.push_back({static_cast<double>(model_.bytes[v]), model_.chain_of[v],
                       model_.producer[v] < 0, model_.FirstVersion(v),
                       model_.LastVersion(v), model_.is_output[v] != 0});
@@ -70,15 +71,15 @@ void SearchState::Load(const Schedule& schedule) {
   previous_.clear();
   head_ = tail_ = -1;
   free_items_.clear();
-  touches_.resize(model_.value_count);
+  touches_.resize(model_.form_count());
   for (std::vector<Touch>& touches : touches_) touches.clear();
   for (std::vector<int>* list : {&slot_of_, &next_, &previous_}) {
     list->reserve(2 * count);
   }
   items_.reserve(2 * count);
   run_count_.assign(model_.node_count, 0);
-  in_count_.assign(model_.value_count, 0);
-  out_count_.assign(model_.value_count, 0);
+  in_count_.assign(model_.form_count(), 0);
+  out_count_.assign(model_.form_count(), 0);
   host_home_ = schedule.host_home;
   host_home_.resize(model_.chains.size(), 0);
   compute_ns_ = 0;
@@ -102,7 +103,7 @@ void SearchState::Load(const Schedule& schedule) {
   }
   // The lifetimes by differences, not by changes to sort.
   std::vector<double> rise(slots_.size() + 1, 0);
-  for (int v = 0; v < model_.value_count; ++v) {
+  for (int v = 0; v < model_.form_count(); ++v) {
     Sweep(v, 1);
     for (const Change& change : changes_) rise[change.slot] += change.bytes;
     changes_.clear();
@@ -315,9 +316,11 @@ void SearchState::NoteWorkspace(const Item& item, int slot, int sign) {
 void SearchState::CountItem(const Item& item, int sign) {
   if (item.kind == ItemKind::kRun) {
     compute_ns_ += sign * model_.node_ns[item.id];
-    int& runs = run_count_[item.id];
+    const int node = model_.jobs[item.id].node;
+    if (node < 0) return;
+    int& runs = run_count_[node];
     const auto faults = [&] {
-      return (runs == 0) + (runs > 1 && !model_.may_rerun[item.id]);
+      return (runs == 0) + (runs > 1 && !model_.may_rerun[node]);
     };
     broken_ -= faults();
     runs += sign;
@@ -619,6 +622,13 @@ void SearchState::Respread() {
 int SearchState::PeakSlot() const {
   return static_cast<int>(std::max_element(mem_.begin(), mem_.end()) -
                           mem_.begin());
+}
+
+bool SearchState::Spare(int item) const {
+  const Item& what = items_[item];
+  if (what.kind != ItemKind::kRun) return what.kind == ItemKind::kIn;
+  const Job& job = model_.jobs[what.id];
+  return job.node >= 0 ? run_count_[job.node] > 1 : job.decodes;
 }
 
 int SearchState::OutItem(int value) const {

@@ -25,14 +25,14 @@ namespace loadline::planner {
 
 // How an item touches a value.
 enum TouchFlag : uint8_t {
-  kMakes = 1,       // a Run of the producer, or an In
+  kMakes = 1,       // a Run of the producer or of a decode, or an In
   kFromHost = 2,    // an In
   kToHost = 4,      // an Out
   kUpdates = 8,     // replaces the value by its next version
   kTakesOver = 16,  // if the value dies here, an output has its bytes
 };
 
-// One use of one value by one item.
+// One use of one value, or of an encoded form, by one item.
 struct Touch {
   int slot = 0;
   int item = 0;
@@ -100,8 +100,10 @@ class SearchState {
     return item < static_cast<int>(items_.size()) && slot_of_[item] >= 0;
   }
   const Item& item(int item) const { return items_[item]; }
-  const std::vector<Touch>& touches(int value) const { return touches_[value]; }
-  int run_count(int node) const { return run_count_[node]; }
+  const std::vector<Touch>& touches(int form) const { return touches_[form]; }
+  // Whether the item brings back what was there before: a rerun, a decode, a
+  // copy back.
+  bool Spare(int item) const;
   bool host_home(int chain) const { return host_home_[chain]; }
   // Whether an In of the value may stand at `slot`: its bytes are on the host.
   bool OnHost(int value, int slot) const;
@@ -175,7 +177,7 @@ class SearchState {
 
   const Model& model_;
   double target_ = 0;
-  std::vector<int> use_begin_;  // by node, into uses_
+  std::vector<int> use_begin_;  // by job, into uses_
   std::vector<Use> uses_;
   Use token_use_{};  // scratch of UsesBegin
   std::vector<ValueFacts> facts_;
@@ -187,7 +189,7 @@ class SearchState {
   int head_ = -1, tail_ = -1;
   std::vector<int> free_items_;
   std::vector<std::vector<Touch>> touches_;
-  std::vector<int> run_count_;
+  std::vector<int> run_count_;             // by node
   std::vector<int> in_count_, out_count_;  // by value: its tokens
   std::vector<char> host_home_;
   double area_ = 0;  // committed

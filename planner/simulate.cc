@@ -14,10 +14,10 @@ class Binder {
   Binder(const Model& model, const Schedule& schedule)
       : model_(model),
         schedule_(schedule),
-        current_(model.value_count, -1),
+        current_(model.form_count(), -1),
         out_at_(model.value_count, -1),
         runs_(model.node_count, 0),
-        retired_(model.value_count, 0) {}
+        retired_(model.form_count(), 0) {}
 
   Lifetimes Bind() {
     lives_.valid = true;
@@ -65,14 +65,17 @@ class Binder {
     lives_.reads[position].push_back(id);
   }
 
-  void BindRun(int node, int position) {
-    for (int v : model_.reads[node]) Read(v, position);
-    for (int v : model_.makes[node]) {
+  void BindRun(int job, int position) {
+    for (int v : model_.reads[job]) Read(v, position);
+    for (int v : model_.makes[job]) {
       lives_.makes[position].push_back(Make(v, position));
       const ValueId old = model_.index.previous_version[v];
       if (old != kNoValue) retired_[Index(old)] = 1;
     }
-    if (++runs_[node] > 1 && !model_.may_rerun[node]) lives_.valid = false;
+    const int node = model_.jobs[job].node;
+    if (node >= 0 && ++runs_[node] > 1 && !model_.may_rerun[node]) {
+      lives_.valid = false;
+    }
   }
 
   void BindOut(int value, int position) {
@@ -156,7 +159,7 @@ class Binder {
       if (instance.upper <= instance.lower) continue;
       change[instance.lower] += model_.bytes[instance.value];
       change[instance.upper] -= model_.bytes[instance.value];
-      const int64_t raw = model_.problem->values[instance.value].bytes;
+      const int64_t raw = model_.raw_bytes[instance.value];
       raw_change[instance.lower] += raw;
       raw_change[instance.upper] -= raw;
     }
@@ -169,11 +172,11 @@ class Binder {
           live +
           (item.kind == ItemKind::kRun ? model_.workspace_bytes[item.id] : 0);
       raw_live += raw_change[p];
-      lives_.raw_peak_bytes = std::max(
-          lives_.raw_peak_bytes,
-          raw_live + (item.kind == ItemKind::kRun
-                          ? model_.problem->nodes[item.id].workspace_bytes
-                          : 0));
+      lives_.raw_peak_bytes =
+          std::max(lives_.raw_peak_bytes,
+                   raw_live + (item.kind == ItemKind::kRun
+                                   ? model_.raw_workspace_bytes[item.id]
+                                   : 0));
       lives_.peak_bytes = std::max(lives_.peak_bytes, lives_.live_bytes[p]);
     }
   }
@@ -181,10 +184,10 @@ class Binder {
   const Model& model_;
   const Schedule& schedule_;
   Lifetimes lives_;
-  std::vector<int> current_;   // by value: latest instance
+  std::vector<int> current_;   // by form: latest instance
   std::vector<int> out_at_;    // by value: position of its Out
   std::vector<int> runs_;      // by node
-  std::vector<char> retired_;  // by value: replaced by its next version
+  std::vector<char> retired_;  // by form: replaced by its next version
 };
 
 }  // namespace
@@ -192,7 +195,7 @@ class Binder {
 Schedule GivenOrder(const Model& model) {
   Schedule schedule;
   for (int node = 0; node < model.node_count; ++node) {
-    schedule.items.push_back({ItemKind::kRun, node});
+    schedule.items.push_back({ItemKind::kRun, model.ways[node].front()});
   }
   schedule.host_home.assign(model.chains.size(), 0);
   return schedule;

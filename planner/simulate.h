@@ -13,7 +13,7 @@ namespace loadline::planner {
 
 // One instance of a value on the device: alive over positions [lower, upper).
 struct Instance {
-  int value = 0;
+  int value = 0;       // or encoded form
   int made_at = -1;    // position of its Run or In; -1: there at the start
   int last_read = -1;  // position; -1: never
   int lower = 0;
@@ -72,7 +72,7 @@ class LaneSimulator {
                     std::vector<double>* passed_ns);
 
   const Model& model_;
-  std::vector<double> ready_ns_;  // by value
+  std::vector<double> ready_ns_;  // by form
   // Coupled lanes only.
   std::vector<LaneOp> outs_, ins_;
   // By position: the last copy back a Run waits for; an Out's own number.

@@ -58,8 +58,8 @@ class Solver {
   Solver(const Problem& problem, const SolveOptions& options)
       : options_(options),
         problem_(problem),
-        model_(
-            MakeModel(problem, options.allow_recompute, options.allow_offload)),
+        model_(MakeModel(problem, options.allow_recompute,
+                         options.allow_offload, options.choices)),
         start_(absl::Now()) {
     effort_.cancel = options.cancel;
     if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
@@ -128,6 +128,7 @@ class Solver {
     FrontierOptions frontier;
     frontier.allow_recompute = options_.allow_recompute;
     frontier.allow_offload = options_.allow_offload;
+    frontier.choices = options_.choices;
     frontier.work_limit = options_.work_limit;
     frontier.pack_work_limit = kPackWork;
     frontier.seed = options_.seed;
@@ -206,7 +207,7 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  const Model model = MakeModel(problem, false, false);
+  const Model model = MakeModel(problem, false, false, Choices::None());
   const Schedule order = GivenOrder(model);
   if (!FindLifetimes(model, order).valid) {
     return absl::InvalidArgumentError(

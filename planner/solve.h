@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "planner/choices.h"
 #include "planner/plan.h"
 #include "planner/problem.h"
 
@@ -29,6 +30,8 @@ struct SolveOptions {
   int64_t budget_bytes = 0;
   bool allow_recompute = true;
   bool allow_offload = true;
+  // Of the problem's codecs and variants: by default those that change no bit.
+  Choices choices;
   // Candidate edits the search may price, in edits of a short sequence: about
   // a million a second; the default keeps a 12-layer GPT under 5 s. Same input
   // and seed give the same plan.

@@ -15,6 +15,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr int64_t kMostStates = 40'000;
+constexpr Choices kEverything = {.lossy = true, .inexact = true};
 
 // A problem whose optimum the oracle finds: without addresses, and with copy
 // rates of a power of two.
@@ -24,7 +25,7 @@ Problem SmallProblem(uint64_t seed, bool copies) {
                            : static_cast<int>(random.In(3, 10));
   Problem problem = RandomProblem(seed, nodes, random.OneIn(3), copies);
   problem.addresses = false;
-  // Half of them without the choices that the solver does not make.
+  // Half of them without codecs and variants.
   for (Node& node : problem.nodes) {
     if (seed % 2 == 0) node.variants.clear();
   }
@@ -56,13 +57,14 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
     ++tally.gave_up;
     return;
   }
-  const Model model = MakeModel(problem, true, true);
+  const Model model = MakeModel(problem, true, true, kEverything);
   StepBoundOptions options;
   options.budget_bytes = budget_bytes;
   const StepBound bound = BoundStepAt(model, options);
   SolveOptions solve_options;
   solve_options.budget_bytes = budget_bytes;
   solve_options.work_limit = 20'000;
+  solve_options.choices = kEverything;
   const absl::StatusOr<Plan> plan =
       solve ? Solve(problem, solve_options) : absl::UnknownError("not asked");
   if (!oracle.step_ns) {
@@ -85,15 +87,18 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
                                      *oracle.step_ns + 1;
 }
 
-Tally CompareSeeds(uint64_t first, uint64_t last, bool copies) {
+Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
+                   bool choices = false) {
   Tally tally;
   for (uint64_t seed = first; seed <= last; ++seed) {
-    const Problem problem = SmallProblem(seed, copies);
+    Problem problem = SmallProblem(seed, copies);
+    if (choices) AddRandomChoices(seed, problem);
     if (problem.nodes.size() > 10 || problem.values.size() > 18) continue;
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     EXPECT_TRUE(all.ok()) << seed;
     const int64_t peak_bytes = all->predicted.peak_bytes;
-    const int64_t least_bytes = BoundPeak(MakeModel(problem, true, true)).bytes;
+    const int64_t least_bytes =
+        BoundPeak(MakeModel(problem, true, true, kEverything)).bytes;
     for (int part : {0, 1, 2, 3}) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", part ", part));
       Compare(problem, least_bytes + (peak_bytes - least_bytes) * part / 4,
@@ -127,12 +132,22 @@ TEST(BoundStepAt, IsNeverAboveTheOptimumWithCopies) {
   EXPECT_GT(tally.dearer, 20);
 }
 
+// The plan is the optimum wherever the search sees all that the oracle does.
+TEST(BoundStepAt, IsNeverAboveTheOptimumWithManyChoices) {
+  const Tally tally = CompareSeeds(1, 60, false, true);
+  EXPECT_GT(tally.solved, 30);
+  EXPECT_GT(tally.dearer, 20);
+  EXPECT_GE(tally.plan_met * 10, tally.dearer * 8);
+  EXPECT_GT(CompareSeeds(1, 12, true, true).solved, 10);
+}
+
 // Every feature of the format at once, addresses included.
 TEST(BoundStepAt, IsNeverAboveAnyPlan) {
   int raised = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
-    const Problem problem = RandomProblem(
-        seed, 10 + static_cast<int>(seed % 60), seed % 3 != 0, seed % 2 == 0);
+    Problem problem = RandomProblem(seed, 10 + static_cast<int>(seed % 60),
+                                    seed % 3 != 0, seed % 2 == 0);
+    if (seed % 8 == 0) AddRandomChoices(seed, problem);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed;
     const Model model = MakeModel(problem, true, true);

@@ -244,6 +244,34 @@ class Builder {
 
 }  // namespace
 
+void AddRandomChoices(uint64_t seed, Problem& problem) {
+  TestRandom random(seed + 4'000'000);
+  for (Value& value : problem.values) {
+    for (int c = 0; c < 2 && random.OneIn(2); ++c) {
+      Codec codec;
+      codec.name = c == 0 ? "mask" : "zip";
+      codec.bytes = value.bytes * random.In(1, 10) / 9;
+      codec.encode_ns = random.In(0, 800);
+      codec.decode_ns = random.In(0, 800);
+      codec.lossless = !random.OneIn(3);
+      codec.error = codec.lossless ? 0 : 0.01;
+      value.stash.push_back(codec);
+    }
+  }
+  for (Node& node : problem.nodes) {
+    if (random.OneIn(3)) {
+      node.variants.push_back({"quick", node.time_ns * random.In(3, 9) / 10,
+                               node.workspace_bytes + random.In(1, 60'000),
+                               !random.OneIn(3)});
+    }
+    if (node.workspace_bytes > 0 && random.OneIn(2)) {
+      node.variants.push_back({"small", node.time_ns + random.In(0, 3'000),
+                               node.workspace_bytes / random.In(2, 9),
+                               !random.OneIn(3)});
+    }
+  }
+}
+
 Problem RandomProblem(uint64_t seed, int nodes, bool persistent, bool copies) {
   return Builder(seed, persistent).Build(nodes, copies);
 }

@@ -20,6 +20,10 @@ namespace loadline::planner {
 // workspace, may not run again, or may work in place; file ids have gaps.
 Problem RandomProblem(uint64_t seed, int nodes, bool persistent, bool copies);
 
+// Adds codecs to some values (lossless or not, some of no use) and variants to
+// some nodes (exact or not: faster in more workspace, slower in less).
+void AddRandomChoices(uint64_t seed, Problem& problem);
+
 // The generator behind it, so that tests draw the same numbers everywhere
 // (the standard library's distributions differ between libraries).
 class TestRandom {

@@ -15,11 +15,13 @@
 namespace loadline::planner {
 namespace {
 
+constexpr Choices kEverything = {.lossy = true, .inexact = true};
+
 // A random edit at a random place, sensible or not.
 void EditAtRandom(SearchState& state, TestRandom& random) {
   const Model& model = state.model();
   const int slot = static_cast<int>(random.In(0, state.slot_count() - 1));
-  const int kind = static_cast<int>(random.In(0, 5));
+  const int kind = static_cast<int>(random.In(0, 7));
   Gap gap;
   const int value = static_cast<int>(random.In(0, model.value_count - 1));
   if (kind == 0 && FindGap(state, value, slot, &gap)) {
@@ -28,6 +30,17 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
                    .copies = static_cast<uint32_t>(random.In(0, 7))});
   } else if (kind == 1 && FindGap(state, value, slot, &gap)) {
     EditCopy(state, gap, slot, static_cast<double>(random.In(1, 40)) / 10);
+  } else if (kind == 6 && FindGap(state, value, slot, &gap)) {
+    const auto codings = static_cast<int64_t>(model.codings[value].size());
+    if (codings == 0) return;
+    EditStash(state, gap, static_cast<int>(random.In(0, codings - 1)),
+              random.OneIn(3));
+  } else if (kind == 7 && state.item_at(slot) >= 0) {
+    const Item& what = state.item(state.item_at(slot));
+    if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) return;
+    const std::vector<int>& ways = model.ways[model.jobs[what.id].node];
+    EditWay(state, state.item_at(slot),
+            ways[random.In(0, static_cast<int64_t>(ways.size()) - 1)]);
   } else if (kind == 2 && !model.chains.empty()) {
     const int chain = static_cast<int>(
         random.In(0, static_cast<int64_t>(model.chains.size()) - 1));
@@ -60,11 +73,12 @@ void ExpectSame(const Model& model, SearchState& state) {
 }
 
 TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
-  int valid = 0, with_copies = 0;
+  int valid = 0, with_copies = 0, with_codecs = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
-                                          seed % 3 != 0, seed % 4 != 1);
-    const Model model = MakeModel(problem, true, true);
+    Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
+                                    seed % 3 != 0, seed % 4 != 1);
+    if (seed % 2 == 0) AddRandomChoices(seed, problem);
+    const Model model = MakeModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
     SearchState state(model, start, peak / 2);
@@ -85,12 +99,19 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
       }
       ++valid;
       with_copies += state.token_count() > 0;
+      for (const Item& item : state.ToSchedule().items) {
+        if (item.kind == ItemKind::kRun && model.jobs[item.id].node < 0) {
+          ++with_codecs;
+          break;
+        }
+      }
       state.Commit();
       if (random.OneIn(10)) state.Respread();
     }
   }
   EXPECT_GT(valid, 1000);
   EXPECT_GT(with_copies, 500);
+  EXPECT_GT(with_codecs, 200);
 }
 
 TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
@@ -100,7 +121,8 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
                                     seed % 3 != 0, true);
     problem.addresses = seed % 2 == 0;
     problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
-    const Model model = MakeModel(problem, true, true);
+    if (seed % 4 < 2) AddRandomChoices(seed, problem);
+    const Model model = MakeModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);
 
