@@ -6,11 +6,10 @@
 // The bytes of one value over time depend on that value's own touches only
 // (who makes it, who reads it, in slot order). Edits form a transaction: they
 // change touches at once, but the bytes by slot only note where they would
-// change; the change of area is one pass over those stretches that writes
-// nothing. Commit writes them, Undo forgets them: most candidates are
-// rejected, and rejecting one costs little. The lanes are simulated from the
-// first changed item on, against the times of the committed state, and only
-// until the step is surely too long.
+// change (search_memory.h). Commit writes them, Undo forgets them: most
+// candidates are rejected, and rejecting one costs little. The lanes are
+// simulated from the first changed item on, against the times of the committed
+// state, and only until the step is surely too long.
 #ifndef LOADLINE_PLANNER_SEARCH_STATE_H_
 #define LOADLINE_PLANNER_SEARCH_STATE_H_
 
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "planner/schedule.h"
+#include "planner/search_memory.h"
 #include "planner/simulate.h"
 
 namespace loadline::planner {
@@ -72,22 +72,22 @@ class SearchState {
 
   // With the pending edits:
   bool valid() const { return broken_ == 0 && host_bytes_ <= host_limit_; }
-  double area();  // bytes x slots over the target
+  double area() { return memory_.area(); }  // bytes x slots over the target
   int64_t compute_ns() const { return compute_ns_; }
   int token_count() const { return token_count_; }
   // End of the last lane, or infinity if that is surely above `limit_ns`.
   // Requires valid().
   double Makespan(double limit_ns = std::numeric_limits<double>::infinity());
-  double PeakBytes() const;
+  double PeakBytes() const { return memory_.PeakBytes(); }
 
   // Of the committed state: bytes at a slot, the slot with the most, and when
   // compute has passed an item. An item of a pending insertion has the time of
   // its neighbour.
-  double BytesAt(int slot) const { return mem_[slot]; }
-  int PeakSlot() const;
+  double BytesAt(int slot) const { return memory_.at(slot); }
+  int PeakSlot() const { return memory_.PeakSlot(); }
   double PassedNs(int item) const { return passed_ns_[item]; }
 
-  double target() const { return target_; }
+  double target() const { return memory_.target(); }
   const Model& model() const { return model_; }
   int slot_count() const { return static_cast<int>(slots_.size()); }
   int item_at(int slot) const { return slots_[slot]; }  // -1: empty
@@ -116,11 +116,6 @@ class SearchState {
     int item;  // or the chain
     int slot;  // where it was
     Item what;
-  };
-  // The bytes change by this much from the slot on.
-  struct Change {
-    int slot;
-    double bytes;
   };
   struct Use {
     int value;
@@ -153,6 +148,9 @@ class SearchState {
   void NoteWorkspace(const Item& item, int slot, int sign);
   void CountItem(const Item& item, int sign);
   void BeginEdit(int lower, int upper);
+  // Changes the touches of all that `what` uses, and what they say.
+  template <typename Change>
+  void Retouch(const Item& what, const Change& change);
   void NoteWaiters(const Use& use);
   void FinishTimes();
   int ItemBefore(int slot) const;
@@ -160,29 +158,24 @@ class SearchState {
   void AddTouch(int value, Touch touch);
   void MoveTouch(int value, int item, int slot);
   void DropTouch(int value, int item);
-  void Cancel(size_t first, size_t second);
-  void SortChanges();
   void Link(int item, int slot);
   void Unlink(int item);
   int NewItem(Item item);
   void Restore(const Edit& edit);  // without counting
   void Reverse(const Edit& edit);  // with
   int SlideFor(int slot);
-  double AreaOver(int lower, int upper, double bytes) const;
-  void MergeChanges();
   double ReadyOf(int value, int slot) const;
   double RunLanes(double limit_ns);
   double RunCoupledLanes();
   void TakeTimes();
 
   const Model& model_;
-  double target_ = 0;
+  SearchMemory memory_;
   std::vector<int> use_begin_;  // by job, into uses_
   std::vector<Use> uses_;
   Use token_use_{};  // scratch of UsesBegin
   std::vector<ValueFacts> facts_;
   std::vector<int> slots_;
-  std::vector<double> mem_;  // committed
   std::vector<Item> items_;
   std::vector<int> slot_of_;  // -1: removed
   std::vector<int> next_, previous_;
@@ -192,7 +185,6 @@ class SearchState {
   std::vector<int> run_count_;             // by node
   std::vector<int> in_count_, out_count_;  // by value: its tokens
   std::vector<char> host_home_;
-  double area_ = 0;  // committed
   int64_t compute_ns_ = 0;
   int64_t broken_ = 0;
   int64_t host_bytes_ = 0;
@@ -200,9 +192,6 @@ class SearchState {
   int token_count_ = 0;
   Counts committed_;
   std::vector<Edit> log_;
-  std::vector<Change> changes_;
-  bool merged_ = true;  // changes_ are sorted and area_change_ is theirs
-  double area_change_ = 0;
   int first_changed_ = 0, last_changed_ = -1;  // slots
   std::vector<ItemTimes> times_, trial_;       // by item
   std::vector<double> passed_ns_;              // by item, see PassedNs

@@ -1,0 +1,165 @@
+// See search_memory.h. Tested in search_state_test.cc.
+#include "planner/search_memory.h"
+
+#include <algorithm>
+
+namespace loadline::planner {
+namespace {
+
+constexpr size_t kFewChanges = 24;
+
+}  // namespace
+
+void SearchMemory::Reset(int slots) {
+  bytes_.assign(slots, 0);
+  changes_.clear();
+  Drop();
+}
+
+void SearchMemory::SetTarget(double target_bytes) {
+  target_ = target_bytes;
+  area_ = 0;
+  for (double bytes : bytes_) area_ += std::max(0.0, bytes - target_);
+}
+
+void SearchMemory::Settle() {
+  std::vector<double> rise(bytes_.size() + 1, 0);
+  for (const Change& change : changes_) rise[change.slot] += change.bytes;
+  double level = 0;
+  for (size_t s = 0; s < bytes_.size(); ++s) bytes_[s] += level += rise[s];
+  Drop();
+  SetTarget(target_);
+}
+
+// Read only: what the area over the target would grow by.
+double SearchMemory::AreaOver(int lower, int upper, double bytes) const {
+  typedef double Pair __attribute__((vector_size(16), aligned(8)));
+  const double* mem = bytes_.data();
+  const Pair target = {target_, target_};
+  const Pair lifted = {target_ - bytes, target_ - bytes};
+  const Pair zero = {0, 0};
+  Pair sum[2] = {zero, zero};
+  int s = lower;
+  for (; s + 4 <= upper; s += 4) {
+    for (int half = 0; half < 2; ++half) {
+      const Pair at = *reinterpret_cast<const Pair*>(mem + s + 2 * half);
+      const Pair now = at - lifted, old = at - target;
+      sum[half] += (now > zero ? now : zero) - (old > zero ? old : zero);
+    }
+  }
+  double total = sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1];
+  for (; s < upper; ++s) {
+    total += std::max(0.0, mem[s] + bytes - target_) -
+             std::max(0.0, mem[s] - target_);
+  }
+  return total;
+}
+
+void SearchMemory::SortChanges() {
+  if (changes_.size() > kFewChanges) {
+    std::sort(changes_.begin(), changes_.end(),
+              [](const Change& a, const Change& b) { return a.slot < b.slot; });
+    return;
+  }
+  for (size_t i = 1; i < changes_.size(); ++i) {
+    const Change change = changes_[i];
+    size_t at = i;
+    for (; at > 0 && changes_[at - 1].slot > change.slot; --at) {
+      changes_[at] = changes_[at - 1];
+    }
+    changes_[at] = change;
+  }
+}
+
+void SearchMemory::MergeChanges() {
+  if (merged_) return;
+  merged_ = true;
+  SortChanges();
+  size_t kept = 0;
+  for (size_t i = 0; i < changes_.size(); ++i) {
+    if (kept > 0 && changes_[kept - 1].slot == changes_[i].slot) {
+      changes_[kept - 1].bytes += changes_[i].bytes;
+    } else {
+      changes_[kept++] = changes_[i];
+    }
+    if (changes_[kept - 1].bytes == 0 &&
+        (i + 1 == changes_.size() ||
+         changes_[i + 1].slot != changes_[i].slot)) {
+      --kept;
+    }
+  }
+  changes_.resize(kept);
+  area_change_ = 0;
+  double bytes = 0;
+  for (size_t i = 0; i + 1 < kept; ++i) {
+    bytes += changes_[i].bytes;
+    if (bytes == 0) continue;
+    area_change_ += AreaOver(changes_[i].slot, changes_[i + 1].slot, bytes);
+  }
+}
+
+double SearchMemory::area() {
+  MergeChanges();
+  return area_ + area_change_;
+}
+
+double SearchMemory::PeakBytes() const {
+  std::vector<double> rise(bytes_.size() + 1, 0);
+  for (const Change& change : changes_) rise[change.slot] += change.bytes;
+  double peak = 0, level = 0;
+  for (size_t s = 0; s < bytes_.size(); ++s) {
+    level += rise[s];
+    peak = std::max(peak, bytes_[s] + level);
+  }
+  return peak;
+}
+
+// Most of a value's lifetimes are as before: the changes from `first` on take
+// the old ones out, those from `second` on put the new ones in.
+void SearchMemory::Cancel(size_t first, size_t second) {
+  size_t kept = second;
+  for (size_t i = second; i < changes_.size(); ++i) {
+    bool found = false;
+    for (size_t j = first; j < second && !found; ++j) {
+      if (changes_[j].slot == changes_[i].slot &&
+          changes_[j].bytes == -changes_[i].bytes) {
+        changes_[j].bytes = 0;
+        found = true;
+      }
+    }
+    if (!found) changes_[kept++] = changes_[i];
+  }
+  changes_.resize(kept);
+  kept = first;
+  for (size_t i = first; i < changes_.size(); ++i) {
+    if (changes_[i].bytes != 0) changes_[kept++] = changes_[i];
+  }
+  changes_.resize(kept);
+}
+
+void SearchMemory::Commit() {
+  MergeChanges();
+  double bytes = 0;
+  for (size_t i = 0; i + 1 < changes_.size(); ++i) {
+    bytes += changes_[i].bytes;
+    if (bytes == 0) continue;
+    for (int s = changes_[i].slot; s < changes_[i + 1].slot; ++s) {
+      bytes_[s] += bytes;
+    }
+  }
+  area_ += area_change_;
+  Drop();
+}
+
+void SearchMemory::Drop() {
+  changes_.clear();
+  area_change_ = 0;
+  merged_ = true;
+}
+
+int SearchMemory::PeakSlot() const {
+  return static_cast<int>(std::max_element(bytes_.begin(), bytes_.end()) -
+                          bytes_.begin());
+}
+
+}  // namespace loadline::planner
