@@ -71,6 +71,7 @@ class Solver {
       Improved(*kept_);
       return Finish(*kept_);
     }
+    LOADLINE_RETURN_IF_ERROR(TryPlain());
     Frontier frontier = MakeFrontier();
     const auto improved = [this](const Placed& placed) { Improved(placed); };
     if (options_.time_limit) {
@@ -155,6 +156,28 @@ class Solver {
       placed.plan = std::move(plan);
       kept_ = std::move(placed);
     }
+    return absl::OkStatus();
+  }
+
+  // The fastest ways may need more bytes than the nodes as they are: what
+  // KeepEverything returns is then a plan for all budgets above its own.
+  absl::Status TryPlain() {
+    Placed plain;
+    plain.schedule = GivenOrder(model_);
+    bool fastest = true;
+    for (int node = 0; node < model_.node_count; ++node) {
+      Item& item = plain.schedule.items[node];
+      fastest = fastest && item.id == node;
+      item.id = node;
+      plain.step_ns += static_cast<double>(model_.node_ns[node]);
+    }
+    if (fastest) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(plain.plan, EmitTightest(model_, plain.schedule));
+    if (!problem_.addresses) {
+      plain.plan.arena_bytes = FindLifetimes(model_, plain.schedule).peak_bytes;
+    }
+    plain.arena_bytes = plain.plan.arena_bytes;
+    if (plain.arena_bytes <= options_.budget_bytes) Improved(plain);
     return absl::OkStatus();
   }
 

@@ -59,8 +59,9 @@ TEST(Verify, RejectsThousandsOfCorruptionsOfTheSolversPlans) {
   TestRandom random(2);
   int total = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
-    const Problem problem =
+    Problem problem =
         RandomProblem(seed, 12 + static_cast<int>(seed), seed % 3 != 0, true);
+    if (seed % 2 == 0) AddRandomChoices(seed, problem);
     const auto keep = KeepEverything(problem);
     ASSERT_TRUE(keep.ok()) << keep.status();
     SolveOptions options;
