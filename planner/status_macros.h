@@ -26,7 +26,7 @@
   if (!name.ok()) {                                      \
     return std::move(name).status();                     \
   }                                                      \
-  lhs = *std::move(name)
+  lhs = *std::move(name)  // NOLINT(bugprone-macro-parentheses): may declare
 
 #define LOADLINE_ASSIGN_OR_RETURN(lhs, expr)                               \
   LOADLINE_ASSIGN_OR_RETURN_INNER(LOADLINE_CONCAT(loadline_or_, __LINE__), \
