@@ -43,7 +43,7 @@ struct StepBound {
 // time their forced bytes seem to cost: the best are bounded by linear
 // programs, the very best by branch and bound, and as long as work is left also
 // with the choice of which incomparable nodes have run before (a graph of
-// layers drawn at random has few others).
+// layers drawn at random has few others), and jointly with other cuts.
 StepBound BoundStepAt(const Model& model, const StepBoundOptions& options);
 
 }  // namespace loadline::planner

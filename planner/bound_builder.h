@@ -1,5 +1,6 @@
 // Builds the program of bound_program.h. Internal: bound_program.cc has the
-// values, bound_chains.cc what is persistent, bound_lanes.cc the time.
+// values, bound_chains.cc what is persistent, bound_fits.cc the bytes of reruns,
+// bound_lanes.cc the time.
 #ifndef LOADLINE_PLANNER_BOUND_BUILDER_H_
 #define LOADLINE_PLANNER_BOUND_BUILDER_H_
 
@@ -86,6 +87,15 @@ class ProgramBuilder {
   // An output may take the bytes of an input that is not needed any more: such
   // an input is kept unless some output takes it.
   void AddInPlace(int i, Terms& terms, double& left);
+
+  // Reruns beside what stays between cuts i and i + 1; see bound_fits.cc.
+  void AddRerunFits(int i);
+  // Is the value followed at both ends of epoch i?
+  bool Stays(int v, int i) const;
+  // At most its bytes, where it stays on the device through epoch i, else 0.
+  Terms StayingBytes(int v, int i) const;
+  // At least what a run of node n has on the device, less what always is.
+  int64_t RunBytes(int n) const;
 
   // Persistent values.
   std::vector<int> Touchers(int c) const;

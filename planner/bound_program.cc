@@ -61,6 +61,7 @@ BoundProgram ProgramBuilder::Build() {
     AddChain(static_cast<int>(c));
   }
   for (int i = 1; i <= epochs_; ++i) AddBudget(i);
+  for (int i = 1; i < epochs_; ++i) AddRerunFits(i);
   if (copies_) AddLanes();
   return std::move(result_);
 }
@@ -339,7 +340,10 @@ void ProgramBuilder::AddNeeds() {
     if (model_.is_output[v]) needs.push_back({epochs_, epochs_ + 1});
     for (const NodeId id : model_.index.consumers[v]) {
       const int n = static_cast<int>(id);
-      if (!is_cut_[n] && from_[n] >= birth_[v]) {
+      if (is_cut_[n]) {
+        // There when the cut starts, even if nothing reads it any more.
+        if (from_[n] > birth_[v]) needs.push_back({from_[n] - 1, from_[n]});
+      } else if (from_[n] >= birth_[v]) {
         needs.push_back({from_[n], until_[n]});
       }
     }

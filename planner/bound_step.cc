@@ -1,7 +1,9 @@
 // The lower bound on the step time: which cuts are tried, how hard, and what
 // their programs prove. The cheap looks come first: a ranking of all cuts, then
 // linear programs for the best of them, then branch and bound for the best of
-// those. Tested in tests/planner/bound_test.cc.
+// those; last, many comparable cuts in one program: what is dropped for one cut
+// and is there again for the next was made or copied in between. Tested in
+// tests/planner/bound_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -23,11 +25,15 @@ constexpr size_t kFewCuts = 4;
 constexpr int kExactCuts = 3;
 // Cuts that get branch and bound over the nodes on either side, too.
 constexpr size_t kFreeCuts = 32;
+// Cuts that are tried jointly: so many of the best ranked, then all the others.
+constexpr size_t kMostJointCuts = 80;
+constexpr size_t kJointCuts[] = {4, 16, kMostJointCuts};
+constexpr size_t kMostJointTerms = 150'000;
 // Branch and bound: the work of a start, and of one iteration.
 constexpr int64_t kStartWork = 100;
 constexpr int64_t kBranchWork = 4;
 // Larger programs get none: HiGHS spends there what no iteration counts.
-constexpr size_t kMostBranchTerms = 20'000;
+constexpr size_t kMostBranchTerms = 30'000;
 constexpr size_t kMostFreeTerms = 6'000;
 // Building a program costs work too: as much as an iteration for so many terms.
 constexpr int64_t kTermsPerIteration = 200;
@@ -71,10 +77,15 @@ class StepBounder {
       if (Done()) break;
       Exact({by_bound[i].second}, false);
     }
+    // Where many cuts are comparable, few nodes are free, and the other way.
+    const size_t tried = std::min(kMostJointCuts, cuts.size());
+    const bool chain = 2 * ComparableCuts(cuts, tried).size() > tried;
+    if (chain) TryJointCuts(cuts);
     for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
       if (Done() || copies_) break;
       Exact({cuts[i].node}, true);
     }
+    if (!chain) TryJointCuts(cuts);
     return bound_;
   }
 
@@ -125,6 +136,24 @@ class StepBounder {
                             free_nodes);
   }
 
+  // The best ranked cuts of which each is an ancestor of the next.
+  std::vector<int> ComparableCuts(const std::vector<Cut>& cuts,
+                                  size_t most) const {
+    std::vector<int> chain;
+    for (const Cut& cut : cuts) {
+      if (chain.size() == most) break;
+      const std::vector<char> before = precedence_.Ancestors(cut.node);
+      const std::vector<char> after = precedence_.Descendants(cut.node);
+      // The chain is in order: first those before the cut, then those after.
+      size_t place = 0;
+      while (place < chain.size() && before[chain[place]]) ++place;
+      if (place < chain.size() && !after[chain[place]]) continue;
+      chain.insert(chain.begin() + static_cast<std::ptrdiff_t>(place),
+                   cut.node);
+    }
+    return chain;
+  }
+
   int64_t BuildWork(const BoundProgram& program) const {
     return static_cast<int64_t>(program.program.terms.size()) /
            kTermsPerIteration;
@@ -139,16 +168,39 @@ class StepBounder {
 
   void Exact(const std::vector<int>& cuts, bool free_nodes) {
     const BoundProgram program = Make(cuts, free_nodes);
-    if (program.program.terms.size() >
+    bound_.work += BuildWork(program);
+    if (program.program.terms.size() <=
         (free_nodes ? kMostFreeTerms : kMostBranchTerms)) {
-      bound_.work += BuildWork(program);
-      return;
+      Branch(program, cuts);
     }
+  }
+
+  void TryJointCuts(const std::vector<Cut>& cuts) {
+    for (size_t most : kJointCuts) {
+      const std::vector<int> chain = ComparableCuts(cuts, most);
+      if (Done() || chain.size() < 2) break;
+      Joint(chain);
+      if (chain.size() < most) break;
+    }
+  }
+
+  // The linear program first: it may do, and it is safe.
+  void Joint(const std::vector<int>& cuts) {
+    const BoundProgram program = Make(cuts, false);
+    bound_.work += BuildWork(program);
+    if (program.program.terms.size() > kMostJointTerms) return;
+    const MipBound linear = SolveLp(program.program, WorkLeft());
+    bound_.work += linear.iterations;
+    Take(program, linear, 0, cuts);
+    if (Done() || program.program.terms.size() > kMostBranchTerms) return;
+    Branch(program, cuts);
+  }
+
+  void Branch(const BoundProgram& program, const std::vector<int>& cuts) {
     const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
     const MipBound bound =
         SolveMip(program.program, WorkLeft() / kBranchWork + 1, enough);
-    bound_.work +=
-        BuildWork(program) + kStartWork + kBranchWork * bound.iterations;
+    bound_.work += kStartWork + kBranchWork * bound.iterations;
     Take(program, bound, 1e-6, cuts);
   }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "Highs.h"
+#include "planner/check.h"
 
 namespace loadline::planner {
 namespace {
@@ -100,8 +102,18 @@ int MipProgram::AddColumn(double cost, double lower, double upper,
 
 void MipProgram::AddRow(double lower, double upper,
                         absl::Span<const Term> row_terms) {
-  rows.push_back({lower, upper, static_cast<int>(terms.size())});
-  terms.insert(terms.end(), row_terms.begin(), row_terms.end());
+  const size_t first = terms.size();
+  rows.push_back({lower, upper, static_cast<int>(first)});
+  // HiGHS takes no column twice in a row.
+  std::map<int, size_t> places;
+  for (const Term& term : row_terms) {
+    const auto [place, added] = places.try_emplace(term.column, terms.size());
+    if (added) {
+      terms.push_back(term);
+    } else {
+      terms[place->second].coefficient += term.coefficient;
+    }
+  }
 }
 
 absl::Span<const Term> MipProgram::TermsOf(int row) const {
@@ -120,10 +132,9 @@ MipBound SolveLp(const MipProgram& program, int64_t iteration_limit) {
   highs.setOptionValue(
       "simplex_iteration_limit",
       static_cast<int>(std::min<int64_t>(iteration_limit, INT32_MAX)));
-  if (highs.passModel(MakeLp(program, false)) == HighsStatus::kError ||
-      highs.run() == HighsStatus::kError) {
-    return result;
-  }
+  LOADLINE_CHECK(highs.passModel(MakeLp(program, false)) !=
+                 HighsStatus::kError);
+  if (highs.run() == HighsStatus::kError) return result;
   result.iterations =
       std::max<int64_t>(0, highs.getInfo().simplex_iteration_count);
   result.infeasible = highs.getModelStatus() == HighsModelStatus::kInfeasible;
@@ -144,9 +155,7 @@ MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
   // Only the dual bound matters: no time for finding good x.
   highs.setOptionValue("mip_heuristic_effort", 0.0);
   highs.setOptionValue("mip_rel_gap", 1e-6);
-  if (highs.passModel(MakeLp(program, true)) == HighsStatus::kError) {
-    return result;
-  }
+  LOADLINE_CHECK(highs.passModel(MakeLp(program, true)) != HighsStatus::kError);
   int64_t seen_iterations = 0;
   highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* out,
                         HighsCallbackInput* in, void*) {

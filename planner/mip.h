@@ -36,6 +36,7 @@ struct MipProgram {
   std::vector<Term> terms;  // of all rows, one after the other
 
   int AddColumn(double cost, double lower, double upper, bool integer);
+  // Terms of the same column add up.
   void AddRow(double lower, double upper, absl::Span<const Term> row_terms);
   absl::Span<const Term> TermsOf(int row) const;
 };

@@ -123,7 +123,8 @@ TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {
   const Tally tally = CompareSeeds(1, 200, false);
   EXPECT_GT(tally.solved, 150);
   EXPECT_GT(tally.dearer, 100);
-  EXPECT_GE(tally.bound_met * 10, tally.dearer * 8);
+  // One cut alone proves 8 of 10.
+  EXPECT_GE(tally.bound_met * 10, tally.dearer * 9);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithCopies) {
@@ -151,7 +152,7 @@ TEST(BoundStepAt, IsNeverAboveAnyPlan) {
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed;
     const Model model = MakeModel(problem, true, true);
-    for (int percent : {85, 70, 55, 40}) {
+    for (int percent : {70, 45}) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
       SolveOptions options;
       options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
@@ -167,7 +168,7 @@ TEST(BoundStepAt, IsNeverAboveAnyPlan) {
       raised += bound.step_ns > BoundStep(model);
     }
   }
-  EXPECT_GT(raised, 15);
+  EXPECT_GT(raised, 7);
 }
 
 TEST(BoundStepAt, IsTheSameEveryTime) {
