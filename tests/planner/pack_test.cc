@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "planner/pack_first_fit.h"
+#include "planner/pack_parts.h"
 #include "tests/planner/random_problem.h"
 
 namespace loadline::planner {
@@ -98,6 +100,26 @@ TEST(Pack, ReachesTheBestOfAllOrdersOnSmallInputs) {
   }
 }
 
+TEST(Pack, AgreesWithAllOrdersByTheThousand) {
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    TestRandom random(seed);
+    std::vector<PackItem> items = RandomItems(random, 6);
+    for (PackItem& item : items) item.size = item.size % 9 + 1;
+    const int64_t best = BestOverAllOrders(items);
+    PackOptions options;
+    options.capacity_bytes = best - 1;
+    PackReport report;
+    EXPECT_FALSE(Pack(items, options, &report).ok()) << seed;
+    EXPECT_EQ(report.height_bytes, best) << seed;
+    EXPECT_EQ(report.lower_bound_bytes, best) << seed;
+    EXPECT_LT(report.tallest_lower, report.tallest_upper) << seed;
+    options.capacity_bytes = best;
+    const auto offsets = Pack(items, options);
+    ASSERT_TRUE(offsets.ok()) << seed << ": " << offsets.status();
+    ExpectLayout(items, *offsets, options);
+  }
+}
+
 TEST(Pack, LaysOutRandomItemsNearTheLowerBound) {
   double worst = 1;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -141,6 +163,42 @@ TEST(Pack, GroupsShareAnOffsetAndFixedOffsetsStay) {
     ExpectLayout(items, *offsets, options);
     EXPECT_EQ((*offsets)[3], 640);
   }
+}
+
+// Whatever else is tried: gaps in lives and fixed offsets need first fit.
+TEST(Pack, IsNeverTallerThanFirstFitAlone) {
+  int lower = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    TestRandom random(seed);
+    std::vector<PackItem> items = RandomItems(random, 40);
+    for (size_t i = 0; i + 1 < items.size(); i += 5) {
+      items[i + 1].lower = items[i].upper + random.In(0, 9);
+      items[i + 1].upper = items[i + 1].lower + 5;
+      items[i].group = items[i + 1].group = static_cast<int64_t>(i);
+    }
+    items[3].fixed_offset = 64;
+    PackOptions options;
+    options.alignment_bytes = seed % 2 == 0 ? 1 : 16;
+    options.capacity_bytes = PackLowerBound(items, options.alignment_bytes);
+    options.work_limit = 50'000;
+    options.seed = seed;
+    PackReport report;
+    (void)Pack(items, options, &report);
+    const auto blocks = MakePackBlocks(items, options.alignment_bytes);
+    ASSERT_TRUE(blocks.ok()) << blocks.status();
+    PackFirstFit first_fit(*blocks, options.alignment_bytes,
+                           options.capacity_bytes, options.capacity_bytes,
+                           seed);
+    PackLayout alone;
+    PackWork work{options.work_limit, nullptr};
+    first_fit.TryRules(alone);
+    first_fit.Improve(work, alone);
+    EXPECT_LE(report.height_bytes, alone.height_bytes) << seed;
+    lower += report.height_bytes < alone.height_bytes;
+    options.capacity_bytes = report.height_bytes;
+    ExpectLayout(items, report.offsets, options);
+  }
+  EXPECT_GT(lower, 0);
 }
 
 TEST(Pack, SaysHowHighTheBestLayoutWas) {
