@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kMostExactBlocks = 3000;
 constexpr size_t kMostFirstFitBlocks = 4000;
+constexpr size_t kMostRuleBlocks = 200'000;
 constexpr int kSqueakyRounds = 12;
 constexpr double kSqueak = 0.3;             // natural logarithm of the key
 constexpr int64_t kWorkPerFloorBlock = 64;  // a lowest-floor pass, per block
@@ -61,13 +62,15 @@ class Packer {
   std::vector<double> best_keys_;  // of the lowest layout by lowest floor
 };
 
-// Made whatever the limit: there must be a layout.
+// Made whatever the limit: there must be a layout. Of very many blocks, only
+// one.
 void Packer::TryLowestFloor() {
   LowestFloor packer(blocks_);
   std::vector<double> keys(blocks_.blocks.size());
   constexpr double kLifePowers[] = {1, 3, 0.5};
   for (double power : kLifePowers) {
     if (Fits()) return;
+    if (!best_keys_.empty() && keys.size() > kMostRuleBlocks) return;
     for (size_t b = 0; b < keys.size(); ++b) {
       keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
                 power * std::log(static_cast<double>(blocks_.blocks[b].life));
@@ -189,7 +192,7 @@ void Packer::Try() {
                       options_.capacity_bytes, target_, options_.seed);
     first_fit->TryRules(best_);
   }
-  if (!Fits()) TrySqueakyWheel();
+  if (!Fits() && count <= kMostRuleBlocks) TrySqueakyWheel();
   if (!Fits() && count <= kMostExactBlocks) TryExact();
   if (!first_fit || Fits() || best_.height_bytes <= lower_bound_) return;
   PackWork own{options_.work_limit, options_.cancel};
