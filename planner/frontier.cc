@@ -21,6 +21,9 @@ constexpr Roundness kRoundness[] = {{80, 0.3}, {40, 0.25}, {20, 0.12},
 constexpr int kLayoutTries = 7;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
+// A layout gets this times the work of the search before it, at a small part of
+// its time: a layout that fits saves the searches with fewer bytes.
+constexpr int64_t kPackWorkPerMove = 2;
 constexpr double kFirstHurry = 2e5;  // work
 // Shares of a point's work where there are three ways.
 constexpr double kRecomputeShare = 0.15;
@@ -105,7 +108,8 @@ PlaceOptions Frontier::PlaceWithin(int64_t budget_bytes, int64_t work) const {
   PlaceOptions place;
   place.budget_bytes = budget_bytes;
   place.pack_work_limit =
-      std::min(options_.pack_work_limit, std::max(kLeastPackWork, work / 8));
+      std::min(options_.pack_work_limit,
+               std::max(kLeastPackWork, kPackWorkPerMove * work));
   place.cancel = outside_.cancel;
   return place;
 }
