@@ -81,20 +81,33 @@ void Raise(const Model& model, int64_t bytes, int node, std::vector<int> values,
 PeakBound BoundPeak(const Model& model) {
   PeakBound bound;
   const std::vector<int> staying = NeverLeaving(model);
+  std::vector<int64_t> least_bytes(model.chains.size(), 0);
+  int64_t staying_bytes = 0;
+  for (int v : staying) {
+    const int chain = model.chain_of[v];
+    least_bytes[chain] = LeastBytes(model, model.chains[chain]);
+    staying_bytes += least_bytes[chain];
+  }
   for (int node = 0; node < model.node_count; ++node) {
     std::vector<int> values = model.reads[node];
     values.insert(values.end(), model.makes[node].begin(),
                   model.makes[node].end());
-    std::vector<char> touched(model.chains.size(), 0);
-    int64_t bytes = LeastWorkspaceBytes(model, node) - SharedBytes(model, node);
+    int64_t bytes = LeastWorkspaceBytes(model, node) -
+                    SharedBytes(model, node) + staying_bytes;
+    std::vector<int> touched;
     for (int v : values) {
       bytes += RawBytes(model, v);
-      if (model.chain_of[v] >= 0) touched[model.chain_of[v]] = 1;
+      if (model.chain_of[v] >= 0) touched.push_back(model.chain_of[v]);
     }
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (int chain : touched) bytes -= least_bytes[chain];
+    if (bytes < bound.bytes || (bytes == bound.bytes && node > 0)) continue;
     for (int v : staying) {
-      if (touched[model.chain_of[v]]) continue;
-      bytes += LeastBytes(model, model.chains[model.chain_of[v]]);
-      values.push_back(v);
+      if (!std::binary_search(touched.begin(), touched.end(),
+                              model.chain_of[v])) {
+        values.push_back(v);
+      }
     }
     Raise(model, bytes, node, std::move(values), bound);
   }

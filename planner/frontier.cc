@@ -19,6 +19,8 @@ struct Roundness {
 constexpr Roundness kRoundness[] = {{80, 0.3}, {40, 0.25}, {20, 0.12},
                                     {4, 0.06}, {2, 0.03},  {1, 0.03}};
 constexpr int kLayoutTries = 7;
+// Below, the search of the whole is better than of a few layers of it.
+constexpr int kLayeredNodes = 3000;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
 // A layout gets this times the work of the search before it, at a small part of
@@ -66,11 +68,18 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   // come last.
   Choices choices = options.choices;
   if (codecs) choices.codecs = choices.lossy = false;
+  if (static_cast<int>(problem.nodes.size()) >= kLayeredNodes) {
+    layers_ = FindLayers(problem, IndexProblem(problem));
+  }
   const auto add = [&](bool recompute, bool offload, double share) {
     walkers_.push_back(std::make_unique<Walker>());
     walkers_.back()->model = MakeModel(problem, recompute, offload, choices);
     walkers_.back()->share = share;
     walkers_.back()->bound_bytes = BoundPeak(walkers_.back()->model).bytes;
+    if (layers_) {
+      walkers_.back()->layered = LayeredPursuit::Make(
+          walkers_.back()->model, *layers_, recompute, offload, choices);
+    }
   };
   const bool copies = problem.machine && problem.machine->CanCopy();
   if (!copies) {
@@ -141,7 +150,9 @@ void Frontier::Search(Walker& walker, const Task& task,
   int64_t too_many = -1, enough = -1;
   for (int round = 0; round < kLayoutTries; ++round) {
     const std::vector<Found> finds =
-        Pursue(walker.model, orders_, starts, pursuit, outside_);
+        walker.layered
+            ? walker.layered->Pursue(starts, pursuit, outside_)
+            : Pursue(walker.model, orders_, starts, pursuit, outside_);
     int64_t excess = 0;
     bool placed_best = true;
     for (const Found& found : finds) {

@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/layered_pursuit.h"
 #include "planner/placed.h"
 #include "planner/pursuit.h"
 
@@ -34,6 +35,8 @@ struct Walker {
   Model model;
   double share = 1;         // of a point's work
   int64_t bound_bytes = 0;  // no plan needs fewer
+  // How it searches where many layers are alike; null elsewhere.
+  std::unique_ptr<LayeredPursuit> layered;
   // Plans of the lower and the upper point; none if nothing was found there.
   std::optional<Placed> lower, upper;
   std::optional<Placed> here;  // of the point searched last
@@ -90,6 +93,7 @@ class Frontier {
   const FrontierOptions options_;
   const Effort outside_;
   int64_t peak_bytes_ = 1;  // of the given order
+  std::optional<Layers> layers_;
   int lower_ = 0, upper_ = 0;
   bool lower_searched_ = false;
   // The last is the one asked for.

@@ -1,9 +1,14 @@
 // Plans every loadline.problem/1 file of a folder at several budgets and
 // prints one line each: overhead over pure compute, proven bound, seconds of
-// processor time.
+// processor time, the program's peak memory.
 //
 //   planner_bench FOLDER [PERCENT...] [--work=N] [--recompute-only]
-//                 [--copies-only]
+//                 [--copies-only] [--no-addresses]
+//   planner_bench --transformer=LAYERS [PERCENT...] [the same]
+//
+// The second form plans a generated GPT step (about 77 nodes a layer) instead.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,18 +19,29 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "planner/solve.h"
+#include "tests/planner/transformer_problem.h"
 
 namespace loadline::planner {
 namespace {
 
+// Of this process so far.
+double PeakMegabytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
 struct Settings {
   std::vector<double> percents;
   SolveOptions options;
+  bool addresses = true;  // false: plan live bytes whatever the problem says
 };
 
-void BenchProblem(const std::string& name, const Problem& problem,
+void BenchProblem(const std::string& name, Problem problem,
                   const Settings& settings) {
+  problem.addresses = problem.addresses && settings.addresses;
   const absl::StatusOr<Plan> all = KeepEverything(problem);
   if (!all.ok()) {
     std::printf("%-28s %s\n", name.c_str(),
@@ -66,13 +82,13 @@ void BenchProblem(const std::string& name, const Problem& problem,
     }
     std::printf(
         "  %5.1f %%  +%.4f %% (bound +%.4f %%), rerun %.4f %%, stall %.4f %%, "
-        "%.2f s\n",
+        "%.2f s, %.0f MB\n",
         percent,
         100 * (static_cast<double>(plan->predicted.step_ns) / compute_ns - 1),
         100 * (static_cast<double>(plan->bounds.step_ns) / compute_ns - 1),
         100 * static_cast<double>(plan->predicted.recompute_ns) / compute_ns,
         100 * static_cast<double>(plan->predicted.stall_ns) / compute_ns,
-        seconds);
+        seconds, PeakMegabytes());
     std::fflush(stdout);
   }
 }
@@ -80,25 +96,37 @@ void BenchProblem(const std::string& name, const Problem& problem,
 int Main(int argc, char** argv) {
   Settings settings;
   std::string folder;
+  std::vector<int> layers;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg.rfind("--work=", 0) == 0) {
       settings.options.work_limit = std::atoll(arg.c_str() + 7);
+    } else if (arg.rfind("--transformer=", 0) == 0) {
+      layers.push_back(std::atoi(arg.c_str() + 14));
     } else if (arg == "--recompute-only") {
       settings.options.allow_offload = false;
+    } else if (arg == "--no-addresses") {
+      settings.addresses = false;
     } else if (arg == "--copies-only") {
       settings.options.allow_recompute = false;
-    } else if (folder.empty()) {
+    } else if (folder.empty() && layers.empty()) {
       folder = arg;
     } else {
       settings.percents.push_back(std::atof(arg.c_str()));
     }
   }
-  if (folder.empty()) {
+  if (folder.empty() && layers.empty()) {
     std::fprintf(stderr, "usage: planner_bench FOLDER [PERCENT...]\n");
     return 2;
   }
   if (settings.percents.empty()) settings.percents = {90, 80, 60, 40, 20};
+  for (int count : layers) {
+    TransformerShape shape;
+    shape.layers = count;
+    BenchProblem(absl::StrCat("transformer", count), TransformerProblem(shape),
+                 settings);
+  }
+  if (folder.empty()) return 0;
   std::vector<std::string> paths;
   if (std::filesystem::is_directory(folder)) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

@@ -1,0 +1,198 @@
+// What the search finds for a few layers, stitched onto all of them, costs the
+// same per layer; only its bytes must be searched for: those of the few are
+// first guessed between the least and the most that the two problems can use,
+// then corrected by what the stitched schedule turns out to need. Tested in
+// layers_test.cc and transformer_test.cc.
+#include "planner/layered_pursuit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "planner/bound.h"
+#include "planner/simulate.h"
+
+namespace loadline::planner {
+namespace {
+
+// What the few layers come to; the search is quick and good at that size.
+constexpr int kFewNodes = 600;
+constexpr int kFewLayers = 8;
+constexpr int kBlocks[] = {1, 2, 4};
+constexpr int kRounds = 5;
+// Of the work: the first search, and each after it with corrected bytes.
+constexpr double kFirstShare = 0.6;
+constexpr double kRepairShare = 0.1;
+constexpr int64_t kLeastRepair = 50;  // per node
+// In parts of the target: near enough to it, and so near above it that the
+// whole is lowered edit by edit.
+constexpr int64_t kNearlyFull = 500;
+constexpr int64_t kTunable = 20;
+constexpr int64_t kTunedEdits = 1000;
+constexpr double kLanePrice = 0.05;
+
+}  // namespace
+
+LayeredPursuit::LayeredPursuit(const Model& model, const Layers& layers,
+                               Shrunk shrunk, bool allow_recompute,
+                               bool allow_offload, const Choices& choices)
+    : model_(model),
+      layers_(layers),
+      shrunk_(std::move(shrunk)),
+      few_model_(
+          MakeModel(shrunk_.problem, allow_recompute, allow_offload, choices)),
+      few_orders_(StartOrders(few_model_)) {
+  for (int blocks : kBlocks) {
+    matches_.push_back(MatchLayers(layers_, shrunk_.layers, blocks));
+  }
+  least_bytes_ = BoundPeak(model_).bytes;
+  few_least_bytes_ = BoundPeak(few_model_).bytes;
+  peak_bytes_ = FindLifetimes(model_, GivenOrder(model_)).peak_bytes;
+  few_peak_bytes_ =
+      FindLifetimes(few_model_, GivenOrder(few_model_)).peak_bytes;
+}
+
+std::unique_ptr<LayeredPursuit> LayeredPursuit::Make(const Model& model,
+                                                     const Layers& layers,
+                                                     bool allow_recompute,
+                                                     bool allow_offload,
+                                                     const Choices& choices) {
+  const int alike = layers.alike_upper - layers.alike_lower;
+  int in_layers = 0;
+  for (int layer : layers.node_layer) {
+    in_layers += layer >= layers.alike_lower && layer < layers.alike_upper;
+  }
+  const int few = std::max(kFewLayers, kFewNodes * alike / in_layers);
+  if (2 * few > alike) return nullptr;
+  std::optional<Shrunk> shrunk =
+      Shrink(*model.problem, layers, layers.count - alike + few);
+  if (!shrunk ||
+      2 * static_cast<int>(shrunk->problem.nodes.size()) > model.node_count) {
+    return nullptr;
+  }
+  return std::unique_ptr<LayeredPursuit>(
+      new LayeredPursuit(model, layers, *std::move(shrunk), allow_recompute,
+                         allow_offload, choices));
+}
+
+std::vector<Schedule> LayeredPursuit::FoldAll(
+    const std::vector<Schedule>& schedules) const {
+  std::vector<Schedule> folded;
+  for (const Schedule& schedule : schedules) {
+    std::optional<Schedule> few =
+        Fold(All(), Few(), shrunk_, matches_.front(), schedule);
+    if (few) folded.push_back(*std::move(few));
+  }
+  return folded;
+}
+
+int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
+  const double part =
+      static_cast<double>(bytes - least_bytes_) /
+      static_cast<double>(std::max<int64_t>(1, peak_bytes_ - least_bytes_));
+  return few_least_bytes_ +
+         static_cast<int64_t>(
+             part * static_cast<double>(few_peak_bytes_ - few_least_bytes_));
+}
+
+std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
+    const Schedule& schedule, std::vector<std::vector<int>>& matches) const {
+  std::optional<Stitched> best;
+  size_t best_match = 0;
+  for (size_t m = 0; m < matches.size(); ++m) {
+    std::optional<Schedule> stitched =
+        Stitch(All(), Few(), shrunk_, matches[m], schedule);
+    if (!stitched) continue;
+    const double step_ns = FindTimes(model_, *stitched).step_ns;
+    if (best && best->step_ns <= step_ns) continue;
+    best = Stitched{*std::move(stitched), step_ns, 0};
+    best_match = m;
+  }
+  if (!best) return best;
+  best->peak_bytes = FindLifetimes(model_, best->schedule).peak_bytes;
+  matches = {matches[best_match]};
+  return best;
+}
+
+// Lowers what is a little too high, takes out what is no longer needed.
+std::optional<Found> LayeredPursuit::Tune(const Stitched& stitched,
+                                          const PursuitOptions& options,
+                                          const Effort& outside) const {
+  SearchState state(model_, stitched.schedule, options.target_bytes);
+  Effort effort = outside;
+  effort.left = kTunedEdits * effort.PriceOf(state);
+  if (!LowerPeak(state, {.lane_price = kLanePrice}, effort)) {
+    return std::nullopt;
+  }
+  effort.left = kTunedEdits * effort.PriceOf(state);
+  CleanUp(state, effort);
+  const double step_ns = std::round(state.Makespan());
+  return Found{state.ToSchedule(), step_ns};
+}
+
+std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
+                                          const PursuitOptions& options,
+                                          const Effort& outside) const {
+  const double part = static_cast<double>(few_model_.compute_ns) /
+                      static_cast<double>(model_.compute_ns);
+  PursuitOptions few = options;
+  few.target_bytes = FewBytes(options.target_bytes);
+  few.floor_ns = std::floor(options.floor_ns * part);
+  const int64_t first_work =
+      static_cast<int64_t>(kFirstShare * static_cast<double>(options.work));
+  const int64_t repair_work = std::max<int64_t>(
+      kLeastRepair * few_model_.node_count,
+      static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
+  few.work = first_work;
+  std::vector<Schedule> few_starts = FoldAll(starts);
+  std::vector<std::vector<int>> matches = matches_;
+  std::vector<Found> finds;
+  // Bytes of the few whose plan turned out too high, and not.
+  int64_t too_many = std::numeric_limits<int64_t>::max(), enough = -1;
+  for (int round = 0; round < kRounds && !outside.Interrupted(); ++round) {
+    const std::vector<Found> few_finds =
+        planner::Pursue(few_model_, few_orders_, few_starts, few, outside);
+    if (few_finds.empty()) {
+      if (!few.repair) break;
+      few.repair = false;
+      few.work = first_work;
+      continue;
+    }
+    const std::optional<Stitched> stitched =
+        StitchBest(few_finds.front().schedule, matches);
+    if (!stitched) break;
+    const int64_t spare = options.target_bytes - stitched->peak_bytes;
+    std::optional<Found> found;
+    if (-spare < options.target_bytes / kTunable) {
+      found = Tune(*stitched, options, outside);
+    }
+    const bool too_fast = found && found->step_ns < options.floor_ns;
+    if (spare < 0 || too_fast) {
+      too_many = std::min(too_many, few.target_bytes);
+    } else {
+      enough = std::max(enough, few.target_bytes);
+    }
+    if (found && !too_fast) {
+      finds.push_back(*std::move(found));
+      if (finds.back().step_ns <= options.floor_ns) break;
+    }
+    if (std::abs(spare) < options.target_bytes / kNearlyFull) break;
+    few.target_bytes += static_cast<int64_t>(
+        part * static_cast<double>(too_fast ? -std::abs(spare) : spare));
+    if (few.target_bytes <= enough || few.target_bytes >= too_many) {
+      if (enough < 0 || too_many - enough < 2) break;
+      few.target_bytes = enough + (too_many - enough) / 2;
+    }
+    few.work = repair_work;
+    few.repair = true;
+    ++few.seed;
+    few_starts.insert(few_starts.begin(), few_finds.front().schedule);
+  }
+  std::stable_sort(
+      finds.begin(), finds.end(),
+      [](const Found& a, const Found& b) { return a.step_ns < b.step_ns; });
+  return finds;
+}
+
+}  // namespace loadline::planner

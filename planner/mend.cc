@@ -1,0 +1,142 @@
+// A topological order that prefers the given one. Tested in layers_test.cc.
+#include "planner/mend.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "planner/simulate.h"
+
+namespace loadline::planner {
+namespace {
+
+class Mender {
+ public:
+  Mender(const Model& model, const Schedule& schedule)
+      : model_(model),
+        schedule_(schedule),
+        waits_(schedule.items.size(), 0),
+        run_at_(model.job_count(), -1),
+        out_at_(model.form_count(), -1),
+        in_at_(model.form_count(), -1) {}
+
+  // Empty if the items wait for each other in a circle.
+  std::vector<Item> Order() {
+    const std::vector<Item>& items = schedule_.items;
+    const int count = static_cast<int>(items.size());
+    for (int i = count - 1; i >= 0; --i) At(items[i]) = i;
+    for (int i = 0; i < count; ++i) FindNeeds(i);
+    std::sort(edges_.begin(), edges_.end());
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int i = 0; i < count; ++i) {
+      if (waits_[i] == 0) ready.push(i);
+    }
+    std::vector<Item> order;
+    while (!ready.empty()) {
+      const int i = ready.top();
+      ready.pop();
+      order.push_back(items[i]);
+      auto edge =
+          std::lower_bound(edges_.begin(), edges_.end(), std::pair(i, -1));
+      for (; edge != edges_.end() && edge->first == i; ++edge) {
+        if (--waits_[edge->second] == 0) ready.push(edge->second);
+      }
+    }
+    if (static_cast<int>(order.size()) < count) order.clear();
+    return order;
+  }
+
+ private:
+  // Its first place; the variants of a node share it.
+  int& At(const Item& item) {
+    if (item.kind == ItemKind::kRun) {
+      const int node = model_.jobs[item.id].node;
+      return run_at_[node >= 0 ? node : item.id];
+    }
+    return item.kind == ItemKind::kOut ? out_at_[item.id] : in_at_[item.id];
+  }
+
+  void Need(int before, int after) {
+    if (before < 0 || before == after) return;
+    edges_.emplace_back(before, after);
+    ++waits_[after];
+  }
+
+  // The first run of what makes it (a decode makes it only again).
+  int MadeAt(int form) const {
+    const int job = model_.producer[form];
+    return job < 0 ? -1 : run_at_[job];
+  }
+
+  // An old version is not touched after its update.
+  void NeedForUpdate(int form, int i) {
+    const int updater = model_.Updater(model_.value_of[form]);
+    if (updater >= 0) Need(i, run_at_[updater]);
+  }
+
+  void FindNeeds(int i) {
+    const Item& item = schedule_.items[i];
+    if (item.kind != ItemKind::kRun) {
+      const bool out = item.kind == ItemKind::kOut;
+      Need(out ? MadeAt(item.id) : out_at_[item.id], i);
+      NeedForUpdate(item.id, i);
+      return;
+    }
+    for (int v : model_.reads[item.id]) {
+      Need(MadeAt(v), i);
+      if (model_.FirstVersion(v) && schedule_.host_home[model_.chain_of[v]]) {
+        Need(in_at_[v], i);
+      }
+      NeedForUpdate(v, i);
+    }
+  }
+
+  const Model& model_;
+  const Schedule& schedule_;
+  std::vector<int> waits_;                  // by item
+  std::vector<std::pair<int, int>> edges_;  // (before, after)
+  std::vector<int> run_at_;                 // by job
+  std::vector<int> out_at_, in_at_;         // by form
+};
+
+// Copies back that nobody reads, then copies out for nothing.
+void DropUseless(const Model& model, Schedule& schedule) {
+  // Whether the device instance is read later, the host one copied back.
+  std::vector<char> read(model.form_count()), copied(model.form_count());
+  for (int v = 0; v < model.form_count(); ++v) {
+    const int chain = model.chain_of[v];
+    const bool home = chain >= 0 && schedule.host_home[chain] != 0;
+    read[v] = !home && (model.is_output[v] || model.LastVersion(v));
+    copied[v] = home && model.LastVersion(v);
+  }
+  std::vector<Item> kept;
+  for (size_t i = schedule.items.size(); i-- > 0;) {
+    const Item& item = schedule.items[i];
+    if (item.kind == ItemKind::kRun) {
+      for (int v : model.makes[item.id]) read[v] = 0;
+      for (int v : model.reads[item.id]) read[v] = 1;
+    } else if (item.kind == ItemKind::kOut) {
+      if (!copied[item.id]) continue;
+      read[item.id] = 1;
+    } else {
+      if (!read[item.id]) continue;
+      read[item.id] = 0;
+      copied[item.id] = 1;
+    }
+    kept.push_back(item);
+  }
+  schedule.items.assign(kept.rbegin(), kept.rend());
+}
+
+}  // namespace
+
+std::optional<Schedule> Mend(const Model& model, Schedule schedule) {
+  schedule.items = Mender(model, schedule).Order();
+  DropUseless(model, schedule);
+  if (!FindLifetimes(model, schedule).valid) return std::nullopt;
+  return schedule;
+}
+
+}  // namespace loadline::planner
