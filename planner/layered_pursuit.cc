@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "planner/bound.h"
+#include "planner/retime.h"
 #include "planner/simulate.h"
 
 namespace loadline::planner {
@@ -97,21 +98,22 @@ int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
 }
 
 std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
-    const Schedule& schedule, std::vector<std::vector<int>>& matches) const {
+    const Schedule& schedule, std::vector<Way>& ways) const {
   std::optional<Stitched> best;
-  size_t best_match = 0;
-  for (size_t m = 0; m < matches.size(); ++m) {
+  Way best_way;
+  for (const Way& way : ways) {
     std::optional<Schedule> stitched =
-        Stitch(All(), Few(), shrunk_, matches[m], schedule);
+        Stitch(All(), Few(), shrunk_, matches_[way.match], schedule);
+    if (stitched && way.retimed) stitched = Retime(model_, *stitched);
     if (!stitched) continue;
     const double step_ns = FindTimes(model_, *stitched).step_ns;
     if (best && best->step_ns <= step_ns) continue;
     best = Stitched{*std::move(stitched), step_ns, 0};
-    best_match = m;
+    best_way = way;
   }
   if (!best) return best;
   best->peak_bytes = FindLifetimes(model_, best->schedule).peak_bytes;
-  matches = {matches[best_match]};
+  ways = {best_way};
   return best;
 }
 
@@ -146,7 +148,11 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
       static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
   few.work = first_work;
   std::vector<Schedule> few_starts = FoldAll(starts);
-  std::vector<std::vector<int>> matches = matches_;
+  std::vector<Way> ways;
+  for (size_t m = 0; m < matches_.size(); ++m) {
+    ways.push_back({m, false});
+    if (model_.d2h_bytes_per_ns > 0) ways.push_back({m, true});
+  }
   std::vector<Found> finds;
   // Bytes of the few whose plan turned out too high, and not.
   int64_t too_many = std::numeric_limits<int64_t>::max(), enough = -1;
@@ -160,7 +166,7 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
       continue;
     }
     const std::optional<Stitched> stitched =
-        StitchBest(few_finds.front().schedule, matches);
+        StitchBest(few_finds.front().schedule, ways);
     if (!stitched) break;
     const int64_t spare = options.target_bytes - stitched->peak_bytes;
     std::optional<Found> found;

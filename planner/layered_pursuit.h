@@ -40,9 +40,14 @@ class LayeredPursuit {
     double step_ns = 0;
     int64_t peak_bytes = 0;
   };
-  // The fastest of the ways to stitch, which then is the only one left.
-  std::optional<Stitched> StitchBest(
-      const Schedule& schedule, std::vector<std::vector<int>>& matches) const;
+  // A way to stitch.
+  struct Way {
+    size_t match = 0;
+    bool retimed = false;
+  };
+  // The fastest of the ways, which then is the only one left.
+  std::optional<Stitched> StitchBest(const Schedule& schedule,
+                                     std::vector<Way>& ways) const;
   std::optional<Found> Tune(const Stitched& stitched,
                             const PursuitOptions& options,
                             const Effort& outside) const;
@@ -57,7 +62,7 @@ class LayeredPursuit {
   const Shrunk shrunk_;
   const Model few_model_;
   const std::vector<Schedule> few_orders_;
-  std::vector<std::vector<int>> matches_;  // ways to stitch
+  std::vector<std::vector<int>> matches_;  // see MatchLayers
   // Fewest bytes of any plan, and the peak of the given order.
   int64_t least_bytes_ = 0, peak_bytes_ = 0;
   int64_t few_least_bytes_ = 0, few_peak_bytes_ = 0;

@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/pursuit.h"
+#include "planner/retime.h"
 #include "planner/shrink.h"
 #include "planner/simulate.h"
 #include "planner/solve.h"
@@ -137,6 +138,23 @@ TEST(Shrink, KeepsWhatALayerCosts) {
       FindLifetimes(longer.few_model, GivenOrder(longer.few_model)).peak_bytes);
 }
 
+// The same runs in the same order, valid, and hardly slower.
+void ExpectRetimes(const Model& model, const Schedule& schedule) {
+  const std::optional<Schedule> retimed = Retime(model, schedule);
+  ASSERT_TRUE(retimed.has_value());
+  EXPECT_TRUE(FindLifetimes(model, *retimed).valid);
+  std::vector<int> runs[2];
+  for (const Item& item : schedule.items) {
+    if (item.kind == ItemKind::kRun) runs[0].push_back(item.id);
+  }
+  for (const Item& item : retimed->items) {
+    if (item.kind == ItemKind::kRun) runs[1].push_back(item.id);
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+  EXPECT_LE(FindTimes(model, *retimed).step_ns,
+            1.01 * FindTimes(model, schedule).step_ns);
+}
+
 TEST(Stitch, MakesValidSchedulesOfWhatTheSearchFinds) {
   for (const Problem& problem : {SmallTransformer(30), Chain(60)}) {
     const Scaled scaled(problem);
@@ -158,6 +176,7 @@ TEST(Stitch, MakesValidSchedulesOfWhatTheSearchFinds) {
                    finds.front().schedule);
         ASSERT_TRUE(stitched.has_value()) << percent;
         EXPECT_TRUE(FindLifetimes(scaled.model, *stitched).valid);
+        ExpectRetimes(scaled.model, *stitched);
         EXPECT_TRUE(
             Fold(scaled.all, scaled.few, scaled.shrunk, match, *stitched)
                 .has_value());
@@ -193,7 +212,7 @@ TEST(Solve, SlowMonotoneOverBudgetsWithManyLayers) {
   const Problem problem = SmallTransformer(60);
   ASSERT_GT(problem.nodes.size(), 4000u);
   double last = 1e9;
-  for (int percent : {55, 60, 62, 80}) {
+  for (int percent : {40, 60, 62, 80}) {
     const double overhead = OverheadAt(problem, percent, true);
     EXPECT_LE(overhead, last) << percent;
     last = overhead;
