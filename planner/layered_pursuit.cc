@@ -18,13 +18,14 @@ namespace loadline::planner {
 namespace {
 
 // What the few layers come to; the search is quick and good at that size.
-constexpr int kFewNodes = 600;
-constexpr int kFewLayers = 8;
+constexpr int kFewNodes = 1200;
+constexpr int kFewLayers = 8, kMostLayers = 100;
 constexpr int kBlocks[] = {1, 2, 4};
 constexpr int kRounds = 5;
-// Of the work: the first search, and each after it with corrected bytes.
-constexpr double kFirstShare = 0.6;
-constexpr double kRepairShare = 0.1;
+// Of the work: the first search, and each after it with corrected bytes. More
+// than for one of the ordinary searches, for all layers gain by it.
+constexpr double kFirstShare = 1.5;
+constexpr double kRepairShare = 0.25;
 constexpr int64_t kLeastRepair = 50;  // per node
 // In parts of the target: near enough to it, and so near above it that the
 // whole is lowered edit by edit.
@@ -64,7 +65,9 @@ std::unique_ptr<LayeredPursuit> LayeredPursuit::Make(const Model& model,
   for (int layer : layers.node_layer) {
     in_layers += layer >= layers.alike_lower && layer < layers.alike_upper;
   }
-  const int few = std::max(kFewLayers, kFewNodes * alike / in_layers);
+  const int few = static_cast<int>(
+      std::clamp<int64_t>(static_cast<int64_t>(kFewNodes) * alike / in_layers,
+                          kFewLayers, kMostLayers));
   if (2 * few > alike) return nullptr;
   std::optional<Shrunk> shrunk =
       Shrink(*model.problem, layers, layers.count - alike + few);
@@ -98,22 +101,30 @@ int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
 }
 
 std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
-    const Schedule& schedule, std::vector<Way>& ways) const {
+    const Schedule& schedule, int64_t most_bytes,
+    std::vector<Way>& ways) const {
   std::optional<Stitched> best;
   Way best_way;
+  const auto excess = [&](const Stitched& stitched) {
+    return std::max<int64_t>(0, stitched.peak_bytes - most_bytes);
+  };
   for (const Way& way : ways) {
     std::optional<Schedule> stitched =
         Stitch(All(), Few(), shrunk_, matches_[way.match], schedule);
     if (stitched && way.retimed) stitched = Retime(model_, *stitched);
     if (!stitched) continue;
-    const double step_ns = FindTimes(model_, *stitched).step_ns;
-    if (best && best->step_ns <= step_ns) continue;
-    best = Stitched{*std::move(stitched), step_ns, 0};
+    Stitched next;
+    next.step_ns = FindTimes(model_, *stitched).step_ns;
+    next.peak_bytes = FindLifetimes(model_, *stitched).peak_bytes;
+    if (best && std::pair(excess(*best), best->step_ns) <=
+                    std::pair(excess(next), next.step_ns)) {
+      continue;
+    }
+    next.schedule = *std::move(stitched);
+    best = std::move(next);
     best_way = way;
   }
-  if (!best) return best;
-  best->peak_bytes = FindLifetimes(model_, best->schedule).peak_bytes;
-  ways = {best_way};
+  if (best && excess(*best) == 0) ways = {best_way};
   return best;
 }
 
@@ -147,6 +158,8 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
       kLeastRepair * few_model_.node_count,
       static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
   few.work = first_work;
+  const int64_t most_bytes =
+      options.target_bytes + options.target_bytes / kTunable;
   std::vector<Schedule> few_starts = FoldAll(starts);
   std::vector<Way> ways;
   for (size_t m = 0; m < matches_.size(); ++m) {
@@ -165,14 +178,24 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
       few.work = first_work;
       continue;
     }
-    const std::optional<Stitched> stitched =
-        StitchBest(few_finds.front().schedule, ways);
-    if (!stitched) break;
-    const int64_t spare = options.target_bytes - stitched->peak_bytes;
-    std::optional<Found> found;
-    if (-spare < options.target_bytes / kTunable) {
-      found = Tune(*stitched, options, outside);
+    // Some schedules of the few repeat badly; then another find may do.
+    std::optional<Stitched> stitched;
+    size_t taken = 0;
+    for (; taken < few_finds.size(); ++taken) {
+      stitched = StitchBest(few_finds[taken].schedule, most_bytes, ways);
+      if (stitched && stitched->peak_bytes <= most_bytes) break;
     }
+    if (taken == few_finds.size()) {
+      too_many = std::min(too_many, few.target_bytes);
+      few.target_bytes -= few.target_bytes / kTunable;
+      if (few.target_bytes <= enough) break;
+      few.repair = false;
+      few.work = first_work;
+      ++few.seed;
+      continue;
+    }
+    const int64_t spare = options.target_bytes - stitched->peak_bytes;
+    std::optional<Found> found = Tune(*stitched, options, outside);
     const bool too_fast = found && found->step_ns < options.floor_ns;
     if (spare < 0 || too_fast) {
       too_many = std::min(too_many, few.target_bytes);
@@ -193,7 +216,7 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
     few.work = repair_work;
     few.repair = true;
     ++few.seed;
-    few_starts.insert(few_starts.begin(), few_finds.front().schedule);
+    few_starts.insert(few_starts.begin(), few_finds[taken].schedule);
   }
   std::stable_sort(
       finds.begin(), finds.end(),

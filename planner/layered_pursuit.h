@@ -45,8 +45,10 @@ class LayeredPursuit {
     size_t match = 0;
     bool retimed = false;
   };
-  // The fastest of the ways, which then is the only one left.
+  // The fastest of the ways within `most_bytes`, which then is the only one
+  // left; if none is within, the nearest.
   std::optional<Stitched> StitchBest(const Schedule& schedule,
+                                     int64_t most_bytes,
                                      std::vector<Way>& ways) const;
   std::optional<Found> Tune(const Stitched& stitched,
                             const PursuitOptions& options,
