@@ -138,7 +138,10 @@ std::optional<Found> LayeredPursuit::Tune(const Stitched& stitched,
   if (!LowerPeak(state, {.lane_price = kLanePrice}, effort)) {
     return std::nullopt;
   }
-  effort.left = kTunedEdits * effort.PriceOf(state);
+  // Without copies to time, an edit reads little of the sequence.
+  const int64_t edits =
+      model_.d2h_bytes_per_ns > 0 ? kTunedEdits : model_.node_count;
+  effort.left = edits * effort.PriceOf(state);
   CleanUp(state, effort);
   const double step_ns = std::round(state.Makespan());
   return Found{state.ToSchedule(), step_ns};
