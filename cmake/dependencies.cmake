@@ -30,6 +30,17 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   find_package(OpenMP REQUIRED)
 endif()
 
+# What the report's page is made of; it is assembled with Python.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+foreach(part ECHARTS=echarts.min.js TABULATOR=tabulator.min.js
+             TABULATOR_STYLE=tabulator.min.css)
+  string(REPLACE "=" ";" part ${part})
+  list(GET part 0 name)
+  list(GET part 1 file)
+  find_file(LOADLINE_${name} ${file} PATHS ${CMAKE_PREFIX_PATH} /usr
+    PATH_SUFFIXES share/javascript REQUIRED)
+endforeach()
+
 # Debian's package file for libzip demands programs of other packages.
 find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
 find_library(LIBZIP_LIBRARY zip REQUIRED)

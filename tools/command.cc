@@ -13,6 +13,7 @@
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tools/exit_code.h"
+#include "tools/reproduce.h"
 #include "tools/yaml_args.h"
 
 namespace loadline::tools {
@@ -42,6 +43,11 @@ constexpr VerbEntry kVerbs[] = {
      "loadline verify problem.json plan.json", AddVerify},
     {"pack", "Lay out buffers of a CSV file in one arena",
      "loadline pack buffers.csv --capacity 1MiB -o out.csv", AddPack},
+    {"report", "Show a plan as a page: memory, arena, lanes, tensors",
+     "loadline report model.onnx --budget 50% --html report.html", AddReport},
+    {"sweep", "Step time against budget, or the largest batch that fits",
+     "loadline sweep model.onnx --data d.npz --budgets 8 --html sweep.html",
+     AddSweep},
     {"doctor", "Measure this machine into a profile",
      "loadline doctor -o machine.json", AddDoctor},
 };
@@ -89,6 +95,7 @@ std::string Nearest(const std::string& word) {
 }  // namespace
 
 int RunCommand(std::vector<std::string> args) {
+  NoteCommand(args);
   auto expanded = ExpandConfig(std::move(args));
   if (!expanded.ok()) return Fail(expanded.status());
   args = *std::move(expanded);

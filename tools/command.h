@@ -28,7 +28,9 @@ VerbBody AddInspect(CLI::App* app);
 VerbBody AddPack(CLI::App* app);
 VerbBody AddPlan(CLI::App* app);
 VerbBody AddPose(CLI::App* app);
+VerbBody AddReport(CLI::App* app);
 VerbBody AddRun(CLI::App* app);
+VerbBody AddSweep(CLI::App* app);
 VerbBody AddVerify(CLI::App* app);
 
 // Runs the command on the arguments after the program's name; returns the exit

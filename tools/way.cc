@@ -18,6 +18,7 @@
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/machine_profile.h"
+#include "tools/solve_progress.h"
 #include "tools/units.h"
 
 namespace loadline::tools {
@@ -245,6 +246,10 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
   options.allow_offload = !flags.no_offload;
   options.seed = flags.plan_seed;
   options.cancel = cancel;
+  if (spdlog::should_log(spdlog::level::info)) {
+    options.progress =
+        ProgressRows([](const std::string& row) { spdlog::info(row); });
+  }
   if (!flags.time_limit.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(options.time_limit,
                               ParseTimeLimit(flags.time_limit));

@@ -40,3 +40,14 @@ provide_packages() {
     "check the network and the package sources, then try: $line" \
     install_packages "${missing[@]}"
 }
+
+# provide_browser: what a system cannot have, its tests do without.
+provide_browser() {
+  command -v dpkg-query >/dev/null || return 0
+  local missing
+  mapfile -t missing < <(missing_packages browser)
+  ((${#missing[@]} == 0 || EUID != 0)) && return 0
+  attempt "install a browser for tests" "$cache/logs/browser.log" \
+    install_packages "${missing[@]}" ||
+    say "no browser: tests of the report are skipped ($cache/logs/browser.log)"
+}

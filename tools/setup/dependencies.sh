@@ -7,9 +7,11 @@
 #           newer than Debian's, fetched only to build it)
 #   highs   linear and mixed-integer programs, from the source distribution of
 #           its Python package
+#   web     ECharts and Tabulator for the report, as they lie in the wheel of
+#           Panel, which is not used itself
 # Sourced by tools/loadline and tools/test.
 
-packages=(onednn onnx highs)
+packages=(onednn onnx highs web)
 
 # requirements_of PACKAGE: the lines of requirements.txt that it is made from.
 requirements_of() {
@@ -17,6 +19,7 @@ requirements_of() {
     onednn) grep '^onednn-' "$root/tools/setup/requirements.txt" ;;
     onnx) grep -E '^(onnx|cmake)==' "$root/tools/setup/requirements.txt" ;;
     highs) grep '^highspy==' "$root/tools/setup/requirements.txt" ;;
+    web) grep '^panel==' "$root/tools/setup/requirements.txt" ;;
   esac
 }
 
@@ -128,6 +131,21 @@ make_highs() {
   CCACHE_BASEDIR=$work ninja -C "$work/build" install
 }
 
+# Three files out of thousands.
+make_web() {
+  python3 - "$work" "$made/share/javascript" <<'PYTHON'
+import pathlib, sys, zipfile
+work, made = map(pathlib.Path, sys.argv[1:])
+made.mkdir(parents=True)
+wheel = zipfile.ZipFile(next((work / "downloads").glob("*.whl")))
+bundled = "panel/dist/bundled/"
+for name in ("echarts/echarts@6.0.0/dist/echarts.min.js",
+             "datatabulator/tabulator-tables@6.4.0/dist/js/tabulator.min.js",
+             "datatabulator/tabulator-tables@6.4.0/dist/css/tabulator.min.css"):
+    (made / name.split("/")[-1]).write_bytes(wheel.read(bundled + name))
+PYTHON
+}
+
 # provide_package NAME HOW_LONG: leaves it in $cache/packages/NAME-HASH.
 provide_package() {
   local name=$1 tree logs=$cache/logs
@@ -174,6 +192,7 @@ provide_dependencies() {
     provide_package onednn ''
     provide_package onnx ' (about 2 minutes on 2 cores)'
     provide_package highs ' (about 2 minutes on 2 cores)'
+    provide_package web ''
     step "link the packages" "$cache/logs/link.log" \
       "check the free space of $cache, then run again" link_prefix
   fi

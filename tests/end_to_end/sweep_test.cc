@@ -1,0 +1,123 @@
+// `loadline sweep`: fronts that rise, and the largest batch that fits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+using ::testing::HasSubstr;
+
+void ExpectMonotone(const nlohmann::json& points) {
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_LE(points[i]["arena_bytes"], points[i]["budget_bytes"]);
+    EXPECT_GE(points[i]["predicted_step_ns"], points[i]["bound_step_ns"]);
+    if (i == 0) continue;
+    EXPECT_GT(points[i]["budget_bytes"], points[i - 1]["budget_bytes"]);
+    EXPECT_LE(points[i]["predicted_step_ns"],
+              points[i - 1]["predicted_step_ns"]);
+  }
+}
+
+TEST(Sweep, GivesAMonotoneFrontFromTheSmallestToAllKept) {
+  const CommandResult result =
+      RunLoadline({"sweep", Zoo("mlp.onnx"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json sweep = result.json();
+  const nlohmann::json& points = sweep["points"];
+  ASSERT_EQ(points.size(), 8);
+  ExpectMonotone(points);
+  const nlohmann::json& front = sweep["fronts"][0];
+  EXPECT_EQ(points[0]["budget_bytes"], front["smallest_budget_bytes"]);
+  EXPECT_EQ(points[7]["budget_bytes"], front["keep_everything_arena_bytes"]);
+  EXPECT_EQ(points[7]["predicted_step_ns"], front["keep_everything_step_ns"]);
+  EXPECT_FALSE(points[0].contains("step_ns"));
+}
+
+TEST(Sweep, RunsEachPointInsideItsBudget) {
+  const CommandResult result =
+      RunLoadline({"sweep", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--budgets", "3", "--run", "2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const nlohmann::json& point : result.json()["points"]) {
+    EXPECT_GT(point["step_ns"], 0);
+    EXPECT_EQ(point["measured_arena_bytes"], point["arena_bytes"]);
+  }
+}
+
+TEST(Sweep, TakesSeveralBatches) {
+  const CommandResult result =
+      RunLoadline({"sweep", Zoo("mlp.onnx"), "--batches", "8,16", "--budgets",
+                   "2", "--no-offload", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json points = result.json()["points"];
+  ASSERT_EQ(points.size(), 4);
+  EXPECT_EQ(points[0]["batch"], 8);
+  EXPECT_EQ(points[3]["batch"], 16);
+  EXPECT_LT(points[1]["budget_bytes"], points[3]["budget_bytes"]);
+}
+
+TEST(Sweep, TableIsNoWiderThanATerminal) {
+  const CommandResult result =
+      RunLoadline({"sweep", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--budgets", "3", "--run", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("measured"));
+  EXPECT_THAT(result.out, HasSubstr("Smallest budget met: "));
+  const std::vector<std::string> lines = absl::StrSplit(result.out, '\n');
+  for (size_t i = 0; i + 2 < lines.size(); ++i) {  // the last is the command
+    EXPECT_LE(lines[i].size(), 80) << lines[i];
+  }
+}
+
+// Without recomputation and copies, so that each batch is decided at once.
+TEST(Sweep, FindsTheLargestBatchThatFits) {
+  const std::vector<std::string> plain = {"--no-recompute", "--no-offload",
+                                          "--budget", "600KiB"};
+  const auto run = [&plain](std::vector<std::string> args) {
+    args.insert(args.end(), plain.begin(), plain.end());
+    return RunLoadline(args);
+  };
+  const CommandResult result =
+      run({"sweep", Zoo("mlp.onnx"), "--largest-batch", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json found = result.json();
+  const int64_t largest = found["largest_batch"];
+  EXPECT_GT(largest, 1);
+  EXPECT_EQ(found["smallest_batch_not_met"], largest + 1);
+  EXPECT_LE(found["points"][0]["arena_bytes"], 600 << 10);
+  const auto plan = [&run](int64_t batch) {
+    return run({"plan", Zoo("mlp.onnx"), "--batch", absl::StrCat(batch)})
+        .exit_code;
+  };
+  EXPECT_EQ(plan(largest), 0);
+  EXPECT_EQ(plan(largest + 1), 3);
+}
+
+TEST(Sweep, RefusesWhatItCannotDoWithAReason) {
+  const auto expect = [](std::vector<std::string> args, int exit_code,
+                         const std::string& what) {
+    args.insert(args.begin(), {"sweep", Zoo("mlp.onnx")});
+    const CommandResult result = RunLoadline(args);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(what));
+    EXPECT_EQ(result.out, "");
+  };
+  expect({"--largest-batch"}, 2, "needs --budget in bytes");
+  expect({"--largest-batch", "--budget", "50%"}, 2, "needs --budget in bytes");
+  expect({"--largest-batch", "--budget", "1KiB", "--batch", "1"}, 3,
+         "the smallest budget met is");
+  expect({"--largest-batch", "--budget", "1GiB", "--batches", "2,4"}, 2,
+         "give one of them");
+  expect({"--run", "2"}, 2, "--data");
+  expect({"--budgets", "1"}, 2, "--budgets");
+  expect({"--batches", "0"}, 2, "--batches");
+}
+
+}  // namespace
+}  // namespace loadline

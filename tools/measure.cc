@@ -1,0 +1,45 @@
+// Tested by tests/end_to_end/report_test.cc and sweep_test.cc.
+#include "tools/measure.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "executor/data.h"
+#include "executor/program.h"
+#include "executor/train.h"
+#include "planner/status_macros.h"
+
+namespace loadline::tools {
+
+absl::StatusOr<Measured> Measure(const PlannedStep& step,
+                                 const StepFlags& flags, int64_t steps,
+                                 const std::atomic<bool>* stop) {
+  if (flags.loss.data.empty()) {
+    return absl::InvalidArgumentError(
+        "--data: expected an .npz file, to run steps on");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
+                            executor::LoadData(flags.loss.data, step.graph));
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<executor::Program> program,
+                            executor::Load(step.graph, step.problem, step.plan,
+                                           device, {.trace = true}));
+  executor::TrainOptions options;
+  options.steps = steps;
+  options.learning_rate = static_cast<float>(flags.optimizer.lr);
+  options.stop = stop;
+  LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
+                            executor::Train(*program, data, options));
+  if (result.interrupted) return absl::CancelledError("interrupted");
+  if (result.arena_bytes > step.plan.budget_bytes) {
+    return absl::OutOfRangeError(absl::StrCat("measured ", result.arena_bytes,
+                                              " bytes, above the budget of ",
+                                              step.plan.budget_bytes));
+  }
+  const auto trace = device.trace();
+  return Measured{
+      steps, result.step_ns, result.arena_bytes, {trace.begin(), trace.end()}};
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,60 @@
+// Everything that a reader could doubt stands on the page. Tested by
+// tests/tools/report_document_test.cc.
+#include "tools/report/assumptions.h"
+
+#include "absl/strings/str_cat.h"
+#include "fmt/format.h"
+#include "tools/units.h"
+
+namespace loadline::tools {
+namespace {
+
+std::string Copies(const planner::Machine& machine) {
+  if (!machine.CanCopy()) return "The profile has no copy rates: no copies.";
+  std::string text =
+      fmt::format("Copies: {:.3g} GB/s out, {:.3g} GB/s in, {} of latency each",
+                  machine.d2h_bytes_per_s / 1e9, machine.h2d_bytes_per_s / 1e9,
+                  FormatNs(machine.copy_latency_ns));
+  if (machine.bidirectional < 1) {
+    text += fmt::format("; while both lanes copy, each at {:.0f} % of that",
+                        100 * machine.bidirectional);
+  }
+  return text + ".";
+}
+
+std::string Times(const StepFlags* flags) {
+  if (flags == nullptr) return "Times of nodes: as the problem file has them.";
+  if (flags->plan.calibrate) {
+    return "Times of nodes: measured one by one on this machine, each alone.";
+  }
+  return "Times of nodes: as the machine's profile has measured them; those it "
+         "has not are estimated from its rates (--calibrate measures them).";
+}
+
+}  // namespace
+
+std::vector<std::string> Assumptions(const planner::Problem& problem,
+                                     const StepFlags* flags) {
+  std::vector<std::string> lines = {Times(flags)};
+  if (problem.machine.has_value()) {
+    lines.push_back(
+        absl::StrCat("Machine profile: ", problem.machine->name, "."));
+    lines.push_back(Copies(*problem.machine));
+    lines.push_back(
+        absl::StrCat("Outside the plan, and not in the budget: ",
+                     FormatBytes(problem.machine->reserved_bytes),
+                     " of device memory that libraries take for themselves."));
+  }
+  lines.push_back(
+      problem.addresses
+          ? absl::StrCat("Buffers start at multiples of ",
+                         problem.alignment_bytes, " bytes.")
+          : "The budget limits the sum of live bytes; there are no addresses.");
+  if (flags != nullptr) {
+    lines.push_back(absl::StrCat("Optimizer: ", flags->optimizer.optimizer,
+                                 "; loss: ", flags->loss.loss, "."));
+  }
+  return lines;
+}
+
+}  // namespace loadline::tools

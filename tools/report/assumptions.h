@@ -1,0 +1,19 @@
+// What a prediction stands on, in sentences.
+#ifndef LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_
+#define LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "planner/problem.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+
+// `flags` is null where a problem came from a file.
+std::vector<std::string> Assumptions(const planner::Problem& problem,
+                                     const StepFlags* flags);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_

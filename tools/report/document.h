@@ -1,0 +1,51 @@
+// The report as one JSON document, loadline.report/1 (docs/report.md): all that
+// the HTML page shows, and nothing that it can work out itself.
+#ifndef LOADLINE_TOOLS_REPORT_DOCUMENT_H_
+#define LOADLINE_TOOLS_REPORT_DOCUMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/graph.h"
+#include "nlohmann/json_fwd.hpp"
+#include "planner/plan.h"
+#include "planner/problem.h"
+#include "tools/measure.h"
+
+namespace loadline::tools {
+
+// One budget of a sweep. Where nothing was run, measured is empty.
+struct FrontPoint {
+  int64_t batch = 0;  // 0: the model's only one
+  planner::Plan plan;
+  std::vector<Measured> measured;  // none or one
+};
+
+struct ReportInput {
+  const planner::Problem* problem = nullptr;
+  const planner::Plan* keep_everything = nullptr;
+  const planner::Plan* plan = nullptr;
+  // Null where a plan is shown without its model.
+  const models::Graph* graph = nullptr;
+  std::vector<std::string> model_tensors;
+  const Measured* measured = nullptr;  // null: the plan was not run
+  absl::Span<const FrontPoint> front;  // by rising budget; may be empty
+  // The smallest by recomputation alone, for comparison; null: not searched.
+  const planner::Plan* recompute_only = nullptr;
+  std::string command;                   // what makes this report again
+  std::vector<std::string> assumptions;  // whole sentences
+};
+
+// Tables are columns: one array per field, of equal lengths. Errors: those of
+// Replay, for a plan that is not valid.
+absl::StatusOr<nlohmann::ordered_json> ReportDocument(const ReportInput& input);
+
+// The same fields for `sweep --json`.
+nlohmann::ordered_json FrontPointJson(const FrontPoint& point);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_REPORT_DOCUMENT_H_

@@ -1,0 +1,46 @@
+// The page is assembled when Loadline is built (tools/report/web/assemble) and
+// lies in the program as it is; only the document is put in here. Tested by
+// tests/tools/report_page_test.cc, and in a browser by tests/browser.
+#include "tools/report/page.h"
+
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+#include "planner/check.h"
+
+// The assembler reads the file: a megabyte costs a compiler seconds.
+asm(".section .rodata\n"
+    "loadline_report_page_begin:\n"
+    ".incbin \"" LOADLINE_REPORT_PAGE
+    "\"\n"
+    "loadline_report_page_end:\n"
+    ".byte 0\n"
+    ".previous\n");
+extern "C" const char loadline_report_page_begin[];
+extern "C" const char loadline_report_page_end[];
+
+namespace loadline::tools {
+namespace {
+
+constexpr absl::string_view kDataMark = "{{data}}";
+
+}  // namespace
+
+std::string ReportPage(const nlohmann::ordered_json& document) {
+  const absl::string_view page(loadline_report_page_begin,
+                               static_cast<size_t>(loadline_report_page_end -
+                                                   loadline_report_page_begin));
+  const size_t mark = page.rfind(kDataMark);
+  LOADLINE_CHECK(mark != absl::string_view::npos);
+  // In JSON "<" stands in strings only, where \u003c means the same.
+  const std::string data = absl::StrReplaceAll(
+      document.dump(-1, ' ', /*ensure_ascii=*/false,
+                    nlohmann::ordered_json::error_handler_t::replace),
+      {{"<", "\\u003c"}});
+  std::string out(page.substr(0, mark));
+  out += data;
+  out += std::string(page.substr(mark + kDataMark.size()));
+  return out;
+}
+
+}  // namespace loadline::tools

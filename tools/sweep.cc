@@ -1,0 +1,73 @@
+// A front is monotone by construction: what fits a smaller budget fits a
+// larger one. Tested by tests/tools/sweep_test.cc and
+// tests/end_to_end/sweep_test.cc.
+#include "tools/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/status_macros.h"
+
+namespace loadline::tools {
+
+std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest,
+                                    int count) {
+  std::vector<int64_t> budgets;
+  const double span = static_cast<double>(highest - lowest);
+  for (int i = 0; i < count; ++i) {
+    const int64_t budget =
+        i + 1 == count ? highest
+                       : lowest + static_cast<int64_t>(span * i / (count - 1));
+    if (budgets.empty() || budget > budgets.back()) budgets.push_back(budget);
+  }
+  return budgets;
+}
+
+absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
+    const PlannedStep& step, const StepFlags& flags, int count,
+    const std::atomic<bool>* cancel) {
+  PlanFlags plan_flags = flags.plan;
+  plan_flags.budget = "smallest";
+  LOADLINE_ASSIGN_OR_RETURN(
+      planner::Plan smallest,
+      SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
+  smallest.budget_bytes = smallest.arena_bytes;
+  const std::vector<int64_t> budgets = BudgetsBetween(
+      smallest.arena_bytes,
+      std::max(smallest.arena_bytes, step.keep_everything.budget_bytes), count);
+  std::vector<planner::Plan> plans = {std::move(smallest)};
+  for (size_t i = 1; i < budgets.size(); ++i) {
+    plan_flags.budget = absl::StrCat(budgets[i], "B");
+    LOADLINE_ASSIGN_OR_RETURN(
+        planner::Plan plan,
+        SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
+    if (plan.predicted.step_ns > plans.back().predicted.step_ns) {
+      // The smaller plan, with what is proven at this budget.
+      const planner::Bounds bounds = plan.bounds;
+      plan = plans.back();
+      plan.bounds = bounds;
+    }
+    plan.budget_bytes = budgets[i];
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+absl::StatusOr<LargestBatch> FindLargestBatch(
+    int64_t first, int64_t limit,
+    const std::function<absl::StatusOr<bool>(int64_t batch)>& fits) {
+  LargestBatch result;
+  int64_t batch = std::clamp<int64_t>(first, 1, limit);
+  while (result.smallest_not == 0 || result.batch + 1 < result.smallest_not) {
+    LOADLINE_ASSIGN_OR_RETURN(const bool met, fits(batch));
+    (met ? result.batch : result.smallest_not) = batch;
+    if (result.batch == limit) break;
+    batch = result.smallest_not == 0
+                ? std::min(limit, 2 * result.batch)
+                : result.batch + (result.smallest_not - result.batch) / 2;
+  }
+  return result;
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,41 @@
+// Many plans of one training step: what a byte buys, and how large a batch may
+// be.
+#ifndef LOADLINE_TOOLS_SWEEP_H_
+#define LOADLINE_TOOLS_SWEEP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+
+// `count` budgets (at least 2), evenly from the smallest that was met to what
+// keeping everything takes, as plans by rising budget. No plan is slower than
+// one before it. `flags.plan.budget` is not read.
+absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
+    const PlannedStep& step, const StepFlags& flags, int count,
+    const std::atomic<bool>* cancel);
+
+// Evenly spread, both ends included; fewer where the range is too small.
+std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest, int count);
+
+struct LargestBatch {
+  int64_t batch = 0;         // the largest that was met; 0: not even 1
+  int64_t smallest_not = 0;  // the next larger; it was tried and not met
+};
+
+// Doubles from `first` and then bisects. `fits` is asked for each batch once;
+// it is assumed to hold below any batch it holds for. Beyond `limit` nothing is
+// asked: then smallest_not is 0. Errors: those of `fits`.
+absl::StatusOr<LargestBatch> FindLargestBatch(
+    int64_t first, int64_t limit,
+    const std::function<absl::StatusOr<bool>(int64_t batch)>& fits);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_SWEEP_H_

@@ -1,0 +1,178 @@
+// `loadline report`: a plan as a page that a person can act on. Tested by
+// tests/end_to_end/report_test.cc, and in a browser by tests/browser.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "executor/trace.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "planner/status_macros.h"
+#include "planner/verify.h"
+#include "tools/command.h"
+#include "tools/files.h"
+#include "tools/flags.h"
+#include "tools/interrupt.h"
+#include "tools/measure.h"
+#include "tools/plan_summary.h"
+#include "tools/report/assumptions.h"
+#include "tools/report/document.h"
+#include "tools/report/page.h"
+#include "tools/report/timeline.h"
+#include "tools/reproduce.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  StepFlags step;
+  std::string problem_in;
+  std::string html;
+  std::string trace;
+  int64_t steps = 0;
+  bool json = false;
+};
+
+// A plan or a problem from a file; the step then has no graph.
+absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
+                                     const std::atomic<bool>* cancel) {
+  const std::string& path = flags.step.model.model;
+  const bool is_plan = !flags.problem_in.empty();
+  const std::string& problem_path = is_plan ? flags.problem_in : path;
+  const auto named = [](const std::string& file, const absl::Status& status) {
+    return absl::Status(status.code(),
+                        absl::StrCat(file, ": ", status.message()));
+  };
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(problem_path));
+  PlannedStep step;
+  auto problem = planner::ProblemFromJson(json);
+  if (!problem.ok()) return named(problem_path, problem.status());
+  step.problem = *std::move(problem);
+  LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
+                            planner::KeepEverything(step.problem));
+  if (!is_plan) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        step.plan,
+        SolveFor(step.problem, flags.step.plan, step.keep_everything, cancel));
+    return step;
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const std::string plan_json, ReadFile(path));
+  auto plan = planner::PlanFromJson(plan_json, step.problem);
+  if (!plan.ok()) return named(path, plan.status());
+  step.plan = *std::move(plan);
+  const absl::Status verdict = planner::Verify(step.problem, step.plan);
+  if (!verdict.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": not valid: ", verdict.message()));
+  }
+  return step;
+}
+
+absl::Status CheckFlags(const Flags& flags, bool is_file) {
+  if (flags.steps > 0 && is_file) {
+    return absl::InvalidArgumentError(
+        "--steps: running needs the model, not a plan or a problem alone");
+  }
+  if (flags.steps > 0 && flags.step.loss.data.empty()) {
+    return absl::InvalidArgumentError("--steps: needs --data, an .npz file");
+  }
+  if (!flags.problem_in.empty() && !is_file) {
+    return absl::InvalidArgumentError(
+        "--problem: belongs to a plan file, PLAN.json");
+  }
+  return absl::OkStatus();
+}
+
+// As measured where the plan was run, as predicted otherwise.
+absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
+                        const std::optional<Measured>& measured) {
+  std::vector<executor::TraceSpan> spans;
+  if (measured.has_value()) {
+    spans = measured->spans;
+  } else {
+    LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
+                              ReplayTimeline(step.problem, step.plan));
+    for (const StepSpan& span : timeline.spans) {
+      spans.push_back({span.start_ns, span.end_ns});
+    }
+  }
+  return WriteFile(path, executor::ChromeTrace(step.problem, step.plan, spans));
+}
+
+absl::Status RunReport(Flags flags) {
+  const std::atomic<bool>* stop = CatchInterrupts();
+  const bool is_file = absl::EndsWith(flags.step.model.model, ".json");
+  LOADLINE_RETURN_IF_ERROR(CheckFlags(flags, is_file));
+  if (flags.steps > 0) flags.step.plan.calibrate = true;
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
+                            is_file
+                                ? ReadStep(flags, stop)
+                                : PlanTrainingStep(flags.step, device, stop));
+  std::optional<Measured> measured;
+  if (flags.steps > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(measured,
+                              Measure(step, flags.step, flags.steps, stop));
+  }
+  ReportInput input;
+  input.problem = &step.problem;
+  input.keep_everything = &step.keep_everything;
+  input.plan = &step.plan;
+  input.graph = is_file ? nullptr : &step.graph;
+  input.model_tensors = step.model_tensors;
+  input.measured = measured.has_value() ? &*measured : nullptr;
+  input.command = CommandToReproduce();
+  input.assumptions =
+      Assumptions(step.problem, is_file ? nullptr : &flags.step);
+  LOADLINE_ASSIGN_OR_RETURN(const nlohmann::ordered_json document,
+                            ReportDocument(input));
+  if (!flags.html.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteFile(flags.html, ReportPage(document)));
+  }
+  if (!flags.trace.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, measured));
+  }
+  if (flags.json) {
+    fmt::print("{}\n",
+               document.dump(-1, ' ', false,
+                             nlohmann::ordered_json::error_handler_t::replace));
+  } else if (flags.html != "-") {
+    fmt::print("{}\nMade again by: {}\n",
+               PlanTable(step.problem, step.keep_everything, step.plan),
+               CommandToReproduce());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbBody AddReport(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  AddModelFlags(app, &flags->step.model);
+  AddLossFlags(app, &flags->step.loss);
+  AddOptimizerFlags(app, &flags->step.optimizer);
+  AddPlanFlags(app, &flags->step.plan);
+  app->add_option("--problem", flags->problem_in,
+                  "The problem that a plan file was made for")
+      ->take_last();
+  app->add_option("--html", flags->html, "One page that needs nothing else")
+      ->take_last();
+  app->add_option("--trace", flags->trace,
+                  "Chrome trace of the lanes, .json (opens in Perfetto)")
+      ->take_last();
+  app->add_option("--steps", flags->steps,
+                  "Also run so many steps, and show what was measured")
+      ->check(CLI::PositiveNumber)
+      ->take_last();
+  app->add_flag("--json", flags->json, "The report's document on stdout");
+  return [flags] { return RunReport(*flags); };
+}
+
+}  // namespace loadline::tools
