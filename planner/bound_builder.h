@@ -1,6 +1,6 @@
 // Builds the program of bound_program.h. Internal: bound_program.cc has the
-// values, bound_chains.cc what is persistent, bound_fits.cc the bytes of reruns,
-// bound_lanes.cc the time.
+// values, bound_chains.cc what is persistent, bound_fits.cc the bytes of
+// reruns, bound_lanes.cc the time.
 #ifndef LOADLINE_PLANNER_BOUND_BUILDER_H_
 #define LOADLINE_PLANNER_BOUND_BUILDER_H_
 
