@@ -82,6 +82,16 @@ TEST(SolveMip, FindsTheOptimumOfSmallPrograms) {
   EXPECT_GT(possible, 60);
 }
 
+TEST(SolveMip, TermsOfOneColumnAddUp) {
+  MipProgram program;
+  const int x = program.AddColumn(1, 0, 10, true);
+  const Term terms[] = {{x, 3}, {x, -1}};
+  program.AddRow(6, kNoLimit, terms);  // 2 x >= 6
+  EXPECT_EQ(program.terms.size(), 1);
+  EXPECT_NEAR(SolveLp(program, 100).cost, 3, 1e-6);
+  EXPECT_NEAR(SolveMip(program, 100, kNoLimit).cost, 3, 1e-6);
+}
+
 TEST(SolveMip, IterationLimitsLeaveAProvenBound) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const MipProgram program = RandomProgram(seed, 40, 40);
