@@ -115,8 +115,8 @@ Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
 
 // Alone in the process for minutes; the quick ones below take seconds.
 TEST(BoundStepAt, SlowIsNeverAboveTheOptimumOfThousands) {
-  EXPECT_GT(CompareSeeds(301, 3000, false).solved, 2000);
-  EXPECT_GT(CompareSeeds(301, 1000, true).solved, 1000);
+  EXPECT_GT(CompareSeeds(301, 1500, false).solved, 1000);
+  EXPECT_GT(CompareSeeds(301, 700, true).solved, 1000);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {
