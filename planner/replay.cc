@@ -40,8 +40,9 @@ struct Level {
 // Which buffers are alive while steps start and end.
 class Lives {
  public:
-  Lives(const Problem& problem, const Plan& plan, const PlanFacts& facts)
-      : problem_(problem), plan_(plan), facts_(facts) {
+  Lives(const Problem& problem, const Plan& plan, const PlanFacts& facts,
+        ReplayObserver& observer)
+      : problem_(problem), plan_(plan), facts_(facts), observer_(observer) {
     alive_.assign(plan.buffers.size(), false);
     passed_on_.assign(plan.buffers.size(), false);
     accesses_left_.assign(plan.buffers.size(), 0);
@@ -57,7 +58,7 @@ class Lives {
         LOADLINE_RETURN_IF_ERROR(Enter(BufferId(static_cast<int32_t>(b))));
       }
     }
-    Count();
+    Count(0);
     for (size_t b = 0; b < plan_.buffers.size(); ++b) {
       if (alive_[b] && accesses_left_[b] == 0) {
         Leave(BufferId(static_cast<int32_t>(b)));
@@ -81,10 +82,12 @@ class Lives {
     }
   }
 
-  void Count() {
+  void Count(double now_ns) {
     for (Level& level : levels_) {
       level.peak_bytes = std::max(level.peak_bytes, level.now_bytes);
     }
+    observer_.Counts(now_ns,
+                     levels_[static_cast<size_t>(Space::kDevice)].now_bytes);
   }
 
   int64_t PeakBytes(Space space) const {
@@ -105,6 +108,7 @@ class Lives {
     const Buffer& buffer = plan_.buffer(id);
     int64_t& now = levels_[static_cast<size_t>(buffer.space)].now_bytes;
     alive_[Index(id)] = true;
+    observer_.Enters(id);
     if (__builtin_add_overflow(now, buffer.bytes, &now)) {
       return Invalid("the bytes alive at one moment overflow 64 bits");
     }
@@ -115,6 +119,7 @@ class Lives {
     if (passed_on_[Index(id)] || facts_.final[Index(id)]) return;
     const Buffer& buffer = plan_.buffer(id);
     levels_[static_cast<size_t>(buffer.space)].now_bytes -= buffer.bytes;
+    observer_.Leaves(id);
   }
 
   // An input that ends here and an output that begins here in the same bytes
@@ -143,11 +148,13 @@ class Lives {
     }
     passed_on_[Index(in)] = true;
     alive_[Index(out)] = true;
+    observer_.PassesOn(in, out);
   }
 
   const Problem& problem_;
   const Plan& plan_;
   const PlanFacts& facts_;
+  ReplayObserver& observer_;
   std::vector<bool> alive_;      // has been alive
   std::vector<bool> passed_on_;  // its bytes are the in-place output's now
   std::vector<int64_t> accesses_left_;
@@ -164,8 +171,12 @@ struct Running {
 
 class Simulation {
  public:
-  Simulation(const Problem& problem, const Plan& plan, const PlanFacts& facts)
-      : problem_(problem), plan_(plan), lives_(problem, plan, facts) {
+  Simulation(const Problem& problem, const Plan& plan, const PlanFacts& facts,
+             ReplayObserver& observer)
+      : problem_(problem),
+        plan_(plan),
+        observer_(observer),
+        lives_(problem, plan, facts, observer) {
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       lanes_[static_cast<size_t>(plan.steps[s].lane)].push_back(
           StepId(static_cast<int32_t>(s)));
@@ -197,10 +208,11 @@ class Simulation {
       if (!MayStart(id)) continue;
       ++next_[l];
       running_[l].step = id;
+      observer_.StepStarts(id, now_ns_);
       LOADLINE_RETURN_IF_ERROR(lives_.Start(id));
       LOADLINE_RETURN_IF_ERROR(l == 0 ? StartCompute(id) : StartCopy(id, l));
     }
-    lives_.Count();
+    lives_.Count(now_ns_);
     return absl::OkStatus();
   }
 
@@ -322,6 +334,7 @@ class Simulation {
       running.moving = true;  // the latency is over
       return;
     }
+    observer_.StepEnds(running.step, now_ns_);
     lives_.End(running.step);
     ended_[Index(running.step)] = true;
     running = Running();
@@ -338,6 +351,7 @@ class Simulation {
 
   const Problem& problem_;
   const Plan& plan_;
+  ReplayObserver& observer_;
   Lives lives_;
   std::array<std::vector<StepId>, kLaneCount> lanes_;
   std::array<size_t, kLaneCount> next_ = {};
@@ -353,8 +367,12 @@ class Simulation {
 
 absl::StatusOr<ReplayResult> ReplaySteps(const Problem& problem,
                                          const Plan& plan,
-                                         const PlanFacts& facts) {
-  return Simulation(problem, plan, facts).Run();
+                                         const PlanFacts& facts,
+                                         ReplayObserver* observer) {
+  ReplayObserver nobody;
+  return Simulation(problem, plan, facts,
+                    observer != nullptr ? *observer : nobody)
+      .Run();
 }
 
 absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan) {
