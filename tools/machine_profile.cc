@@ -17,6 +17,7 @@
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/files.h"
+#include "tools/plan_files.h"
 
 namespace loadline::tools {
 namespace {
@@ -26,14 +27,6 @@ namespace fs = std::filesystem;
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-absl::StatusOr<planner::Machine> ReadProfile(const std::string& path) {
-  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
-  auto machine = planner::MachineFromJson(json);
-  if (machine.ok()) return machine;
-  return absl::Status(machine.status().code(),
-                      absl::StrCat(path, ": ", machine.status().message()));
 }
 
 // For a plan, keeping the profile is a convenience: where it cannot be kept, a
@@ -85,10 +78,10 @@ absl::Status KeepProfile(const std::string& path,
 }
 
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& path) {
-  if (!path.empty()) return ReadProfile(path);
+  if (!path.empty()) return ReadMachineFile(path);
   const std::string own = OwnProfilePath();
   if (fs::exists(own)) {
-    auto machine = ReadProfile(own);
+    auto machine = ReadMachineFile(own);
     if (machine.ok()) return machine;
     spdlog::warn("measuring anew: {}", std::string(machine.status().message()));
   }

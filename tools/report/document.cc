@@ -10,6 +10,7 @@
 #include "tools/plan_summary.h"
 #include "tools/report/attribution.h"
 #include "tools/report/timeline.h"
+#include "tools/reproduce.h"
 
 namespace loadline::tools {
 namespace {
@@ -179,6 +180,17 @@ Json FrontPointJson(const FrontPoint& point) {
     out["measured_arena_bytes"] = measured.arena_bytes;
   }
   return out;
+}
+
+ReportInput InputOf(const PlannedStep& step) {
+  ReportInput input;
+  input.problem = &step.problem;
+  input.keep_everything = &step.keep_everything;
+  input.plan = &step.plan;
+  input.graph = step.graph.nodes.empty() ? nullptr : &step.graph;
+  input.model_tensors = step.model_tensors;
+  input.command = CommandToReproduce();
+  return input;
 }
 
 absl::StatusOr<Json> ReportDocument(const ReportInput& input) {

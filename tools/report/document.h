@@ -14,6 +14,7 @@
 #include "planner/plan.h"
 #include "planner/problem.h"
 #include "tools/measure.h"
+#include "tools/way.h"
 
 namespace loadline::tools {
 
@@ -38,6 +39,10 @@ struct ReportInput {
   std::string command;                   // what makes this report again
   std::vector<std::string> assumptions;  // whole sentences
 };
+
+// What every report shows: the step, its plan, and the command of this run.
+// Without a graph where the step has none. `step` must outlive the result.
+ReportInput InputOf(const PlannedStep& step);
 
 // Tables are columns: one array per field, of equal lengths. Errors: those of
 // Replay, for a plan that is not valid.

@@ -18,6 +18,7 @@
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/way.h"
 
@@ -41,15 +42,8 @@ struct Planned {
 absl::StatusOr<Planned> PlanProblemFile(const Flags& flags,
                                         const std::atomic<bool>* cancel) {
   Planned planned;
-  LOADLINE_ASSIGN_OR_RETURN(const std::string json,
-                            ReadFile(flags.step.model.model));
-  auto problem = planner::ProblemFromJson(json);
-  if (!problem.ok()) {
-    return absl::Status(
-        problem.status().code(),
-        absl::StrCat(flags.step.model.model, ": ", problem.status().message()));
-  }
-  planned.problem = *std::move(problem);
+  LOADLINE_ASSIGN_OR_RETURN(planned.problem,
+                            ReadProblemFile(flags.step.model.model));
   LOADLINE_ASSIGN_OR_RETURN(planned.keep_everything,
                             planner::KeepEverything(planned.problem));
   LOADLINE_ASSIGN_OR_RETURN(planned.plan,

@@ -14,12 +14,12 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
-#include "planner/verify.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/measure.h"
+#include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -45,33 +45,18 @@ absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;
   const bool is_plan = !flags.problem_in.empty();
-  const std::string& problem_path = is_plan ? flags.problem_in : path;
-  const auto named = [](const std::string& file, const absl::Status& status) {
-    return absl::Status(status.code(),
-                        absl::StrCat(file, ": ", status.message()));
-  };
-  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(problem_path));
   PlannedStep step;
-  auto problem = planner::ProblemFromJson(json);
-  if (!problem.ok()) return named(problem_path, problem.status());
-  step.problem = *std::move(problem);
+  LOADLINE_ASSIGN_OR_RETURN(step.problem,
+                            ReadProblemFile(is_plan ? flags.problem_in : path));
   LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
                             planner::KeepEverything(step.problem));
-  if (!is_plan) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        step.plan,
-        SolveFor(step.problem, flags.step.plan, step.keep_everything, cancel));
+  if (is_plan) {
+    LOADLINE_ASSIGN_OR_RETURN(step.plan, ReadPlanFile(path, step.problem));
+    LOADLINE_RETURN_IF_ERROR(VerifyPlanFile(path, step.problem, step.plan));
     return step;
   }
-  LOADLINE_ASSIGN_OR_RETURN(const std::string plan_json, ReadFile(path));
-  auto plan = planner::PlanFromJson(plan_json, step.problem);
-  if (!plan.ok()) return named(path, plan.status());
-  step.plan = *std::move(plan);
-  const absl::Status verdict = planner::Verify(step.problem, step.plan);
-  if (!verdict.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": not valid: ", verdict.message()));
-  }
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
+                                                step.keep_everything, cancel));
   return step;
 }
 
@@ -121,14 +106,8 @@ absl::Status RunReport(Flags flags) {
     LOADLINE_ASSIGN_OR_RETURN(measured,
                               Measure(step, flags.step, flags.steps, stop));
   }
-  ReportInput input;
-  input.problem = &step.problem;
-  input.keep_everything = &step.keep_everything;
-  input.plan = &step.plan;
-  input.graph = is_file ? nullptr : &step.graph;
-  input.model_tensors = step.model_tensors;
+  ReportInput input = InputOf(step);
   input.measured = measured.has_value() ? &*measured : nullptr;
-  input.command = CommandToReproduce();
   input.assumptions =
       Assumptions(step.problem, is_file ? nullptr : &flags.step);
   LOADLINE_ASSIGN_OR_RETURN(const nlohmann::ordered_json document,

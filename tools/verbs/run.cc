@@ -29,6 +29,7 @@
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/units.h"
 #include "tools/way.h"
@@ -83,20 +84,12 @@ absl::Status CheckFlags(const Flags& flags) {
 // Puts a plan that was made elsewhere in place of the one made here.
 absl::Status TakePlan(const Flags& flags, PlannedStep* step) {
   if (!flags.problem_in.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(const std::string json,
-                              ReadFile(flags.problem_in));
-    LOADLINE_ASSIGN_OR_RETURN(step->problem, planner::ProblemFromJson(json));
+    LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(flags.problem_in));
     LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
                               planner::KeepEverything(step->problem));
   }
-  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(flags.plan_in));
-  auto plan = planner::PlanFromJson(json, step->problem);
-  if (!plan.ok()) {
-    return absl::Status(
-        plan.status().code(),
-        absl::StrCat(flags.plan_in, ": ", plan.status().message()));
-  }
-  step->plan = *std::move(plan);
+  LOADLINE_ASSIGN_OR_RETURN(step->plan,
+                            ReadPlanFile(flags.plan_in, step->problem));
   const absl::Status fits =
       passes::Apply(step->graph, step->problem, step->plan);
   if (fits.ok()) return fits;

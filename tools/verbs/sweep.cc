@@ -188,7 +188,7 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
                        const std::vector<FrontPoint>& points,
                        const std::atomic<bool>* stop) {
   if (flags.html.empty()) return absl::OkStatus();
-  ReportInput input;
+  ReportInput input = InputOf(step);
   planner::Plan recompute_only;
   PlanFlags alone = flags.step.plan;
   if (!alone.no_recompute && !alone.no_offload) {
@@ -199,11 +199,6 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
         SolveFor(step.problem, alone, step.keep_everything, stop));
     input.recompute_only = &recompute_only;
   }
-  input.problem = &step.problem;
-  input.keep_everything = &step.keep_everything;
-  input.plan = &step.plan;
-  input.graph = &step.graph;
-  input.model_tensors = step.model_tensors;
   input.front = points;
   for (const FrontPoint& point : points) {
     if (point.batch == points[0].batch && !point.measured.empty() &&
@@ -211,7 +206,6 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
       input.measured = &point.measured[0];
     }
   }
-  input.command = CommandToReproduce();
   input.assumptions = Assumptions(step.problem, &flags.step);
   LOADLINE_ASSIGN_OR_RETURN(const Json document, ReportDocument(input));
   return WriteFile(flags.html, ReportPage(document));

@@ -13,7 +13,7 @@
 #include "planner/problem.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
-#include "tools/files.h"
+#include "tools/plan_files.h"
 #include "tools/units.h"
 
 namespace loadline::tools {
@@ -26,33 +26,25 @@ struct Flags {
 };
 
 absl::Status RunVerify(const Flags& flags) {
-  LOADLINE_ASSIGN_OR_RETURN(std::string problem_json, ReadFile(flags.problem));
-  LOADLINE_ASSIGN_OR_RETURN(std::string plan_json, ReadFile(flags.plan));
-  auto problem = planner::ProblemFromJson(problem_json);
-  if (!problem.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flags.problem, ": ", problem.status().message()));
-  }
-  auto plan = planner::PlanFromJson(plan_json, *problem);
-  if (!plan.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flags.plan, ": ", plan.status().message()));
-  }
-  const absl::Status verdict = planner::Verify(*problem, *plan);
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
+                            ReadProblemFile(flags.problem));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
+                            ReadPlanFile(flags.plan, problem));
+  const absl::Status verdict = planner::Verify(problem, plan);
   if (flags.json) {
     nlohmann::ordered_json out;
     out["valid"] = verdict.ok();
     out["error"] = std::string(verdict.message());
-    out["budget_bytes"] = plan->budget_bytes;
-    out["arena_bytes"] = plan->arena_bytes;
-    out["predicted_step_ns"] = plan->predicted.step_ns;
+    out["budget_bytes"] = plan.budget_bytes;
+    out["arena_bytes"] = plan.arena_bytes;
+    out["predicted_step_ns"] = plan.predicted.step_ns;
     fmt::print("{}\n", out.dump());
   } else if (verdict.ok()) {
     fmt::print("valid: {} buffers, {} steps, arena {} of {}, step {}\n",
-               FormatCount(static_cast<int64_t>(plan->buffers.size())),
-               FormatCount(static_cast<int64_t>(plan->steps.size())),
-               FormatBytes(plan->arena_bytes), FormatBytes(plan->budget_bytes),
-               FormatNs(plan->predicted.step_ns));
+               FormatCount(static_cast<int64_t>(plan.buffers.size())),
+               FormatCount(static_cast<int64_t>(plan.steps.size())),
+               FormatBytes(plan.arena_bytes), FormatBytes(plan.budget_bytes),
+               FormatNs(plan.predicted.step_ns));
   }
   if (verdict.ok()) return verdict;
   return absl::FailedPreconditionError(

@@ -1,0 +1,27 @@
+// Problems, plans and machine profiles as files. Every error names its file.
+#ifndef LOADLINE_TOOLS_PLAN_FILES_H_
+#define LOADLINE_TOOLS_PLAN_FILES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/machine.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace loadline::tools {
+
+// Errors: those of ReadFile, and of the format's reader.
+absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path);
+absl::StatusOr<planner::Plan> ReadPlanFile(const std::string& path,
+                                           const planner::Problem& problem);
+absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path);
+
+// FailedPrecondition "PATH: not valid: ..." unless Verify accepts the plan.
+absl::Status VerifyPlanFile(const std::string& path,
+                            const planner::Problem& problem,
+                            const planner::Plan& plan);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PLAN_FILES_H_
