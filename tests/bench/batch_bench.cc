@@ -12,22 +12,22 @@
 // file's unit of time is, without which a copy rate means nothing. Forward
 // nodes are those that are not called *_backward. Weights count only if the
 // file has them.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "planner/solve.h"
+#include "tests/bench/problem_files.h"
+#include "tools/sweep.h"
 
 namespace loadline::planner {
 namespace {
+
+constexpr int64_t kLargestAsked = int64_t{1} << 40;
 
 struct Settings {
   int64_t bytes = 16'000'000'000;
@@ -64,15 +64,10 @@ class Bench {
   }
 
   void Print(const std::string& name) {
-    int64_t met = 0, missed = 1;
-    while (Fits(missed)) {
-      met = missed;
-      missed *= 2;
-    }
-    while (missed - met > 1) {
-      const int64_t middle = met + (missed - met) / 2;
-      (Fits(middle) ? met : missed) = middle;
-    }
+    const auto fits = [this](int64_t batch) { return Fits(batch); };
+    const tools::LargestBatch found =
+        *tools::FindLargestBatch(1, kLargestAsked, fits);
+    const int64_t met = found.batch, missed = found.smallest_not;
     std::printf("%s: largest batch %lld", name.c_str(),
                 static_cast<long long>(met));
     if (const std::optional<Plan> plan = PlanFor(met)) {
@@ -131,18 +126,9 @@ class Bench {
   int64_t limit_ns_ = 0;
 };
 
-void BenchFile(const std::string& path, const Settings& settings) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  absl::StatusOr<Problem> problem = ProblemFromJson(text.str());
-  const std::string name = std::filesystem::path(path).stem();
+void BenchInstance(const std::string& name, Problem problem,
+                   const Settings& settings) {
   const int64_t batch = BatchOf(name);
-  if (!problem.ok()) {
-    std::printf("%s: %s\n", path.c_str(),
-                std::string(problem.status().message()).c_str());
-    return;
-  }
   if (batch == 0) return;
   if (settings.copy_bytes_per_s > 0) {
     Machine machine;
@@ -150,10 +136,9 @@ void BenchFile(const std::string& path, const Settings& settings) {
     machine.d2h_bytes_per_s = machine.h2d_bytes_per_s =
         settings.copy_bytes_per_s * settings.unit_ns;
     machine.device_bytes = machine.host_bytes = int64_t{1} << 60;
-    problem->machine = machine;
+    problem.machine = machine;
   }
-  Bench(*problem, batch, settings).Print(name);
-  std::fflush(stdout);
+  Bench(problem, batch, settings).Print(name);
 }
 
 int Main(int argc, char** argv) {
@@ -182,16 +167,9 @@ int Main(int argc, char** argv) {
                  "[--copies=BYTES_PER_S --unit-ns=X]\n");
     return 2;
   }
-  std::vector<std::string> paths;
-  if (std::filesystem::is_directory(folder)) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".json") paths.push_back(entry.path());
-    }
-  } else {
-    paths.push_back(folder);
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const std::string& path : paths) BenchFile(path, settings);
+  ForEachProblem(folder, [&](const std::string& name, const Problem& problem) {
+    BenchInstance(name, problem, settings);
+  });
   return 0;
 }
 

@@ -5,19 +5,16 @@
 //
 //   bound_bench FOLDER|FILE [PERCENT...] [--work=N] [--no-recompute]
 //               [--no-copies]
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "planner/bound.h"
 #include "planner/simulate.h"
+#include "tests/bench/problem_files.h"
 
 namespace loadline::planner {
 namespace {
@@ -86,26 +83,9 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (settings.percents.empty()) settings.percents = {90, 80, 70, 50, 35};
-  std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(argv[1])) {
-    for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
-      if (entry.path().extension() == ".json") files.push_back(entry.path());
-    }
-  } else {
-    files.push_back(argv[1]);
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    std::stringstream text;
-    text << std::ifstream(file).rdbuf();
-    const absl::StatusOr<Problem> problem = ProblemFromJson(text.str());
-    if (!problem.ok()) {
-      std::printf("%s: %s\n", file.stem().c_str(),
-                  std::string(problem.status().message()).c_str());
-      continue;
-    }
-    BenchProblem(file.stem().string(), *problem, settings);
-  }
+  ForEachProblem(argv[1], [&](const std::string& name, const Problem& problem) {
+    BenchProblem(name, problem, settings);
+  });
   return 0;
 }
 

@@ -9,18 +9,15 @@
 // The second form plans a generated GPT step (about 77 nodes a layer) instead.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "planner/solve.h"
+#include "tests/bench/problem_files.h"
 #include "tests/planner/transformer_problem.h"
 
 namespace loadline::planner {
@@ -127,27 +124,9 @@ int Main(int argc, char** argv) {
                  settings);
   }
   if (folder.empty()) return 0;
-  std::vector<std::string> paths;
-  if (std::filesystem::is_directory(folder)) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".json") paths.push_back(entry.path());
-    }
-  } else {
-    paths.push_back(folder);
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const std::string& path : paths) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    const absl::StatusOr<Problem> problem = ProblemFromJson(text.str());
-    if (!problem.ok()) {
-      std::printf("%s: %s\n", path.c_str(),
-                  std::string(problem.status().message()).c_str());
-      continue;
-    }
-    BenchProblem(std::filesystem::path(path).stem(), *problem, settings);
-  }
+  ForEachProblem(folder, [&](const std::string& name, const Problem& problem) {
+    BenchProblem(name, problem, settings);
+  });
   return 0;
 }
 
