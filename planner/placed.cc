@@ -7,8 +7,24 @@
 
 #include "planner/emit.h"
 #include "planner/simulate.h"
+#include "planner/status_macros.h"
 
 namespace loadline::planner {
+namespace {
+
+Placed MakePlaced(const Model& model, const Schedule& schedule, double step_ns,
+                  Plan plan) {
+  Placed placed;
+  placed.schedule = schedule;
+  placed.step_ns = step_ns;
+  placed.arena_bytes = model.problem->addresses
+                           ? plan.arena_bytes
+                           : FindLifetimes(model, schedule).peak_bytes;
+  placed.plan = std::move(plan);
+  return placed;
+}
+
+}  // namespace
 
 std::optional<Placed> Place(const Model& model, const Schedule& schedule,
                             double step_ns, const PlaceOptions& options,
@@ -24,14 +40,24 @@ std::optional<Placed> Place(const Model& model, const Schedule& schedule,
         std::max<int64_t>(1, report.height_bytes - options.budget_bytes);
     return std::nullopt;
   }
-  Placed placed;
-  placed.schedule = schedule;
-  placed.step_ns = step_ns;
-  placed.plan = *std::move(plan);
-  placed.arena_bytes = model.problem->addresses
-                           ? placed.plan.arena_bytes
-                           : FindLifetimes(model, schedule).peak_bytes;
-  return placed;
+  return MakePlaced(model, schedule, step_ns, *std::move(plan));
+}
+
+absl::StatusOr<Placed> PlaceTightest(const Model& model,
+                                     const Schedule& schedule, double step_ns,
+                                     int64_t pack_work_limit) {
+  const Lifetimes lives = FindLifetimes(model, schedule);
+  if (!lives.valid) {
+    return absl::InvalidArgumentError(
+        "the problem's given order reads a value before it is made or after "
+        "its update");
+  }
+  EmitOptions emit;
+  emit.pack_work_limit = pack_work_limit;
+  emit.budget_bytes = lives.peak_bytes;
+  emit.tightest = true;
+  LOADLINE_ASSIGN_OR_RETURN(Plan plan, Emit(model, schedule, emit));
+  return MakePlaced(model, schedule, step_ns, std::move(plan));
 }
 
 }  // namespace loadline::planner

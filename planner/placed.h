@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "planner/model.h"
 #include "planner/plan.h"
 #include "planner/schedule.h"
@@ -32,6 +33,12 @@ struct PlaceOptions {
 std::optional<Placed> Place(const Model& model, const Schedule& schedule,
                             double step_ns, const PlaceOptions& options,
                             int64_t* excess_bytes);
+
+// The schedule in as few bytes as the packer finds. Errors: InvalidArgument
+// where it reads a value before it is made or after its update.
+absl::StatusOr<Placed> PlaceTightest(const Model& model,
+                                     const Schedule& schedule, double step_ns,
+                                     int64_t pack_work_limit);
 
 }  // namespace loadline::planner
 

@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "planner/bound.h"
-#include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/frontier.h"
 #include "planner/infeasible.h"
+#include "planner/placed.h"
 #include "planner/relax.h"
 #include "planner/search.h"
 #include "planner/simulate.h"
@@ -41,16 +41,6 @@ absl::Status Complete(const Model& model, const Schedule& schedule,
   plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
   plan.decisions = Explain(model, schedule);
   return Verify(*model.problem, plan);
-}
-
-// The layout of a schedule in as few bytes as the packer finds.
-absl::StatusOr<Plan> EmitTightest(const Model& model,
-                                  const Schedule& schedule) {
-  EmitOptions options;
-  options.pack_work_limit = kPackWork;
-  options.budget_bytes = FindLifetimes(model, schedule).peak_bytes;
-  options.tightest = true;
-  return Emit(model, schedule, options);
 }
 
 class Solver {
@@ -140,20 +130,11 @@ class Solver {
   absl::Status TryOrders() {
     orders_ = StartOrders(model_);
     for (const Schedule& order : orders_) {
-      const Lifetimes lives = FindLifetimes(model_, order);
-      if (!lives.valid) {
-        return absl::InvalidArgumentError(
-            "the problem's given order reads a value before it is made or "
-            "after its update");
-      }
-      LOADLINE_ASSIGN_OR_RETURN(Plan plan, EmitTightest(model_, order));
-      if (!problem_.addresses) plan.arena_bytes = lives.peak_bytes;
-      if (kept_ && kept_->arena_bytes <= plan.arena_bytes) continue;
-      Placed placed;
-      placed.schedule = order;
-      placed.step_ns = static_cast<double>(model_.compute_ns);
-      placed.arena_bytes = plan.arena_bytes;
-      placed.plan = std::move(plan);
+      LOADLINE_ASSIGN_OR_RETURN(
+          Placed placed,
+          PlaceTightest(model_, order, static_cast<double>(model_.compute_ns),
+                        kPackWork));
+      if (kept_ && kept_->arena_bytes <= placed.arena_bytes) continue;
       kept_ = std::move(placed);
     }
     return absl::OkStatus();
@@ -162,22 +143,19 @@ class Solver {
   // The fastest ways may need more bytes than the nodes as they are: what
   // KeepEverything returns is then a plan for all budgets above its own.
   absl::Status TryPlain() {
-    Placed plain;
-    plain.schedule = GivenOrder(model_);
+    Schedule plain = GivenOrder(model_);
+    double step_ns = 0;
     bool fastest = true;
     for (int node = 0; node < model_.node_count; ++node) {
-      Item& item = plain.schedule.items[node];
+      Item& item = plain.items[node];
       fastest = fastest && item.id == node;
       item.id = node;
-      plain.step_ns += static_cast<double>(model_.node_ns[node]);
+      step_ns += static_cast<double>(model_.node_ns[node]);
     }
     if (fastest) return absl::OkStatus();
-    LOADLINE_ASSIGN_OR_RETURN(plain.plan, EmitTightest(model_, plain.schedule));
-    if (!problem_.addresses) {
-      plain.plan.arena_bytes = FindLifetimes(model_, plain.schedule).peak_bytes;
-    }
-    plain.arena_bytes = plain.plan.arena_bytes;
-    if (plain.arena_bytes <= options_.budget_bytes) Improved(plain);
+    LOADLINE_ASSIGN_OR_RETURN(const Placed placed,
+                              PlaceTightest(model_, plain, step_ns, kPackWork));
+    if (placed.arena_bytes <= options_.budget_bytes) Improved(placed);
     return absl::OkStatus();
   }
 
@@ -231,16 +209,13 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   const Model model = MakeModel(problem, false, false, Choices::None());
-  const Schedule order = GivenOrder(model);
-  if (!FindLifetimes(model, order).valid) {
-    return absl::InvalidArgumentError(
-        "the problem's given order reads a value before it is made or after "
-        "its update");
-  }
-  LOADLINE_ASSIGN_OR_RETURN(Plan plan, EmitTightest(model, order));
-  LOADLINE_RETURN_IF_ERROR(Complete(model, order, plan));
-  plan.budget_bytes = plan.arena_bytes;
-  LOADLINE_RETURN_IF_ERROR(Verify(problem, plan));
+  LOADLINE_ASSIGN_OR_RETURN(
+      Placed placed,
+      PlaceTightest(model, GivenOrder(model),
+                    static_cast<double>(model.compute_ns), kPackWork));
+  Plan plan = std::move(placed.plan);
+  plan.budget_bytes = placed.arena_bytes;
+  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, plan));
   return plan;
 }
 
