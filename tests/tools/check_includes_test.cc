@@ -1,30 +1,17 @@
 // tools/check_includes must fail on every kind of broken rule, or it guards
 // nothing: each case is a tree of one file with one include.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
+#include "tests/tools/run_check.h"
+
+namespace loadline::tools {
 namespace {
 
 // The script's exit status on a tree holding only `file` with `include`.
 int CheckIncludes(const std::string& file, const std::string& include) {
-  const std::filesystem::path root =
-      std::filesystem::path(testing::TempDir()) / "check_includes" /
-      testing::UnitTest::GetInstance()->current_test_info()->name();
-  std::filesystem::remove_all(root);
-  std::filesystem::create_directories((root / file).parent_path());
-  std::ofstream(root / file) << "#include " << include << "\n";
-
-#include "absl/strings/str_cat.h"
-  const std::string command =
-      absl::StrCat(LOADLINE_SOURCE_DIR, "/tools/check_includes ", root.string(),
-                   " >/dev/null");
-  const int status = std::system(command.c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return RunCheck("check_includes", {{file, "#include " + include + "\n"}});
 }
 
 TEST(CheckIncludes, AcceptsWhatARoomMayInclude) {
@@ -67,3 +54,4 @@ TEST(CheckIncludes, RejectsAnEmptyTree) {
 }
 
 }  // namespace
+}  // namespace loadline::tools

@@ -1,6 +1,6 @@
 // The page is assembled when Loadline is built (tools/report/web/assemble) and
 // lies in the program as it is; only the document is put in here. Tested by
-// tests/tools/report_page_test.cc, and in a browser by tests/browser.
+// tests/tools/report_document_test.cc, and in a browser by tests/browser.
 #include "tools/report/page.h"
 
 #include "absl/strings/str_replace.h"
