@@ -5,8 +5,10 @@
 //   planner_bench FOLDER [PERCENT...] [--work=N] [--recompute-only]
 //                 [--copies-only] [--no-addresses]
 //   planner_bench --transformer=LAYERS [PERCENT...] [the same]
+//   planner_bench --transformer=LAYERS --write=FILE
 //
-// The second form plans a generated GPT step (about 77 nodes a layer) instead.
+// The second form plans a generated GPT step (about 77 nodes a layer) instead;
+// the third only writes it, as loadline.problem/1.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -19,6 +21,7 @@
 #include "planner/solve.h"
 #include "tests/bench/problem_files.h"
 #include "tests/planner/transformer_problem.h"
+#include "tools/files.h"
 
 namespace loadline::planner {
 namespace {
@@ -34,6 +37,7 @@ struct Settings {
   std::vector<double> percents;
   SolveOptions options;
   bool addresses = true;  // false: plan live bytes whatever the problem says
+  std::string write_path;
 };
 
 void BenchProblem(const std::string& name, Problem problem,
@@ -90,6 +94,14 @@ void BenchProblem(const std::string& name, Problem problem,
   }
 }
 
+int Write(const std::string& path, const Problem& problem) {
+  const absl::Status status =
+      tools::WriteFile(path, ProblemToJson(problem) + "\n");
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   Settings settings;
   std::string folder;
@@ -100,6 +112,8 @@ int Main(int argc, char** argv) {
       settings.options.work_limit = std::atoll(arg.c_str() + 7);
     } else if (arg.rfind("--transformer=", 0) == 0) {
       layers.push_back(std::atoi(arg.c_str() + 14));
+    } else if (arg.rfind("--write=", 0) == 0) {
+      settings.write_path = arg.substr(8);
     } else if (arg == "--recompute-only") {
       settings.options.allow_offload = false;
     } else if (arg == "--no-addresses") {
@@ -120,8 +134,11 @@ int Main(int argc, char** argv) {
   for (int count : layers) {
     TransformerShape shape;
     shape.layers = count;
-    BenchProblem(absl::StrCat("transformer", count), TransformerProblem(shape),
-                 settings);
+    const Problem problem = TransformerProblem(shape);
+    if (!settings.write_path.empty()) {
+      return Write(settings.write_path, problem);
+    }
+    BenchProblem(absl::StrCat("transformer", count), problem, settings);
   }
   if (folder.empty()) return 0;
   ForEachProblem(folder, [&](const std::string& name, const Problem& problem) {
