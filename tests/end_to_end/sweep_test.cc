@@ -44,7 +44,9 @@ TEST(Sweep, RunsEachPointInsideItsBudget) {
       RunLoadline({"sweep", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
                    "--budgets", "3", "--run", "2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const nlohmann::json& point : result.json()["points"]) {
+  const nlohmann::json points = result.json()["points"];
+  ASSERT_EQ(points.size(), 3);
+  for (const nlohmann::json& point : points) {
     EXPECT_GT(point["step_ns"], 0);
     EXPECT_EQ(point["measured_arena_bytes"], point["arena_bytes"]);
   }
