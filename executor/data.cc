@@ -46,6 +46,7 @@ bool ConvertAll(const std::vector<std::byte>& from,
     if constexpr (std::is_same_v<From, uint16_t> && std::is_same_v<To, float>) {
       y = HalfToFloat(x);
     } else {
+      // An int8 is a number here. NOLINTNEXTLINE(bugprone-signed-char-misuse)
       y = static_cast<To>(x);
       if constexpr (std::is_integral_v<To>) {
         if (static_cast<From>(y) != x) return false;

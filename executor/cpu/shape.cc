@@ -43,6 +43,7 @@ Parts MakeParts(const Prepare& p, const TensorType& whole,
 
 PreparedKernel Concat(const Prepare& p) {
   std::vector<const TensorType*> types;
+  types.reserve(static_cast<size_t>(p.inputs()));
   for (int i = 0; i < p.inputs(); ++i) types.push_back(&p.input(i));
   const Parts parts = MakeParts(p, p.output(0), types);
   return MakeKernel([parts](const KernelArgs& args) {
@@ -57,6 +58,7 @@ PreparedKernel Concat(const Prepare& p) {
 
 PreparedKernel Split(const Prepare& p) {
   std::vector<const TensorType*> types;
+  types.reserve(static_cast<size_t>(p.outputs()));
   for (int i = 0; i < p.outputs(); ++i) types.push_back(&p.output(i));
   const Parts parts = MakeParts(p, p.input(0), types);
   return MakeKernel([parts](const KernelArgs& args) {
