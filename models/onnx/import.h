@@ -45,11 +45,22 @@ struct ImportOptions {
   int64_t max_folded_bytes = int64_t{1} << 30;
 };
 
+// The nodes that act otherwise in training than in inference, as imported.
+struct TrainingForms {
+  int batch_norms = 0;           // that train
+  int batch_norms_restored = 0;  // of these: in inference form in the file
+  int batch_norms_fixed = 0;     // read their running statistics only
+  int dropouts = 0;              // that drop
+  int dropouts_restored = 0;     // of these: in inference form in the file
+  int dropouts_off = 0;          // taken out
+};
+
 struct Imported {
   // Parameters and running statistics bear their initializers' names.
   Graph graph;
   // One sentence each, for a person.
   std::vector<std::string> warnings;
+  TrainingForms forms;
   // The graph's value for each of the model's tensors that became one, by
   // its name in the model after opset conversion and inlining.
   std::map<std::string, ValueId> value_of;
@@ -68,6 +79,15 @@ absl::StatusOr<Imported> ImportOnnxBytes(absl::string_view bytes,
 
 // True for the error that lists unsupported operators.
 bool IsUnsupported(const absl::Status& status);
+
+struct UnsupportedOperator {
+  std::string name;  // "Det", "com.example::Relu"
+  std::string why;   // empty: it is unknown altogether
+  std::vector<std::string> nodes;
+};
+// What that error lists; empty for any other status.
+std::vector<UnsupportedOperator> UnsupportedOperators(
+    const absl::Status& status);
 
 }  // namespace loadline::models
 

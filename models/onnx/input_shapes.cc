@@ -3,6 +3,8 @@
 // Tested in tests/models/onnx_import_test.cc.
 #include "models/onnx/input_shapes.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "models/onnx/model_file.h"
 #include "planner/status_macros.h"
@@ -13,22 +15,16 @@ namespace {
 // Keeps every later product of a few of them well inside int64.
 constexpr int64_t kMaxDim = int64_t{1} << 40;
 
-absl::StatusOr<int64_t> ResolveOpenAxis(
-    const onnx::ValueInfoProto& input, int axis,
-    const onnx::TensorShapeProto::Dimension& dim,
-    const ImportOptions& options) {
-  if (dim.has_dim_param()) {
-    auto it = options.dims.find(dim.dim_param());
-    if (it != options.dims.end()) return it->second;
-  }
-  if (axis == 0 && options.batch) return *options.batch;
-  const std::string name =
-      dim.has_dim_param() ? absl::StrCat(" ('", dim.dim_param(), "')") : "";
+absl::StatusOr<int64_t> ResolveOpenAxis(const DeclaredInput& input, size_t axis,
+                                        const ImportOptions& options) {
+  const std::optional<int64_t> size = GivenSize(input, axis, options);
+  if (size.has_value()) return *size;
+  const std::string& name = (*input.axes)[axis].name;
   return absl::InvalidArgumentError(
-      absl::StrCat("input '", input.name(), "': axis ", axis, name,
+      absl::StrCat("input '", input.name, "': axis ", axis,
+                   name.empty() ? "" : absl::StrCat(" ('", name, "')"),
                    " is open; give ", axis == 0 ? "a batch size, " : "",
-                   "its size by name, or the input's "
-                   "whole shape"));
+                   "its size by name, or the input's whole shape"));
 }
 
 }  // namespace
@@ -57,15 +53,14 @@ absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
         absl::StrCat(what, " has ", shape.dim_size(), " axes, not the ",
                      given->second.size(), " given"));
   }
+  const DeclaredInput declared = Declared(input);
   std::vector<int64_t> dims;
   for (int axis = 0; axis < shape.dim_size(); ++axis) {
     const auto& dim = shape.dim(axis);
     int64_t size = dim.dim_value();
-    if (!dim.has_dim_value() && has_given) {
-      size = given->second[static_cast<size_t>(axis)];
-    } else if (!dim.has_dim_value()) {
-      LOADLINE_ASSIGN_OR_RETURN(size,
-                                ResolveOpenAxis(input, axis, dim, options));
+    if (!dim.has_dim_value()) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          size, ResolveOpenAxis(declared, static_cast<size_t>(axis), options));
     } else if (has_given && given->second[static_cast<size_t>(axis)] != size) {
       return absl::InvalidArgumentError(absl::StrCat(
           what, ": axis ", axis, " is fixed to ", size, " in the file, not ",

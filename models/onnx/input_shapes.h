@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/onnx/declared_inputs.h"
 #include "models/onnx/import.h"
 #include "models/types.h"
 #include "onnx/onnx_pb.h"
@@ -18,6 +19,9 @@ namespace loadline::models::onnx_internal {
 absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
                                         const ImportOptions& options,
                                         std::vector<std::string>* warnings);
+
+// The same input as the file declares it.
+DeclaredInput Declared(const onnx::ValueInfoProto& input);
 
 // Writes `type` into the proto's type.
 void SetType(const TensorType& type, onnx::ValueInfoProto* info);

@@ -77,9 +77,13 @@ absl::Status BatchNormalization(Walk& walk, const onnx::NodeProto& node) {
   }
   if (!walk.options().training || !IsState(walk, node, 3) ||
       !IsState(walk, node, 4)) {
+    ++walk.forms().batch_norms_fixed;
     return BatchNormInference(walk, node);
   }
-  if (IntAttribute(node, "training_mode", 0) == 0) walk.CountRestored();
+  ++walk.forms().batch_norms;
+  if (IntAttribute(node, "training_mode", 0) == 0) {
+    ++walk.forms().batch_norms_restored;
+  }
   return BatchNormTraining(walk, node);
 }
 
@@ -133,10 +137,12 @@ absl::Status Dropout(Walk& walk, const onnx::NodeProto& node) {
   }
   if (!walk.options().training || !walk.options().dropout || training == 0 ||
       ratio == 0) {
+    ++walk.forms().dropouts_off;
     walk.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  if (!walk.Has(node, 2)) walk.CountRestored();
+  ++walk.forms().dropouts;
+  if (!walk.Has(node, 2)) ++walk.forms().dropouts_restored;
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
   return walk.EmitOne(node, "Dropout", {x},
                       {{"ratio", ratio}, {"salt", walk.NextSalt()}});

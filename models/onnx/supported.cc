@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
 #include "models/onnx/walk.h"
@@ -21,6 +22,21 @@ constexpr char kPayload[] = "loadline/unsupported-operators";
 bool IsUnsupported(const absl::Status& status) {
   return absl::IsUnimplemented(status) &&
          status.GetPayload(kPayload).has_value();
+}
+
+// The payload has a line for each operator: its name, why, its nodes, with
+// tabs between them. No name has control characters.
+std::vector<UnsupportedOperator> UnsupportedOperators(
+    const absl::Status& status) {
+  std::vector<UnsupportedOperator> operators;
+  const auto payload = status.GetPayload(kPayload);
+  if (!payload.has_value()) return operators;
+  const std::string text(*payload);
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '\t');
+    operators.push_back({parts[0], parts[1], {parts.begin() + 2, parts.end()}});
+  }
+  return operators;
 }
 
 namespace onnx_internal {
@@ -41,29 +57,31 @@ const std::vector<std::string>& CompositeOperators() {
 }
 
 void UnsupportedList::Add(const onnx::NodeProto& node, const std::string& why) {
-  std::string key = node.domain().empty()
-                        ? node.op_type()
-                        : absl::StrCat(node.domain(), "::", node.op_type());
-  if (!why.empty()) absl::StrAppend(&key, " (", why, ")");
-  nodes_[key].push_back(node.name().empty() && node.output_size() > 0
-                            ? absl::StrCat("maker of ", node.output(0))
-                            : node.name());
+  const std::string name =
+      node.domain().empty() ? node.op_type()
+                            : absl::StrCat(node.domain(), "::", node.op_type());
+  nodes_[{name, why}].push_back(node.name().empty() && node.output_size() > 0
+                                    ? absl::StrCat("maker of ", node.output(0))
+                                    : node.name());
 }
 
 absl::Status UnsupportedList::ToStatus() const {
   std::string text = "the model needs operators that are not supported:";
+  std::vector<std::string> lines;
   for (const auto& [key, nodes] : nodes_) {
-    absl::StrAppend(&text, "\n  ", key, " x", nodes.size(), ": ",
-                    absl::StrJoin(nodes, ", "));
+    const auto& [name, why] = key;
+    absl::StrAppend(&text, "\n  ", name,
+                    why.empty() ? "" : absl::StrCat(" (", why, ")"), " x",
+                    nodes.size(), ": ", absl::StrJoin(nodes, ", "));
+    lines.push_back(
+        absl::StrCat(name, "\t", why, "\t", absl::StrJoin(nodes, "\t")));
   }
   absl::StrAppend(&text,
                   "\nWrite these parts of the model with other operators "
                   "(models/ops/operators.md lists those there are) and export "
                   "it again, or add the operators as CONTRIBUTING.md says.");
   absl::Status status = absl::UnimplementedError(text);
-  std::vector<std::string> keys;
-  for (const auto& [key, nodes] : nodes_) keys.push_back(key);
-  status.SetPayload(kPayload, absl::Cord(absl::StrJoin(keys, "\n")));
+  status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, "\n")));
   return status;
 }
 

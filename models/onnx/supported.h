@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,7 +28,9 @@ class UnsupportedList {
   absl::Status ToStatus() const;
 
  private:
-  std::map<std::string, std::vector<std::string>> nodes_;
+  // By operator and why.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
+      nodes_;
 };
 
 // "node 'NAME' (Op)", for messages.

@@ -303,7 +303,9 @@ void Walk::Release(const onnx::NodeProto& node) {
 }
 
 void Walk::WarnAtEnd() {
-  bool convolves = false, normalizes = restored_ > 0;
+  const int restored =
+      imported_.forms.batch_norms_restored + imported_.forms.dropouts_restored;
+  bool convolves = false, normalizes = restored > 0;
   for (const Node& node : imported_.graph.nodes) {
     convolves = convolves || node.op == "Conv";
     normalizes = normalizes || node.op == "BatchNormTraining" ||
@@ -320,9 +322,9 @@ void Walk::WarnAtEnd() {
         "has some, the exporter folded it away: export with ",
         kFlags));
   }
-  if (restored_ > 0) {
+  if (restored > 0) {
     Warn(absl::StrCat(
-        restored_,
+        restored,
         " BatchNormalization or Dropout nodes were in inference form and "
         "were put back into training form; ",
         kFlags, " keeps it"));

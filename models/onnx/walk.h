@@ -76,7 +76,7 @@ class Walk {
   // it.
   ValueId Newest(ValueId state) const;
   void Update(ValueId state, ValueId next);
-  void CountRestored() { ++restored_; }
+  TrainingForms& forms() { return imported_.forms; }
 
  private:
   absl::Status Start();
@@ -101,7 +101,6 @@ class Walk {
   int64_t folded_bytes_ = 0;     // alive now
   int64_t folded_elements_ = 0;  // ever: a limit on work
   int64_t salt_ = 0;
-  int restored_ = 0;
 };
 
 // A rule emits the nodes for one ONNX node, or aliases, or declares it

@@ -113,6 +113,8 @@ TEST(ImportOnnx, BatchNormalizationTrainsAndUpdatesItsStatistics) {
 
 TEST(ImportOnnx, RestoresTheTrainingFormAndSaysSo) {
   const Imported cnn = ImportExport("cnn_dynamo_unoptimized.onnx");
+  EXPECT_EQ(cnn.forms.batch_norms, 2);
+  EXPECT_EQ(cnn.forms.batch_norms_restored, 2);
   EXPECT_EQ(Count(cnn.graph, "BatchNormTraining"), 2);
   EXPECT_EQ(cnn.graph.updates.size(), 4u);
   EXPECT_THAT(cnn.warnings, Contains(HasSubstr("dynamo=False")));
@@ -247,6 +249,12 @@ TEST(ImportOnnx, ListsEveryUnsupportedOperator) {
   EXPECT_THAT(text, HasSubstr("Einsum x1: c"));
   EXPECT_THAT(text, HasSubstr("NonMaxSuppression x1: d"));
   EXPECT_THAT(text, HasSubstr("operators.md"));
+  const auto listed = UnsupportedOperators(imported.status());
+  ASSERT_EQ(listed.size(), 3u);
+  EXPECT_EQ(listed[0].name, "Det");
+  EXPECT_EQ(listed[0].why, "");
+  EXPECT_THAT(listed[0].nodes, ElementsAre("a", "b"));
+  EXPECT_THAT(UnsupportedOperators(absl::UnimplementedError("x")), IsEmpty());
 }
 
 TEST(ImportOnnx, UnknownDomainsAreUnsupportedOperators) {

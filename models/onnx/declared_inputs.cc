@@ -1,0 +1,63 @@
+// Reading stops before anything is checked or converted, so that a model that
+// cannot be imported yet still says what it lacks. Tested in
+// tests/models/onnx_import_test.cc.
+#include "models/onnx/declared_inputs.h"
+
+#include <set>
+#include <utility>
+
+#include "models/onnx/input_shapes.h"
+#include "models/onnx/model_file.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models {
+namespace onnx_internal {
+
+DeclaredInput Declared(const onnx::ValueInfoProto& input) {
+  DeclaredInput declared;
+  declared.name = input.name();
+  if (!input.type().tensor_type().has_shape()) return declared;
+  declared.axes.emplace();
+  for (const auto& dim : input.type().tensor_type().shape().dim()) {
+    DeclaredAxis axis;
+    if (dim.has_dim_value()) axis.size = dim.dim_value();
+    axis.name = dim.dim_param();
+    declared.axes->push_back(std::move(axis));
+  }
+  return declared;
+}
+
+}  // namespace onnx_internal
+
+absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
+    const std::string& path, const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const onnx::ModelProto proto,
+      onnx_internal::ReadModelFile(path, options.max_bytes));
+  std::set<std::string> initializers;
+  for (const auto& tensor : proto.graph().initializer()) {
+    initializers.insert(tensor.name());
+  }
+  std::vector<DeclaredInput> inputs;
+  for (const auto& input : proto.graph().input()) {
+    if (initializers.count(input.name()) > 0) continue;
+    inputs.push_back(onnx_internal::Declared(input));
+  }
+  return inputs;
+}
+
+std::optional<int64_t> GivenSize(const DeclaredInput& input, size_t axis,
+                                 const ImportOptions& options) {
+  const auto shape = options.input_shapes.find(input.name);
+  if (shape != options.input_shapes.end() &&
+      shape->second.size() == input.axes->size()) {
+    return shape->second[axis];
+  }
+  const std::string& name = (*input.axes)[axis].name;
+  const auto named = options.dims.find(name);
+  if (!name.empty() && named != options.dims.end()) return named->second;
+  if (axis == 0) return options.batch;
+  return std::nullopt;
+}
+
+}  // namespace loadline::models
