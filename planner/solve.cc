@@ -43,6 +43,15 @@ absl::Status Complete(const Model& model, const Schedule& schedule,
   return Verify(*model.problem, plan);
 }
 
+PeakFloor FloorOf(const Model& model) {
+  const PeakBound bound = BoundPeak(model);
+  PeakFloor floor;
+  floor.bytes = bound.bytes;
+  floor.node = NodeId{bound.node};
+  for (int v : bound.values) floor.values.push_back(ValueId{v});
+  return floor;
+}
+
 class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
@@ -161,12 +170,12 @@ class Solver {
 
   Infeasibility Facts(Frontier& frontier) const {
     frontier.WalkDown();
-    const PeakBound bound = BoundPeak(model_);
+    PeakFloor floor = FloorOf(model_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
-    facts.proven_bound_bytes = bound.bytes;
-    facts.tightest_node = NodeId{bound.node};
-    for (int v : bound.values) facts.tightest_values.push_back(ValueId{v});
+    facts.proven_bound_bytes = floor.bytes;
+    facts.tightest_node = floor.node;
+    facts.tightest_values = std::move(floor.values);
     facts.smallest_met_bytes = frontier.smallest().arena_bytes;
     return facts;
   }
@@ -204,6 +213,13 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
   return Solver(problem, smallest).Smallest();
+}
+
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
+  return FloorOf(MakeModel(problem, options.allow_recompute,
+                           options.allow_offload, options.choices));
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {

@@ -68,6 +68,17 @@ std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);
 // given as a percentage; `budget_bytes` is the arena its layout needs.
 absl::StatusOr<Plan> KeepEverything(const Problem& problem);
 
+// What no plan of any kind can undercut, and where it is tightest. No search.
+struct PeakFloor {
+  int64_t bytes = 0;            // of live bytes, so of any arena too
+  NodeId node{-1};              // -1: the start or the end of the step
+  std::vector<ValueId> values;  // alive there, largest first
+};
+
+// Of the plans that the options permit (their budget and limits are ignored).
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options);
+
 // The smallest budget Solve meets with these options (budget_bytes ignored).
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
                                    const SolveOptions& options);

@@ -52,6 +52,9 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
       ++met;
       EXPECT_TRUE(Verify(problem, *plan).ok()) << Verify(problem, *plan);
       EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+      const absl::StatusOr<PeakFloor> floor = FindPeakFloor(problem, options);
+      ASSERT_TRUE(floor.ok());
+      EXPECT_EQ(plan->bounds.peak_bytes, floor->bytes);
       EXPECT_LE(plan->bounds.peak_bytes, plan->predicted.peak_bytes);
       EXPECT_LE(plan->bounds.step_ns, plan->predicted.step_ns);
       EXPECT_FALSE(plan->decisions.empty());
