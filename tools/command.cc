@@ -13,6 +13,7 @@
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tools/exit_code.h"
+#include "tools/help.h"
 #include "tools/reproduce.h"
 #include "tools/yaml_args.h"
 
@@ -28,13 +29,23 @@ struct VerbEntry {
 
 constexpr VerbEntry kVerbs[] = {
     {"run", "Train a model inside a byte budget",
-     "loadline run model.onnx --data d.npz --budget 50% --steps 100 -o "
-     "trained.onnx",
+     "loadline run model.onnx --data d.npz --budget 50% -o trained.onnx",
      AddRun},
     {"plan", "Plan a training step and say what it costs",
      "loadline plan model.onnx --batch 32 --budget 3GiB -o plan.json", AddPlan},
+    {"estimate", "Say whether it fits, without a search",
+     "loadline estimate model.onnx --batch 32 --budget 3GiB", AddEstimate},
+    {"sweep", "Step time against budget, or the largest batch that fits",
+     "loadline sweep model.onnx --data d.npz --budgets 8 --html sweep.html",
+     AddSweep},
+    {"report", "Show a plan as a page: memory, arena, lanes, tensors",
+     "loadline report model.onnx --budget 50% --html report.html", AddReport},
+    {"compare", "Two plans side by side, or a plan and its run",
+     "loadline compare a.json b.json --problem problem.json", AddCompare},
     {"inspect", "Show a model's operators, parameters and bytes",
      "loadline inspect model.onnx --batch 32", AddInspect},
+    {"check", "Say whether a model is supported, and trains as exported",
+     "loadline check model.onnx --batch 32", AddCheck},
     {"eval", "Loss and accuracy of a model on data",
      "loadline eval trained.onnx --data test.npz", AddEval},
     {"pose", "Write the planning problem of a training step",
@@ -43,11 +54,6 @@ constexpr VerbEntry kVerbs[] = {
      "loadline verify problem.json plan.json", AddVerify},
     {"pack", "Lay out buffers of a CSV file in one arena",
      "loadline pack buffers.csv --capacity 1MiB -o out.csv", AddPack},
-    {"report", "Show a plan as a page: memory, arena, lanes, tensors",
-     "loadline report model.onnx --budget 50% --html report.html", AddReport},
-    {"sweep", "Step time against budget, or the largest batch that fits",
-     "loadline sweep model.onnx --data d.npz --budgets 8 --html sweep.html",
-     AddSweep},
     {"doctor", "Measure this machine into a profile",
      "loadline doctor -o machine.json", AddDoctor},
 };
@@ -100,11 +106,16 @@ int RunCommand(std::vector<std::string> args) {
   if (!expanded.ok()) return Fail(expanded.status());
   args = *std::move(expanded);
 
-  CLI::App app{
-      "Loadline plans a training step inside a byte budget, proves the plan, "
-      "and runs it.",
-      "loadline"};
+  CLI::App app{"", "loadline"};
   app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Show this");
+  app.formatter_fn(
+      [](const CLI::App* shown, const std::string&, CLI::AppFormatMode mode) {
+        return shown->get_parent() == nullptr
+                   ? CommandHelpText(DescribeVerbs(*shown))
+                   : VerbHelpText(DescribeVerb(*shown),
+                                  mode == CLI::AppFormatMode::All);
+      });
   app.set_version_flag("--version", std::string(LOADLINE_VERSION));
   bool quiet = false;
   bool verbose = false;
@@ -112,10 +123,14 @@ int RunCommand(std::vector<std::string> args) {
   for (const VerbEntry& verb : kVerbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.help);
     sub->footer(absl::StrCat("Example:\n  ", verb.example));
-    sub->add_flag("-q,--quiet", quiet, "Warnings only on stderr");
-    sub->add_flag("-v,--verbose", verbose, "More on stderr");
-    sub->add_option("--config", "YAML file with the same fields as the flags");
     bodies.emplace_back(sub, verb.add(sub));
+    sub->add_option("--config", "YAML file with the same fields as the flags")
+        ->type_name("FILE")
+        ->group(kRareFlags);
+    sub->add_flag("-q,--quiet", quiet, "Warnings only on stderr")
+        ->group(kRareFlags);
+    sub->add_flag("-v,--verbose", verbose, "More on stderr")->group(kRareFlags);
+    sub->set_help_all_flag("--help-all", "Show every flag")->group(kRareFlags);
   }
   if (!args.empty() && !absl::StartsWith(args[0], "-")) {
     const bool known =

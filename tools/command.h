@@ -22,7 +22,10 @@ using VerbBody = std::function<absl::Status()>;
 // Adds a verb's flags to `app` and returns its body.
 using AddVerb = VerbBody (*)(CLI::App* app);
 
+VerbBody AddCheck(CLI::App* app);
+VerbBody AddCompare(CLI::App* app);
 VerbBody AddDoctor(CLI::App* app);
+VerbBody AddEstimate(CLI::App* app);
 VerbBody AddEval(CLI::App* app);
 VerbBody AddInspect(CLI::App* app);
 VerbBody AddPack(CLI::App* app);

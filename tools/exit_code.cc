@@ -12,6 +12,23 @@ constexpr char kCannotFitMark[] = "loadline.cannot_fit";
 
 }  // namespace
 
+const std::vector<ExitCodeMeaning>& ExitCodeMeanings() {
+  static const auto& meanings = *new std::vector<ExitCodeMeaning>{
+      {kOk, "ok"},
+      {kOurBug, "our bug"},
+      {kBadInput, "usage or bad input: a file, a value, a full disk"},
+      {kCannotFit,
+       "no plan within the budget; the message has the smallest budget that "
+       "was met, the proven bound and the values at the tightest point"},
+      {kUnsupported,
+       "operators that are not supported; all of them are listed"},
+      {kTimeLimit, "the time limit ended before there was a plan"},
+      {kAboveBudget, "measured above the budget"},
+      {kInterrupted, "interrupted"},
+  };
+  return meanings;
+}
+
 absl::Status CannotFitError(absl::string_view message) {
   absl::Status status = absl::ResourceExhaustedError(message);
   status.SetPayload(kCannotFitMark, absl::Cord("1"));

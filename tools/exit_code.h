@@ -2,6 +2,9 @@
 #ifndef LOADLINE_TOOLS_EXIT_CODE_H_
 #define LOADLINE_TOOLS_EXIT_CODE_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -17,6 +20,13 @@ enum ExitCode : int {
   kAboveBudget = 6,    // measured above the budget
   kInterrupted = 130,  // Ctrl-C
 };
+
+struct ExitCodeMeaning {
+  int code;
+  std::string meaning;
+};
+// The table of docs/command.md.
+const std::vector<ExitCodeMeaning>& ExitCodeMeanings();
 
 // ResourceExhausted whose exit code is kCannotFit; any other ResourceExhausted
 // (a full disk, a limit on a file) is kBadInput.

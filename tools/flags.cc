@@ -4,6 +4,7 @@
 #include "tools/flags.h"
 
 #include "CLI/CLI.hpp"
+#include "tools/help.h"
 
 namespace loadline::tools {
 namespace {
@@ -19,31 +20,42 @@ CLI::Option* Last(CLI::App* app, const std::string& name, T* target,
 void AddModelFlags(CLI::App* app, ModelFlags* flags) {
   Last(app, "model", &flags->model, "ONNX model")->required();
   Last(app, "--batch", &flags->batch,
-       "Examples per step, for a dynamic first axis (default 32)")
+       "Examples per step, where the first axis is open (default 32)")
       ->check(CLI::PositiveNumber);
   app->add_option("--dim", flags->dims,
-                  "Value of a symbolic dimension, NAME=VALUE (repeatable)");
+                  "Size of an open axis, by its name (repeatable)")
+      ->type_name("NAME=N");
   app->add_option("--input-shape", flags->input_shapes,
-                  "Shape of an input, NAME=32x1x8x8 (repeatable)");
+                  "Whole shape of an input (repeatable)")
+      ->type_name("NAME=NxN");
   app->add_option("--frozen", flags->frozen,
-                  "Parameter name or prefix* never trained (repeatable)");
+                  "Parameter or prefix* never trained (repeatable)")
+      ->type_name("NAME");
   app->add_flag("--no-dropout", flags->no_dropout,
-                "Set every dropout ratio to 0");
+                "Set every dropout ratio to 0")
+      ->group(kRareFlags);
+}
+
+void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags) {
+  AddModelFlags(app, flags);
+  app->get_option("model")->description("ONNX model, or a problem file, .json");
 }
 
 void AddLossFlags(CLI::App* app, LossFlags* flags) {
-  Last(app, "--loss", &flags->loss, "cross_entropy or mse")
+  Last(app, "--data", &flags->data,
+       "Data, .npz: an array for each input, and target")
+      ->type_name("FILE");
+  Last(app, "--loss", &flags->loss, "Loss")
       ->check(CLI::IsMember({"cross_entropy", "mse"}))
       ->capture_default_str();
   Last(app, "--class-axis", &flags->class_axis,
        "Axis of the classes in the model's output, where target leaves it "
-       "open");
-  Last(app, "--data", &flags->data,
-       "Data, .npz: one array per model input, and target");
+       "open")
+      ->group(kRareFlags);
 }
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
-  Last(app, "--optimizer", &flags->optimizer, "adamw or sgd")
+  Last(app, "--optimizer", &flags->optimizer, "Optimizer")
       ->check(CLI::IsMember({"adamw", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
@@ -55,38 +67,59 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, 0 for sgd)")
       ->check(CLI::NonNegativeNumber);
-  Last(app, "--beta1", &flags->beta1, "AdamW")
+  Last(app, "--beta1", &flags->beta1, "AdamW: decay of the first moment")
       ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  Last(app, "--beta2", &flags->beta2, "AdamW")
+      ->capture_default_str()
+      ->group(kRareFlags);
+  Last(app, "--beta2", &flags->beta2, "AdamW: decay of the second moment")
       ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  Last(app, "--epsilon", &flags->epsilon, "AdamW")
+      ->capture_default_str()
+      ->group(kRareFlags);
+  Last(app, "--epsilon", &flags->epsilon, "AdamW: added to the root")
       ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum");
+      ->capture_default_str()
+      ->group(kRareFlags);
+  app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
+      ->group(kRareFlags);
 }
 
 void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--budget", &flags->budget,
-       "Device bytes with a unit (3GiB, 500MB), or a share of the peak when "
-       "everything is kept (60%), or 'smallest'; default: what keeping "
-       "everything takes");
+       "Device bytes (3GiB, 500MB), a share of the peak with everything kept "
+       "(60%), or smallest; default: keep all")
+      ->type_name("BYTES");
   app->add_flag("--no-recompute", flags->no_recompute,
                 "Never run a node twice");
   app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
   Last(app, "--time-limit", &flags->time_limit,
-       "Stop planning by the clock, such as 10s (default: counted work)");
-  Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
-      ->capture_default_str();
+       "Stop planning by the clock, such as 10s")
+      ->type_name("TIME");
   Last(app, "--machine", &flags->machine,
-       "Machine profile (default: this machine's, measured once)");
+       "Machine profile (default: this machine's)")
+      ->type_name("FILE");
+  Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kRareFlags);
   app->add_flag("--calibrate,!--no-calibrate", flags->calibrate,
-                "First measure the operators that the profile lacks");
+                "First measure the operators that the profile lacks")
+      ->group(kRareFlags);
   app->add_option("--disable-pass", flags->disabled_passes,
-                  "Switch a pass off by name (repeatable)");
+                  "Switch a pass off by name (repeatable)")
+      ->type_name("NAME")
+      ->group(kRareFlags);
   Last(app, "--dump-passes", &flags->dump_passes,
-       "Folder for the graph after each pass");
+       "Folder for the graph after each pass")
+      ->type_name("FOLDER")
+      ->group(kRareFlags);
+}
+
+void AddJsonFlag(CLI::App* app, bool* json) {
+  app->add_flag("--json", *json, "One JSON document on stdout");
+}
+
+void AddOutputFlag(CLI::App* app, std::string* path, const char* text) {
+  Last(app, "-o,--output", path, text)->type_name("FILE");
 }
 
 }  // namespace loadline::tools

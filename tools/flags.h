@@ -57,9 +57,13 @@ struct PlanFlags {
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);
+// The same, for a verb that takes a problem file as well.
+void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags);
 void AddLossFlags(CLI::App* app, LossFlags* flags);
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
 void AddPlanFlags(CLI::App* app, PlanFlags* flags);
+void AddJsonFlag(CLI::App* app, bool* json);
+void AddOutputFlag(CLI::App* app, std::string* path, const char* text);
 
 }  // namespace loadline::tools
 

@@ -65,8 +65,7 @@ std::string OwnProfilePath() {
   return folder + "/machine.json";
 }
 
-absl::Status KeepProfile(const std::string& path,
-                         const planner::Machine& machine) {
+absl::Status MakeFolderOf(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   std::error_code error;
   if (!folder.empty()) fs::create_directories(folder, error);
@@ -74,6 +73,12 @@ absl::Status KeepProfile(const std::string& path,
     return absl::UnavailableError(
         absl::StrCat(folder.string(), ": ", error.message()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status KeepProfile(const std::string& path,
+                         const planner::Machine& machine) {
+  LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   return WriteFile(path, planner::MachineToJson(machine) + "\n");
 }
 

@@ -26,6 +26,9 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
     const std::string& path, const models::Graph& graph,
     const std::atomic<bool>* stop);
 
+// Makes the folders above a path.
+absl::Status MakeFolderOf(const std::string& path);
+
 // Writes a profile, with the folders above it.
 absl::Status KeepProfile(const std::string& path,
                          const planner::Machine& machine);

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "tools/plan_summary.h"
 #include "tools/units.h"
+#include "tools/wrap.h"
 
 namespace loadline::tools {
 namespace {
@@ -90,7 +91,8 @@ std::string PlanTable(const planner::Problem& problem,
       "proven bounds", "",
       fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),
                   FormatNs(plan.bounds.step_ns)));
-  return out + "\n" + Verdict(keep_everything, plan) + "\n";
+  return absl::StrCat(out, "\n", Wrapped(Verdict(keep_everything, plan), 0),
+                      "\n");
 }
 
 std::string Verdict(const planner::Plan& keep_everything,

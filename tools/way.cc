@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +19,7 @@
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/machine_profile.h"
+#include "tools/plan_files.h"
 #include "tools/solve_progress.h"
 #include "tools/units.h"
 
@@ -46,31 +48,6 @@ absl::StatusOr<int64_t> ParseDimension(const std::string& flag,
         flag, " '", text, "': expected a whole number above zero"));
   }
   return value;
-}
-
-absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
-                                                       bool training) {
-  models::ImportOptions options;
-  options.batch = flags.batch.value_or(kDefaultBatch);
-  options.dropout = !flags.no_dropout;
-  options.training = training;
-  options.frozen = flags.frozen;
-  for (const std::string& text : flags.dims) {
-    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--dim", text));
-    LOADLINE_ASSIGN_OR_RETURN(options.dims[pair.first],
-                              ParseDimension("--dim", pair.second));
-  }
-  for (const std::string& text : flags.input_shapes) {
-    LOADLINE_ASSIGN_OR_RETURN(const auto pair,
-                              SplitPair("--input-shape", text));
-    for (absl::string_view dim : absl::StrSplit(pair.second, 'x')) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          const int64_t value,
-          ParseDimension("--input-shape", std::string(dim)));
-      options.input_shapes[pair.first].push_back(value);
-    }
-  }
-  return options;
 }
 
 passes::PassOptions PassOptionsFor(const PlanFlags& flags) {
@@ -138,6 +115,17 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
 absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel) {
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            PoseTrainingStep(flags, device, cancel));
+  // The planner hands out verified plans only.
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.plan,
+                                                step.keep_everything, cancel));
+  return step;
+}
+
+absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel) {
   PlannedStep step;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
@@ -151,10 +139,44 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
       PoseStep(step.graph, flags.model.model, step.machine, device));
   LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
                             planner::KeepEverything(step.problem));
-  // The planner hands out verified plans only.
-  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.plan,
-                                                step.keep_everything, cancel));
   return step;
+}
+
+absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path) {
+  PlannedStep step;
+  LOADLINE_ASSIGN_OR_RETURN(step.problem, ReadProblemFile(path));
+  LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
+                            planner::KeepEverything(step.problem));
+  return step;
+}
+
+bool IsPlannerFile(const std::string& path) {
+  return absl::EndsWith(path, ".json");
+}
+
+absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
+                                                       bool training) {
+  models::ImportOptions options;
+  options.batch = flags.batch.value_or(kDefaultBatch);
+  options.dropout = !flags.no_dropout;
+  options.training = training;
+  options.frozen = flags.frozen;
+  for (const std::string& text : flags.dims) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--dim", text));
+    LOADLINE_ASSIGN_OR_RETURN(options.dims[pair.first],
+                              ParseDimension("--dim", pair.second));
+  }
+  for (const std::string& text : flags.input_shapes) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair,
+                              SplitPair("--input-shape", text));
+    for (absl::string_view dim : absl::StrSplit(pair.second, 'x')) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const int64_t value,
+          ParseDimension("--input-shape", std::string(dim)));
+      options.input_shapes[pair.first].push_back(value);
+    }
+  }
+  return options;
 }
 
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,

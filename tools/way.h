@@ -46,7 +46,18 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel);
 
+// The same without a search: all but `plan`.
+absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel);
+// The same from a problem file: then there is no graph.
+absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
+// Whether a verb's MODEL is a problem or a plan instead: PATH.json.
+bool IsPlannerFile(const std::string& path);
+
 // The arrows one by one, for verbs that stop on the way.
+absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
+                                                       bool training);
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
                                              bool training);
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,

@@ -1,7 +1,13 @@
 // Every way to end has its own exit code.
 #include "tools/exit_code.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tools/files.h"
 
 namespace loadline::tools {
 namespace {
@@ -16,6 +22,16 @@ TEST(ExitCodeFor, FollowsTheTable) {
   EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), 5);
   EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), 6);
   EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), 130);
+}
+
+TEST(ExitCodeMeanings, AreTheTableOfTheDocs) {
+  const auto docs = ReadFile("docs/command.md");
+  ASSERT_TRUE(docs.ok()) << docs.status();
+  std::string table = "| code | meaning |\n|---|---|\n";
+  for (const ExitCodeMeaning& one : ExitCodeMeanings()) {
+    absl::StrAppend(&table, "| ", one.code, " | ", one.meaning, " |\n");
+  }
+  EXPECT_THAT(*docs, testing::HasSubstr(table));
 }
 
 TEST(ExitCodeFor, TellsAFullDiskFromAPlanThatDoesNotFit) {

@@ -12,6 +12,7 @@
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/files.h"
+#include "tools/flags.h"
 #include "tools/machine_profile.h"
 #include "tools/units.h"
 
@@ -47,9 +48,10 @@ void PrintTable(const planner::Machine& machine, const std::string& path) {
 }
 
 absl::Status RunDoctor(const Flags& flags) {
+  const std::string path = flags.out.empty() ? OwnProfilePath() : flags.out;
+  if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
                             executor::MeasureMachine());
-  const std::string path = flags.out.empty() ? OwnProfilePath() : flags.out;
   const std::string json = planner::MachineToJson(machine) + "\n";
   if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
   if (flags.json || flags.out == "-") {
@@ -64,10 +66,10 @@ absl::Status RunDoctor(const Flags& flags) {
 
 VerbBody AddDoctor(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
-  app->add_option("-o,--output", flags->out,
-                  "Profile file; - is stdout (default: this machine's own, "
-                  "which plans use)")
-      ->take_last();
+  AddOutputFlag(
+      app, &flags->out,
+      "Profile file; - is stdout (default: this machine's own, which plans "
+      "use)");
   app->add_flag("--json", flags->json, "The profile on stdout");
   return [flags] { return RunDoctor(*flags); };
 }

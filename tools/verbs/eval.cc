@@ -90,6 +90,7 @@ absl::Status RunEval(const Flags& flags) {
   if (result.interrupted) return absl::CancelledError("interrupted");
   if (flags.json) {
     nlohmann::ordered_json out;
+    out["format"] = "loadline.eval/1";
     out["examples"] = result.examples;
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
@@ -113,7 +114,7 @@ VerbBody AddEval(CLI::App* app) {
   AddModelFlags(app, &flags->model);
   AddLossFlags(app, &flags->loss);
   AddPlanFlags(app, &flags->plan);
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  AddJsonFlag(app, &flags->json);
   return [flags] { return RunEval(*flags); };
 }
 

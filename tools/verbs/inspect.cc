@@ -123,6 +123,7 @@ void PrintText(const models::Graph& graph, const Summary& summary) {
 
 void PrintJson(const models::Graph& graph, const Summary& summary) {
   nlohmann::ordered_json out;
+  out["format"] = "loadline.inspect/1";
   out["name"] = graph.name;
   out["parameters"] = summary.parameters;
   out["parameter_bytes"] = summary.parameter_bytes;
@@ -166,7 +167,7 @@ absl::Status RunInspect(const Flags& flags) {
 VerbBody AddInspect(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
   AddModelFlags(app, &flags->model);
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  AddJsonFlag(app, &flags->json);
   app->add_flag("--text", flags->text, "The graph in its text form");
   return [flags] { return RunInspect(*flags); };
 }

@@ -16,6 +16,7 @@
 #include "tools/command.h"
 #include "tools/exit_code.h"
 #include "tools/files.h"
+#include "tools/flags.h"
 #include "tools/units.h"
 
 namespace loadline::tools {
@@ -87,16 +88,17 @@ VerbBody AddPack(CLI::App* app) {
   app->add_option("buffers", flags->in, "CSV with id,lower,upper,size")
       ->required();
   app->add_option("--capacity", flags->capacity, "Bytes of the arena")
+      ->type_name("BYTES")
       ->required()
       ->take_last();
-  app->add_option("-o,--output", flags->out,
-                  "CSV with offsets; - is stdout (default)")
-      ->take_last();
+  AddOutputFlag(app, &flags->out, "CSV with offsets; - is stdout (default)");
   app->add_option("--alignment", flags->alignment_bytes,
                   "Offsets are multiples of this many bytes (default 1)")
       ->check(CLI::PositiveNumber)
       ->take_last();
-  app->add_option("--seed", flags->seed, "Seed of the search")->take_last();
+  app->add_option("--seed", flags->seed, "Seed of the search")
+      ->check(CLI::NonNegativeNumber)
+      ->take_last();
   return [flags] { return RunPack(*flags); };
 }
 

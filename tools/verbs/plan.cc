@@ -1,24 +1,17 @@
 // `loadline plan`: from a model (or a problem file) to a verified plan and the
 // table of what it trades. Tested by tests/end_to_end.
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
-#include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/way.h"
 
@@ -32,56 +25,30 @@ struct Flags {
   bool json = false;
 };
 
-// The three things the table is made of.
-struct Planned {
-  planner::Problem problem;
-  planner::Plan keep_everything;
-  planner::Plan plan;
-};
-
-absl::StatusOr<Planned> PlanProblemFile(const Flags& flags,
-                                        const std::atomic<bool>* cancel) {
-  Planned planned;
-  LOADLINE_ASSIGN_OR_RETURN(planned.problem,
-                            ReadProblemFile(flags.step.model.model));
-  LOADLINE_ASSIGN_OR_RETURN(planned.keep_everything,
-                            planner::KeepEverything(planned.problem));
-  LOADLINE_ASSIGN_OR_RETURN(planned.plan,
-                            SolveFor(planned.problem, flags.step.plan,
-                                     planned.keep_everything, cancel));
-  return planned;
-}
-
-absl::StatusOr<Planned> PlanModel(const Flags& flags,
-                                  const std::atomic<bool>* cancel) {
-  executor::CpuDevice device;
-  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PlanTrainingStep(flags.step, device, cancel));
-  return Planned{std::move(step.problem), std::move(step.keep_everything),
-                 std::move(step.plan)};
-}
-
 absl::Status RunPlan(const Flags& flags) {
   const std::atomic<bool>* cancel = CatchInterrupts();
-  const bool is_problem = absl::EndsWith(flags.step.model.model, ".json");
-  LOADLINE_ASSIGN_OR_RETURN(
-      const Planned planned,
-      is_problem ? PlanProblemFile(flags, cancel) : PlanModel(flags, cancel));
+  const std::string& model = flags.step.model.model;
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            IsPlannerFile(model)
+                                ? ReadProblemStep(model)
+                                : PoseTrainingStep(flags.step, device, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
+                                                step.keep_everything, cancel));
   if (!flags.problem_out.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(
-        flags.problem_out, planner::ProblemToJson(planned.problem) + "\n"));
+        flags.problem_out, planner::ProblemToJson(step.problem) + "\n"));
   }
   if (!flags.out.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(
-        flags.out, planner::PlanToJson(planned.plan, planned.problem) + "\n"));
+        flags.out, planner::PlanToJson(step.plan, step.problem) + "\n"));
   }
   if (flags.json) {
-    fmt::print("{}\n", PlanSummaryJson(planned.problem, planned.keep_everything,
-                                       planned.plan)
-                           .dump());
+    nlohmann::ordered_json out = {{"format", "loadline.summary/1"}};
+    out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
+    fmt::print("{}\n", out.dump());
   } else if (flags.out != "-") {
-    fmt::print("{}", PlanTable(planned.problem, planned.keep_everything,
-                               planned.plan));
+    fmt::print("{}", PlanTable(step.problem, step.keep_everything, step.plan));
   }
   return absl::OkStatus();
 }
@@ -90,16 +57,16 @@ absl::Status RunPlan(const Flags& flags) {
 
 VerbBody AddPlan(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
-  AddModelFlags(app, &flags->step.model);
+  AddPlannedModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
-  app->add_option("-o,--output", flags->out, "Plan file; - is stdout")
-      ->take_last();
+  AddOutputFlag(app, &flags->out, "Plan file; - is stdout");
   app->add_option("--problem", flags->problem_out,
                   "Also write the problem, for loadline verify")
+      ->type_name("FILE")
       ->take_last();
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  AddJsonFlag(app, &flags->json);
   return [flags] { return RunPlan(*flags); };
 }
 

@@ -41,8 +41,7 @@ VerbBody AddPose(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
-  app->add_option("-o,--output", flags->out, "Problem file; - is stdout")
-      ->take_last();
+  AddOutputFlag(app, &flags->out, "Problem file; - is stdout");
   return [flags] { return RunPose(*flags); };
 }
 

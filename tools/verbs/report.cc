@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "executor/trace.h"
 #include "fmt/format.h"
@@ -24,6 +22,7 @@
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
 #include "tools/report/page.h"
+#include "tools/report/tables.h"
 #include "tools/report/timeline.h"
 #include "tools/reproduce.h"
 #include "tools/way.h"
@@ -36,6 +35,8 @@ struct Flags {
   std::string problem_in;
   std::string html;
   std::string trace;
+  std::string markdown;
+  std::string csv;
   int64_t steps = 0;
   bool json = false;
 };
@@ -45,11 +46,8 @@ absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;
   const bool is_plan = !flags.problem_in.empty();
-  PlannedStep step;
-  LOADLINE_ASSIGN_OR_RETURN(step.problem,
-                            ReadProblemFile(is_plan ? flags.problem_in : path));
-  LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
-                            planner::KeepEverything(step.problem));
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            ReadProblemStep(is_plan ? flags.problem_in : path));
   if (is_plan) {
     LOADLINE_ASSIGN_OR_RETURN(step.plan, ReadPlanFile(path, step.problem));
     LOADLINE_RETURN_IF_ERROR(VerifyPlanFile(path, step.problem, step.plan));
@@ -93,7 +91,7 @@ absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
 
 absl::Status RunReport(Flags flags) {
   const std::atomic<bool>* stop = CatchInterrupts();
-  const bool is_file = absl::EndsWith(flags.step.model.model, ".json");
+  const bool is_file = IsPlannerFile(flags.step.model.model);
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags, is_file));
   if (flags.steps > 0) flags.step.plan.calibrate = true;
   executor::CpuDevice device;
@@ -118,11 +116,18 @@ absl::Status RunReport(Flags flags) {
   if (!flags.trace.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, measured));
   }
+  if (!flags.markdown.empty()) {
+    LOADLINE_RETURN_IF_ERROR(
+        WriteFile(flags.markdown, ReportMarkdown(document)));
+  }
+  if (!flags.csv.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteFile(flags.csv, TensorCsv(document)));
+  }
   if (flags.json) {
     fmt::print("{}\n",
                document.dump(-1, ' ', false,
                              nlohmann::ordered_json::error_handler_t::replace));
-  } else if (flags.html != "-") {
+  } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
     fmt::print("{}\nMade again by: {}\n",
                PlanTable(step.problem, step.keep_everything, step.plan),
                CommandToReproduce());
@@ -134,17 +139,27 @@ absl::Status RunReport(Flags flags) {
 
 VerbBody AddReport(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
-  AddModelFlags(app, &flags->step.model);
+  AddPlannedModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
   app->add_option("--problem", flags->problem_in,
                   "The problem that a plan file was made for")
+      ->type_name("FILE")
       ->take_last();
   app->add_option("--html", flags->html, "One page that needs nothing else")
+      ->type_name("FILE")
       ->take_last();
   app->add_option("--trace", flags->trace,
                   "Chrome trace of the lanes, .json (opens in Perfetto)")
+      ->type_name("FILE")
+      ->take_last();
+  app->add_option("--markdown", flags->markdown,
+                  "Summary for a pull request; - is stdout")
+      ->type_name("FILE")
+      ->take_last();
+  app->add_option("--csv", flags->csv, "Table of the tensors; - is stdout")
+      ->type_name("FILE")
       ->take_last();
   app->add_option("--steps", flags->steps,
                   "Also run so many steps, and show what was measured")

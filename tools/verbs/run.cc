@@ -28,6 +28,7 @@
 #include "tools/command.h"
 #include "tools/files.h"
 #include "tools/flags.h"
+#include "tools/help.h"
 #include "tools/interrupt.h"
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
@@ -171,8 +172,8 @@ void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
 }
 
 void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
-  nlohmann::ordered_json out =
-      PlanSummaryJson(step.problem, step.keep_everything, step.plan);
+  nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
+  out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
   out["first_step"] = result.first_step;
   // As floats round to text and back: nine digits are enough.
   out["losses"] = nlohmann::ordered_json::array();
@@ -246,13 +247,14 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::PositiveNumber)
       ->take_last();
   app->add_option("--seed", flags->seed, "Seed of shuffling and dropout")
+      ->check(CLI::NonNegativeNumber)
       ->take_last();
-  app->add_flag("--no-shuffle", flags->no_shuffle,
-                "Take the examples in order");
-  app->add_option("-o,--output", flags->out, "Trained model, .onnx")
-      ->take_last();
+  app->add_flag("--no-shuffle", flags->no_shuffle, "Take the examples in order")
+      ->group(kRareFlags);
+  AddOutputFlag(app, &flags->out, "Trained model, .onnx");
   app->add_option("--checkpoint", flags->checkpoint,
                   "Checkpoint file, .safetensors")
+      ->type_name("FILE")
       ->take_last();
   app->add_option("--checkpoint-every", flags->checkpoint_every,
                   "Steps between checkpoints (default: at the end)")
@@ -261,21 +263,31 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
   app->add_option("--host-store", flags->host_store,
                   "File for what is copied out (default: memory)")
-      ->take_last();
+      ->type_name("FILE")
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--log-every", flags->log_every,
                   "Steps between lines of progress off a terminal")
       ->check(CLI::PositiveNumber)
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--trace", flags->trace,
                   "Chrome trace of the last step, .json")
+      ->type_name("FILE")
       ->take_last();
-  app->add_option("--plan", flags->plan_in, "Run this plan")->take_last();
+  app->add_option("--plan", flags->plan_in, "Run this plan")
+      ->type_name("FILE")
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--problem", flags->problem_in,
                   "The problem that --plan was made for")
-      ->take_last();
+      ->type_name("FILE")
+      ->take_last()
+      ->group(kRareFlags);
   app->add_flag("--poison", flags->poison,
-                "Overwrite freed bytes: a check, slower");
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+                "Overwrite freed bytes: a check, slower")
+      ->group(kRareFlags);
+  AddJsonFlag(app, &flags->json);
 }
 
 }  // namespace

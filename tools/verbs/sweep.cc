@@ -352,8 +352,9 @@ VerbBody AddSweep(CLI::App* app) {
       ->check(CLI::PositiveNumber)
       ->take_last();
   app->add_option("--html", flags->html, "One page that needs nothing else")
+      ->type_name("FILE")
       ->take_last();
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  AddJsonFlag(app, &flags->json);
   return [flags] { return RunSweep(*flags); };
 }
 

@@ -13,6 +13,7 @@
 #include "planner/problem.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/flags.h"
 #include "tools/plan_files.h"
 #include "tools/units.h"
 
@@ -33,6 +34,7 @@ absl::Status RunVerify(const Flags& flags) {
   const absl::Status verdict = planner::Verify(problem, plan);
   if (flags.json) {
     nlohmann::ordered_json out;
+    out["format"] = "loadline.verify/1";
     out["valid"] = verdict.ok();
     out["error"] = std::string(verdict.message());
     out["budget_bytes"] = plan.budget_bytes;
@@ -57,7 +59,7 @@ VerbBody AddVerify(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
   app->add_option("problem", flags->problem, "Problem file")->required();
   app->add_option("plan", flags->plan, "Plan file")->required();
-  app->add_flag("--json", flags->json, "One JSON document on stdout");
+  AddJsonFlag(app, &flags->json);
   return [flags] { return RunVerify(*flags); };
 }
 

@@ -1,0 +1,51 @@
+// `loadline check`: supported, and trainable as exported? Exit codes are those
+// that `run` would end with. Tested by tests/tools/model_check_test.cc.
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "planner/status_macros.h"
+#include "tools/command.h"
+#include "tools/flags.h"
+#include "tools/model_check.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  StepFlags step;
+  bool json = false;
+};
+
+absl::Status RunCheck(const Flags& flags) {
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const ModelCheck check,
+                            CheckModel(flags.step, device));
+  if (flags.json) {
+    fmt::print("{}\n", CheckJson(check).dump(
+                           -1, ' ', false,
+                           nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", CheckTable(check));
+  }
+  if (check.status.ok()) return check.status;
+  return absl::Status(check.status.code(),
+                      absl::StrCat(check.model, ": ", CheckVerdict(check)));
+}
+
+}  // namespace
+
+VerbBody AddCheck(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  AddModelFlags(app, &flags->step.model);
+  AddLossFlags(app, &flags->step.loss);
+  AddJsonFlag(app, &flags->json);
+  return [flags] { return RunCheck(*flags); };
+}
+
+}  // namespace loadline::tools

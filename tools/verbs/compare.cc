@@ -1,0 +1,61 @@
+// `loadline compare`: two plans of one problem, or a plan and its run. Tested
+// by tests/tools/compare_test.cc.
+#include "tools/compare.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "planner/status_macros.h"
+#include "tools/command.h"
+#include "tools/flags.h"
+#include "tools/plan_files.h"
+
+namespace loadline::tools {
+namespace {
+
+struct Flags {
+  std::string a;
+  std::string b;
+  std::string problem;
+  bool json = false;
+};
+
+absl::Status RunCompare(const Flags& flags) {
+  std::optional<planner::Problem> problem;
+  if (!flags.problem.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(problem, ReadProblemFile(flags.problem));
+  }
+  const planner::Problem* given = problem.has_value() ? &*problem : nullptr;
+  LOADLINE_ASSIGN_OR_RETURN(const Compared a, ReadCompared(flags.a, given));
+  LOADLINE_ASSIGN_OR_RETURN(const Compared b, ReadCompared(flags.b, given));
+  if (flags.json) {
+    fmt::print("{}\n", CompareJson(a, b).dump(
+                           -1, ' ', false,
+                           nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", CompareTable(a, b));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VerbBody AddCompare(CLI::App* app) {
+  auto flags = std::make_shared<Flags>();
+  app->add_option("a", flags->a,
+                  "Plan file, or what plan, run or report printed with --json")
+      ->required();
+  app->add_option("b", flags->b, "The same, to compare with a")->required();
+  app->add_option("--problem", flags->problem,
+                  "The problem that plan files were made for")
+      ->type_name("FILE")
+      ->take_last();
+  AddJsonFlag(app, &flags->json);
+  return [flags] { return RunCompare(*flags); };
+}
+
+}  // namespace loadline::tools
