@@ -56,6 +56,11 @@ constexpr VerbEntry kVerbs[] = {
      "loadline pack buffers.csv --capacity 1MiB -o out.csv", AddPack},
     {"doctor", "Measure this machine into a profile",
      "loadline doctor -o machine.json", AddDoctor},
+    {"completion", "Print a completion script for a shell",
+     "loadline completion bash > ~/.local/share/bash-completion/completions/"
+     "loadline",
+     AddCompletion},
+    {"man", "Print the manual page", "loadline man | man -l -", AddMan},
 };
 
 void SetUpLog(bool quiet, bool verbose) {

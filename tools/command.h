@@ -24,10 +24,12 @@ using AddVerb = VerbBody (*)(CLI::App* app);
 
 VerbBody AddCheck(CLI::App* app);
 VerbBody AddCompare(CLI::App* app);
+VerbBody AddCompletion(CLI::App* app);
 VerbBody AddDoctor(CLI::App* app);
 VerbBody AddEstimate(CLI::App* app);
 VerbBody AddEval(CLI::App* app);
 VerbBody AddInspect(CLI::App* app);
+VerbBody AddMan(CLI::App* app);
 VerbBody AddPack(CLI::App* app);
 VerbBody AddPlan(CLI::App* app);
 VerbBody AddPose(CLI::App* app);

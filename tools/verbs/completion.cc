@@ -1,0 +1,28 @@
+// `loadline completion`: a script for the user's shell. Tested by
+// tests/tools/completion_test.cc.
+#include "tools/completion.h"
+
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "fmt/format.h"
+#include "tools/command.h"
+#include "tools/help.h"
+
+namespace loadline::tools {
+
+VerbBody AddCompletion(CLI::App* app) {
+  auto shell = std::make_shared<std::string>();
+  app->add_option("shell", *shell, "bash or zsh")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh"}));
+  return [app, shell] {
+    const std::vector<VerbHelp> verbs = DescribeVerbs(*app->get_parent());
+    fmt::print("{}",
+               *shell == "bash" ? BashCompletion(verbs) : ZshCompletion(verbs));
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace loadline::tools
