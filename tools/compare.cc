@@ -199,8 +199,9 @@ std::string DecisionTable(const Compared& a, const Compared& b) {
   const auto differing = Differing(a, b);
   if (differing.empty()) return "Both decide the same about every value.\n";
   std::string out =
-      fmt::format("They decide otherwise about {} values of {}:\n",
+      fmt::format("They decide otherwise about {} {} of {}:\n",
                   FormatCount(static_cast<int64_t>(differing.size())),
+                  differing.size() == 1 ? "value" : "values",
                   FormatBytes(BytesOf(differing)));
   for (size_t i = 0; i < differing.size() && i < kShownDecisions; ++i) {
     const DifferingDecision& one = differing[i];

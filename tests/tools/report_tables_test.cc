@@ -58,8 +58,10 @@ TEST_F(ReportTables, MarkdownHasVerdictFiguresAndTensors) {
   EXPECT_THAT(page, HasSubstr("### small in 600 B\n"));
   EXPECT_THAT(page, HasSubstr("\nFits in 600 B with 90 B to spare"));
   EXPECT_THAT(page, HasSubstr("| arena | 510 B | 510 B |\n"));
-  EXPECT_THAT(page, HasSubstr("largest of 1 tensors"));
+  EXPECT_THAT(page, HasSubstr("Not kept, the largest of 1:"));
   EXPECT_THAT(page, HasSubstr("| layer/a,\"b\"\\|c | 100 B | offload | idle"));
+  EXPECT_THAT(page, HasSubstr("modules that hold the peak:"));
+  EXPECT_THAT(page, HasSubstr("| workspace | 10 B | 0 ns |\n"));
   EXPECT_THAT(page, HasSubstr("- One.\n"));
   EXPECT_THAT(page, HasSubstr("```\nloadline report x\n```\n"));
   EXPECT_THAT(page, Not(HasSubstr("measured")));
@@ -69,6 +71,16 @@ TEST_F(ReportTables, MarkdownHasWhatWasMeasured) {
   const Measured measured = {.steps = 2, .step_ns = 7000, .arena_bytes = 510};
   EXPECT_THAT(ReportMarkdown(Document(&measured)),
               HasSubstr("| measured | - | 510 B, 7.00 us |\n"));
+}
+
+TEST_F(ReportTables, MarkdownNamesWhatRunsAgainByModule) {
+  problem_.nodes[0].name = "/encoder/forward";
+  plan_ = planner::SmallPlan(problem_);
+  auto document = Document();
+  document["steps"]["again"][0] = 1;
+  const std::string page = ReportMarkdown(document);
+  EXPECT_THAT(page, HasSubstr("| encoder | "));
+  EXPECT_THAT(page, HasSubstr(" | 1.00 us |\n"));
 }
 
 TEST_F(ReportTables, MarkdownSaysThatAllIsKept) {

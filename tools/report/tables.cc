@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kShownTensors = 10;
+constexpr size_t kShownModules = 8;
 
 // Rows of the document's table of values, with texts in place of numbers.
 class Values {
@@ -102,6 +104,69 @@ std::string FigureTable(const Json& document) {
   return out;
 }
 
+struct ModuleTotal {
+  std::string name;
+  int64_t peak_bytes = 0;
+  int64_t again_ns = 0;
+};
+
+// Bytes alive at the fullest moment and time of recomputation, most bytes
+// first.
+std::vector<ModuleTotal> ModuleTotals(const Json& document) {
+  const auto text = [&document](const Json& number) {
+    return document["texts"][number.get<size_t>()].get<std::string>();
+  };
+  std::map<std::string, ModuleTotal> totals;
+  const Json& live = document["samples"]["live_bytes"];
+  const auto peak = std::max_element(
+      live.begin(), live.end(), [](const Json& a, const Json& b) {
+        return a.get<int64_t>() < b.get<int64_t>();
+      });
+  const int64_t at = peak - live.begin();
+  const Json& buffers = document["buffers"];
+  for (size_t b = 0; b < buffers["value"].size(); ++b) {
+    if (buffers["from"][b] > at || buffers["to"][b] <= at) continue;
+    const int64_t value = buffers["value"][b];
+    const std::string module =
+        value < 0
+            ? "workspace"
+            : text(document["values"]["module"][static_cast<size_t>(value)]);
+    totals[module].peak_bytes += buffers["bytes"][b].get<int64_t>();
+  }
+  const Json& steps = document["steps"];
+  for (size_t s = 0; s < steps["node"].size(); ++s) {
+    if (steps["again"][s] == 0) continue;
+    const size_t node = steps["node"][s];
+    totals[text(document["nodes"]["module"][node])].again_ns +=
+        document["nodes"]["time_ns"][node].get<int64_t>();
+  }
+  std::vector<ModuleTotal> list;
+  for (auto& [name, total] : totals) {
+    total.name = name.empty() ? "(none)" : name;
+    list.push_back(total);
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const ModuleTotal& a, const ModuleTotal& b) {
+                     return a.peak_bytes > b.peak_bytes;
+                   });
+  return list;
+}
+
+std::string ModuleTable(const Json& document) {
+  const std::vector<ModuleTotal> modules = ModuleTotals(document);
+  std::string out = fmt::format(
+      "The modules that hold the peak{}:\n\n"
+      "| module | at the peak | recomputed |\n|---|---:|---:|\n",
+      modules.size() > kShownModules
+          ? fmt::format(", the first {} of {}", kShownModules, modules.size())
+          : "");
+  for (size_t i = 0; i < modules.size() && i < kShownModules; ++i) {
+    out += Row(Cell(modules[i].name), FormatBytes(modules[i].peak_bytes),
+               FormatNs(modules[i].again_ns));
+  }
+  return out;
+}
+
 std::string TensorTable(const Values& values) {
   std::vector<size_t> changed;
   for (size_t v = 0; v < values.size(); ++v) {
@@ -113,7 +178,7 @@ std::string TensorTable(const Values& values) {
     return values.Bytes(a) > values.Bytes(b);
   });
   std::string out = fmt::format(
-      "The largest of {} tensors that are not kept:\n\n"
+      "Not kept, the largest of {}:\n\n"
       "| tensor | bytes | action | reason |\n|---|---:|---|---|\n",
       FormatCount(static_cast<int64_t>(changed.size())));
   for (size_t i = 0; i < changed.size() && i < kShownTensors; ++i) {
@@ -142,11 +207,12 @@ std::string TensorCsv(const Json& document) {
 
 std::string ReportMarkdown(const Json& document) {
   const Json& summary = document["summary"];
-  std::string out = fmt::format(
-      "### {} in {}\n\n{}\n\n{}\n{}\n", summary["problem"].get<std::string>(),
-      FormatBytes(summary["budget_bytes"].get<int64_t>()),
-      summary["verdict"].get<std::string>(), FigureTable(document),
-      TensorTable(Values(document)));
+  std::string out =
+      fmt::format("### {} in {}\n\n{}\n\n{}\n{}\n{}\n",
+                  summary["problem"].get<std::string>(),
+                  FormatBytes(summary["budget_bytes"].get<int64_t>()),
+                  summary["verdict"].get<std::string>(), FigureTable(document),
+                  ModuleTable(document), TensorTable(Values(document)));
   for (const Json& line : document["assumptions"]) {
     absl::StrAppend(&out, "- ", line.get<std::string>(), "\n");
   }

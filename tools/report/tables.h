@@ -15,7 +15,8 @@ namespace loadline::tools {
 std::string TensorCsv(const nlohmann::ordered_json& document);
 
 // A page for a pull request: verdict, the figures of keeping everything beside
-// the plan's, the largest tensors that were not kept, the command.
+// the plan's, the modules that hold the peak with the time of what they
+// recompute, the largest tensors that were not kept, the command.
 std::string ReportMarkdown(const nlohmann::ordered_json& document);
 
 }  // namespace loadline::tools
