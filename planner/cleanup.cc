@@ -1,7 +1,8 @@
 // Drops reruns, decodes and copies that later edits made useless, most
 // expensive first; then runs each node faster where the bytes allow it. Tested
-// in solve_test.cc and choices_test.cc.
+// in solve_test.cc, choices_test.cc and relax_test.cc.
 #include <algorithm>
+#include <cmath>
 
 #include "planner/edits.h"
 #include "planner/search.h"
@@ -15,8 +16,16 @@ bool Encodes(const Model& model, const Item& what) {
          !model.jobs[what.id].decodes;
 }
 
+// Whether the pending edits make the step neither slower nor faster than the
+// floor, and nothing takes more bytes.
+bool Pays(SearchState& state, double area, double step_ns, double floor_ns) {
+  if (!state.valid() || state.area() > area) return false;
+  const double now_ns = state.Makespan();
+  return now_ns <= step_ns && std::round(now_ns) >= floor_ns;
+}
+
 // Runs every node the fastest way that still fits.
-void Quicken(SearchState& state, Effort& effort) {
+void Quicken(SearchState& state, Effort& effort, double floor_ns) {
   const Model& model = state.model();
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
     const Item what = state.item(item);
@@ -27,7 +36,7 @@ void Quicken(SearchState& state, Effort& effort) {
       const double area = state.area();
       const double step_ns = state.Makespan();
       EditWay(state, item, way);
-      if (state.area() <= area && state.Makespan() <= step_ns) {
+      if (Pays(state, area, step_ns, floor_ns)) {
         state.Commit();
         break;
       }
@@ -38,7 +47,7 @@ void Quicken(SearchState& state, Effort& effort) {
 
 }  // namespace
 
-void CleanUp(SearchState& state, Effort& effort) {
+void CleanUp(SearchState& state, Effort& effort, double floor_ns) {
   const Model& model = state.model();
   state.Respread();
   struct Extra {
@@ -63,7 +72,6 @@ void CleanUp(SearchState& state, Effort& effort) {
   std::stable_sort(
       extras.begin(), extras.end(),
       [](const Extra& a, const Extra& b) { return a.cost_ns > b.cost_ns; });
-  double step_ns = state.Makespan();
   for (const Extra& extra : extras) {
     if (effort.Spent()) return;
     effort.left -= effort.PriceOf(state);
@@ -71,18 +79,16 @@ void CleanUp(SearchState& state, Effort& effort) {
       if (!state.alive(extra.item)) continue;  // went with another
     }
     const double area = state.area();
+    const double step_ns = state.Makespan();
     const bool done = extra.item >= 0 ? EditDrop(state, extra.item)
                                       : EditUnhome(state, extra.chain);
-    const double now_ns =
-        done && state.valid() && state.area() <= area ? state.Makespan() : -1;
-    if (now_ns >= 0 && now_ns <= step_ns) {
+    if (done && Pays(state, area, step_ns, floor_ns)) {
       state.Commit();
-      step_ns = now_ns;
     } else {
       state.Undo(0);
     }
   }
-  Quicken(state, effort);
+  Quicken(state, effort, floor_ns);
 }
 
 }  // namespace loadline::planner

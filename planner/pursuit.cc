@@ -199,7 +199,7 @@ class Pursuit {
     SearchState state(model_, finds_.front().schedule, options_.target_bytes);
     Effort effort = effort_;
     effort.left = std::numeric_limits<int64_t>::max() / 2;
-    CleanUp(state, effort);
+    CleanUp(state, effort, options_.floor_ns);
     const double step_ns = state.Makespan();
     Keep(state.ToSchedule(), step_ns);
   }

@@ -51,8 +51,8 @@ bool LowerPeak(SearchState& state, const GreedyOptions& options,
                Effort& effort);
 
 // Takes out what is no longer needed, as long as nothing exceeds the target
-// and the step gets no slower.
-void CleanUp(SearchState& state, Effort& effort);
+// and the step gets no slower, nor faster than `floor_ns`.
+void CleanUp(SearchState& state, Effort& effort, double floor_ns = 0);
 
 // What one move of Anneal takes from Effort: most are rejected early.
 int64_t MovePrice(const SearchState& state);
