@@ -81,16 +81,30 @@ void SearchState::CountItem(const Item& item, int sign) {
     return;
   }
   token_count_ += sign;
+  if (item.kind == ItemKind::kIn) {
+    in_ns_ += sign * model_.in_ns[item.id];
+  } else {
+    out_ns_ += sign * model_.out_ns[item.id];
+  }
   (item.kind == ItemKind::kIn ? in_count_ : out_count_)[item.id] += sign;
 }
 
-// Another maker: later reads of the value may wait for something else.
-void SearchState::NoteWaiters(const Use& use) {
-  if ((use.flags & kMakes) == 0 || touches_[use.value].empty() ||
+// Another maker before `slot`, or none any more: the next read may wait for
+// something else, and so may a copy out. Reads after it never wait: compute has
+// then passed one of the same instance.
+void SearchState::NoteWaiters(const Use& use, int slot) {
+  if ((use.flags & kMakes) == 0 ||
       (in_count_[use.value] == 0 && out_count_[use.value] == 0)) {
     return;
   }
-  last_changed_ = std::max(last_changed_, touches_[use.value].back().slot);
+  bool next = true;
+  for (const Touch& touch : touches_[use.value]) {
+    if (touch.slot <= slot) continue;
+    if (next || (touch.flags & kToHost) != 0) {
+      last_changed_ = std::max(last_changed_, touch.slot);
+    }
+    next = false;
+  }
 }
 
 void SearchState::AddTouch(int value, Touch touch) {

@@ -81,6 +81,7 @@ void SearchState::Load(const Schedule& schedule) {
   host_home_ = schedule.host_home;
   host_home_.resize(model_.chains.size(), 0);
   compute_ns_ = 0;
+  out_ns_ = in_ns_ = 0;
   token_count_ = 0;
   host_bytes_ = 0;
   log_.clear();
@@ -102,8 +103,11 @@ void SearchState::Load(const Schedule& schedule) {
   last_changed_ = -1;
   trial_done_ = false;
   times_stale_ = true;
-  committed_ = {compute_ns_, broken_, host_bytes_, token_count_};
   FinishTimes();
+}
+
+SearchState::Counts SearchState::CountsNow() const {
+  return {compute_ns_, broken_, host_bytes_, out_ns_, in_ns_, token_count_};
 }
 
 // Times of what is now the committed state.
@@ -116,7 +120,7 @@ void SearchState::FinishTimes() {
     times_stale_ = true;
   }
   trial_done_ = false;
-  committed_ = {compute_ns_, broken_, host_bytes_, token_count_};
+  committed_ = CountsNow();
   first_changed_ = slot_count();
   last_changed_ = -1;
 }
@@ -149,7 +153,7 @@ void SearchState::BeginEdit(int lower, int upper) {
 }
 
 template <typename Change>
-void SearchState::Retouch(const Item& what, const Change& change) {
+void SearchState::Retouch(const Item& what, int slot, const Change& change) {
   const Use* end = UsesEnd(what);
   for (const Use* use = UsesBegin(what); use != end; ++use) {
     const size_t first = memory_.Mark();
@@ -158,7 +162,7 @@ void SearchState::Retouch(const Item& what, const Change& change) {
     change(*use);
     Sweep(use->value, 1);
     memory_.Cancel(first, second);
-    NoteWaiters(*use);
+    NoteWaiters(*use, slot);
   }
 }
 
@@ -168,7 +172,7 @@ int SearchState::Insert(ItemKind kind, int id, int slot) {
   const int item = NewItem(what);
   Link(item, slot);
   passed_ns_[item] = previous_[item] >= 0 ? passed_ns_[previous_[item]] : 0.0;
-  Retouch(what, [&](const Use& use) {
+  Retouch(what, slot, [&](const Use& use) {
     AddTouch(use.value, {slot, item, use.flags});
   });
   NoteWorkspace(what, slot, 1);
@@ -182,7 +186,7 @@ void SearchState::Remove(int item) {
   const int slot = slot_of_[item];
   BeginEdit(slot, slot);
   Unlink(item);
-  Retouch(what, [&](const Use& use) { DropTouch(use.value, item); });
+  Retouch(what, slot, [&](const Use& use) { DropTouch(use.value, item); });
   NoteWorkspace(what, slot, -1);
   CountItem(what, -1);
   free_items_.push_back(item);
@@ -195,7 +199,8 @@ void SearchState::Move(int item, int slot) {
   BeginEdit(std::min(slot, old), std::max(slot, old));
   Unlink(item);
   Link(item, slot);
-  Retouch(what, [&](const Use& use) { MoveTouch(use.value, item, slot); });
+  Retouch(what, std::max(slot, old),
+          [&](const Use& use) { MoveTouch(use.value, item, slot); });
   NoteWorkspace(what, old, -1);
   NoteWorkspace(what, slot, 1);
   log_.push_back({Op::kMove, item, old, what});
@@ -268,6 +273,8 @@ void SearchState::Undo(size_t mark) {
   compute_ns_ = committed_.compute_ns;
   broken_ = committed_.broken;
   host_bytes_ = committed_.host_bytes;
+  out_ns_ = committed_.out_ns;
+  in_ns_ = committed_.in_ns;
   token_count_ = committed_.token_count;
   memory_.Drop();
   trial_done_ = false;

@@ -121,11 +121,11 @@ class SearchState {
     int value;
     uint8_t flags;
   };
+  // What has come about once compute has passed an item: when that was, when
+  // the copy lanes are free, and how long each lane has been idle so far.
   struct ItemTimes {
-    double passed = 0;  // by compute
-    double out_free = 0, in_free = 0;
-    double ready = 0;  // what the item makes
-    double work = 0;   // compute time so far, without stalls
+    double passed = 0, out_free = 0, in_free = 0;
+    double stall = 0, out_idle = 0, in_idle = 0;
   };
   struct ValueFacts {
     double bytes;
@@ -134,6 +134,7 @@ class SearchState {
   };
   struct Counts {
     int64_t compute_ns = 0, broken = 0, host_bytes = 0;
+    double out_ns = 0, in_ns = 0;
     int token_count = 0;
   };
 
@@ -148,13 +149,15 @@ class SearchState {
   void NoteWorkspace(const Item& item, int slot, int sign);
   void CountItem(const Item& item, int sign);
   void BeginEdit(int lower, int upper);
-  // Changes the touches of all that `what` uses, and what they say.
+  // Changes the touches of all that `what` uses up to `slot`, and what they
+  // say.
   template <typename Change>
-  void Retouch(const Item& what, const Change& change);
-  void NoteWaiters(const Use& use);
+  void Retouch(const Item& what, int slot, const Change& change);
+  void NoteWaiters(const Use& use, int slot);
   void FinishTimes();
+  Counts CountsNow() const;
   int ItemBefore(int slot) const;
-  int LastWaiter(int item) const;
+  inline int LastWaiter(int item) const;
   void AddTouch(int value, Touch touch);
   void MoveTouch(int value, int item, int slot);
   void DropTouch(int value, int item);
@@ -164,7 +167,10 @@ class SearchState {
   void Restore(const Edit& edit);  // without counting
   void Reverse(const Edit& edit);  // with
   int SlideFor(int slot);
-  double ReadyOf(int value, int slot) const;
+  static inline void Stall(double ready, ItemTimes& at);
+  inline int MakerOf(int value, int slot) const;
+  inline double ReadyAt(int maker) const;
+  inline bool TooLate(const ItemTimes& at, double limit_ns) const;
   double RunLanes(double limit_ns);
   double RunCoupledLanes();
   void TakeTimes();
@@ -186,6 +192,7 @@ class SearchState {
   std::vector<int> in_count_, out_count_;  // by value: its tokens
   std::vector<char> host_home_;
   int64_t compute_ns_ = 0;
+  double out_ns_ = 0, in_ns_ = 0;  // of all copies
   int64_t broken_ = 0;
   int64_t host_bytes_ = 0;
   int64_t host_limit_ = 0;

@@ -1,7 +1,7 @@
 // Times of the lanes of a SearchState, from the first changed item on: a pass
 // in sequence order (as LaneSimulator's, see lanes.cc) that starts from the
-// committed times of the item before and stops once the compute still to be
-// done leads past the limit. Lanes that slow each other down are simulated by
+// committed times of the item before and stops once what a lane still has to do
+// leads past the limit. Lanes that slow each other down are simulated by
 // LaneSimulator, but only if the same pass with both lanes at full rate, which
 // cannot be slower, stays within the limit. Tested in search_state_test.cc.
 #include <algorithm>
@@ -12,8 +12,16 @@ namespace loadline::planner {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRounding = 0.01;  // of the sums of times, at most
 
 }  // namespace
+
+// Compute waits until `ready`.
+inline void SearchState::Stall(double ready, ItemTimes& at) {
+  if (ready <= at.passed) return;
+  at.stall += ready - at.passed;
+  at.passed = ready;
+}
 
 // The last item before a slot, -1 if there is none.
 int SearchState::ItemBefore(int slot) const {
@@ -23,32 +31,53 @@ int SearchState::ItemBefore(int slot) const {
   return -1;
 }
 
-// When the instance of `value` that a touch at `slot` reads was made.
-double SearchState::ReadyOf(int value, int slot) const {
+// The item that made the instance of `value` that a touch at `slot` reads; -1:
+// it was there at the start.
+inline int SearchState::MakerOf(int value, int slot) const {
   int maker = -1;
   for (const Touch& touch : touches_[value]) {
     if (touch.slot >= slot) break;
     if (touch.makes()) maker = touch.item;
   }
-  if (maker < 0) return 0;
-  const bool before = !times_stale_ && slot_of_[maker] < first_changed_;
-  return before ? times_[maker].ready : trial_[maker].ready;
+  return maker;
 }
 
-// The last slot at which it matters when `item` was ready.
-int SearchState::LastWaiter(int item) const {
+// When what `maker` makes is there.
+inline double SearchState::ReadyAt(int maker) const {
+  if (maker < 0) return 0;
+  const bool before = !times_stale_ && slot_of_[maker] < first_changed_;
+  const ItemTimes& at = before ? times_[maker] : trial_[maker];
+  return items_[maker].kind == ItemKind::kIn ? at.in_free : at.passed;
+}
+
+// The last slot at which it matters when `item` was ready: compute waits for a
+// copy back at its first read only, and for what it has run itself never.
+inline int SearchState::LastWaiter(int item) const {
   const Item& what = items_[item];
   if (what.kind == ItemKind::kOut) return 0;
-  if (what.kind == ItemKind::kIn) return touches_[what.id].back().slot;
+  if (what.kind == ItemKind::kIn) {
+    for (const Touch& touch : touches_[what.id]) {
+      if (touch.slot > slot_of_[item]) return touch.slot;
+    }
+    return 0;
+  }
   int slot = 0;
   const Use* use = uses_.data() + use_begin_[what.id + 1];
   const Use* begin = uses_.data() + use_begin_[what.id];
   while (use != begin && ((--use)->flags & kMakes) != 0) {
-    if (out_count_[use->value] > 0) {
-      slot = std::max(slot, touches_[use->value].back().slot);
+    if (out_count_[use->value] == 0) continue;
+    for (const Touch& touch : touches_[use->value]) {
+      if ((touch.flags & kToHost) != 0) slot = std::max(slot, touch.slot);
     }
   }
   return slot;
+}
+
+// Whether a lane that is idle no more still ends after the limit.
+inline bool SearchState::TooLate(const ItemTimes& at, double limit_ns) const {
+  return at.stall + static_cast<double>(compute_ns_) > limit_ns + kRounding ||
+         at.out_idle + out_ns_ > limit_ns + kRounding ||
+         at.in_idle + in_ns_ > limit_ns + kRounding;
 }
 
 double SearchState::RunLanes(double limit_ns) {
@@ -59,8 +88,7 @@ double SearchState::RunLanes(double limit_ns) {
     if (before >= 0) at = times_[before];
     item = next(before);
   }
-  // The limit on the time compute may have lost by any item.
-  const double most_lost = limit_ns - static_cast<double>(compute_ns_);
+  if (TooLate(at, limit_ns)) return kNever;
   // Beyond this slot nothing has changed if the lanes' state has not.
   int unlike = last_changed_;
   for (; item >= 0; item = next_[item]) {
@@ -71,22 +99,26 @@ double SearchState::RunLanes(double limit_ns) {
       const Use* end = uses_.data() + use_begin_[what.id + 1];
       for (; use != end && (use->flags & kMakes) == 0; ++use) {
         if (in_count_[use->value] > 0) {
-          at.passed = std::max(at.passed, ReadyOf(use->value, slot));
+          Stall(ReadyAt(MakerOf(use->value, slot)), at);
         }
       }
-      const double ns = static_cast<double>(model_.node_ns[what.id]);
-      at.passed += ns;
-      at.work += ns;
-      at.ready = at.passed;
+      at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
-      at.out_free = std::max(at.out_free, ReadyOf(what.id, slot)) +
-                    model_.out_ns[what.id];
-      at.passed = std::max(at.passed, at.out_free);
+      const double ready = ReadyAt(MakerOf(what.id, slot));
+      if (ready > at.out_free) {
+        at.out_idle += ready - at.out_free;
+        at.out_free = ready;
+      }
+      at.out_free += model_.out_ns[what.id];
+      Stall(at.out_free, at);
     } else {
-      at.in_free = std::max(at.in_free, at.passed) + model_.in_ns[what.id];
-      at.ready = at.in_free;
+      if (at.passed > at.in_free) {
+        at.in_idle += at.passed - at.in_free;
+        at.in_free = at.passed;
+      }
+      at.in_free += model_.in_ns[what.id];
     }
-    if (at.passed - at.work > most_lost) return kNever;
+    if (TooLate(at, limit_ns)) return kNever;
     trial_[item] = at;
     const ItemTimes& old = times_[item];
     if (slot > unlike && at.passed == old.passed &&
@@ -95,7 +127,9 @@ double SearchState::RunLanes(double limit_ns) {
       trial_end_ = next_[item];
       return end_ns_ > limit_ns ? kNever : end_ns_;
     }
-    if (slot <= unlike || at.ready != old.ready) {
+    const bool in = what.kind == ItemKind::kIn;
+    if (slot <= unlike ||
+        (in ? at.in_free != old.in_free : at.passed != old.passed)) {
       unlike = std::max(unlike, LastWaiter(item));
     }
   }
@@ -128,15 +162,21 @@ double SearchState::Makespan(double limit_ns) {
 }
 
 void SearchState::TakeTimes() {
-  const double more_work =
-      static_cast<double>(compute_ns_ - committed_.compute_ns);
   int item = times_stale_ ? head_ : next(ItemBefore(first_changed_));
   for (; item != trial_end_; item = next_[item]) {
     times_[item] = trial_[item];
     passed_ns_[item] = times_[item].passed;
   }
-  if (more_work != 0) {
-    for (; item >= 0; item = next_[item]) times_[item].work += more_work;
+  // The rest passes when it did, so lanes with more to do were less idle.
+  const Counts& old = committed_;
+  const double compute = static_cast<double>(compute_ns_ - old.compute_ns);
+  const double out = out_ns_ - old.out_ns, in = in_ns_ - old.in_ns;
+  if (compute != 0 || out != 0 || in != 0) {
+    for (; item >= 0; item = next_[item]) {
+      times_[item].stall -= compute;
+      times_[item].out_idle -= out;
+      times_[item].in_idle -= in;
+    }
   }
   end_ns_ = trial_ns_;
   times_stale_ = false;
