@@ -16,8 +16,8 @@ struct Roundness {
   int distance;
   double share;
 };
-constexpr Roundness kRoundness[] = {{80, 0.3}, {40, 0.25}, {20, 0.12},
-                                    {4, 0.06}, {2, 0.03},  {1, 0.03}};
+constexpr Roundness kRoundness[] = {{80, 0.4}, {40, 0.3}, {20, 0.12},
+                                    {4, 0.06}, {2, 0.03}, {1, 0.03}};
 constexpr int kLayoutTries = 7;
 // Below, the search of the whole is better than of a few layers of it.
 constexpr int kLayeredNodes = 3000;
@@ -34,8 +34,10 @@ constexpr double kCopiesShare = 0.05;
 // laid out.
 constexpr double kFirstShare = 0.6;
 constexpr double kRetryShare = 0.12;
-// Of the bytes by which a layout is too high.
+// Of the bytes by which a layout is too high, and so much more with each that
+// does not fit: in the end there must be one.
 constexpr double kRetryStep = 0.6;
+constexpr double kRetryGrowth = 0.3;
 
 // The roundest point strictly between that is nearest to the middle; 0: none.
 int PointBetween(int lower, int upper) {
@@ -183,8 +185,10 @@ void Frontier::Search(Walker& walker, const Task& task,
       if (too_many - enough < task.budget_bytes / kNearlySame) return;
       pursuit.target_bytes = enough + (too_many - enough) / 2;
     } else {
+      const double step = kRetryStep + kRetryGrowth * round;
+      excess = std::max(excess, task.budget_bytes / kNearlySame);
       pursuit.target_bytes -=
-          static_cast<int64_t>(1 + kRetryStep * static_cast<double>(excess));
+          static_cast<int64_t>(1 + step * static_cast<double>(excess));
       if (pursuit.target_bytes <= 0) return;
     }
     pursuit.work = static_cast<int64_t>(kRetryShare * walker.share * task.work);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -15,11 +16,14 @@ namespace {
 constexpr double kLanePrices[] = {0.05, 0.0, 0.3};
 constexpr size_t kMostFinds = 4;
 // Of the work.
-constexpr double kGreedyShare = 0.25;
-constexpr double kColdShare = 0.35;
-constexpr double kWarmShare = 0.2;
+constexpr double kGreedyShare = 0.1;
+constexpr double kColdShare = 0.45;
+constexpr double kWarmShare = 0.15;
 constexpr double kPolishShare = 0.1;
-constexpr int kReheats = 4;
+constexpr double kRepairShare = 0.5;
+// First temperatures of the reheats.
+constexpr double kReheats[] = {0.1, 0.2, 0.05, 0.1};
+constexpr int64_t kFinishPart = 50;
 // Fewer moves than this per item are too few to anneal an order.
 constexpr int64_t kColdMovesPerItem = 200;
 constexpr int64_t kLeastMoves = 200;
@@ -49,8 +53,12 @@ class Pursuit {
       // The plan of the next larger number of bytes.
       if (!Done() && !starts.empty()) Warm(starts.back(), kWarmShare);
     }
-    if (!Done()) Polish();
-    for (int round = 0; round < kReheats && !Done(); ++round) Reheat(round);
+    if (!Done() && !finds_.empty()) {
+      Polish(finds_.front().schedule, kPolishShare);
+    }
+    for (size_t round = 0; round < std::size(kReheats) && !Done(); ++round) {
+      Reheat(round);
+    }
     if (!Done()) Clean();
     return std::move(finds_);
   }
@@ -124,7 +132,7 @@ class Pursuit {
 
   void Repair(const Schedule& start) {
     Descend(start, kLanePrices[0], effort_.left / 2);
-    Warm(start, kColdShare);
+    Polish(start, kRepairShare);
   }
 
   void Warm(const Schedule& start, double share) {
@@ -156,6 +164,19 @@ class Pursuit {
     } else {
       unfinished_ = state.ToSchedule();
     }
+    if (state.area() > 0) FinishGreedily(state);
+  }
+
+  // What an anneal left only a little above the target.
+  void FinishGreedily(SearchState& state) {
+    Effort effort = effort_;
+    effort.left = std::min(effort_.left, options_.work / kFinishPart);
+    const int64_t granted = effort.left;
+    if (LowerPeak(state, {.lane_price = kLanePrices[0]}, effort)) {
+      const double step_ns = state.Makespan();
+      Keep(state.ToSchedule(), step_ns);
+    }
+    effort_.left -= granted - effort.left;
   }
 
   void Cold() {
@@ -167,21 +188,20 @@ class Pursuit {
     AnnealFrom(Order(), kColdShare, {});
   }
 
-  void Polish() {
-    if (finds_.empty()) return;
+  void Polish(const Schedule& start, double share) {
     AnnealOptions anneal;
     anneal.first_temperature = 0.08;
     anneal.first_lambda = 6;
-    AnnealFrom(finds_.front().schedule, kPolishShare, anneal);
+    AnnealFrom(start, share, anneal);
   }
 
-  void Reheat(int round) {
+  void Reheat(size_t round) {
     if (effort_.left <= 0) return;  // also where no work was granted at all
     const double share = static_cast<double>(effort_.left) /
                          static_cast<double>(options_.work) /
-                         (kReheats - round);
+                         static_cast<double>(std::size(kReheats) - round);
     AnnealOptions anneal;
-    anneal.first_temperature = 0.2;
+    anneal.first_temperature = kReheats[round];
     anneal.first_lambda = 3;
     if (!finds_.empty()) {
       AnnealFrom(finds_.front().schedule, share, anneal);

@@ -35,7 +35,7 @@ struct SolveOptions {
   // Candidate edits the search may price, in edits of a short sequence: about
   // a million a second; the default keeps a 12-layer GPT under 5 s. Same input
   // and seed give the same plan.
-  int64_t work_limit = 4'000'000;
+  int64_t work_limit = 10'000'000;
   // Opt-in: search at this budget alone, as long as the clock allows, and
   // return the best plan so far. Neither deterministic nor monotone in the
   // budget.

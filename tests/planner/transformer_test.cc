@@ -10,6 +10,8 @@
 namespace loadline::planner {
 namespace {
 
+constexpr int64_t kWork = 2'000'000;  // a fifth of the default
+
 TEST(Solve, PlansTwelveLayersWithinTheBudget) {
   const Problem problem = TransformerProblem({});
   ASSERT_GT(problem.nodes.size(), 900u);
@@ -18,6 +20,7 @@ TEST(Solve, PlansTwelveLayersWithinTheBudget) {
   for (int percent : {75, 50}) {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
+    options.work_limit = kWork;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_LE(plan->arena_bytes, options.budget_bytes);
@@ -36,6 +39,7 @@ TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {
   const auto copied_bytes = [&](int percent) -> int64_t {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
+    options.work_limit = kWork;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return 0;
@@ -60,6 +64,7 @@ TEST(Solve, OptimizerStateThatDoesNotFitLivesOnTheHost) {
   }
   state_bytes /= 2;  // each appears before and after its update
   SolveOptions options;
+  options.work_limit = kWork;
   const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
   ASSERT_TRUE(smallest.ok()) << smallest.status();
   EXPECT_LT(smallest->arena_bytes, state_bytes / 2);
