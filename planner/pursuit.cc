@@ -23,9 +23,11 @@ constexpr double kPolishShare = 0.1;
 constexpr double kRepairShare = 0.5;
 // First temperatures of the reheats.
 constexpr double kReheats[] = {0.1, 0.2, 0.05, 0.1};
+constexpr double kUnfinishedTemperature = 0.2;
 constexpr int64_t kFinishPart = 50;
 // Fewer moves than this per item are too few to anneal an order.
 constexpr int64_t kColdMovesPerItem = 200;
+constexpr int64_t kMostColdAnneals = 4;
 constexpr int64_t kLeastMoves = 200;
 constexpr int64_t kDescentPerNode = 20;
 
@@ -164,10 +166,11 @@ class Pursuit {
     } else {
       unfinished_ = state.ToSchedule();
     }
-    if (state.area() > 0) FinishGreedily(state);
+    if (state.area() > 0 && !finds_.empty()) FinishGreedily(state);
   }
 
-  // What an anneal left only a little above the target.
+  // What an anneal left only a little above the target. Not where nothing else
+  // is known: all later reheats would start from it.
   void FinishGreedily(SearchState& state) {
     Effort effort = effort_;
     effort.left = std::min(effort_.left, options_.work / kFinishPart);
@@ -179,13 +182,19 @@ class Pursuit {
     effort_.left -= granted - effort.left;
   }
 
+  // Several where each has moves enough: which valley an anneal settles in is
+  // luck.
   void Cold() {
     const int64_t moves = static_cast<int64_t>(
         kColdShare * static_cast<double>(options_.work) /
         static_cast<double>(MovePrice(SearchState(model_, Order(), 0))));
     const int64_t enough = kColdMovesPerItem * model_.node_count;
     if (moves < enough && !finds_.empty()) return;
-    AnnealFrom(Order(), kColdShare, {});
+    const int64_t anneals =
+        std::clamp<int64_t>(moves / (4 * enough), 1, kMostColdAnneals);
+    for (int64_t i = 0; i < anneals && !Done(); ++i) {
+      AnnealFrom(Order(), kColdShare / static_cast<double>(anneals), {});
+    }
   }
 
   void Polish(const Schedule& start, double share) {
@@ -209,6 +218,7 @@ class Pursuit {
     }
     // Nothing yet: probably there is nothing.
     if (round > 0) return;
+    anneal.first_temperature = kUnfinishedTemperature;
     anneal.last_lambda *= 10;
     AnnealFrom(unfinished_ ? Schedule(*unfinished_) : orders_[0], share,
                anneal);

@@ -115,25 +115,28 @@ double SearchMemory::PeakBytes() const {
 }
 
 // Most of a value's lifetimes are as before: the changes from `first` on take
-// the old ones out, those from `second` on put the new ones in.
+// the old ones out, those from `second` on put the new ones in, both in order
+// of the slots; what differs lies between what is equal.
 void SearchMemory::Cancel(size_t first, size_t second) {
-  size_t kept = second;
-  for (size_t i = second; i < changes_.size(); ++i) {
-    bool found = false;
-    for (size_t j = first; j < second && !found; ++j) {
-      if (changes_[j].slot == changes_[i].slot &&
-          changes_[j].bytes == -changes_[i].bytes) {
-        changes_[j].bytes = 0;
-        found = true;
-      }
-    }
-    if (!found) changes_[kept++] = changes_[i];
+  const auto opposite = [this](size_t a, size_t b) {
+    return changes_[a].slot == changes_[b].slot &&
+           changes_[a].bytes == -changes_[b].bytes;
+  };
+  size_t old_lower = first, old_upper = second;
+  size_t new_lower = second, new_upper = changes_.size();
+  while (old_lower < old_upper && new_lower < new_upper &&
+         opposite(old_lower, new_lower)) {
+    ++old_lower;
+    ++new_lower;
   }
-  changes_.resize(kept);
-  kept = first;
-  for (size_t i = first; i < changes_.size(); ++i) {
-    if (changes_[i].bytes != 0) changes_[kept++] = changes_[i];
+  while (old_lower < old_upper && new_lower < new_upper &&
+         opposite(old_upper - 1, new_upper - 1)) {
+    --old_upper;
+    --new_upper;
   }
+  size_t kept = first;
+  for (size_t i = old_lower; i < old_upper; ++i) changes_[kept++] = changes_[i];
+  for (size_t i = new_lower; i < new_upper; ++i) changes_[kept++] = changes_[i];
   changes_.resize(kept);
 }
 
