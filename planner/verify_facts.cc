@@ -18,6 +18,7 @@
 #include "planner/plan.h"
 #include "planner/problem.h"
 #include "planner/status_macros.h"
+#include "planner/verify_bytes.h"
 
 namespace loadline::planner {
 namespace {
@@ -194,41 +195,31 @@ absl::Status GatherAccesses(const Problem& problem, const Plan& plan,
   return absl::OkStatus();
 }
 
-// Where the writer of a buffer stands in `order`; -1: there from the beginning.
-int32_t WritePlace(const PlanFacts& facts, BufferId buffer) {
-  const StepId writer = facts.writer[Index(buffer)];
-  return writer == kNoStep ? -1 : facts.place[Index(writer)];
-}
-
-// The buffer that a later write into its bytes spoils, or kNoBuffer.
-BufferId Spoiler(const Problem& problem, const Plan& plan,
-                 const PlanFacts& facts, BufferId buffer) {
-  if (!problem.addresses) return kNoBuffer;
-  for (size_t b = 0; b < plan.buffers.size(); ++b) {
-    const BufferId other{static_cast<int32_t>(b)};
-    if (other != buffer && Overlap(plan.buffers[b], plan.buffer(buffer)) &&
-        WritePlace(facts, other) > WritePlace(facts, buffer)) {
-      return other;
-    }
+// A buffer whose later write has spoiled this one, or kNoBuffer.
+BufferId Spoiler(const PlanFacts& facts, const LastWriters& written,
+                 BufferId buffer) {
+  for (BufferId owner : written.In(buffer)) {
+    if (facts.WritePlace(owner) > facts.WritePlace(buffer)) return owner;
   }
   return kNoBuffer;
 }
 
 // Of the buffers that may hold `value` at the end, the last written of those
 // that nothing spoils. Marks it final, or says what is missing.
-void PickFinal(const Problem& problem, const Plan& plan, ValueId value,
+void PickFinal(const Problem& problem, const Plan& plan,
+               const LastWriters& written, ValueId value,
                const std::vector<BufferId>& candidates, const std::string& what,
                PlanFacts& facts) {
   BufferId best = kNoBuffer;
   std::string spoiled;
   for (BufferId candidate : candidates) {
-    const BufferId spoiler = Spoiler(problem, plan, facts, candidate);
+    const BufferId spoiler = Spoiler(facts, written, candidate);
     if (spoiler != kNoBuffer) {
       spoiled = absl::StrCat(": ", BufferName(problem, plan, candidate),
                              " is overwritten by ",
                              BufferName(problem, plan, spoiler));
     } else if (best == kNoBuffer ||
-               WritePlace(facts, candidate) >= WritePlace(facts, best)) {
+               facts.WritePlace(candidate) >= facts.WritePlace(best)) {
       best = candidate;
     }
   }
@@ -250,12 +241,16 @@ void GatherFinals(const Problem& problem, const Plan& plan, PlanFacts& facts) {
           BufferId(static_cast<int32_t>(b)));
     }
   }
+  LastWriters written(plan);  // nothing, where there are no addresses
+  if (problem.addresses) {
+    for (BufferId id : InWriteOrder(plan, facts)) written.Write(id);
+  }
   for (ValueId value : problem.outputs) {
     std::vector<BufferId> candidates;
     for (BufferId id : plain[Index(value)]) {
       if (plan.buffer(id).space == Space::kDevice) candidates.push_back(id);
     }
-    PickFinal(problem, plan, value, candidates,
+    PickFinal(problem, plan, written, value, candidates,
               absl::StrCat("output ", ValueName(problem, value),
                            " is on the device in no buffer at the end"),
               facts);
@@ -280,7 +275,7 @@ void GatherFinals(const Problem& problem, const Plan& plan, PlanFacts& facts) {
         candidates.push_back(id);
       }
     }
-    PickFinal(problem, plan, last, candidates,
+    PickFinal(problem, plan, written, last, candidates,
               absl::StrCat("persistent ", ValueName(problem, last),
                            " does not end where the step began, in ",
                            BufferName(problem, plan, home)),
@@ -300,11 +295,6 @@ bool PlanFacts::LastAccess(const Plan& plan, BufferId buffer,
     if (reader != step && !Before(plan, reader, step)) return false;
   }
   return true;
-}
-
-bool Overlap(const Buffer& a, const Buffer& b) {
-  return a.space == b.space && a.bytes > 0 && b.bytes > 0 &&
-         a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
 const Codec* FindCodec(const Value& value, const std::string& name) {

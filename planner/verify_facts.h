@@ -42,6 +42,12 @@ struct PlanFacts {
     const auto lane = static_cast<size_t>(plan.steps[Index(a)].lane);
     return ended[Index(b)][lane] > rank[Index(a)];
   }
+  // Where the writer of a buffer stands in `order`; -1: it holds its value from
+  // the beginning.
+  int32_t WritePlace(BufferId buffer) const {
+    const StepId step = writer[Index(buffer)];
+    return step == kNoStep ? -1 : place[Index(step)];
+  }
   // Does every access of `buffer` but by `step` itself end before `step`?
   bool LastAccess(const Plan& plan, BufferId buffer, StepId step) const;
 };
@@ -53,9 +59,6 @@ absl::Status CheckReferences(const Problem& problem, const Plan& plan);
 // Needs a valid problem and CheckReferences. Errors: steps that wait for each
 // other, a buffer that two steps write.
 absl::StatusOr<PlanFacts> GatherFacts(const Problem& problem, const Plan& plan);
-
-// Half-open intervals of bytes in one space that share a byte.
-bool Overlap(const Buffer& a, const Buffer& b);
 
 // The codec of that name, or null.
 const Codec* FindCodec(const Value& value, const std::string& name);
