@@ -71,16 +71,16 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   Choices choices = options.choices;
   if (codecs) choices.codecs = choices.lossy = false;
   if (static_cast<int>(problem.nodes.size()) >= kLayeredNodes) {
-    layers_ = FindLayers(problem, IndexProblem(problem));
+    few_layers_ = FindFewLayers(problem, all.index);
   }
   const auto add = [&](bool recompute, bool offload, double share) {
     walkers_.push_back(std::make_unique<Walker>());
     walkers_.back()->model = MakeModel(problem, recompute, offload, choices);
     walkers_.back()->share = share;
     walkers_.back()->bound_bytes = BoundPeak(walkers_.back()->model).bytes;
-    if (layers_) {
-      walkers_.back()->layered = LayeredPursuit::Make(
-          walkers_.back()->model, *layers_, recompute, offload, choices);
+    if (few_layers_) {
+      walkers_.back()->layered = std::make_unique<LayeredPursuit>(
+          walkers_.back()->model, *few_layers_, recompute, offload, choices);
     }
   };
   const bool copies = problem.machine && problem.machine->CanCopy();

@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/few_layers.h"
 #include "planner/layered_pursuit.h"
 #include "planner/placed.h"
 #include "planner/pursuit.h"
@@ -92,8 +93,8 @@ class Frontier {
   const std::vector<Schedule>& orders_;
   const FrontierOptions options_;
   const Effort outside_;
-  int64_t peak_bytes_ = 1;  // of the given order
-  std::optional<Layers> layers_;
+  int64_t peak_bytes_ = 1;                       // of the given order
+  std::unique_ptr<const FewLayers> few_layers_;  // null: no layers
   int lower_ = 0, upper_ = 0;
   bool lower_searched_ = false;
   // The last is the one asked for.

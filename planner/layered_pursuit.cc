@@ -7,23 +7,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "planner/bound.h"
+#include "planner/fold.h"
 #include "planner/retime.h"
 #include "planner/simulate.h"
 
 namespace loadline::planner {
 namespace {
 
-// What the few layers come to; the search is quick and good at that size.
-constexpr int kFewNodes = 1200;
-constexpr int kFewLayers = 8, kMostLayers = 100;
-constexpr int kBlocks[] = {1, 2, 4};
-constexpr int kRounds = 5;
-// Of the work: the first search, and each after it with corrected bytes. More
-// than for one of the ordinary searches, for all layers gain by it.
+constexpr int kRounds = 6;
+// Where greedy descents get stuck, they often do not a little lower, and from
+// there the way up is easy: searches at so many sixteenths of the bytes.
+constexpr int kSearchParts[] = {16, 14, 16};
+// Of the work: each of the first searches, and each after it with corrected
+// bytes. More than for one of the ordinary searches, for all layers gain by it.
 constexpr double kFirstShare = 1.5;
 constexpr double kRepairShare = 0.25;
 constexpr int64_t kLeastRepair = 50;  // per node
@@ -31,23 +30,44 @@ constexpr int64_t kLeastRepair = 50;  // per node
 // whole is lowered edit by edit.
 constexpr int64_t kNearlyFull = 500;
 constexpr int64_t kTunable = 20;
+// What could not be laid out is followed by something lower by this part.
+constexpr int64_t kLayoutStep = 1000;
 constexpr int64_t kTunedEdits = 1000;
 constexpr double kLanePrice = 0.05;
+constexpr size_t kRemembered = 64;
+
+uint64_t HashOf(const Schedule& schedule) {
+  uint64_t hash = 0;
+  for (const Item& item : schedule.items) {
+    hash = (hash ^ (static_cast<uint64_t>(item.id) * 4 +
+                    static_cast<uint64_t>(item.kind))) *
+           0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Keeps the fastest first, of equally fast the first.
+void Merge(std::vector<Found> from, std::vector<Found>& to) {
+  for (Found& found : from) to.push_back(std::move(found));
+  const auto faster = [](const Found& a, const Found& b) {
+    return a.step_ns < b.step_ns;
+  };
+  std::stable_sort(to.begin(), to.end(), faster);
+}
 
 }  // namespace
 
-LayeredPursuit::LayeredPursuit(const Model& model, const Layers& layers,
-                               Shrunk shrunk, bool allow_recompute,
-                               bool allow_offload, const Choices& choices)
+LayeredPursuit::LayeredPursuit(const Model& model, const FewLayers& few,
+                               bool allow_recompute, bool allow_offload,
+                               const Choices& choices)
     : model_(model),
-      layers_(layers),
-      shrunk_(std::move(shrunk)),
-      few_model_(
-          MakeModel(shrunk_.problem, allow_recompute, allow_offload, choices)),
-      few_orders_(StartOrders(few_model_)) {
-  for (int blocks : kBlocks) {
-    matches_.push_back(MatchLayers(layers_, shrunk_.layers, blocks));
-  }
+      layers_(few),
+      few_model_(MakeModel(few.shrunk.problem, allow_recompute, allow_offload,
+                           choices)),
+      few_orders_(StartOrders(few_model_)),
+      part_(static_cast<double>(few_model_.compute_ns) /
+            static_cast<double>(model_.compute_ns)) {
   least_bytes_ = BoundPeak(model_).bytes;
   few_least_bytes_ = BoundPeak(few_model_).bytes;
   peak_bytes_ = FindLifetimes(model_, GivenOrder(model_)).peak_bytes;
@@ -55,40 +75,28 @@ LayeredPursuit::LayeredPursuit(const Model& model, const Layers& layers,
       FindLifetimes(few_model_, GivenOrder(few_model_)).peak_bytes;
 }
 
-std::unique_ptr<LayeredPursuit> LayeredPursuit::Make(const Model& model,
-                                                     const Layers& layers,
-                                                     bool allow_recompute,
-                                                     bool allow_offload,
-                                                     const Choices& choices) {
-  const int alike = layers.alike_upper - layers.alike_lower;
-  int in_layers = 0;
-  for (int layer : layers.node_layer) {
-    in_layers += layer >= layers.alike_lower && layer < layers.alike_upper;
-  }
-  const int few = static_cast<int>(
-      std::clamp<int64_t>(static_cast<int64_t>(kFewNodes) * alike / in_layers,
-                          kFewLayers, kMostLayers));
-  if (2 * few > alike) return nullptr;
-  std::optional<Shrunk> shrunk =
-      Shrink(*model.problem, layers, layers.count - alike + few);
-  if (!shrunk ||
-      2 * static_cast<int>(shrunk->problem.nodes.size()) > model.node_count) {
-    return nullptr;
-  }
-  return std::unique_ptr<LayeredPursuit>(
-      new LayeredPursuit(model, layers, *std::move(shrunk), allow_recompute,
-                         allow_offload, choices));
-}
-
+// What a start was stitched from is better than what is left when its edits
+// are folded.
 std::vector<Schedule> LayeredPursuit::FoldAll(
     const std::vector<Schedule>& schedules) const {
   std::vector<Schedule> folded;
   for (const Schedule& schedule : schedules) {
-    std::optional<Schedule> few =
-        Fold(All(), Few(), shrunk_, matches_.front(), schedule);
+    const auto known = std::find_if(
+        stitched_from_.begin(), stitched_from_.end(),
+        [hash = HashOf(schedule)](const auto& k) { return k.first == hash; });
+    std::optional<Schedule> few = known != stitched_from_.end()
+                                      ? known->second
+                                      : Fold(All(), Few(), layers_.shrunk,
+                                             layers_.matches.front(), schedule);
     if (few) folded.push_back(*std::move(few));
   }
   return folded;
+}
+
+int64_t LayeredPursuit::RepairWork(const PursuitOptions& options) const {
+  return std::max<int64_t>(
+      kLeastRepair * few_model_.node_count,
+      static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
 }
 
 int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
@@ -109,8 +117,8 @@ std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
     return std::max<int64_t>(0, stitched.peak_bytes - most_bytes);
   };
   for (const Way& way : ways) {
-    std::optional<Schedule> stitched =
-        Stitch(All(), Few(), shrunk_, matches_[way.match], schedule);
+    std::optional<Schedule> stitched = Stitch(
+        All(), Few(), layers_.shrunk, layers_.matches[way.match], schedule);
     if (stitched && way.retimed) stitched = Retime(model_, *stitched);
     if (!stitched) continue;
     Stitched next;
@@ -147,83 +155,129 @@ std::optional<Found> LayeredPursuit::Tune(const Stitched& stitched,
   return Found{state.ToSchedule(), step_ns};
 }
 
+LayeredPursuit::Hunt LayeredPursuit::Begin(
+    const std::vector<Schedule>& starts, const PursuitOptions& options) const {
+  Hunt hunt;
+  hunt.options = options;
+  if (options.repair) {
+    // The first start is within the bytes and could not be laid out.
+    const int64_t peak_bytes = FindLifetimes(model_, starts.front()).peak_bytes;
+    hunt.options.target_bytes = std::min(
+        options.target_bytes, peak_bytes - options.target_bytes / kLayoutStep);
+  }
+  hunt.most_bytes = options.target_bytes + options.target_bytes / kTunable;
+  hunt.first_work =
+      static_cast<int64_t>(kFirstShare * static_cast<double>(options.work));
+  hunt.few = options;
+  hunt.few.target_bytes = FewBytes(hunt.options.target_bytes);
+  hunt.few.floor_ns = std::floor(options.floor_ns * part_);
+  hunt.few.work = hunt.first_work;
+  hunt.starts = FoldAll(starts);
+  for (size_t m = 0; m < layers_.matches.size(); ++m) {
+    hunt.ways.push_back({m, false});
+    if (model_.d2h_bytes_per_ns > 0) hunt.ways.push_back({m, true});
+  }
+  return hunt;
+}
+
+std::vector<Found> LayeredPursuit::SearchFew(const Hunt& hunt,
+                                             const Effort& outside) const {
+  std::vector<Found> finds;
+  std::vector<Schedule> starts = hunt.starts;
+  PursuitOptions few = hunt.few;
+  for (int parts : kSearchParts) {
+    few.target_bytes =
+        hunt.few.target_bytes - hunt.few.target_bytes / 16 * (16 - parts);
+    Merge(planner::Pursue(few_model_, few_orders_, starts, few, outside),
+          finds);
+    if (few.repair || outside.Interrupted()) break;
+    if (!finds.empty()) {
+      if (finds.front().step_ns <= few.floor_ns) break;
+      starts.insert(starts.begin(), finds.front().schedule);
+    }
+    few.seed += kRounds;
+  }
+  return finds;
+}
+
+bool LayeredPursuit::Lower(Hunt& hunt) {
+  hunt.too_many = std::min(hunt.too_many, hunt.few.target_bytes);
+  hunt.few.target_bytes -= hunt.few.target_bytes / kTunable;
+  hunt.few.repair = false;
+  hunt.few.work = hunt.first_work;
+  ++hunt.few.seed;
+  return hunt.few.target_bytes > hunt.enough;
+}
+
+bool LayeredPursuit::Correct(Hunt& hunt, int64_t few_bytes,
+                             int64_t spare_bytes) const {
+  PursuitOptions& few = hunt.few;
+  if (spare_bytes < 0) {
+    hunt.too_many = std::min(hunt.too_many, few_bytes);
+  } else {
+    hunt.enough = std::max(hunt.enough, few_bytes);
+  }
+  few.target_bytes = few_bytes + static_cast<int64_t>(
+                                     part_ * static_cast<double>(spare_bytes));
+  if (few.target_bytes <= hunt.enough || few.target_bytes >= hunt.too_many) {
+    if (hunt.enough < 0 || hunt.too_many - hunt.enough < 2) return false;
+    few.target_bytes = hunt.enough + (hunt.too_many - hunt.enough) / 2;
+  }
+  few.work = RepairWork(hunt.options);
+  few.repair = true;
+  ++few.seed;
+  return true;
+}
+
+// False after the last.
+bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
+  const std::vector<Found> few_finds = SearchFew(hunt, outside);
+  if (few_finds.empty()) {
+    if (!hunt.few.repair) return Lower(hunt);
+    hunt.few.repair = false;
+    hunt.few.work = hunt.first_work;
+    return true;
+  }
+  // Some schedules of the few repeat badly; then another find may do.
+  std::optional<Stitched> stitched;
+  const Found* taken = nullptr;
+  for (const Found& found : few_finds) {
+    stitched = StitchBest(found.schedule, hunt.most_bytes, hunt.ways);
+    if (!stitched || stitched->peak_bytes > hunt.most_bytes) continue;
+    taken = &found;
+    break;
+  }
+  if (taken == nullptr) return Lower(hunt);
+  std::optional<Found> found = Tune(*stitched, hunt.options, outside);
+  const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
+  if (found && !too_fast) {
+    if (stitched_from_.size() == kRemembered) {
+      stitched_from_.erase(stitched_from_.begin());
+    }
+    stitched_from_.emplace_back(HashOf(found->schedule), taken->schedule);
+    hunt.finds.push_back(*std::move(found));
+    if (hunt.finds.back().step_ns <= hunt.options.floor_ns) return false;
+  }
+  hunt.starts.insert(hunt.starts.begin(), taken->schedule);
+  int64_t spare_bytes = hunt.options.target_bytes - stitched->peak_bytes;
+  const int64_t nearly = hunt.options.target_bytes / kNearlyFull;
+  if (found && !too_fast && std::abs(spare_bytes) < nearly) return false;
+  if (!found) spare_bytes = std::min(spare_bytes, -nearly);
+  if (too_fast) spare_bytes = -std::max(std::abs(spare_bytes), nearly);
+  const int64_t few_bytes =
+      FindLifetimes(few_model_, taken->schedule).peak_bytes;
+  return Correct(hunt, few_bytes, spare_bytes);
+}
+
 std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
                                           const PursuitOptions& options,
-                                          const Effort& outside) const {
-  const double part = static_cast<double>(few_model_.compute_ns) /
-                      static_cast<double>(model_.compute_ns);
-  PursuitOptions few = options;
-  few.target_bytes = FewBytes(options.target_bytes);
-  few.floor_ns = std::floor(options.floor_ns * part);
-  const int64_t first_work =
-      static_cast<int64_t>(kFirstShare * static_cast<double>(options.work));
-  const int64_t repair_work = std::max<int64_t>(
-      kLeastRepair * few_model_.node_count,
-      static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
-  few.work = first_work;
-  const int64_t most_bytes =
-      options.target_bytes + options.target_bytes / kTunable;
-  std::vector<Schedule> few_starts = FoldAll(starts);
-  std::vector<Way> ways;
-  for (size_t m = 0; m < matches_.size(); ++m) {
-    ways.push_back({m, false});
-    if (model_.d2h_bytes_per_ns > 0) ways.push_back({m, true});
+                                          const Effort& outside) {
+  Hunt hunt = Begin(starts, options);
+  for (int round = 0; round < kRounds && !outside.Interrupted(); ++round) {
+    if (!Round(hunt, outside)) break;
   }
   std::vector<Found> finds;
-  // Bytes of the few whose plan turned out too high, and not.
-  int64_t too_many = std::numeric_limits<int64_t>::max(), enough = -1;
-  for (int round = 0; round < kRounds && !outside.Interrupted(); ++round) {
-    const std::vector<Found> few_finds =
-        planner::Pursue(few_model_, few_orders_, few_starts, few, outside);
-    if (few_finds.empty()) {
-      if (!few.repair) break;
-      few.repair = false;
-      few.work = first_work;
-      continue;
-    }
-    // Some schedules of the few repeat badly; then another find may do.
-    std::optional<Stitched> stitched;
-    size_t taken = 0;
-    for (; taken < few_finds.size(); ++taken) {
-      stitched = StitchBest(few_finds[taken].schedule, most_bytes, ways);
-      if (stitched && stitched->peak_bytes <= most_bytes) break;
-    }
-    if (taken == few_finds.size()) {
-      too_many = std::min(too_many, few.target_bytes);
-      few.target_bytes -= few.target_bytes / kTunable;
-      if (few.target_bytes <= enough) break;
-      few.repair = false;
-      few.work = first_work;
-      ++few.seed;
-      continue;
-    }
-    const int64_t spare = options.target_bytes - stitched->peak_bytes;
-    std::optional<Found> found = Tune(*stitched, options, outside);
-    const bool too_fast = found && found->step_ns < options.floor_ns;
-    if (spare < 0 || too_fast) {
-      too_many = std::min(too_many, few.target_bytes);
-    } else {
-      enough = std::max(enough, few.target_bytes);
-    }
-    if (found && !too_fast) {
-      finds.push_back(*std::move(found));
-      if (finds.back().step_ns <= options.floor_ns) break;
-    }
-    if (std::abs(spare) < options.target_bytes / kNearlyFull) break;
-    few.target_bytes += static_cast<int64_t>(
-        part * static_cast<double>(too_fast ? -std::abs(spare) : spare));
-    if (few.target_bytes <= enough || few.target_bytes >= too_many) {
-      if (enough < 0 || too_many - enough < 2) break;
-      few.target_bytes = enough + (too_many - enough) / 2;
-    }
-    few.work = repair_work;
-    few.repair = true;
-    ++few.seed;
-    few_starts.insert(few_starts.begin(), few_finds[taken].schedule);
-  }
-  std::stable_sort(
-      finds.begin(), finds.end(),
-      [](const Found& a, const Found& b) { return a.step_ns < b.step_ns; });
+  Merge(std::move(hunt.finds), finds);
   return finds;
 }
 

@@ -4,11 +4,11 @@
 #define LOADLINE_PLANNER_LAYERED_PURSUIT_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "planner/layers.h"
+#include "planner/few_layers.h"
 #include "planner/pursuit.h"
 #include "planner/stitch.h"
 
@@ -16,25 +16,18 @@ namespace loadline::planner {
 
 class LayeredPursuit {
  public:
-  // Null if cutting layers out of the middle leaves too much. `model` and
-  // `layers` (of its problem) must outlive it; the flags as for MakeModel.
-  static std::unique_ptr<LayeredPursuit> Make(const Model& model,
-                                              const Layers& layers,
-                                              bool allow_recompute,
-                                              bool allow_offload,
-                                              const Choices& choices);
+  // `model` and `few` (of its problem) must outlive it; the flags as for
+  // MakeModel.
+  LayeredPursuit(const Model& model, const FewLayers& few, bool allow_recompute,
+                 bool allow_offload, const Choices& choices);
 
   // As planner::Pursue from the start orders, but the work is spent on the few
-  // layers.
+  // layers. Remembers what its finds were stitched from.
   std::vector<Found> Pursue(const std::vector<Schedule>& starts,
                             const PursuitOptions& options,
-                            const Effort& outside) const;
+                            const Effort& outside);
 
  private:
-  LayeredPursuit(const Model& model, const Layers& layers, Shrunk shrunk,
-                 bool allow_recompute, bool allow_offload,
-                 const Choices& choices);
-
   struct Stitched {
     Schedule schedule;
     double step_ns = 0;
@@ -45,6 +38,24 @@ class LayeredPursuit {
     size_t match = 0;
     bool retimed = false;
   };
+  // One call of Pursue: what is looked for, and how far it has come.
+  struct Hunt {
+    PursuitOptions options;        // for all layers
+    PursuitOptions few;            // for the few, as corrected so far
+    int64_t first_work = 0;        // of a search that is no repair
+    int64_t most_bytes = 0;        // above, a stitched schedule is no use
+    std::vector<Schedule> starts;  // of the few
+    std::vector<Way> ways;
+    // Bytes of the few whose plan turned out too high, and not.
+    int64_t too_many = INT64_MAX, enough = -1;
+    std::vector<Found> finds;
+  };
+
+  Hunt Begin(const std::vector<Schedule>& starts,
+             const PursuitOptions& options) const;
+  bool Round(Hunt& hunt, const Effort& outside);
+  // The search of the few, from one order after the other.
+  std::vector<Found> SearchFew(const Hunt& hunt, const Effort& outside) const;
   // The fastest of the ways within `most_bytes`, which then is the only one
   // left; if none is within, the nearest.
   std::optional<Stitched> StitchBest(const Schedule& schedule,
@@ -53,21 +64,27 @@ class LayeredPursuit {
   std::optional<Found> Tune(const Stitched& stitched,
                             const PursuitOptions& options,
                             const Effort& outside) const;
+  // Bytes of the few for the next round; false: there is none.
+  static bool Lower(Hunt& hunt);
+  // By what all layers have to spare with a plan of so many bytes of the few.
+  bool Correct(Hunt& hunt, int64_t few_bytes, int64_t spare_bytes) const;
 
-  LayeredModel All() const { return {&model_, &layers_}; }
-  LayeredModel Few() const { return {&few_model_, &shrunk_.layers}; }
+  LayeredModel All() const { return {&model_, &layers_.all}; }
+  LayeredModel Few() const { return {&few_model_, &layers_.shrunk.layers}; }
   std::vector<Schedule> FoldAll(const std::vector<Schedule>& schedules) const;
+  int64_t RepairWork(const PursuitOptions& options) const;
   int64_t FewBytes(int64_t bytes) const;
 
   const Model& model_;
-  const Layers& layers_;
-  const Shrunk shrunk_;
+  const FewLayers& layers_;
   const Model few_model_;
   const std::vector<Schedule> few_orders_;
-  std::vector<std::vector<int>> matches_;  // see MatchLayers
+  const double part_;  // of the compute that is in the few
   // Fewest bytes of any plan, and the peak of the given order.
   int64_t least_bytes_ = 0, peak_bytes_ = 0;
   int64_t few_least_bytes_ = 0, few_peak_bytes_ = 0;
+  // Items of a schedule of all layers, hashed, and what it was stitched from.
+  std::vector<std::pair<uint64_t, Schedule>> stitched_from_;
 };
 
 }  // namespace loadline::planner

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/counterpart.h"
 #include "planner/mend.h"
 #include "planner/simulate.h"
 
@@ -78,51 +79,6 @@ class Spine {
   std::vector<int> anchors_;
 };
 
-// The same job of another node or value, in another model; -1: not there.
-int SameJob(const Model& from, int job, const Model& to, int node, int value) {
-  const Job& what = from.jobs[job];
-  if (what.node >= 0) {
-    if (node < 0 || what.variant < 0) return node;
-    for (int way : to.ways[node]) {
-      if (to.jobs[way].variant == what.variant) return way;
-    }
-    return -1;
-  }
-  if (value < 0) return -1;
-  for (const Coding& coding : to.codings[value]) {
-    if (to.jobs[coding.encode].codec != what.codec) continue;
-    return what.decodes ? coding.decode : coding.encode;
-  }
-  return -1;
-}
-
-// The same form of another value, in another model; -1: not there.
-int SameForm(const Model& from, int form, const Model& to, int value) {
-  if (form < from.value_count || value < 0) return value;
-  const int job = SameJob(from, from.producer[form], to, -1, value);
-  return job < 0 ? -1 : to.makes[job].front();
-}
-
-// Whose item it is; the other is -1.
-struct Subject {
-  int node = -1;
-  int value = -1;
-};
-
-Subject SubjectOf(const Model& model, const Item& item) {
-  if (item.kind != ItemKind::kRun) return {-1, model.value_of[item.id]};
-  return {model.jobs[item.id].node, model.jobs[item.id].value};
-}
-
-// The same item of another subject, in another model; id -1: not there.
-Item SameItem(const Model& from, const Item& item, const Model& to,
-              Subject subject) {
-  const int id = item.kind == ItemKind::kRun
-                     ? SameJob(from, item.id, to, subject.node, subject.value)
-                     : SameForm(from, item.id, to, subject.value);
-  return {item.kind, id};
-}
-
 class Stitcher {
  public:
   Stitcher(const LayeredModel& all, const LayeredModel& few,
@@ -146,7 +102,7 @@ class Stitcher {
     FindRoots();
     PlaceItems();
     std::vector<Item> items;
-    for (const Placed& placed : placed_) items.push_back(placed.item);
+    for (const PlacedItem& placed : placed_) items.push_back(placed.item);
     return Mend(*all_.model, {std::move(items), StitchHomes(schedule)});
   }
 
@@ -157,7 +113,7 @@ class Stitcher {
     int layer = -1;
     int interval = -1;  // of the few
   };
-  struct Placed {
+  struct PlacedItem {
     int interval;
     int runs_before;  // twice the first runs before it in its interval
     int position;     // among the few
@@ -284,11 +240,12 @@ class Stitcher {
             {node ? role[to] : -1, node ? -1 : role[to]});
       }
     }
-    std::sort(
-        placed_.begin(), placed_.end(), [](const Placed& a, const Placed& b) {
-          return std::tie(a.interval, a.runs_before, a.position, a.layer) <
-                 std::tie(b.interval, b.runs_before, b.position, b.layer);
-        });
+    std::sort(placed_.begin(), placed_.end(),
+              [](const PlacedItem& a, const PlacedItem& b) {
+                return std::tie(a.interval, a.runs_before, a.position,
+                                a.layer) <
+                       std::tie(b.interval, b.runs_before, b.position, b.layer);
+              });
   }
 
   void Add(int position, int interval, int layer, Subject subject) {
@@ -331,10 +288,10 @@ class Stitcher {
   Lifetimes lives_;
   std::vector<char> first_run_;    // by position
   std::vector<int> interval_;      // by position
-  std::vector<int> runs_before_;   // by position, see Placed
+  std::vector<int> runs_before_;   // by position, see PlacedItem
   std::vector<int> first_reader_;  // by instance
   std::vector<Root> root_;         // by position
-  std::vector<Placed> placed_;
+  std::vector<PlacedItem> placed_;
 };
 
 }  // namespace
@@ -369,49 +326,6 @@ std::optional<Schedule> Stitch(const LayeredModel& all, const LayeredModel& few,
                                const std::vector<int>& match,
                                const Schedule& schedule) {
   return Stitcher(all, few, shrunk, match).Run(schedule);
-}
-
-std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
-                             const Shrunk& shrunk,
-                             const std::vector<int>& match,
-                             const Schedule& schedule) {
-  std::vector<int> few_of(match.size(), -1);  // by layer
-  std::vector<char> taken(few.layers->count, 0);
-  for (size_t layer = 0; layer < match.size(); ++layer) {
-    if (taken[match[layer]]) continue;
-    taken[match[layer]] = 1;
-    few_of[layer] = match[layer];
-  }
-  const auto fold = [&](int layer, int role, int left,
-                        const std::vector<std::vector<int>>& table) {
-    if (layer < 0) return left;
-    return few_of[layer] < 0 ? -1 : table[role][few_of[layer]];
-  };
-  Schedule folded;
-  const auto fold_value = [&](int v) {
-    return fold(all.layers->value_layer[v], all.layers->value_role[v],
-                shrunk.value_left[v], few.layers->values);
-  };
-  for (const Item& item : schedule.items) {
-    Subject subject = SubjectOf(*all.model, item);
-    if (subject.node >= 0) {
-      subject.node = fold(all.layers->node_layer[subject.node],
-                          all.layers->node_role[subject.node],
-                          shrunk.node_left[subject.node], few.layers->nodes);
-    } else {
-      subject.value = fold_value(subject.value);
-    }
-    const Item same = SameItem(*all.model, item, *few.model, subject);
-    if (same.id >= 0) folded.items.push_back(same);
-  }
-  folded.host_home.assign(few.model->chains.size(), 0);
-  for (size_t c = 0; c < schedule.host_home.size(); ++c) {
-    const int value = fold_value(all.model->chains[c].versions.front());
-    if (schedule.host_home[c] && value >= 0) {
-      folded.host_home[few.model->chain_of[value]] = 1;
-    }
-  }
-  return Mend(*few.model, std::move(folded));
 }
 
 }  // namespace loadline::planner

@@ -1,4 +1,4 @@
-// From a schedule of a few layers to one of all layers, and back.
+// From a schedule of a few layers to one of all layers; fold.h leads back.
 #ifndef LOADLINE_PLANNER_STITCH_H_
 #define LOADLINE_PLANNER_STITCH_H_
 
@@ -30,13 +30,6 @@ std::optional<Schedule> Stitch(const LayeredModel& all, const LayeredModel& few,
                                const Shrunk& shrunk,
                                const std::vector<int>& match,
                                const Schedule& schedule);
-
-// The items of one layer (the first in `match`) for each of the few. None if
-// what comes out is not valid.
-std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
-                             const Shrunk& shrunk,
-                             const std::vector<int>& match,
-                             const Schedule& schedule);
 
 }  // namespace loadline::planner
 

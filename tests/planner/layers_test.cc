@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "planner/fold.h"
 #include "planner/pursuit.h"
 #include "planner/retime.h"
 #include "planner/shrink.h"
@@ -206,6 +207,15 @@ TEST(Solve, PlansManyLayersAsWellAsFew) {
   const double many = OverheadAt(Chain(1000), 60, false);
   EXPECT_GT(few, 0.01);
   EXPECT_LT(many, 1.1 * few);
+}
+
+TEST(Solve, MeetsTightBudgetsWithManyLayers) {
+  // Greedy descents on the few layers get stuck at some of these.
+  TransformerShape shape;
+  shape.layers = 125;
+  const Problem problem = TransformerProblem(shape);
+  EXPECT_LT(OverheadAt(problem, 40, false), 0.05);
+  EXPECT_LT(OverheadAt(problem, 30, false), 0.062);
 }
 
 TEST(Solve, SlowMonotoneOverBudgetsWithManyLayers) {
