@@ -210,7 +210,7 @@ absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
 std::string CheckVerdict(const ModelCheck& check) {
   if (check.AsExported()) return "Trains as exported.";
   if (check.status.ok()) {
-    return "Trains; the warnings say what is not as one would expect.";
+    return "Trains, but not quite as exported: see the warnings.";
   }
   if (!check.unsupported.empty()) {
     size_t nodes = 0;

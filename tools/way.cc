@@ -157,7 +157,8 @@ bool IsPlannerFile(const std::string& path) {
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
                                                        bool training) {
   models::ImportOptions options;
-  options.batch = flags.batch.value_or(kDefaultBatch);
+  options.batch = flags.batch;
+  options.default_batch = kDefaultBatch;
   options.dropout = !flags.no_dropout;
   options.training = training;
   options.frozen = flags.frozen;

@@ -56,7 +56,7 @@ std::optional<int64_t> GivenSize(const DeclaredInput& input, size_t axis,
   const std::string& name = (*input.axes)[axis].name;
   const auto named = options.dims.find(name);
   if (!name.empty() && named != options.dims.end()) return named->second;
-  if (axis == 0) return options.batch;
+  if (axis == 0) return options.batch ? options.batch : options.default_batch;
   return std::nullopt;
 }
 

@@ -31,7 +31,8 @@ absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
     const std::string& path, const ImportOptions& options);
 
 // What the options make of an open axis: the input's whole shape counts first,
-// then the axis' name, then (for the first axis) the batch. Requires axes.
+// then the axis' name, then (for the first axis) the batch, or its default.
+// Requires axes.
 std::optional<int64_t> GivenSize(const DeclaredInput& input, size_t axis,
                                  const ImportOptions& options);
 

@@ -30,6 +30,9 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   // The first axis of every graph input where it is still open.
   std::optional<int64_t> batch;
+  // The same where `batch` is absent: nobody asked for it, so an axis that is
+  // fixed to another size is worth no warning.
+  std::optional<int64_t> default_batch;
   // False: every Dropout disappears.
   bool dropout = true;
   // False: inference forms, for evaluation: BatchNormalization reads its

@@ -15,7 +15,7 @@ namespace loadline::models::onnx_internal {
 
 // The input's type with every axis known: fixed axes as the file says, open
 // ones from `options.input_shapes`, else `options.dims` by the axis' name,
-// else (first axis) `options.batch`. InvalidArgument says which are missing.
+// else (first axis) the batch. InvalidArgument says which are missing.
 absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
                                         const ImportOptions& options,
                                         std::vector<std::string>* warnings);

@@ -61,6 +61,18 @@ TEST(CheckModel, SaysWhatImportHadToPutBack) {
   EXPECT_THAT(CheckTable(check), HasSubstr("dynamo=False"));
 }
 
+TEST(CheckModel, WarnsOfAFixedBatchOnlyWhereOneWasAskedFor) {
+  StepFlags flags = Text(
+      "g (float[3,4] x) => (float[3,4] y) <float[4] w = {1,2,3,4}>"
+      " { y = Add(x, w) }");
+  EXPECT_TRUE(Check(flags).AsExported());
+  flags.model.batch = 3;
+  EXPECT_TRUE(Check(flags).AsExported());
+  flags.model.batch = 4;
+  EXPECT_FALSE(Check(flags).AsExported());
+  EXPECT_THAT(CheckTable(Check(flags)), HasSubstr("fixed to 3"));
+}
+
 TEST(CheckModel, CountsWhatFlagsTakeOut) {
   StepFlags flags = File(models::DataPath("mlp_torchscript.onnx"));
   EXPECT_EQ(Check(flags).forms.dropouts, 1);
