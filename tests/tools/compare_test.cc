@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/plan.h"
 #include "tests/planner/small_plan.h"
+#include "tests/tools/fresh_folder.h"
 #include "tools/exit_code.h"
 #include "tools/files.h"
 #include "tools/plan_summary.h"
@@ -22,9 +23,7 @@ using testing::HasSubstr;
 class Compare : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/compare";
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+    folder_ = FreshFolder();
     problem_ = planner::SmallProblem();
     copied_ = planner::SmallPlan(problem_);
     kept_ = copied_;

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
 
 #include <string>
 #include <vector>
@@ -11,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tests/tools/fresh_folder.h"
 #include "tests/tools/in_process.h"
+#include "tests/tools/shell_output.h"
 #include "tools/files.h"
 
 namespace loadline::tools {
@@ -27,7 +28,7 @@ std::string Script(const std::string& shell) {
 
 // What bash offers for the last of `words`; run in a folder with one file.
 std::vector<std::string> BashOffers(const std::vector<std::string>& words) {
-  const std::string folder = FreshFolder("completion");
+  const std::string folder = FreshFolder();
   EXPECT_TRUE(WriteFile(folder + "/script", Script("bash")).ok());
   std::string line;
   for (const std::string& word : words) absl::StrAppend(&line, " '", word, "'");
@@ -35,13 +36,7 @@ std::vector<std::string> BashOffers(const std::vector<std::string>& words) {
       "cd ", folder, " && bash -c 'source ./script; COMP_WORDS=(loadline ",
       absl::StrReplaceAll(line, {{"'", "\""}}), "); COMP_CWORD=", words.size(),
       "; _loadline; printf \"%s\\n\" \"${COMPREPLY[@]}\"'");
-  FILE* shell = popen(command.c_str(), "r");
-  EXPECT_NE(shell, nullptr);
-  std::string out;
-  for (int c = fgetc(shell); c != EOF; c = fgetc(shell)) {
-    out += static_cast<char>(c);
-  }
-  EXPECT_EQ(pclose(shell), 0);
+  const std::string out = ShellOutput(command);
   return absl::StrSplit(out, '\n', absl::SkipEmpty());
 }
 

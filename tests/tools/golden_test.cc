@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tests/tools/fresh_folder.h"
 #include "tests/tools/in_process.h"
 #include "tests/tools/model_flags.h"
 #include "tools/files.h"
@@ -87,7 +88,7 @@ constexpr char kMlpProblem[] = "tests/tools/mlp_problem.json";
 
 class GoldenTable : public testing::Test {
  protected:
-  void SetUp() override { folder_ = FreshFolder("golden"); }
+  void SetUp() override { folder_ = FreshFolder(); }
 
   // Paths of this run are no part of a golden.
   void Expect(const std::string& name, const std::vector<std::string>& args,

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "tools/command.h"
 
 namespace loadline::tools {
@@ -16,14 +14,6 @@ CommandOutput RunInProcess(const std::vector<std::string>& args) {
   output.out = testing::internal::GetCapturedStdout();
   output.err = testing::internal::GetCapturedStderr();
   return output;
-}
-
-std::string FreshFolder(const std::string& name) {
-  const std::filesystem::path folder =
-      std::filesystem::path(testing::TempDir()) / ("loadline_" + name);
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder.string();
 }
 
 }  // namespace loadline::tools

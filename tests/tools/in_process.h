@@ -16,9 +16,6 @@ struct CommandOutput {
 // `args` without the program's name.
 CommandOutput RunInProcess(const std::vector<std::string>& args);
 
-// A fresh empty folder.
-std::string FreshFolder(const std::string& name);
-
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TESTS_TOOLS_IN_PROCESS_H_

@@ -2,25 +2,13 @@
 #include "tools/reproduce.h"
 
 #include <gtest/gtest.h>
-#include <stdio.h>
 
 #include <string>
-#include <vector>
+
+#include "tests/tools/shell_output.h"
 
 namespace loadline::tools {
 namespace {
-
-// What a POSIX shell makes of the command's words, one per line.
-std::string ReadByAShell(const std::string& words) {
-  FILE* shell = popen(("printf '%s\\n' " + words).c_str(), "r");
-  EXPECT_NE(shell, nullptr);
-  std::string out;
-  for (int c = fgetc(shell); c != EOF; c = fgetc(shell)) {
-    out += static_cast<char>(c);
-  }
-  EXPECT_EQ(pclose(shell), 0);
-  return out;
-}
 
 TEST(ShellQuoted, LeavesPlainWordsAlone) {
   for (const char* word :
@@ -32,7 +20,8 @@ TEST(ShellQuoted, LeavesPlainWordsAlone) {
 TEST(ShellQuoted, IsReadBackByAShell) {
   for (const char* word : {"", "a b", "it's", "$HOME", "`id`", "a;b", "*", "~",
                            "\"", "\\", "a\tb", "!x", "#y", "''"}) {
-    EXPECT_EQ(ReadByAShell(ShellQuoted(word)), std::string(word) + "\n");
+    EXPECT_EQ(ShellOutput("printf '%s\\n' " + ShellQuoted(word)),
+              std::string(word) + "\n");
   }
 }
 

@@ -1,7 +1,6 @@
 // Used by the tests of tools/check_*.
 #include "tests/tools/run_check.h"
 
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -9,15 +8,13 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "tests/tools/fresh_folder.h"
 
 namespace loadline::tools {
 
 int RunCheck(const std::string& script,
              const std::map<std::string, std::string>& files) {
-  const std::filesystem::path root =
-      std::filesystem::path(testing::TempDir()) / script /
-      testing::UnitTest::GetInstance()->current_test_info()->name();
-  std::filesystem::remove_all(root);
+  const std::filesystem::path root = FreshFolder();
   for (const auto& [file, text] : files) {
     std::filesystem::create_directories((root / file).parent_path());
     std::ofstream(root / file) << text;

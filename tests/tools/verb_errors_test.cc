@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "tests/tools/fresh_folder.h"
 #include "tests/tools/in_process.h"
 #include "tests/tools/model_flags.h"
 #include "tools/files.h"
@@ -126,7 +127,7 @@ TEST(VerbErrors, OfRun) {
     more.insert(more.begin(), {"--data", kData});
     return Mlp("run", std::move(more));
   };
-  const std::string folder = FreshFolder("errors_of_run");
+  const std::string folder = FreshFolder();
   const std::string plan = folder + "/plan.json";
   ASSERT_EQ(RunInProcess(Mlp("plan", {"-o", plan, "--batch", "8"})).exit_code,
             0);
@@ -169,7 +170,7 @@ TEST(VerbErrors, OfVerbsThatReadModels) {
 }
 
 TEST(VerbErrors, OfPlannerFiles) {
-  const std::string folder = FreshFolder("errors_of_files");
+  const std::string folder = FreshFolder();
   const std::string problem = folder + "/problem.json";
   const std::string plan = folder + "/plan.json";
   const std::string other = folder + "/other.json";
@@ -206,7 +207,7 @@ TEST(VerbErrors, OfPlannerFiles) {
 }
 
 TEST(VerbErrors, OfPack) {
-  const std::string folder = FreshFolder("errors_of_pack");
+  const std::string folder = FreshFolder();
   const std::string csv = folder + "/b.csv";
   ASSERT_TRUE(WriteFile(csv, "id,lower,upper,size\n0,0,4,8\n1,2,6,8\n").ok());
   const std::string bad = folder + "/bad.csv";
