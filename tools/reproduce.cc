@@ -37,4 +37,8 @@ void NoteCommand(const std::vector<std::string>& args) {
 
 const std::string& CommandToReproduce() { return Noted(); }
 
+std::string MadeAgainBy() {
+  return absl::StrCat("Made again by: ", CommandToReproduce(), "\n");
+}
+
 }  // namespace loadline::tools

@@ -18,6 +18,9 @@ void NoteCommand(const std::vector<std::string>& args);
 // "loadline plan model.onnx --budget 50%", of the last NoteCommand.
 const std::string& CommandToReproduce();
 
+// The last line of every result for people: "Made again by: loadline plan ...".
+std::string MadeAgainBy();
+
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TOOLS_REPRODUCE_H_

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "planner/status_macros.h"
 
 namespace loadline::tools {
@@ -54,18 +56,47 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
   return plans;
 }
 
-absl::StatusOr<LargestBatch> FindLargestBatch(
+absl::StatusOr<Axis> ParseAxis(const std::string& flag,
+                               const std::string& text) {
+  const std::pair<std::string, std::string> pair =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  Axis axis;
+  axis.name = pair.first;
+  for (absl::string_view part : absl::StrSplit(pair.second, ',')) {
+    int64_t size = 0;
+    if (pair.first.empty() || !absl::SimpleAtoi(part, &size) || size <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, " '", text,
+                       "': expected NAME=SIZE,SIZE,... with sizes above zero"));
+    }
+    axis.sizes.push_back(size);
+  }
+  return axis;
+}
+
+StepFlags WithSize(const StepFlags& flags, const std::string& axis,
+                   int64_t size) {
+  StepFlags changed = flags;
+  if (axis == kBatchAxis) {
+    changed.model.batch = size;
+  } else {
+    changed.model.dims.push_back(absl::StrCat(axis, "=", size));
+  }
+  return changed;
+}
+
+absl::StatusOr<Largest> FindLargest(
     int64_t first, int64_t limit,
-    const std::function<absl::StatusOr<bool>(int64_t batch)>& fits) {
-  LargestBatch result;
-  int64_t batch = std::clamp<int64_t>(first, 1, limit);
-  while (result.smallest_not == 0 || result.batch + 1 < result.smallest_not) {
-    LOADLINE_ASSIGN_OR_RETURN(const bool met, fits(batch));
-    (met ? result.batch : result.smallest_not) = batch;
-    if (result.batch == limit) break;
-    batch = result.smallest_not == 0
-                ? std::min(limit, 2 * result.batch)
-                : result.batch + (result.smallest_not - result.batch) / 2;
+    const std::function<absl::StatusOr<bool>(int64_t size)>& fits) {
+  Largest result;
+  int64_t size = std::clamp<int64_t>(first, 1, limit);
+  while (result.smallest_not == 0 || result.size + 1 < result.smallest_not) {
+    LOADLINE_ASSIGN_OR_RETURN(const bool met, fits(size));
+    (met ? result.size : result.smallest_not) = size;
+    if (result.size == limit) break;
+    size = result.smallest_not == 0
+               ? std::min(limit, 2 * result.size)
+               : result.size + (result.smallest_not - result.size) / 2;
   }
   return result;
 }

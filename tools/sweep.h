@@ -1,11 +1,12 @@
-// Many plans of one training step: what a byte buys, and how large a batch may
-// be.
+// Many plans of one training step: what a byte buys, and how large a batch, or
+// another dimension of the model, may be.
 #ifndef LOADLINE_TOOLS_SWEEP_H_
 #define LOADLINE_TOOLS_SWEEP_H_
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,17 +25,32 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
 // Evenly spread, both ends included; fewer where the range is too small.
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest, int count);
 
-struct LargestBatch {
-  int64_t batch = 0;         // the largest that was met; 0: not even 1
+// A dimension that a sweep varies: "batch", or the name of an open axis.
+struct Axis {
+  std::string name;
+  std::vector<int64_t> sizes;
+};
+inline constexpr char kBatchAxis[] = "batch";
+
+// "sequence=64,128"; InvalidArgument names the flag.
+absl::StatusOr<Axis> ParseAxis(const std::string& flag,
+                               const std::string& text);
+
+// The flags with that size of the axis.
+StepFlags WithSize(const StepFlags& flags, const std::string& axis,
+                   int64_t size);
+
+struct Largest {
+  int64_t size = 0;          // the largest that was met; 0: not even 1
   int64_t smallest_not = 0;  // the next larger; it was tried and not met
 };
 
-// Doubles from `first` and then bisects. `fits` is asked for each batch once;
-// it is assumed to hold below any batch it holds for. Beyond `limit` nothing is
+// Doubles from `first` and then bisects. `fits` is asked for each size once; it
+// is assumed to hold below any size it holds for. Beyond `limit` nothing is
 // asked: then smallest_not is 0. Errors: those of `fits`.
-absl::StatusOr<LargestBatch> FindLargestBatch(
+absl::StatusOr<Largest> FindLargest(
     int64_t first, int64_t limit,
-    const std::function<absl::StatusOr<bool>(int64_t batch)>& fits);
+    const std::function<absl::StatusOr<bool>(int64_t size)>& fits);
 
 }  // namespace loadline::tools
 

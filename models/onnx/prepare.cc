@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
@@ -123,11 +124,25 @@ absl::Status TakeInitializers(const std::string& folder,
   return absl::OkStatus();
 }
 
+// A size for an axis that no input has is a slip of the pen.
+absl::Status CheckDimNames(const ImportOptions& options,
+                           const std::set<std::string>& axes) {
+  for (const auto& [name, size] : options.dims) {
+    if (axes.count(name) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a size is given for the axis '", name, "', which no input has; ",
+        axes.empty()
+            ? "no axis of the model has a name"
+            : absl::StrCat("axes with a name: ", absl::StrJoin(axes, ", "))));
+  }
+  return absl::OkStatus();
+}
+
 // Real inputs get whole types; large initializers become inputs after them.
 absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
   auto* graph = prepared->proto.mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
-  std::set<std::string> names;
+  std::set<std::string> names, axes;
   for (const auto& input : graph->input()) {
     if (prepared->initializers.count(input.name()) > 0) continue;
     if (!names.insert(input.name()).second) {
@@ -136,6 +151,9 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
     }
     LOADLINE_ASSIGN_OR_RETURN(
         TensorType type, ResolveInput(input, options, &prepared->warnings));
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (!dim.dim_param().empty()) axes.insert(dim.dim_param());
+    }
     onnx::ValueInfoProto* info = inputs.Add();
     info->set_name(input.name());
     SetType(type, info);
@@ -147,6 +165,7 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
           "a shape is given for '", name, "', which is no input of the model"));
     }
   }
+  LOADLINE_RETURN_IF_ERROR(CheckDimNames(options, axes));
   for (const std::string& name : prepared->initializer_order) {
     const Tensor& tensor = prepared->initializers.at(name);
     if (tensor.type.bytes() <= kSmallBytes) continue;

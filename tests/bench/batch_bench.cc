@@ -65,9 +65,8 @@ class Bench {
 
   void Print(const std::string& name) {
     const auto fits = [this](int64_t batch) { return Fits(batch); };
-    const tools::LargestBatch found =
-        *tools::FindLargestBatch(1, kLargestAsked, fits);
-    const int64_t met = found.batch, missed = found.smallest_not;
+    const tools::Largest found = *tools::FindLargest(1, kLargestAsked, fits);
+    const int64_t met = found.size, missed = found.smallest_not;
     std::printf("%s: largest batch %lld", name.c_str(),
                 static_cast<long long>(met));
     if (const std::optional<Plan> plan = PlanFor(met)) {

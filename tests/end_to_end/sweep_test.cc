@@ -101,6 +101,45 @@ TEST(Sweep, FindsTheLargestBatchThatFits) {
   EXPECT_EQ(plan(largest + 1), 3);
 }
 
+std::string Tagger() {  // x: batch, sequence, 8
+  return LOADLINE_SOURCE_DIR "/tests/models/data/tagger_torchscript.onnx";
+}
+
+TEST(Sweep, TakesSizesOfAnyOpenAxis) {
+  const CommandResult result =
+      RunLoadline({"sweep", Tagger(), "--over", "sequence=4,8", "--budgets",
+                   "2", "--no-offload", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json sweep = result.json();
+  ASSERT_EQ(sweep["points"].size(), 4);
+  EXPECT_EQ(sweep["points"][3]["axis"], "sequence");
+  EXPECT_EQ(sweep["points"][3]["size"], 8);
+  EXPECT_EQ(sweep["fronts"][1]["size"], 8);
+  EXPECT_GT(sweep["fronts"][1]["keep_everything_peak_bytes"],
+            sweep["fronts"][0]["keep_everything_peak_bytes"]);
+}
+
+TEST(Sweep, FindsTheLongestSequenceThatFits) {
+  const std::vector<std::string> plain = {"--no-recompute", "--no-offload",
+                                          "--budget", "100KiB"};
+  const auto run = [&plain](std::vector<std::string> args) {
+    args.insert(args.end(), plain.begin(), plain.end());
+    return RunLoadline(args);
+  };
+  const CommandResult result =
+      run({"sweep", Tagger(), "--largest", "sequence", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json found = result.json();
+  const int64_t largest = found["largest"];
+  EXPECT_EQ(found["smallest_not_met"], largest + 1);
+  const auto plan = [&run](int64_t size) {
+    return run({"plan", Tagger(), "--dim", absl::StrCat("sequence=", size)})
+        .exit_code;
+  };
+  EXPECT_EQ(plan(largest), 0);
+  EXPECT_EQ(plan(largest + 1), 3);
+}
+
 TEST(Sweep, RefusesWhatItCannotDoWithAReason) {
   const auto expect = [](std::vector<std::string> args, int exit_code,
                          const std::string& what) {
@@ -119,6 +158,12 @@ TEST(Sweep, RefusesWhatItCannotDoWithAReason) {
   expect({"--run", "2"}, 2, "--data");
   expect({"--budgets", "1"}, 2, "--budgets");
   expect({"--batches", "0"}, 2, "--batches");
+  expect({"--batches", "2", "--over", "batch=2"}, 2, "give one of them");
+  expect({"--over", "sequence"}, 2, "expected NAME=SIZE");
+  expect({"--over", "sequence=4"}, 2, "'sequence', which no input has");
+  expect({"--largest", "sequence"}, 2, "--largest: needs --budget in bytes");
+  expect({"--largest", "sequence", "--budget", "1GiB"}, 2,
+         "axes with a name: batch");
 }
 
 }  // namespace

@@ -225,6 +225,11 @@ TEST(ImportOnnx, TakesAxesByNameAndWholeShapes) {
                 .graph.values[0]
                 .type.ToString(),
             "f32[7,8]");
+  options.dims["bach"] = 7;
+  EXPECT_THAT(std::string(ImportOnnx(DataPath("mlp_torchscript.onnx"), options)
+                              .status()
+                              .message()),
+              HasSubstr("'bach', which no input has; axes with a name: batch"));
   options.dims.clear();
   options.input_shapes["x"] = {9, 8};
   EXPECT_EQ(ImportExport("mlp_torchscript.onnx", options)

@@ -56,15 +56,22 @@ TEST(ReportDocument, NamesThePointsOfAFront) {
   FrontPoint point;
   point.plan = planner::SmallPlan(problem);
   FrontPoint ran = point;
-  ran.batch = 8;
+  ran.axis = "batch";
+  ran.size = 8;
+  FrontPoint longer = point;
+  longer.axis = "sequence";
+  longer.size = 64;
   ran.measured.push_back({.steps = 2, .step_ns = 7000, .arena_bytes = 600});
-  const auto front = DocumentOf(problem, {point, ran})["front"];
-  ASSERT_EQ(front.size(), 2);
+  const auto front = DocumentOf(problem, {point, ran, longer})["front"];
+  ASSERT_EQ(front.size(), 3);
   EXPECT_EQ(front[0]["predicted_step_ns"], point.plan.predicted.step_ns);
   EXPECT_FALSE(front[0].contains("step_ns"));
-  EXPECT_FALSE(front[0].contains("batch"));
+  EXPECT_FALSE(front[0].contains("axis"));
   EXPECT_EQ(front[1]["step_ns"], 7000);
   EXPECT_EQ(front[1]["batch"], 8);
+  EXPECT_EQ(front[2]["axis"], "sequence");
+  EXPECT_EQ(front[2]["size"], 64);
+  EXPECT_FALSE(front[2].contains("batch"));
 }
 
 TEST(Attribute, TellsPersistentValuesAndTheirUpdatesFromOthers) {

@@ -11,6 +11,7 @@
 #include "tools/report/attribution.h"
 #include "tools/report/timeline.h"
 #include "tools/reproduce.h"
+#include "tools/sweep.h"
 
 namespace loadline::tools {
 namespace {
@@ -161,10 +162,17 @@ Json MeasuredJson(const Measured& measured) {
 
 }  // namespace
 
+void AddAxis(const FrontPoint& point, Json* out) {
+  if (point.axis.empty()) return;
+  (*out)["axis"] = point.axis;
+  (*out)["size"] = point.size;
+  if (point.axis == kBatchAxis) (*out)["batch"] = point.size;
+}
+
 Json FrontPointJson(const FrontPoint& point) {
   const planner::Prediction& predicted = point.plan.predicted;
   Json out;
-  if (point.batch > 0) out["batch"] = point.batch;
+  AddAxis(point, &out);
   out["budget_bytes"] = point.plan.budget_bytes;
   out["arena_bytes"] = point.plan.arena_bytes;
   out["host_bytes"] = point.plan.host_bytes;

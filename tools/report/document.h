@@ -20,7 +20,8 @@ namespace loadline::tools {
 
 // One budget of a sweep. Where nothing was run, measured is empty.
 struct FrontPoint {
-  int64_t batch = 0;  // 0: the model's only one
+  std::string axis;  // the dimension that is varied; empty: none
+  int64_t size = 0;  // of that dimension
   planner::Plan plan;
   std::vector<Measured> measured;  // none or one
 };
@@ -47,6 +48,10 @@ ReportInput InputOf(const PlannedStep& step);
 // Tables are columns: one array per field, of equal lengths. Errors: those of
 // Replay, for a plan that is not valid.
 absl::StatusOr<nlohmann::ordered_json> ReportDocument(const ReportInput& input);
+
+// `axis` and `size` of a point where a dimension is varied; `batch` too where
+// it is that.
+void AddAxis(const FrontPoint& point, nlohmann::ordered_json* out);
 
 // The same fields for `sweep --json`.
 nlohmann::ordered_json FrontPointJson(const FrontPoint& point);

@@ -13,6 +13,7 @@
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/plan_summary.h"
+#include "tools/reproduce.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
@@ -48,7 +49,9 @@ absl::Status RunPlan(const Flags& flags) {
     out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
     fmt::print("{}\n", out.dump());
   } else if (flags.out != "-") {
-    fmt::print("{}", PlanTable(step.problem, step.keep_everything, step.plan));
+    fmt::print("{}\n{}",
+               PlanTable(step.problem, step.keep_everything, step.plan),
+               MadeAgainBy());
   }
   return absl::OkStatus();
 }

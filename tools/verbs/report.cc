@@ -128,9 +128,9 @@ absl::Status RunReport(Flags flags) {
                document.dump(-1, ' ', false,
                              nlohmann::ordered_json::error_handler_t::replace));
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
-    fmt::print("{}\nMade again by: {}\n",
+    fmt::print("{}\n{}",
                PlanTable(step.problem, step.keep_everything, step.plan),
-               CommandToReproduce());
+               MadeAgainBy());
   }
   return absl::OkStatus();
 }

@@ -32,6 +32,7 @@
 #include "tools/interrupt.h"
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
+#include "tools/reproduce.h"
 #include "tools/units.h"
 #include "tools/way.h"
 
@@ -169,6 +170,7 @@ void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
         result.first_step + static_cast<int64_t>(result.losses.size()),
         result.examples_per_s);
   }
+  fmt::print("\n{}", MadeAgainBy());
 }
 
 void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {

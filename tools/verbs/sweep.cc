@@ -1,5 +1,6 @@
 // `loadline sweep`: what a byte buys. One plan at each of some budgets, for one
-// batch size or several; or the largest batch that a budget holds. Tested by
+// or several sizes of the batch or another axis; or the largest size that a
+// budget holds. Tested by
 // tests/end_to_end/sweep_test.cc.
 #include "tools/sweep.h"
 
@@ -29,50 +30,48 @@
 #include "tools/report/document.h"
 #include "tools/report/page.h"
 #include "tools/reproduce.h"
+#include "tools/sweep_output.h"
 #include "tools/units.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int64_t kLargestBatchAsked = int64_t{1} << 20;
+constexpr int64_t kLargestAsked = int64_t{1} << 20;
+constexpr int64_t kFirstAsked = 32;  // unless --batch says where to begin
 
 struct Flags {
   StepFlags step;
   int budgets = 8;
   std::vector<int64_t> batches;
+  std::string over;
   bool largest_batch = false;
+  std::string largest;
   int64_t run_steps = 0;
   std::string html;
   bool json = false;
 };
 
-// What was swept; `step.plan` is the plan of the report.
-struct Swept {
-  PlannedStep step;
-  std::vector<FrontPoint> points;
+// The axis at one of its sizes, or as the flags have it.
+struct Place {
+  std::string axis;
+  int64_t size = 0;  // 0: as the flags have it
 };
 
-StepFlags WithBatch(const StepFlags& flags, std::optional<int64_t> batch) {
-  StepFlags changed = flags;
-  if (batch.has_value()) changed.model.batch = batch;
-  return changed;
-}
-
 // The step without a search: everything kept.
-absl::StatusOr<PlannedStep> PoseBatch(const Flags& flags,
-                                      std::optional<int64_t> batch,
-                                      const std::atomic<bool>* stop) {
+absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
+                                   const std::atomic<bool>* stop) {
   executor::CpuDevice device;
-  StepFlags step_flags = WithBatch(flags.step, batch);
+  StepFlags step_flags = place.size == 0
+                             ? flags.step
+                             : WithSize(flags.step, place.axis, place.size);
   step_flags.plan.budget.clear();
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(step_flags, device, stop));
   const std::vector<int64_t>& dims =
       step.graph.value(step.graph.inputs[0]).type.dims;
-  if (batch.has_value() && (dims.empty() || dims[0] != *batch)) {
+  if (place.size > 0 && place.axis == kBatchAxis &&
+      (dims.empty() || dims[0] != place.size)) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.step.model.model, ": the first axis of its input is fixed at ",
         dims.empty() ? "nothing" : absl::StrCat(dims[0]),
@@ -110,17 +109,17 @@ absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
   return points.back().plan;
 }
 
-absl::StatusOr<Swept> SweepBatch(const Flags& flags,
-                                 std::optional<int64_t> batch,
-                                 const std::atomic<bool>* stop) {
+absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
+                              const std::atomic<bool>* stop) {
   Swept swept;
-  LOADLINE_ASSIGN_OR_RETURN(swept.step, PoseBatch(flags, batch, stop));
+  LOADLINE_ASSIGN_OR_RETURN(swept.step, PoseAt(flags, place, stop));
   LOADLINE_ASSIGN_OR_RETURN(
       std::vector<planner::Plan> plans,
       SweepBudgets(swept.step, flags.step, flags.budgets, stop));
   for (planner::Plan& plan : plans) {
     FrontPoint point;
-    point.batch = batch.value_or(0);
+    if (place.size > 0) point.axis = place.axis;
+    point.size = place.size;
     point.plan = std::move(plan);
     LOADLINE_RETURN_IF_ERROR(MeasurePoint(flags, &swept.step, &point, stop));
     spdlog::info("budget {}: step {}", FormatBytes(point.plan.budget_bytes),
@@ -130,58 +129,6 @@ absl::StatusOr<Swept> SweepBatch(const Flags& flags,
   LOADLINE_ASSIGN_OR_RETURN(swept.step.plan,
                             PlanToShow(flags, swept.step, swept.points, stop));
   return swept;
-}
-
-std::string FrontTable(const PlannedStep& step,
-                       const std::vector<FrontPoint>& points, bool measured) {
-  const planner::Prediction& keep = step.keep_everything.predicted;
-  std::string out =
-      fmt::format("{:>10}{:>9}{:>9}{:>9}{:>10}{:>11}{:>9}{:>9}\n", "budget",
-                  "share", "step", "slower", "again", "copied", "waiting",
-                  measured ? "measured" : "");
-  for (const FrontPoint& point : points) {
-    const planner::Prediction& p = point.plan.predicted;
-    out += fmt::format(
-        "{:>10}{:>9}{:>9}{:>9}{:>10}{:>11}{:>9}{:>9}\n",
-        FormatBytes(point.plan.budget_bytes),
-        FormatPercent(static_cast<double>(point.plan.budget_bytes),
-                      static_cast<double>(keep.peak_bytes)),
-        FormatNs(p.step_ns),
-        FormatPercent(static_cast<double>(p.step_ns - keep.step_ns),
-                      static_cast<double>(keep.step_ns)),
-        FormatNs(p.recompute_ns), FormatBytes(p.d2h_bytes + p.h2d_bytes),
-        FormatNs(p.stall_ns),
-        point.measured.empty() ? "" : FormatNs(point.measured[0].step_ns));
-  }
-  return out;
-}
-
-Json FrontJson(const Flags& flags, const std::vector<Swept>& all) {
-  Json out;
-  out["format"] = "loadline.sweep/1";
-  out["command"] = CommandToReproduce();
-  out["problem"] = all[0].step.problem.name;
-  out["steps_run"] = flags.run_steps;
-  out["points"] = Json::array();
-  out["fronts"] = Json::array();
-  for (const Swept& swept : all) {
-    const planner::Plan& smallest = swept.points.front().plan;
-    Json front;
-    if (swept.points[0].batch > 0) front["batch"] = swept.points[0].batch;
-    front["smallest_budget_bytes"] = smallest.budget_bytes;
-    front["bound_peak_bytes"] = smallest.bounds.peak_bytes;
-    front["keep_everything_peak_bytes"] =
-        swept.step.keep_everything.predicted.peak_bytes;
-    front["keep_everything_arena_bytes"] =
-        swept.step.keep_everything.arena_bytes;
-    front["keep_everything_step_ns"] =
-        swept.step.keep_everything.predicted.step_ns;
-    out["fronts"].push_back(std::move(front));
-    for (const FrontPoint& point : swept.points) {
-      out["points"].push_back(FrontPointJson(point));
-    }
-  }
-  return out;
 }
 
 absl::Status WritePage(const Flags& flags, const PlannedStep& step,
@@ -201,21 +148,22 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
   }
   input.front = points;
   for (const FrontPoint& point : points) {
-    if (point.batch == points[0].batch && !point.measured.empty() &&
+    if (point.size == points[0].size && !point.measured.empty() &&
         point.plan.budget_bytes == step.plan.budget_bytes) {
       input.measured = &point.measured[0];
     }
   }
   input.assumptions = Assumptions(step.problem, &flags.step);
-  LOADLINE_ASSIGN_OR_RETURN(const Json document, ReportDocument(input));
+  LOADLINE_ASSIGN_OR_RETURN(const nlohmann::ordered_json document,
+                            ReportDocument(input));
   return WriteFile(flags.html, ReportPage(document));
 }
 
 void PrintFronts(const Flags& flags, const std::vector<Swept>& all) {
   for (const Swept& swept : all) {
     const planner::Plan& smallest = swept.points.front().plan;
-    if (swept.points[0].batch > 0) {
-      fmt::print("batch {}\n", swept.points[0].batch);
+    if (swept.points[0].size > 0) {
+      fmt::print("{} {}\n", swept.points[0].axis, swept.points[0].size);
     }
     fmt::print("{}\n",
                FrontTable(swept.step, swept.points, flags.run_steps > 0));
@@ -224,37 +172,48 @@ void PrintFronts(const Flags& flags, const std::vector<Swept>& all) {
         FormatBytes(smallest.budget_bytes),
         FormatBytes(smallest.bounds.peak_bytes));
   }
-  fmt::print("Made again by: {}\n", CommandToReproduce());
+  fmt::print("{}", MadeAgainBy());
+}
+
+absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
+  Axis axis = {kBatchAxis, flags.batches};
+  if (!flags.over.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(axis, ParseAxis("--over", flags.over));
+  }
+  std::vector<Place> places;
+  for (int64_t size : axis.sizes) places.push_back({axis.name, size});
+  if (places.empty()) places.emplace_back();
+  return places;
 }
 
 absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
-  std::vector<std::optional<int64_t>> batches(flags.batches.begin(),
-                                              flags.batches.end());
-  if (batches.empty()) batches.push_back(std::nullopt);
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(flags));
   std::vector<Swept> all;
   std::vector<FrontPoint> points;
-  for (const std::optional<int64_t>& batch : batches) {
-    LOADLINE_ASSIGN_OR_RETURN(Swept swept, SweepBatch(flags, batch, stop));
+  for (const Place& place : places) {
+    LOADLINE_ASSIGN_OR_RETURN(Swept swept, SweepAt(flags, place, stop));
     points.insert(points.end(), swept.points.begin(), swept.points.end());
     all.push_back(std::move(swept));
   }
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, all[0].step, points, stop));
   if (flags.json) {
-    fmt::print("{}\n", FrontJson(flags, all).dump());
+    fmt::print("{}\n", FrontJson(all, flags.run_steps).dump());
   } else if (flags.html != "-") {
     PrintFronts(flags, all);
   }
   return absl::OkStatus();
 }
 
-// One batch size against the budget: OK with its plan, or none.
-absl::StatusOr<std::optional<PlannedStep>> TryBatch(
-    const Flags& flags, int64_t batch, const std::atomic<bool>* stop,
-    absl::Status* refusal) {
-  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseBatch(flags, batch, stop));
+// One size against the budget: OK with its plan, or none.
+absl::StatusOr<std::optional<PlannedStep>> TryAt(const Flags& flags,
+                                                 const Place& place,
+                                                 const std::atomic<bool>* stop,
+                                                 absl::Status* refusal) {
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
   auto plan =
       SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
-  spdlog::info("batch {}: {}", batch, plan.ok() ? "fits" : "does not fit");
+  spdlog::info("{} {}: {}", place.axis, place.size,
+               plan.ok() ? "fits" : "does not fit");
   if (plan.ok()) {
     step.plan = *std::move(plan);
     return step;
@@ -264,69 +223,80 @@ absl::StatusOr<std::optional<PlannedStep>> TryBatch(
   return std::nullopt;
 }
 
-absl::Status RunLargestBatch(const Flags& flags,
-                             const std::atomic<bool>* stop) {
+absl::Status RunLargest(const Flags& flags, const std::string& axis,
+                        const std::atomic<bool>* stop) {
   std::optional<PlannedStep> best;
   absl::Status refusal;
-  const auto fits = [&](int64_t batch) -> absl::StatusOr<bool> {
+  const auto fits = [&](int64_t size) -> absl::StatusOr<bool> {
     LOADLINE_ASSIGN_OR_RETURN(std::optional<PlannedStep> step,
-                              TryBatch(flags, batch, stop, &refusal));
+                              TryAt(flags, {axis, size}, stop, &refusal));
     const bool met = step.has_value();
     if (met) best = std::move(step);
     return met;
   };
-  LOADLINE_ASSIGN_OR_RETURN(
-      const LargestBatch found,
-      FindLargestBatch(flags.step.model.batch.value_or(32), kLargestBatchAsked,
-                       fits));
+  const int64_t first = axis == kBatchAxis
+                            ? flags.step.model.batch.value_or(kFirstAsked)
+                            : kFirstAsked;
+  LOADLINE_ASSIGN_OR_RETURN(const Largest found,
+                            FindLargest(first, kLargestAsked, fits));
   if (!best.has_value()) return refusal;
   FrontPoint point;
-  point.batch = found.batch;
+  point.axis = axis;
+  point.size = found.size;
   point.plan = best->plan;
   LOADLINE_RETURN_IF_ERROR(MeasurePoint(flags, &*best, &point, stop));
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, *best, {point}, stop));
   if (flags.json) {
-    Json out;
-    out["format"] = "loadline.sweep/1";
-    out["command"] = CommandToReproduce();
-    out["problem"] = best->problem.name;
-    out["steps_run"] = flags.run_steps;
-    out["largest_batch"] = found.batch;
-    out["smallest_batch_not_met"] = found.smallest_not;
-    out["points"] = Json::array();
-    out["points"].push_back(FrontPointJson(point));
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n",
+               LargestJson(*best, point, found, flags.run_steps).dump());
     return absl::OkStatus();
   }
   if (flags.html == "-") return absl::OkStatus();
-  fmt::print("Largest batch in {}: {}", FormatBytes(best->plan.budget_bytes),
-             found.batch);
+  fmt::print("Largest {} in {}: {}", axis, FormatBytes(best->plan.budget_bytes),
+             found.size);
   if (found.smallest_not > 0) {
     fmt::print("; no plan was found for {}", found.smallest_not);
   }
-  fmt::print("\n\n{}\nMade again by: {}\n",
+  fmt::print("\n\n{}\n{}",
              PlanTable(best->problem, best->keep_everything, best->plan),
-             CommandToReproduce());
+             MadeAgainBy());
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlags(const Flags& flags) {
+  if (flags.run_steps > 0 && flags.step.loss.data.empty()) {
+    return absl::InvalidArgumentError("--run: needs --data, an .npz file");
+  }
+  if (!flags.batches.empty() && !flags.over.empty()) {
+    return absl::InvalidArgumentError("--batches and --over: give one of them");
+  }
+  if (flags.largest_batch && !flags.largest.empty()) {
+    return absl::InvalidArgumentError(
+        "--largest-batch and --largest: give one of them");
+  }
+  if (!flags.largest_batch && flags.largest.empty()) return absl::OkStatus();
+  const std::string flag =
+      flags.largest_batch ? "--largest-batch" : "--largest";
+  if (!flags.batches.empty() || !flags.over.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.over.empty() ? "--batches" : "--over", " and ", flag,
+                     ": give one of them"));
+  }
+  const std::string& budget = flags.step.plan.budget;
+  if (budget.empty() || budget == "smallest" || absl::EndsWith(budget, "%")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": needs --budget in bytes, such as 2GiB"));
+  }
   return absl::OkStatus();
 }
 
 absl::Status RunSweep(Flags flags) {
   const std::atomic<bool>* stop = CatchInterrupts();
-  if (flags.run_steps > 0 && flags.step.loss.data.empty()) {
-    return absl::InvalidArgumentError("--run: needs --data, an .npz file");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   if (flags.run_steps > 0) flags.step.plan.calibrate = true;
-  if (!flags.largest_batch) return RunFronts(flags, stop);
-  if (!flags.batches.empty()) {
-    return absl::InvalidArgumentError(
-        "--batches and --largest-batch: give one of them");
-  }
-  if (flags.step.plan.budget.empty() || flags.step.plan.budget == "smallest" ||
-      absl::EndsWith(flags.step.plan.budget, "%")) {
-    return absl::InvalidArgumentError(
-        "--largest-batch: needs --budget in bytes, such as 2GiB");
-  }
-  return RunLargestBatch(flags, stop);
+  if (flags.largest_batch) return RunLargest(flags, kBatchAxis, stop);
+  if (!flags.largest.empty()) return RunLargest(flags, flags.largest, stop);
+  return RunFronts(flags, stop);
 }
 
 }  // namespace
@@ -345,8 +315,16 @@ VerbBody AddSweep(CLI::App* app) {
   app->add_option("--batches", flags->batches, "Batch sizes, such as 16,32,64")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
+  app->add_option("--over", flags->over,
+                  "Sizes of an open axis instead, such as sequence=64,128")
+      ->type_name("NAME=N,N")
+      ->take_last();
   app->add_flag("--largest-batch", flags->largest_batch,
                 "Instead: the largest batch that --budget holds");
+  app->add_option("--largest", flags->largest,
+                  "Instead: the largest size of that open axis")
+      ->type_name("NAME")
+      ->take_last();
   app->add_option("--run", flags->run_steps,
                   "Really run so many steps at each point (needs --data)")
       ->check(CLI::PositiveNumber)

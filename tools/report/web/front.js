@@ -5,19 +5,19 @@ const ms = (ns) => ns / 1e6;
 function frontOption(colors) {
   const front = doc.front;
   const series = [];
-  const batches = [...new Set(front.map((p) => p.batch || 0))];
-  for (const batch of batches) {
-    const points = front.filter((p) => (p.batch || 0) === batch);
-    const of = batch ? `, batch ${batch}` : "";
-    series.push({id: "predicted" + batch, name: "predicted" + of, type: "line",
+  const sizes = [...new Set(front.map((p) => p.size || 0))];
+  for (const size of sizes) {
+    const points = front.filter((p) => (p.size || 0) === size);
+    const of = size ? `, ${points[0].axis} ${size}` : "";
+    series.push({id: "predicted" + size, name: "predicted" + of, type: "line",
       symbolSize: 9, data: points.map(
           (p) => [p.budget_bytes / MIB, ms(p.predicted_step_ns)])});
-    series.push({id: "bound" + batch, name: "proven bound" + of, type: "line",
+    series.push({id: "bound" + size, name: "proven bound" + of, type: "line",
       symbol: "none", lineStyle: {type: "dashed"},
       data: points.map((p) => [p.budget_bytes / MIB, ms(p.bound_step_ns)])});
     const measured = points.filter((p) => p.step_ns !== undefined);
     if (measured.length > 0) {
-      series.push({id: "measured" + batch, name: "measured" + of,
+      series.push({id: "measured" + size, name: "measured" + of,
         type: "scatter", symbol: "diamond", symbolSize: 11,
         data: measured.map((p) => [p.budget_bytes / MIB, ms(p.step_ns)])});
     }
@@ -59,6 +59,7 @@ function showFront() {
     : "This report is of one plan; loadline sweep gives the whole line.");
   addChart("front-chart", "Step time against budget.", frontOption);
   if (doc.front.length === 0) return;
+  const axis = doc.front[0].axis || "";
   const bytes = {hozAlign: "right", sorter: "number",
     formatter: (cell) => formatBytes(cell.getValue())};
   const time = {hozAlign: "right", sorter: "number", formatter: (cell) =>
@@ -66,7 +67,7 @@ function showFront() {
   new Tabulator("#front-table", {
     data: doc.front, layout: "fitDataFill",
     columns: [
-      {title: "Batch", field: "batch", visible: doc.front.some((p) => p.batch)},
+      {title: axis, field: "size", visible: axis !== ""},
       {title: "Budget", field: "budget_bytes", ...bytes},
       {title: "Arena", field: "arena_bytes", ...bytes},
       {title: "Step", field: "predicted_step_ns", ...time},
