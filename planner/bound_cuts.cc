@@ -61,7 +61,19 @@ class Ranker {
       : model_(model),
         precedence_(precedence),
         node_ns_(node_ns),
-        budget_bytes_(budget_bytes) {}
+        budget_bytes_(budget_bytes) {
+    for (size_t c = 0; c < model.chains.size(); ++c) {
+      if (MayLiveOnHost(model, static_cast<int>(c))) {
+        free_bytes_ += model.bytes[model.chains[c].versions.front()];
+      }
+    }
+    for (int v = 0; v < model.value_count; ++v) {
+      plain_ = plain_ && !model.may_copy[v] && model.stash[v].empty();
+    }
+    for (const auto& variants : model.variants) {
+      plain_ = plain_ && variants.empty();
+    }
+  }
 
   void Rank(const std::vector<int>& nodes, std::vector<Cut>& cuts) {
     Flow(nodes);
@@ -74,10 +86,47 @@ class Ranker {
       cuts.push_back(
           {nodes[i], excess,
            FractionalKnapsack(forced_[i], static_cast<double>(excess))});
+      if (Proves(nodes[i])) {
+        const int64_t least = excess - free_bytes_ - OtherPairs(nodes[i]);
+        cuts.back().proven_ns =
+            least == excess
+                ? cuts.back().price_ns
+                : FractionalKnapsack(forced_[i], static_cast<double>(least));
+      }
     }
   }
 
  private:
+  // Is the knapsack a proof? At the cut's first run all of its ancestors have
+  // run and no descendant has, so each forced value is on the device or is made
+  // again later. A later version read there would count twice.
+  bool Proves(int node) const {
+    return plain_ && std::all_of(model_.reads[node].begin(),
+                                 model_.reads[node].end(), [&](int v) {
+                                   return model_.chain_of[v] < 0 ||
+                                          model_.FirstVersion(v);
+                                 });
+  }
+
+  // Bytes of outputs that a plan may put in place, though the model does not.
+  int64_t OtherPairs(int node) const {
+    int64_t bytes = 0;
+    std::vector<int> outputs;
+    for (const auto& [in, out] : model_.overwrites[node]) {
+      outputs.push_back(out);
+    }
+    for (const auto& [in, out] : model_.problem->nodes[node].inplace) {
+      const int v = static_cast<int>(out);
+      if (model_.chain_of[v] >= 0 ||
+          std::find(outputs.begin(), outputs.end(), v) != outputs.end()) {
+        continue;
+      }
+      outputs.push_back(v);
+      bytes += model_.bytes[v];
+    }
+    return bytes;
+  }
+
   // Given order is topological, and so are the extra edges of Precedence.
   void Flow(const std::vector<int>& nodes) {
     before_.assign(model_.node_count, 0);
@@ -153,6 +202,8 @@ class Ranker {
   const Precedence& precedence_;
   const std::vector<int64_t>& node_ns_;
   const int64_t budget_bytes_;
+  bool plain_ = true;       // no copies, codecs or variants
+  int64_t free_bytes_ = 0;  // of what may live on the host all the time
   // By node: bit i if it must run before (after) the block's node i; is it.
   std::vector<uint64_t> before_, after_, own_;
   std::vector<int64_t> bytes_;
@@ -224,17 +275,35 @@ std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
   Ranker ranker(model, precedence, node_ns, budget_bytes);
   std::vector<Cut> cuts;
   std::vector<int> block;
+  const auto rank = [&] {
+    ranker.Rank(block, cuts);
+    block.clear();
+  };
+  const auto sort = [&] {
+    std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+      return std::pair(a.price_ns, a.excess_bytes) >
+             std::pair(b.price_ns, b.excess_bytes);
+    });
+  };
   const int64_t count = std::min(model.node_count, most);
   for (int64_t i = 0; i < count; ++i) {
     block.push_back(static_cast<int>(i * model.node_count / count));
-    if (block.size() == kBlock || i + 1 == count) {
-      ranker.Rank(block, cuts);
-      block.clear();
+    if (block.size() == kBlock || i + 1 == count) rank();
+  }
+  sort();
+  if (count == model.node_count) return cuts;
+  const int best = cuts.front().node;
+  for (int n = best - kBlock / 2; n <= best + kBlock / 2; ++n) {
+    if (n >= 0 && n < model.node_count && n != best && block.size() < kBlock) {
+      block.push_back(n);
     }
   }
-  std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
-    return std::pair(a.price_ns, a.excess_bytes) >
-           std::pair(b.price_ns, b.excess_bytes);
+  rank();
+  sort();
+  // Some were looked at before.
+  std::vector<char> seen(model.node_count, 0);
+  std::erase_if(cuts, [&](const Cut& cut) {
+    return std::exchange(seen[cut.node], 1) != 0;
   });
   return cuts;
 }

@@ -45,6 +45,7 @@ struct Tally {
   int solved = 0;     // the oracle knows the optimum
   int dearer = 0;     // of those, slower than compute
   int bound_met = 0;  // of those, the bound is the optimum
+  int quick = 0;      // of those, the bound without a solver says so
   int plan_met = 0;   // of those, the plan is
   int impossible = 0;
   int gave_up = 0;
@@ -76,6 +77,10 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
   EXPECT_FALSE(bound.no_plan);
   EXPECT_LE(BoundPeak(model).bytes, budget_bytes);
   EXPECT_LE(static_cast<double>(bound.step_ns), *oracle.step_ns + 0.5);
+  options.work_limit = 0;  // without a solver of programs
+  const StepBound quick = BoundStepAt(model, options);
+  EXPECT_LE(static_cast<double>(quick.step_ns), *oracle.step_ns + 0.5);
+  tally.quick += quick.step_ns > BoundStep(model);
   if (plan.ok()) {
     EXPECT_GE(static_cast<double>(plan->predicted.step_ns),
               *oracle.step_ns - 0.5);
@@ -123,6 +128,7 @@ TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {
   const Tally tally = CompareSeeds(1, 200, false);
   EXPECT_GT(tally.solved, 150);
   EXPECT_GT(tally.dearer, 100);
+  EXPECT_GT(tally.quick, 20);
   // One cut alone proves 8 of 10.
   EXPECT_GE(tally.bound_met * 10, tally.dearer * 9);
 }
