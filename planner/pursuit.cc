@@ -23,6 +23,8 @@ constexpr double kPolishShare = 0.1;
 constexpr double kRepairShare = 0.5;
 // First temperatures of the reheats.
 constexpr double kReheats[] = {0.1, 0.2, 0.05, 0.1};
+// Of a cold start where values can be copied: its order is near enough.
+constexpr double kColdWithCopies = 0.35;
 constexpr double kUnfinishedTemperature = 0.2;
 constexpr int64_t kFinishPart = 50;
 // Fewer moves than this per item are too few to anneal an order.
@@ -193,7 +195,9 @@ class Pursuit {
     const int64_t anneals =
         std::clamp<int64_t>(moves / (4 * enough), 1, kMostColdAnneals);
     for (int64_t i = 0; i < anneals && !Done(); ++i) {
-      AnnealFrom(Order(), kColdShare / static_cast<double>(anneals), {});
+      AnnealOptions anneal;
+      if (copies_) anneal.first_temperature = kColdWithCopies;
+      AnnealFrom(Order(), kColdShare / static_cast<double>(anneals), anneal);
     }
   }
 

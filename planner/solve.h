@@ -33,7 +33,7 @@ struct SolveOptions {
   // Of the problem's codecs and variants: by default those that change no bit.
   Choices choices;
   // Candidate edits the search may price, in edits of a short sequence: about
-  // a million a second; the default keeps a 12-layer GPT under 5 s. Same input
+  // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
   // and seed give the same plan.
   int64_t work_limit = 10'000'000;
   // Opt-in: search at this budget alone, as long as the clock allows, and
