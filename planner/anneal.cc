@@ -476,7 +476,7 @@ class Annealer {
 
 int64_t MovePrice(const SearchState& state) {
   // Copy lanes that slow each other down cost an event simulation.
-  const int slots = state.model().bidirectional < 1 ? 150 : 600;
+  const int slots = state.model().bidirectional < 1 ? 250 : 600;
   return 1 + state.slot_count() / slots;
 }
 

@@ -28,7 +28,8 @@ constexpr double kColdWithCopies = 0.35;
 constexpr double kUnfinishedTemperature = 0.2;
 constexpr int64_t kFinishPart = 50;
 // Fewer moves than this per item are too few to anneal an order.
-constexpr int64_t kColdMovesPerItem = 200;
+constexpr int64_t kColdMovesPerItem = 60;
+constexpr int64_t kMovesPerColdAnneal = 800;  // per item
 constexpr int64_t kMostColdAnneals = 4;
 constexpr int64_t kLeastMoves = 200;
 constexpr int64_t kDescentPerNode = 20;
@@ -192,8 +193,8 @@ class Pursuit {
         static_cast<double>(MovePrice(SearchState(model_, Order(), 0))));
     const int64_t enough = kColdMovesPerItem * model_.node_count;
     if (moves < enough && !finds_.empty()) return;
-    const int64_t anneals =
-        std::clamp<int64_t>(moves / (4 * enough), 1, kMostColdAnneals);
+    const int64_t anneals = std::clamp<int64_t>(
+        moves / (kMovesPerColdAnneal * model_.node_count), 1, kMostColdAnneals);
     for (int64_t i = 0; i < anneals && !Done(); ++i) {
       AnnealOptions anneal;
       if (copies_) anneal.first_temperature = kColdWithCopies;
