@@ -1,3 +1,5 @@
+// For steps too large to be run whole (calibrate_step.h): there, what an
+// operator reads is not in the caches anyway.
 // Every operand gets its own place in one arena, as in a step without in-place
 // updates; each distinct operator is launched a few times with the caches
 // emptied in between. Tested in tests/executor/measure_test.cc.
@@ -57,19 +59,6 @@ absl::StatusOr<Trial> MakeTrial(const models::Graph& graph,
   return trial;
 }
 
-// Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
-std::vector<std::byte> MildContents(const models::TensorType& type) {
-  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
-  if (type.dtype != models::DType::kF32) return bytes;
-  uint32_t state = 12345;
-  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
-    state = state * 1664525u + 1013904223u;
-    const float x = 0.5f + static_cast<float>(state >> 8) / (1 << 24);
-    std::memcpy(bytes.data() + i, &x, sizeof(x));
-  }
-  return bytes;
-}
-
 absl::Status WriteContents(const models::Graph& graph, const Trial& trial,
                            Device& device) {
   for (size_t i = 0; i < trial.inputs.size(); ++i) {
@@ -111,6 +100,18 @@ absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
 }
 
 }  // namespace
+
+std::vector<std::byte> MildContents(const models::TensorType& type) {
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  if (type.dtype != models::DType::kF32) return bytes;
+  uint32_t state = 12345;
+  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
+    state = state * 1664525u + 1013904223u;
+    const float x = 0.5f + static_cast<float>(state >> 8) / (1 << 24);
+    std::memcpy(bytes.data() + i, &x, sizeof(x));
+  }
+  return bytes;
+}
 
 absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
     const models::Graph& graph, Device& device,

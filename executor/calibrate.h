@@ -3,14 +3,17 @@
 #define LOADLINE_EXECUTOR_CALIBRATE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "executor/device.h"
 #include "models/graph.h"
+#include "models/types.h"
 
 namespace loadline::executor {
 
@@ -22,6 +25,9 @@ struct CalibrateOptions {
   std::function<void(int64_t done, int64_t of)> progress;  // may be empty
   const std::atomic<bool>* stop = nullptr;                 // may be null
 };
+
+// Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
+std::vector<std::byte> MildContents(const models::TensorType& type);
 
 // Median nanoseconds of each distinct operator of the graph, by
 // models::OperatorKey: what machine.ops holds. Views cost nothing and have no

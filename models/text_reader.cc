@@ -75,7 +75,7 @@ class Reader {
                           : Wrong("more on the line than belongs there");
   }
 
-  absl::Status Define(ValueId id, Value value) {
+  absl::Status Define(ValueId id, Value&& value) {
     if (id == kNoValue) return Wrong("\"-\" cannot be made");
     const int32_t number = static_cast<int32_t>(id);
     if (!values_.try_emplace(number, std::move(value)).second) {

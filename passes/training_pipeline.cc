@@ -48,8 +48,9 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
   LOADLINE_RETURN_IF_ERROR(require("add_gradients", [&](Graph& g) {
     absl::StatusOr<Gradients> added = AddGradients(g, g.outputs[0]);
-    if (added.ok()) gradients = *std::move(added);
-    return added.status();
+    if (!added.ok()) return added.status();
+    gradients = *std::move(added);
+    return absl::OkStatus();
   }));
   LOADLINE_RETURN_IF_ERROR(require("add_optimizer", [&](Graph& g) {
     return AddOptimizer(g, gradients, options.optimizer);

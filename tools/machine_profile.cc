@@ -3,6 +3,7 @@
 // the runs of tests/end_to_end.
 #include "tools/machine_profile.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -10,19 +11,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/calibrate.h"
+#include "executor/calibrate_step.h"
 #include "executor/cpu/device.h"
 #include "executor/cpu/doctor.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
+#include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/files.h"
 #include "tools/plan_files.h"
+#include "tools/way.h"
 
 namespace loadline::tools {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Beyond, a step takes seconds, and its operands lie in no cache.
+constexpr int64_t kMostStepBytes = int64_t{2} << 30;
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -51,6 +58,24 @@ models::Graph Unmeasured(const models::Graph& graph,
     }
   }
   return rest;
+}
+
+// Inside the step where it is small enough to be run whole with everything
+// kept, else each alone.
+absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
+    const models::Graph& graph, const models::Graph& rest,
+    const planner::Machine& machine, const std::atomic<bool>* stop) {
+  executor::CalibrateOptions options;
+  options.stop = stop;
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
+                            PoseStep(graph, "calibration", machine, device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
+                            planner::KeepEverything(problem));
+  if (plan.arena_bytes > std::min(kMostStepBytes, machine.device_bytes / 2)) {
+    return executor::Calibrate(rest, device, options);
+  }
+  return executor::CalibrateStep(graph, problem, plan, device, options);
 }
 
 }  // namespace
@@ -104,11 +129,8 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
-  executor::CpuDevice device;
-  executor::CalibrateOptions options;
-  options.stop = stop;
   LOADLINE_ASSIGN_OR_RETURN(auto times,
-                            executor::Calibrate(rest, device, options));
+                            MeasureOperators(graph, rest, machine, stop));
   machine.ops.merge(std::move(times));
   TryToKeep(path.empty() ? OwnProfilePath() : path, machine);
   return machine;

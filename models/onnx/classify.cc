@@ -5,9 +5,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -126,8 +127,8 @@ bool IsTransposed(const Tensor& a, const Tensor& b) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       // Bits, so that a NaN equals itself.
-      if (std::memcmp(&x[static_cast<size_t>(r * columns + c)],
-                      &y[static_cast<size_t>(c * rows + r)], 4) != 0) {
+      if (std::bit_cast<uint32_t>(x[static_cast<size_t>(r * columns + c)]) !=
+          std::bit_cast<uint32_t>(y[static_cast<size_t>(c * rows + r)])) {
         return false;
       }
     }
@@ -171,14 +172,14 @@ std::map<std::string, ValueKind> ClassifyInitializers(
   const std::set<std::string> statistics = RunningStatistics(graph);
   std::map<std::string, ValueKind> kinds;
   for (const auto& [name, tensor] : model.initializers) {
-    ValueKind kind = ValueKind::kParameter;
-    if (tensor.type.dtype != DType::kF32 || MatchesAny(name, frozen)) {
-      kind = ValueKind::kConstant;
-    } else if (statistics.count(name) > 0) {
-      kind = ValueKind::kState;
-    } else if (reached.count(name) == 0 || IsMask(tensor) ||
-               (tensor.type.elements() == 1 && IsInventedName(name))) {
-      kind = ValueKind::kConstant;
+    ValueKind kind = ValueKind::kConstant;
+    if (tensor.type.dtype == DType::kF32 && !MatchesAny(name, frozen)) {
+      const bool invented = tensor.type.elements() == 1 && IsInventedName(name);
+      if (statistics.count(name) > 0) {
+        kind = ValueKind::kState;
+      } else if (reached.count(name) > 0 && !IsMask(tensor) && !invented) {
+        kind = ValueKind::kParameter;
+      }
     }
     kinds.emplace(name, kind);
   }

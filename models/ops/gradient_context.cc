@@ -1,6 +1,7 @@
 // What gradient rules are written with. Tested in
 // tests/models/gradient_test.cc.
-#include <cstring>
+#include <bit>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "models/ops/operator.h"
@@ -43,7 +44,8 @@ absl::StatusOr<ValueId> GradientContext::Scalar(float value) {
     const Value& v = graph_->values[i];
     if (v.kind == ValueKind::kConstant && v.type.dims.empty() &&
         v.type.dtype == DType::kF32 &&
-        std::memcmp(v.initial->data->data(), &value, sizeof(value)) == 0) {
+        std::bit_cast<uint32_t>(v.initial->as<float>()[0]) ==
+            std::bit_cast<uint32_t>(value)) {
       return ValueId(static_cast<int32_t>(i));
     }
   }

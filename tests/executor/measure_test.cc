@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/calibrate.h"
+#include "executor/calibrate_step.h"
 #include "executor/cpu/doctor.h"
 #include "models/ops/operator.h"
 #include "tests/executor/toy.h"
@@ -40,6 +41,36 @@ TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
   }
+}
+
+TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  CpuDevice device(ToyDevice());
+  std::vector<int64_t> told;
+  const auto ops =
+      CalibrateStep(toy.graph, toy.problem, plan, device,
+                    {.runs = 3, .progress = [&](int64_t done, int64_t of) {
+                       told.push_back(done);
+                       EXPECT_EQ(of, 3);
+                     }});
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  EXPECT_EQ(told, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(ops->size(), 5u);
+  for (const models::Node& node : toy.graph.nodes) {
+    EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
+  }
+}
+
+TEST(CalibrateStep, StopsWhenAsked) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  CpuDevice device(ToyDevice());
+  const std::atomic<bool> stop{true};
+  EXPECT_EQ(CalibrateStep(toy.graph, toy.problem, plan, device, {.stop = &stop})
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
 }
 
 TEST(Calibrate, StopsWhenAsked) {

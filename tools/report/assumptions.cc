@@ -19,13 +19,16 @@ std::string Copies(const planner::Machine& machine) {
     text += fmt::format("; while both lanes copy, each at {:.0f} % of that",
                         100 * machine.bidirectional);
   }
-  return text + ".";
+  return text +
+         ". They are taken to slow no kernel; where they share cores or memory "
+         "with computing, as on a CPU, a step that copies much takes longer.";
 }
 
 std::string Times(const StepFlags* flags) {
   if (flags == nullptr) return "Times of nodes: as the problem file has them.";
   if (flags->plan.calibrate) {
-    return "Times of nodes: measured one by one on this machine, each alone.";
+    return "Times of nodes: measured on this machine, in a step that keeps "
+           "everything (very large steps: each operator alone).";
   }
   return "Times of nodes: as the machine's profile has measured them; those it "
          "has not are estimated from its rates (--calibrate measures them).";
