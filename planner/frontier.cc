@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/bound.h"
+#include "planner/simulate.h"
 
 namespace loadline::planner {
 namespace {
@@ -61,7 +62,7 @@ double WorkShare(int point) {
 }  // namespace
 
 Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
-                   Placed kept, const FrontierOptions& options,
+                   const Placed& kept, const FrontierOptions& options,
                    const Effort& outside)
     : problem_(problem), orders_(orders), options_(options), outside_(outside) {
   const Model all = MakeModel(problem, true, true, options.choices);
@@ -187,7 +188,11 @@ void Frontier::Search(Walker& walker, const Task& task,
     } else {
       const double step = kRetryStep + kRetryGrowth * round;
       excess = std::max(excess, task.budget_bytes / kNearlySame);
-      pursuit.target_bytes -=
+      // A find may take fewer bytes than it might have: then fewer than these.
+      const int64_t taken_bytes =
+          FindLifetimes(walker.model, finds.front().schedule).peak_bytes;
+      pursuit.target_bytes =
+          std::min(pursuit.target_bytes, taken_bytes) -
           static_cast<int64_t>(1 + step * static_cast<double>(excess));
       if (pursuit.target_bytes <= 0) return;
     }

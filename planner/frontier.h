@@ -57,7 +57,8 @@ class Frontier {
   // `orders` as StartOrders gives them, all valid; `kept` is one of them laid
   // out: the plan of no overhead, whatever bytes it takes.
   Frontier(const Problem& problem, const std::vector<Schedule>& orders,
-           Placed kept, const FrontierOptions& options, const Effort& outside);
+           const Placed& kept, const FrontierOptions& options,
+           const Effort& outside);
 
   // Walks to a budget; `improved` hears of plans that fit it. Null: none was
   // found; smallest() then has the plan of the fewest bytes that was.

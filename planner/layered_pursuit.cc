@@ -250,7 +250,8 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
   if (taken == nullptr) return Lower(hunt);
   std::optional<Found> found = Tune(*stitched, hunt.options, outside);
   const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
-  if (found && !too_fast) {
+  const bool usable = found && !too_fast;
+  if (usable) {
     if (stitched_from_.size() == kRemembered) {
       stitched_from_.erase(stitched_from_.begin());
     }
@@ -261,8 +262,8 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
   hunt.starts.insert(hunt.starts.begin(), taken->schedule);
   int64_t spare_bytes = hunt.options.target_bytes - stitched->peak_bytes;
   const int64_t nearly = hunt.options.target_bytes / kNearlyFull;
-  if (found && !too_fast && std::abs(spare_bytes) < nearly) return false;
-  if (!found) spare_bytes = std::min(spare_bytes, -nearly);
+  if (usable && std::abs(spare_bytes) < nearly) return false;
+  if (!usable && !too_fast) spare_bytes = std::min(spare_bytes, -nearly);
   if (too_fast) spare_bytes = -std::max(std::abs(spare_bytes), nearly);
   const int64_t few_bytes =
       FindLifetimes(few_model_, taken->schedule).peak_bytes;

@@ -18,7 +18,6 @@
 namespace loadline::tools {
 namespace {
 
-constexpr size_t kIndent = 14;
 constexpr size_t kNamedValues = 4;
 
 // Where a value is counted: the report's kinds, and the data apart.
