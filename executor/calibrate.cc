@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "executor/median.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/status_macros.h"
@@ -95,8 +96,7 @@ absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
     LOADLINE_ASSIGN_OR_RETURN(const int64_t one, RunOnce(trial, device));
     ns.push_back(one);
   }
-  std::sort(ns.begin(), ns.end());
-  return std::max<int64_t>(ns[ns.size() / 2], 1);
+  return MedianNs(std::move(ns));
 }
 
 }  // namespace

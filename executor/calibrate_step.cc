@@ -4,10 +4,11 @@
 // tests/executor/measure_test.cc.
 #include "executor/calibrate_step.h"
 
-#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "executor/median.h"
 #include "executor/program.h"
 #include "models/ops/operator.h"
 #include "planner/status_macros.h"
@@ -65,10 +66,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
     if (options.progress) options.progress(run, options.runs);
   }
   std::map<std::string, int64_t> ops;
-  for (auto& [key, ns] : times_ns) {
-    std::sort(ns.begin(), ns.end());
-    ops[key] = std::max<int64_t>(ns[ns.size() / 2], 1);
-  }
+  for (auto& [key, ns] : times_ns) ops[key] = MedianNs(std::move(ns));
   return ops;
 }
 

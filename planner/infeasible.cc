@@ -22,23 +22,29 @@ std::string BytesText(int64_t bytes) {
 
 }  // namespace
 
-absl::Status InfeasibleError(const Problem& problem,
-                             const Infeasibility& facts) {
+std::string DescribeTightest(const Problem& problem, const PeakFloor& floor) {
   std::vector<std::string> names;
-  for (ValueId id : facts.tightest_values) {
+  for (ValueId id : floor.values) {
     if (names.size() == kNamedValues) {
       names.push_back(
-          absl::StrCat(facts.tightest_values.size() - kNamedValues, " more"));
+          absl::StrCat(floor.values.size() - kNamedValues, " more"));
       break;
     }
     const Value& value = problem.value(id);
     names.push_back(
         absl::StrCat(value.name, " (", FormatBytes(value.bytes), ")"));
   }
-  const std::string where =
-      facts.tightest_node == NodeId{-1}
-          ? "the start or end of the step"
-          : absl::StrCat("node ", problem.node(facts.tightest_node).name);
+  return absl::StrCat(
+      floor.node == NodeId{-1}
+          ? std::string("the start or end of the step")
+          : absl::StrCat("node ", problem.node(floor.node).name),
+      ", which needs ", absl::StrJoin(names, ", "));
+}
+
+absl::Status InfeasibleError(const Problem& problem,
+                             const Infeasibility& facts) {
+  const PeakFloor floor = {facts.proven_bound_bytes, facts.tightest_node,
+                           facts.tightest_values};
   std::string met = "no plan was found at any budget";
   if (facts.smallest_met_bytes > 0) {
     met = absl::StrCat("the smallest budget met is ",
@@ -47,8 +53,8 @@ absl::Status InfeasibleError(const Problem& problem,
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat("no plan within ", BytesText(facts.budget_bytes), "; ", met,
                    "; no plan of any kind needs fewer than ",
-                   BytesText(facts.proven_bound_bytes), "; tightest at ", where,
-                   ", which needs ", absl::StrJoin(names, ", ")));
+                   BytesText(facts.proven_bound_bytes), "; tightest at ",
+                   DescribeTightest(problem, floor)));
   std::vector<int64_t> numbers = {facts.budget_bytes, facts.smallest_met_bytes,
                                   facts.proven_bound_bytes,
                                   static_cast<int64_t>(facts.tightest_node)};

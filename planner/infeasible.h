@@ -2,6 +2,8 @@
 #ifndef LOADLINE_PLANNER_INFEASIBLE_H_
 #define LOADLINE_PLANNER_INFEASIBLE_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "planner/problem.h"
 #include "planner/solve.h"
@@ -11,6 +13,9 @@ namespace loadline::planner {
 // ResourceExhausted with a sentence of numbers and names.
 absl::Status InfeasibleError(const Problem& problem,
                              const Infeasibility& facts);
+
+// "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
+std::string DescribeTightest(const Problem& problem, const PeakFloor& floor);
 
 }  // namespace loadline::planner
 

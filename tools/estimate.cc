@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "planner/infeasible.h"
 #include "planner/status_macros.h"
 #include "tools/report/attribution.h"
 #include "tools/report/timeline.h"
@@ -17,8 +17,6 @@
 
 namespace loadline::tools {
 namespace {
-
-constexpr size_t kNamedValues = 4;
 
 // Where a value is counted: the report's kinds, and the data apart.
 constexpr size_t kData = kMemoryKindCount;
@@ -95,24 +93,6 @@ class Components {
   MemoryComponent list_[kComponents];
 };
 
-// "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
-std::string Tightest(const planner::Problem& problem,
-                     const planner::PeakFloor& low) {
-  std::vector<std::string> names;
-  for (planner::ValueId id : low.values) {
-    if (names.size() == kNamedValues) {
-      names.push_back(absl::StrCat(low.values.size() - kNamedValues, " more"));
-      break;
-    }
-    names.push_back(absl::StrCat(problem.value(id).name, " (",
-                                 FormatBytes(problem.value(id).bytes), ")"));
-  }
-  return absl::StrCat(low.node == planner::NodeId{-1}
-                          ? std::string("the start or end of the step")
-                          : absl::StrCat("node ", problem.node(low.node).name),
-                      ", which needs ", absl::StrJoin(names, ", "));
-}
-
 }  // namespace
 
 absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
@@ -174,7 +154,7 @@ std::string EstimateVerdict(const PlannedStep& step, const Estimate& estimate) {
       return fmt::format(
           "Proven not to fit in {}: {} more are needed at {}.", budget,
           FormatBytes(estimate.low.bytes - *estimate.budget_bytes),
-          Tightest(step.problem, estimate.low));
+          planner::DescribeTightest(step.problem, estimate.low));
   }
   return "";
 }
@@ -196,7 +176,7 @@ std::string EstimateTable(const PlannedStep& step, const Estimate& estimate) {
   };
   row("low", estimate.low.bytes,
       absl::StrCat("proven: no plan of any kind peaks lower; tightest at ",
-                   Tightest(step.problem, estimate.low)));
+                   planner::DescribeTightest(step.problem, estimate.low)));
   row("expected", estimate.expected_bytes,
       "everything kept, at the fullest moment of the given order");
   row("high", estimate.high_bytes, "the same, laid out in one arena");

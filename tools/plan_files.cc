@@ -39,13 +39,17 @@ absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path) {
   return machine;
 }
 
-absl::Status VerifyPlanFile(const std::string& path,
-                            const planner::Problem& problem,
-                            const planner::Plan& plan) {
-  const absl::Status verdict = planner::Verify(problem, plan);
+absl::Status NamedVerdict(const std::string& path,
+                          const absl::Status& verdict) {
   if (verdict.ok()) return verdict;
   return absl::FailedPreconditionError(
       absl::StrCat(path, ": not valid: ", verdict.message()));
+}
+
+absl::Status VerifyPlanFile(const std::string& path,
+                            const planner::Problem& problem,
+                            const planner::Plan& plan) {
+  return NamedVerdict(path, planner::Verify(problem, plan));
 }
 
 }  // namespace loadline::tools

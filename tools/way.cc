@@ -154,6 +154,14 @@ bool IsPlannerFile(const std::string& path) {
   return absl::EndsWith(path, ".json");
 }
 
+absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
+                                           executor::Device& device,
+                                           const std::atomic<bool>* cancel) {
+  return IsPlannerFile(flags.model.model)
+             ? ReadProblemStep(flags.model.model)
+             : PoseTrainingStep(flags, device, cancel);
+}
+
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
                                                        bool training) {
   models::ImportOptions options;

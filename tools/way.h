@@ -54,6 +54,10 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
 absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
 // Whether a verb's MODEL is a problem or a plan instead: PATH.json.
 bool IsPlannerFile(const std::string& path);
+// Whichever of the two MODEL is.
+absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
+                                           executor::Device& device,
+                                           const std::atomic<bool>* cancel);
 
 // The arrows one by one, for verbs that stop on the way.
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,

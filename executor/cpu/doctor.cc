@@ -13,6 +13,7 @@
 
 #include "dnnl.hpp"
 #include "executor/cpu/device.h"
+#include "executor/median.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
@@ -23,7 +24,7 @@ constexpr int64_t kMatmulSize = 1024;
 constexpr int64_t kSmallBytes = 256;
 constexpr int kSmallCopies = 200;
 
-int64_t MedianNs(const std::function<void()>& work) {
+int64_t MedianOf(const std::function<void()>& work) {
   work();  // warm
   std::vector<int64_t> ns;
   for (int i = 0; i < kRuns; ++i) {
@@ -31,8 +32,7 @@ int64_t MedianNs(const std::function<void()>& work) {
     work();
     ns.push_back(SteadyNowNs() - begin_ns);
   }
-  std::sort(ns.begin(), ns.end());
-  return std::max<int64_t>(ns[kRuns / 2], 1);
+  return MedianNs(std::move(ns));
 }
 
 double PerSecond(double amount, int64_t ns) {
@@ -54,7 +54,7 @@ absl::StatusOr<double> MatmulFlopPerS() {
     dnnl::memory ma(desc, engine, a.data());
     dnnl::memory mb(desc, engine, b.data());
     dnnl::memory mc(desc, engine, c.data());
-    const int64_t ns = MedianNs([&] {
+    const int64_t ns = MedianOf([&] {
       matmul.execute(
           stream,
           {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
@@ -71,7 +71,7 @@ double MemoryBytesPerS(int64_t buffer_bytes) {
   std::vector<float> a(count, 1.0f);
   std::vector<float> b(count, 2.0f);
   std::vector<float> c(count, 3.0f);
-  const int64_t ns = MedianNs([&] {
+  const int64_t ns = MedianOf([&] {
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < count; ++i) a[i] = b[i] + 0.5f * c[i];
   });
@@ -109,7 +109,7 @@ class LaneMeter {
   // Nanoseconds of one step that moves `bytes` on each lane asked for,
   // `copies` times.
   int64_t CopyNs(bool d2h, bool h2d, int64_t bytes, int copies) {
-    return MedianNs([&] {
+    return MedianOf([&] {
       Note(device_->BeginStep());
       for (int i = 0; i < copies; ++i) {
         if (d2h) {
@@ -131,7 +131,7 @@ class LaneMeter {
     const StepScalars scalars;
     const Region output = {0, kSmallBytes};
     constexpr int kLaunches = 200;
-    const int64_t ns = MedianNs([&] {
+    const int64_t ns = MedianOf([&] {
       Note(device_->BeginStep());
       for (int i = 0; i < kLaunches; ++i) {
         Note(device_->Launch(

@@ -77,24 +77,26 @@ TEST(Sweep, TableIsNoWiderThanATerminal) {
   }
 }
 
-// Without recomputation and copies, so that each batch is decided at once.
+// Without recomputation and copies, so that each size is decided at once.
+CommandResult RunPlain(std::vector<std::string> args,
+                       const std::string& budget) {
+  args.insert(args.end(),
+              {"--no-recompute", "--no-offload", "--budget", budget});
+  return RunLoadline(args);
+}
+
 TEST(Sweep, FindsTheLargestBatchThatFits) {
-  const std::vector<std::string> plain = {"--no-recompute", "--no-offload",
-                                          "--budget", "600KiB"};
-  const auto run = [&plain](std::vector<std::string> args) {
-    args.insert(args.end(), plain.begin(), plain.end());
-    return RunLoadline(args);
-  };
-  const CommandResult result =
-      run({"sweep", Zoo("mlp.onnx"), "--largest-batch", "--json"});
+  const CommandResult result = RunPlain(
+      {"sweep", Zoo("mlp.onnx"), "--largest-batch", "--json"}, "600KiB");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json found = result.json();
   const int64_t largest = found["largest_batch"];
   EXPECT_GT(largest, 1);
   EXPECT_EQ(found["smallest_batch_not_met"], largest + 1);
   EXPECT_LE(found["points"][0]["arena_bytes"], 600 << 10);
-  const auto plan = [&run](int64_t batch) {
-    return run({"plan", Zoo("mlp.onnx"), "--batch", absl::StrCat(batch)})
+  const auto plan = [](int64_t batch) {
+    return RunPlain({"plan", Zoo("mlp.onnx"), "--batch", absl::StrCat(batch)},
+                    "600KiB")
         .exit_code;
   };
   EXPECT_EQ(plan(largest), 0);
@@ -120,20 +122,16 @@ TEST(Sweep, TakesSizesOfAnyOpenAxis) {
 }
 
 TEST(Sweep, FindsTheLongestSequenceThatFits) {
-  const std::vector<std::string> plain = {"--no-recompute", "--no-offload",
-                                          "--budget", "100KiB"};
-  const auto run = [&plain](std::vector<std::string> args) {
-    args.insert(args.end(), plain.begin(), plain.end());
-    return RunLoadline(args);
-  };
-  const CommandResult result =
-      run({"sweep", Tagger(), "--largest", "sequence", "--json"});
+  const CommandResult result = RunPlain(
+      {"sweep", Tagger(), "--largest", "sequence", "--json"}, "100KiB");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json found = result.json();
   const int64_t largest = found["largest"];
   EXPECT_EQ(found["smallest_not_met"], largest + 1);
-  const auto plan = [&run](int64_t size) {
-    return run({"plan", Tagger(), "--dim", absl::StrCat("sequence=", size)})
+  const auto plan = [](int64_t size) {
+    return RunPlain(
+               {"plan", Tagger(), "--dim", absl::StrCat("sequence=", size)},
+               "100KiB")
         .exit_code;
   };
   EXPECT_EQ(plan(largest), 0);

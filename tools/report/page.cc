@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "planner/check.h"
+#include "tools/json_text.h"
 
 // The assembler reads the file: a megabyte costs a compiler seconds.
 asm(".section .rodata\n"
@@ -33,10 +34,8 @@ std::string ReportPage(const nlohmann::ordered_json& document) {
   const size_t mark = page.rfind(kDataMark);
   LOADLINE_CHECK(mark != absl::string_view::npos);
   // In JSON "<" stands in strings only, where \u003c means the same.
-  const std::string data = absl::StrReplaceAll(
-      document.dump(-1, ' ', /*ensure_ascii=*/false,
-                    nlohmann::ordered_json::error_handler_t::replace),
-      {{"<", "\\u003c"}});
+  const std::string data =
+      absl::StrReplaceAll(JsonText(document), {{"<", "\\u003c"}});
   std::string out(page.substr(0, mark));
   out += data;
   out += std::string(page.substr(mark + kDataMark.size()));

@@ -20,6 +20,10 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kShownTensors = 10;
 constexpr size_t kShownModules = 8;
 
+std::string TextOf(const Json& document, const Json& number) {
+  return document["texts"][number.get<size_t>()];
+}
+
 // Rows of the document's table of values, with texts in place of numbers.
 class Values {
  public:
@@ -48,7 +52,7 @@ class Values {
 
  private:
   std::string Text(const Json& number) const {
-    return document_["texts"][number.get<size_t>()];
+    return TextOf(document_, number);
   }
 
   const Json& document_;
@@ -114,7 +118,7 @@ struct ModuleTotal {
 // first.
 std::vector<ModuleTotal> ModuleTotals(const Json& document) {
   const auto text = [&document](const Json& number) {
-    return document["texts"][number.get<size_t>()].get<std::string>();
+    return TextOf(document, number);
   };
   std::map<std::string, ModuleTotal> totals;
   const Json& live = document["samples"]["live_bytes"];

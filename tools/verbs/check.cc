@@ -11,6 +11,7 @@
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/flags.h"
+#include "tools/json_text.h"
 #include "tools/model_check.h"
 #include "tools/way.h"
 
@@ -27,9 +28,7 @@ absl::Status RunCheck(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const ModelCheck check,
                             CheckModel(flags.step, device));
   if (flags.json) {
-    fmt::print("{}\n", CheckJson(check).dump(
-                           -1, ' ', false,
-                           nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", JsonText(CheckJson(check)));
   } else {
     fmt::print("{}", CheckTable(check));
   }

@@ -12,6 +12,7 @@
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/flags.h"
+#include "tools/json_text.h"
 #include "tools/plan_files.h"
 
 namespace loadline::tools {
@@ -33,9 +34,7 @@ absl::Status RunCompare(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const Compared a, ReadCompared(flags.a, given));
   LOADLINE_ASSIGN_OR_RETURN(const Compared b, ReadCompared(flags.b, given));
   if (flags.json) {
-    fmt::print("{}\n", CompareJson(a, b).dump(
-                           -1, ' ', false,
-                           nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", JsonText(CompareJson(a, b)));
   } else {
     fmt::print("{}", CompareTable(a, b));
   }

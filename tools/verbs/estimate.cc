@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/exit_code.h"
 #include "tools/flags.h"
+#include "tools/json_text.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
@@ -24,20 +25,14 @@ struct Flags {
 };
 
 absl::Status RunEstimate(const Flags& flags) {
-  const std::string& model = flags.step.model.model;
   executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(
       const PlannedStep step,
-      IsPlannerFile(model)
-          ? ReadProblemStep(model)
-          : PoseTrainingStep(flags.step, device, /*cancel=*/nullptr));
+      PoseOrReadStep(flags.step, device, /*cancel=*/nullptr));
   LOADLINE_ASSIGN_OR_RETURN(const Estimate estimate,
                             EstimateStep(step, flags.step.plan));
   if (flags.json) {
-    fmt::print("{}\n",
-               EstimateJson(step, estimate)
-                   .dump(-1, ' ', false,
-                         nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", JsonText(EstimateJson(step, estimate)));
   } else {
     fmt::print("{}", EstimateTable(step, estimate));
   }

@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/json_text.h"
 #include "tools/units.h"
 #include "tools/way.h"
 
@@ -95,7 +96,7 @@ absl::Status RunEval(const Flags& flags) {
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
     out["arena_bytes"] = full->plan.arena_bytes;
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
   fmt::print("{} examples, loss {:.6f}", FormatCount(result.examples),

@@ -15,6 +15,7 @@
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/flags.h"
+#include "tools/json_text.h"
 #include "tools/units.h"
 #include "tools/way.h"
 
@@ -143,7 +144,7 @@ void PrintJson(const models::Graph& graph, const Summary& summary) {
                               {"type", value.type.ToString()},
                               {"bytes", value.type.bytes()}});
   }
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}\n", JsonText(out));
 }
 
 absl::Status RunInspect(const Flags& flags) {

@@ -12,6 +12,7 @@
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/json_text.h"
 #include "tools/plan_summary.h"
 #include "tools/reproduce.h"
 #include "tools/way.h"
@@ -28,12 +29,9 @@ struct Flags {
 
 absl::Status RunPlan(const Flags& flags) {
   const std::atomic<bool>* cancel = CatchInterrupts();
-  const std::string& model = flags.step.model.model;
   executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            IsPlannerFile(model)
-                                ? ReadProblemStep(model)
-                                : PoseTrainingStep(flags.step, device, cancel));
+                            PoseOrReadStep(flags.step, device, cancel));
   LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
                                                 step.keep_everything, cancel));
   if (!flags.problem_out.empty()) {
@@ -47,7 +45,7 @@ absl::Status RunPlan(const Flags& flags) {
   if (flags.json) {
     nlohmann::ordered_json out = {{"format", "loadline.summary/1"}};
     out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n", JsonText(out));
   } else if (flags.out != "-") {
     fmt::print("{}\n{}",
                PlanTable(step.problem, step.keep_everything, step.plan),

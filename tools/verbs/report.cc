@@ -16,6 +16,7 @@
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/json_text.h"
 #include "tools/measure.h"
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
@@ -124,9 +125,7 @@ absl::Status RunReport(Flags flags) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(flags.csv, TensorCsv(document)));
   }
   if (flags.json) {
-    fmt::print("{}\n",
-               document.dump(-1, ' ', false,
-                             nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", JsonText(document));
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
     fmt::print("{}\n{}",
                PlanTable(step.problem, step.keep_everything, step.plan),

@@ -30,6 +30,7 @@
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
+#include "tools/json_text.h"
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/reproduce.h"
@@ -187,7 +188,7 @@ void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
   out["examples_per_s"] = result.examples_per_s;
   out["weights_sha256"] = result.weights_sha256;
   out["interrupted"] = result.interrupted;
-  fmt::print("{}\n", out.dump());
+  fmt::print("{}\n", JsonText(out));
 }
 
 absl::Status WriteTrace(const Flags& flags, const PlannedStep& step,

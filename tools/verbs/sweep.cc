@@ -24,6 +24,7 @@
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
+#include "tools/json_text.h"
 #include "tools/measure.h"
 #include "tools/plan_summary.h"
 #include "tools/report/assumptions.h"
@@ -197,7 +198,7 @@ absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
   }
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, all[0].step, points, stop));
   if (flags.json) {
-    fmt::print("{}\n", FrontJson(all, flags.run_steps).dump());
+    fmt::print("{}\n", JsonText(FrontJson(all, flags.run_steps)));
   } else if (flags.html != "-") {
     PrintFronts(flags, all);
   }
@@ -248,7 +249,7 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, *best, {point}, stop));
   if (flags.json) {
     fmt::print("{}\n",
-               LargestJson(*best, point, found, flags.run_steps).dump());
+               JsonText(LargestJson(*best, point, found, flags.run_steps)));
     return absl::OkStatus();
   }
   if (flags.html == "-") return absl::OkStatus();

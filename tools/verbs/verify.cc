@@ -6,7 +6,6 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/plan.h"
@@ -14,6 +13,7 @@
 #include "planner/status_macros.h"
 #include "tools/command.h"
 #include "tools/flags.h"
+#include "tools/json_text.h"
 #include "tools/plan_files.h"
 #include "tools/units.h"
 
@@ -40,7 +40,7 @@ absl::Status RunVerify(const Flags& flags) {
     out["budget_bytes"] = plan.budget_bytes;
     out["arena_bytes"] = plan.arena_bytes;
     out["predicted_step_ns"] = plan.predicted.step_ns;
-    fmt::print("{}\n", out.dump());
+    fmt::print("{}\n", JsonText(out));
   } else if (verdict.ok()) {
     fmt::print("valid: {} buffers, {} steps, arena {} of {}, step {}\n",
                FormatCount(static_cast<int64_t>(plan.buffers.size())),
@@ -48,9 +48,7 @@ absl::Status RunVerify(const Flags& flags) {
                FormatBytes(plan.arena_bytes), FormatBytes(plan.budget_bytes),
                FormatNs(plan.predicted.step_ns));
   }
-  if (verdict.ok()) return verdict;
-  return absl::FailedPreconditionError(
-      absl::StrCat(flags.plan, ": not valid: ", verdict.message()));
+  return NamedVerdict(flags.plan, verdict);
 }
 
 }  // namespace
