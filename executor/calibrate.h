@@ -19,6 +19,8 @@ namespace loadline::executor {
 
 struct CalibrateOptions {
   int32_t runs = 5;  // the median counts; one more goes before, unmeasured
+  // CalibrateStep only: more runs, so that they last so long together.
+  int64_t least_ns = 0;
   // Other bytes read and written between runs, so that operands are as cold as
   // they are in a real step.
   int64_t evict_bytes = int64_t{64} << 20;

@@ -4,6 +4,7 @@
 // tests/executor/measure_test.cc.
 #include "executor/calibrate_step.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -51,19 +52,27 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
   }
   const std::vector<std::string> keys = KeysOf(graph, problem, plan);
   std::map<std::string, std::vector<int64_t>> times_ns;
-  for (int32_t run = 0; run <= options.runs; ++run) {
+  int64_t runs = options.runs;
+  for (int64_t run = 0; run <= runs; ++run) {
     if (options.stop != nullptr && options.stop->load()) {
       return absl::CancelledError("calibration was stopped");
     }
     LOADLINE_RETURN_IF_ERROR(program->Run(
         {.learning_rate = kLearningRate, .step = run + 1, .seed = 1}, inputs));
-    if (run == 0) continue;  // pages and caches are cold
+    if (run == 0) {  // pages and caches are cold
+      int64_t step_ns = 1;
+      for (const TraceSpan& span : device.trace()) {
+        step_ns = std::max(step_ns, span.end_ns);
+      }
+      runs = std::max(runs, options.least_ns / step_ns);
+      continue;
+    }
     for (size_t s = 0; s < keys.size(); ++s) {
       if (keys[s].empty()) continue;
       const TraceSpan& span = device.trace()[s];
       times_ns[keys[s]].push_back(span.end_ns - span.start_ns);
     }
-    if (options.progress) options.progress(run, options.runs);
+    if (options.progress) options.progress(run, runs);
   }
   std::map<std::string, int64_t> ops;
   for (auto& [key, ns] : times_ns) ops[key] = MedianNs(std::move(ns));

@@ -34,7 +34,7 @@ bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
     const int before = state.previous(item);
     return before < 0 ? 0.0 : state.PassedNs(before);
   };
-  const double latest = starts(to_item) - lead * state.model().in_ns[value];
+  const double latest = starts(to_item) - lead * state.model().InLeadNs(value);
   int item = to_item;
   while (starts(item) > latest) {
     const int before = state.previous(item);
@@ -53,7 +53,7 @@ bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
 bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
                double lead) {
   const double from = from_item < 0 ? 0.0 : state.PassedNs(from_item);
-  const double earliest = from + lead * state.model().out_ns[value];
+  const double earliest = from + lead * state.model().OutLeadNs(value);
   int item = state.next(from_item);
   if (item >= 0 && state.slot_of(item) > before_slot) return false;
   while (

@@ -227,8 +227,11 @@ class Emitter {
 
   void AddSteps() {
     constexpr StepId kNone{-1};
-    StepId compute = kNone;     // last on the compute lane
-    StepId passed_out = kNone;  // last copy out since then
+    const bool stops = model_.copies_stop_compute;
+    StepId compute = kNone;  // last on the compute lane
+    // Last copy since then that compute may not pass: a copy out, or any where
+    // copies stop compute.
+    StepId passed_copy = kNone;
     std::vector<StepId> step_at(Length(), kNone);
     for (int p = 0; p < Length(); ++p) {
       const Item& item = schedule_.items[p];
@@ -240,29 +243,33 @@ class Emitter {
             step.wait.push_back(step_at[made_at]);
           }
         }
-        if (passed_out != kNone) step.wait.push_back(passed_out);
+        if (passed_copy != kNone) step.wait.push_back(passed_copy);
         AddWork(p, step);
         compute = step_at[p] = AddStep(std::move(step));
-        passed_out = kNone;
+        passed_copy = kNone;
         continue;
       }
       step.kind = StepKind::kCopy;
-      if (item.kind == ItemKind::kOut) {
+      const bool in = item.kind == ItemKind::kIn;
+      if ((in || stops) && compute != kNone) step.wait.push_back(compute);
+      if ((in || stops) && passed_copy != kNone) {
+        step.wait.push_back(passed_copy);
+      }
+      if (!in) {
         step.lane = Lane::kD2h;
         const int source = lives_.reads[p][0];
         step.from = buffer_of_[source];
         step.to = host_of_[item.id];
         const int made_at = lives_.instances[source].made_at;
         if (made_at >= 0) step.wait.push_back(step_at[made_at]);
-        passed_out = step_at[p] = AddStep(std::move(step));
+        step_at[p] = AddStep(std::move(step));
       } else {
         step.lane = Lane::kH2d;
         step.from = host_of_[item.id];
         step.to = buffer_of_[lives_.makes[p][0]];
-        if (compute != kNone) step.wait.push_back(compute);
-        if (passed_out != kNone) step.wait.push_back(passed_out);
         step_at[p] = AddStep(std::move(step));
       }
+      if (!in || stops) passed_copy = step_at[p];
     }
   }
 

@@ -231,7 +231,8 @@ class Greedy {
     const double idle =
         state_.PassedNs(last) -
         (gap.from_item >= 0 ? state_.PassedNs(gap.from_item) : 0);
-    const double stall = std::max(0.0, lane - idle);
+    const double stall =
+        model_.copies_stop_compute ? lane : std::max(0.0, lane - idle);
     candidate.estimate =
         saved / (stall + (options_.lane_price + 0.01) * lane + least_ns_);
     const int chain = model_.chain_of[value];

@@ -34,6 +34,7 @@ double LaneSimulator::Run(const std::vector<Item>& items,
 double LaneSimulator::RunIndependent(const std::vector<Item>& items,
                                      std::vector<double>* passed_ns) {
   ready_ns_.assign(model_.form_count(), 0);
+  const bool stops = model_.copies_stop_compute;
   double now = 0, out_free = 0, in_free = 0;
   for (size_t p = 0; p < items.size(); ++p) {
     const int id = items[p].id;
@@ -42,11 +43,13 @@ double LaneSimulator::RunIndependent(const std::vector<Item>& items,
       now += static_cast<double>(model_.node_ns[id]);
       for (int v : model_.makes[id]) ready_ns_[v] = now;
     } else if (items[p].kind == ItemKind::kOut) {
-      out_free = std::max(out_free, ready_ns_[id]) + model_.out_ns[id];
+      const double from = stops ? now : ready_ns_[id];
+      out_free = std::max(out_free, from) + model_.out_ns[id];
       now = std::max(now, out_free);
     } else {
       in_free = std::max(in_free, now) + model_.in_ns[id];
       ready_ns_[id] = in_free;
+      if (stops) now = in_free;
     }
     if (passed_ns != nullptr) (*passed_ns)[p] = now;
   }

@@ -33,6 +33,9 @@ struct Machine {
   double bidirectional = 1.0;
   // Limit for host buffers.
   int64_t host_bytes = 0;
+  // Copies take what computing needs (a CPU that copies with its own cores), so
+  // a plan lets neither run beside the other. In JSON under `extra`.
+  bool copies_stop_compute = false;
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;
   std::optional<Rates> rates;

@@ -22,6 +22,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr char kFormat[] = "loadline.machine/1";
+constexpr char kCopiesStopCompute[] = "copies_stop_compute";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -64,6 +65,18 @@ absl::StatusOr<Rates> ReadRates(const Json& json) {
       [](ObjectReader& r, const std::string& key) { return r.Number(key); },
       rates.matmul_flop_per_s));
   return rates;
+}
+
+// `extra` may hold anything else too.
+absl::StatusOr<bool> ReadCopiesStopCompute(const Json& extra) {
+  const auto* object = std::get_if<JsonObject>(&extra.value);
+  if (object == nullptr) return BadField("extra", "must be an object");
+  for (const auto& [key, value] : *object) {
+    if (key != kCopiesStopCompute) continue;
+    if (const bool* stop = std::get_if<bool>(&value.value)) return *stop;
+    return BadField(absl::StrCat("extra.", key), "must be true or false");
+  }
+  return false;
 }
 
 }  // namespace
@@ -115,7 +128,12 @@ absl::StatusOr<Machine> ReadMachine(const Json& json) {
   }
   const Json* ops = reader.Find("ops");
   const Json* rates = reader.Find("rates");
+  const Json* extra = reader.Find("extra");
   LOADLINE_RETURN_IF_ERROR(reader.Finish());
+  if (extra != nullptr) {
+    LOADLINE_ASSIGN_OR_RETURN(machine.copies_stop_compute,
+                              ReadCopiesStopCompute(*extra));
+  }
   if (ops != nullptr) {
     LOADLINE_RETURN_IF_ERROR(ReadMap(
         *ops, "machine.ops",
@@ -129,7 +147,7 @@ absl::StatusOr<Machine> ReadMachine(const Json& json) {
   return machine;
 }
 
-void WriteMachine(const Machine& machine, JsonWriter& json) {
+void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json) {
   json.BeginObject().Key("format").String(kFormat);
   json.Key("name").String(machine.name);
   json.Key("device_bytes").Int(machine.device_bytes);
@@ -153,6 +171,10 @@ void WriteMachine(const Machine& machine, JsonWriter& json) {
     json.Key("memory_bytes_per_s").Number(machine.rates->memory_bytes_per_s);
     json.Key("launch_ns").Int(machine.rates->launch_ns).EndObject();
   }
+  if (extra == Extra::kWrite && machine.copies_stop_compute) {
+    json.Key("extra").BeginObject();
+    json.Key(kCopiesStopCompute).Bool(true).EndObject();
+  }
   json.EndObject();
 }
 
@@ -163,7 +185,7 @@ absl::StatusOr<Machine> MachineFromJson(absl::string_view json) {
 
 std::string MachineToJson(const Machine& machine) {
   JsonWriter json;
-  WriteMachine(machine, json);
+  WriteMachine(machine, Extra::kWrite, json);
   return json.Take();
 }
 

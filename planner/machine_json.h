@@ -11,7 +11,9 @@
 namespace loadline::planner {
 
 absl::StatusOr<Machine> ReadMachine(const Json& json);
-void WriteMachine(const Machine& machine, JsonWriter& json);
+// What stands under `extra` is no part of a problem's canonical bytes.
+enum class Extra { kLeaveOut, kWrite };
+void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json);
 
 // InvalidArgument, naming the field, where a number is out of its range.
 absl::Status ValidateMachine(const Machine& machine);

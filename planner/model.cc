@@ -187,7 +187,10 @@ Model MakeModel(const Problem& problem, bool allow_recompute,
     model.latency_ns = static_cast<double>(problem.machine->copy_latency_ns);
     model.d2h_bytes_per_ns = problem.machine->d2h_bytes_per_s / 1e9;
     model.h2d_bytes_per_ns = problem.machine->h2d_bytes_per_s / 1e9;
-    model.bidirectional = problem.machine->bidirectional;
+    model.copies_stop_compute = problem.machine->copies_stop_compute;
+    // Then the two lanes never move bytes at once.
+    model.bidirectional =
+        model.copies_stop_compute ? 1 : problem.machine->bidirectional;
     model.host_limit_bytes = problem.machine->host_bytes;
   }
   for (int v = 0; v < model.value_count; ++v) {

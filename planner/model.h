@@ -84,9 +84,18 @@ struct Model {
   double d2h_bytes_per_ns = 0;
   double h2d_bytes_per_ns = 0;
   double bidirectional = 1;
+  bool copies_stop_compute = false;
   int64_t host_limit_bytes = 0;
   int64_t compute_ns = 0;  // every node once, each the fastest way
 
+  // How long before its reader a copy back should start, and how long after
+  // its maker a copy out should have to end, so that compute need not wait.
+  double InLeadNs(int form) const {
+    return copies_stop_compute ? 0 : in_ns[form];
+  }
+  double OutLeadNs(int form) const {
+    return copies_stop_compute ? 0 : out_ns[form];
+  }
   int job_count() const { return static_cast<int>(jobs.size()); }
   int form_count() const { return static_cast<int>(bytes.size()); }
   // Whether the job's run may take over the bytes of `value` for an output.

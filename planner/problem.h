@@ -92,9 +92,10 @@ absl::Status ValidateProblem(const Problem& problem);
 // Reads (and validates) and writes loadline.problem/1. Errors are
 // InvalidArgument and name the field and the id.
 absl::StatusOr<Problem> ProblemFromJson(absl::string_view json);
-std::string ProblemToJson(const Problem& problem);  // the canonical bytes
+std::string ProblemToJson(const Problem& problem);
 
-// Lower-case hex SHA-256 of ProblemToJson(problem).
+// Lower-case hex SHA-256 of the canonical bytes: what ProblemToJson writes,
+// less what stands under `extra`.
 std::string ProblemSha256(const Problem& problem);
 
 }  // namespace loadline::planner

@@ -222,7 +222,9 @@ absl::StatusOr<Problem> ProblemFromJson(absl::string_view text) {
   return problem;
 }
 
-std::string ProblemToJson(const Problem& problem) {
+namespace {
+
+std::string WriteProblem(const Problem& problem, Extra extra) {
   JsonWriter json;
   json.BeginObject().Key("format").String(kFormat);
   json.Key("name").String(problem.name);
@@ -241,13 +243,19 @@ std::string ProblemToJson(const Problem& problem) {
   }
   if (problem.machine.has_value()) {
     json.Key("machine");
-    WriteMachine(*problem.machine, json);
+    WriteMachine(*problem.machine, extra, json);
   }
   return json.EndObject().Take();
 }
 
+}  // namespace
+
+std::string ProblemToJson(const Problem& problem) {
+  return WriteProblem(problem, Extra::kWrite);
+}
+
 std::string ProblemSha256(const Problem& problem) {
-  return Sha256Hex(ProblemToJson(problem));
+  return Sha256Hex(WriteProblem(problem, Extra::kLeaveOut));
 }
 
 }  // namespace loadline::planner

@@ -64,7 +64,7 @@ class Retimer {
       if (items_[p].kind != ItemKind::kOut) continue;
       const int made_at = lives_.instances[lives_.reads[p][0]].made_at;
       free_ns = std::max(free_ns, made_at < 0 ? 0 : passed_ns_[made_at]) +
-                model_.out_ns[items_[p].id] / model_.bidirectional;
+                model_.OutLeadNs(items_[p].id) / model_.bidirectional;
       places_.emplace_back(std::max(made_at, PassedBy(free_ns)), p);
     }
   }
@@ -81,7 +81,7 @@ class Retimer {
       const int first = reader[lives_.makes[p][0]];
       const double needed_ns = first == 0 ? 0 : passed_ns_[first - 1];
       start_ns = std::min(start_ns, needed_ns) -
-                 model_.in_ns[items_[p].id] / model_.bidirectional;
+                 model_.InLeadNs(items_[p].id) / model_.bidirectional;
       // The last position that compute has passed by then.
       const auto at =
           std::upper_bound(passed_ns_.begin(), passed_ns_.end(), start_ns);

@@ -104,7 +104,9 @@ double SearchState::RunLanes(double limit_ns) {
       }
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
-      const double ready = ReadyAt(MakerOf(what.id, slot));
+      const double ready = model_.copies_stop_compute
+                               ? at.passed
+                               : ReadyAt(MakerOf(what.id, slot));
       if (ready > at.out_free) {
         at.out_idle += ready - at.out_free;
         at.out_free = ready;
@@ -117,6 +119,7 @@ double SearchState::RunLanes(double limit_ns) {
         at.in_free = at.passed;
       }
       at.in_free += model_.in_ns[what.id];
+      if (model_.copies_stop_compute) Stall(at.in_free, at);
     }
     if (TooLate(at, limit_ns)) return kNever;
     trial_[item] = at;

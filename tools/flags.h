@@ -49,6 +49,7 @@ struct PlanFlags {
   bool no_recompute = false;
   bool no_offload = false;
   std::string time_limit;  // empty: limits count work
+  int64_t work_limit = 0;  // no flag; 0: the planner's own
   uint64_t plan_seed = 0;
   std::string machine;     // profile; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks

@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 
 // Beyond, a step takes seconds, and its operands lie in no cache.
 constexpr int64_t kMostStepBytes = int64_t{2} << 30;
+// Long enough that what else the machine does for a moment is no median.
+constexpr int64_t kLeastCalibrationNs = 2'000'000'000;
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -67,6 +69,7 @@ absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
     const planner::Machine& machine, const std::atomic<bool>* stop) {
   executor::CalibrateOptions options;
   options.stop = stop;
+  options.least_ns = kLeastCalibrationNs;
   executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, device));

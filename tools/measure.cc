@@ -1,13 +1,17 @@
 // Tested by tests/end_to_end/report_test.cc and sweep_test.cc.
 #include "tools/measure.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "executor/data.h"
 #include "executor/program.h"
 #include "executor/train.h"
+#include "planner/check.h"
 #include "planner/status_macros.h"
 
 namespace loadline::tools {
@@ -40,6 +44,20 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
   const auto trace = device.trace();
   return Measured{
       steps, result.step_ns, result.arena_bytes, {trace.begin(), trace.end()}};
+}
+
+Measured MiddleOf(std::vector<Measured> rounds) {
+  LOADLINE_CHECK(!rounds.empty());
+  int64_t steps = 0;
+  for (const Measured& round : rounds) steps += round.steps;
+  const auto middle =
+      rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+  std::nth_element(rounds.begin(), middle, rounds.end(),
+                   [](const Measured& a, const Measured& b) {
+                     return a.step_ns < b.step_ns;
+                   });
+  middle->steps = steps;
+  return std::move(*middle);
 }
 
 }  // namespace loadline::tools

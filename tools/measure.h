@@ -26,6 +26,10 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                  const StepFlags& flags, int64_t steps,
                                  const std::atomic<bool>* stop);
 
+// The one with the median step time, said to have run the steps of all.
+// Requires at least one.
+Measured MiddleOf(std::vector<Measured> rounds);
+
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TOOLS_MEASURE_H_

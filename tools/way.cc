@@ -276,6 +276,7 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
   options.allow_recompute = !flags.no_recompute;
   options.allow_offload = !flags.no_offload;
   options.seed = flags.plan_seed;
+  if (flags.work_limit > 0) options.work_limit = flags.work_limit;
   options.cancel = cancel;
   if (spdlog::should_log(spdlog::level::info)) {
     options.progress =

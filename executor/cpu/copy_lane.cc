@@ -1,14 +1,22 @@
 // A ring with one producer and one consumer: `enqueued_` counts what the
 // producer has put in, `done_` what the thread has finished, and each side
-// sleeps on the other's counter. A slot belongs to the thread until its
-// command has ended. Tested in tests/executor/cpu_device_test.cc.
+// sleeps on the other's counter. A slot belongs to whoever holds turn_ until
+// its command has ended. Tested in tests/executor/cpu_device_test.cc.
 #include "executor/cpu/copy_lane.h"
 
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "executor/cpu/parallel.h"
+
 namespace loadline::executor {
+namespace {
+
+// A copy on all threads is cut into so much.
+constexpr int64_t kBlockBytes = int64_t{256} << 10;
+
+}  // namespace
 
 void FirstError::Set(absl::Status status) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -43,6 +51,7 @@ CopyLane::CopyLane(Lane lane, int32_t capacity, LaneContext* context)
 
 CopyLane::~CopyLane() {
   Enqueue({.kind = LaneCommand::Kind::kStop});
+  Wake();
   thread_.join();
 }
 
@@ -55,10 +64,23 @@ void CopyLane::Enqueue(const LaneCommand& command) {
   }
   ring_[at % ring_.size()] = command;
   enqueued_.store(at + 1, std::memory_order_release);
-  enqueued_.notify_one();
+}
+
+bool CopyLane::Full() const {
+  return enqueued_.load(std::memory_order_relaxed) -
+             done_.load(std::memory_order_acquire) ==
+         ring_.size();
+}
+
+void CopyLane::Wake() {
+  const uint32_t at = enqueued_.load(std::memory_order_relaxed);
+  if (at == woken_at_) return;
+  woken_at_ = at;
+  if (done_.load(std::memory_order_acquire) != at) enqueued_.notify_one();
 }
 
 void CopyLane::Drain() {
+  Wake();
   const uint32_t target = enqueued_.load(std::memory_order_relaxed);
   uint32_t done = done_.load(std::memory_order_acquire);
   while (done != target) {
@@ -67,23 +89,53 @@ void CopyLane::Drain() {
   }
 }
 
+CopyLane::Turn CopyLane::TakeTurn(bool all_threads) {
+  const uint32_t at = done_.load(std::memory_order_relaxed);
+  if (at == enqueued_.load(std::memory_order_acquire)) return Turn::kNothing;
+  const LaneCommand& command = ring_[at % ring_.size()];
+  if (command.kind == LaneCommand::Kind::kStop) return Turn::kStops;
+  const EventTable& events = *context_->events;
+  if (command.kind == LaneCommand::Kind::kWait &&
+      !events.Happened(command.event, events.step())) {
+    return Turn::kWaits;
+  }
+  if (context_->before_command) context_->before_command(lane_);
+  Do(command, all_threads);
+  done_.store(at + 1, std::memory_order_release);
+  done_.notify_one();
+  return Turn::kDone;
+}
+
+bool CopyLane::Help() {
+  const std::unique_lock<std::mutex> lock(turn_, std::try_to_lock);
+  return lock.owns_lock() && TakeTurn(/*all_threads=*/true) == Turn::kDone;
+}
+
 void CopyLane::Loop() {
-  for (uint32_t at = 0;; ++at) {
+  while (true) {
+    const uint32_t at = done_.load(std::memory_order_acquire);
     enqueued_.wait(at, std::memory_order_acquire);
-    const LaneCommand& command = ring_[at % ring_.size()];
-    if (command.kind == LaneCommand::Kind::kStop) return;
-    if (context_->before_command) context_->before_command(lane_);
-    Do(command);
-    done_.store(at + 1, std::memory_order_release);
-    done_.notify_one();
+    EventId event = kNoEvent;
+    uint32_t step = 0;
+    {
+      const std::lock_guard<std::mutex> lock(turn_);
+      const Turn turn = TakeTurn(/*all_threads=*/false);
+      if (turn == Turn::kStops) return;
+      if (turn != Turn::kWaits) continue;
+      event = ring_[done_.load(std::memory_order_relaxed) % ring_.size()].event;
+      step = context_->events->step();
+    }
+    // Not under turn_: a helper may go on as soon as the event happens, and
+    // even end the step before this thread wakes.
+    context_->events->Wait(event, step);
   }
 }
 
-void CopyLane::Do(const LaneCommand& command) {
+void CopyLane::Do(const LaneCommand& command, bool all_threads) {
   switch (command.kind) {
     case LaneCommand::Kind::kCopy: {
       if (context_->error->IsSet()) return;
-      absl::Status status = DoCopy(command.copy);
+      absl::Status status = DoCopy(command.copy, all_threads);
       if (!status.ok()) context_->error->Set(std::move(status));
       return;
     }
@@ -94,20 +146,33 @@ void CopyLane::Do(const LaneCommand& command) {
       return;
     case LaneCommand::Kind::kRecord:
       return context_->events->Record(command.event);
-    case LaneCommand::Kind::kWait:
-      return context_->events->Wait(command.event);
+    case LaneCommand::Kind::kWait:  // has happened
     case LaneCommand::Kind::kStop:
       return;
   }
 }
 
-absl::Status CopyLane::DoCopy(const CopyArgs& copy) {
+absl::Status CopyLane::Move(const CopyArgs& copy, int64_t begin, int64_t end) {
+  std::byte* device = context_->arena->base() + copy.device_offset + begin;
+  HostStore& store = *context_->store;
+  return lane_ == Lane::kD2h
+             ? store.Write(copy.host_offset + begin, device, end - begin)
+             : store.Read(copy.host_offset + begin, device, end - begin);
+}
+
+absl::Status CopyLane::DoCopy(const CopyArgs& copy, bool all_threads) {
   const int64_t start_ns = SteadyNowNs();
-  std::byte* device = context_->arena->base() + copy.device_offset;
-  absl::Status status =
-      lane_ == Lane::kD2h
-          ? context_->store->Write(copy.host_offset, device, copy.bytes)
-          : context_->store->Read(copy.host_offset, device, copy.bytes);
+  absl::Status status;
+  if (!all_threads || copy.bytes < 2 * kBlockBytes) {
+    status = Move(copy, 0, copy.bytes);
+  } else {
+    FirstError error;
+    cpu::ParallelFor(copy.bytes, kBlockBytes, [&](int64_t begin, int64_t end) {
+      absl::Status moved = Move(copy, begin, end);
+      if (!moved.ok()) error.Set(std::move(moved));
+    });
+    status = error.Take();
+  }
   if (copy.trace_slot >= 0 &&
       static_cast<size_t>(copy.trace_slot) < context_->trace->size()) {
     (*context_->trace)[copy.trace_slot] = {

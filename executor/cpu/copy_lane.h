@@ -1,5 +1,6 @@
 // A copy lane of the CPU device: a thread that works through a ring of
-// commands, one at a time and in order.
+// commands, one at a time and in order. Whoever waits for the lane may take
+// over its next command: waking a thread takes longer than many a copy.
 #ifndef LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
 #define LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
 
@@ -66,20 +67,35 @@ class CopyLane {
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
 
+  // Does not wake the thread: who goes on to other work calls Wake first, who
+  // goes on to wait, Help. Waits while the ring is full: wake all lanes before.
   void Enqueue(const LaneCommand& command);
+  bool Full() const;
+  void Wake();
   // Returns when everything enqueued has ended.
   void Drain();
+  // Does the next command on the caller's thread, a large copy on all threads.
+  // False, at once, if there is none, it waits for an event, or the lane's
+  // thread is at it.
+  bool Help();
 
  private:
+  enum class Turn { kDone, kNothing, kWaits, kStops };
+
   void Loop();
-  void Do(const LaneCommand& command);
-  absl::Status DoCopy(const CopyArgs& copy);
+  // The next command, if it can be done now. Under turn_.
+  Turn TakeTurn(bool all_threads);
+  void Do(const LaneCommand& command, bool all_threads);
+  absl::Status DoCopy(const CopyArgs& copy, bool all_threads);
+  absl::Status Move(const CopyArgs& copy, int64_t begin, int64_t end);
 
   const Lane lane_;
   LaneContext* const context_;
   std::vector<LaneCommand> ring_;
   std::atomic<uint32_t> enqueued_{0};
+  uint32_t woken_at_ = 0;  // enqueued_ at the last Wake; the producer's own
   std::atomic<uint32_t> done_{0};
+  std::mutex turn_;  // of whoever does the command number done_
   std::thread thread_;
 };
 

@@ -1,7 +1,8 @@
 // Compute runs on the calling thread, so a launch is a call and a wait on the
-// compute lane blocks the caller; copies, fills, events and waits of the other
-// lanes are put in their rings. Offsets become pointers here and nowhere else,
-// after the bounds check. Tested in tests/executor/cpu_device_test.cc.
+// compute lane blocks the caller, who then helps the lanes; copies, fills,
+// events and waits of the other lanes are put in their rings. Offsets become
+// pointers here and nowhere else, after the bounds check. Tested in
+// tests/executor/cpu_device_test.cc.
 #include "executor/cpu/device.h"
 
 #include <cstring>
@@ -123,6 +124,7 @@ absl::Status CpuDevice::CheckLaunch(const LaunchArgs& args) const {
 absl::Status CpuDevice::Launch(const LaunchArgs& args) {
   if (error_.IsSet()) return error_.Get();
   LOADLINE_RETURN_IF_ERROR(CheckLaunch(args));
+  WakeLanes();
   for (size_t i = 0; i < args.inputs.size(); ++i) {
     input_pointers_[i] = IsPresent(args.inputs[i])
                              ? arena_->base() + args.inputs[i].offset
@@ -160,7 +162,7 @@ absl::Status CpuDevice::Copy(const CopyArgs& args) {
                                        "device side of a copy"));
   LOADLINE_RETURN_IF_ERROR(CheckInside(
       {args.host_offset, args.bytes}, spec_.host_bytes, "host side of a copy"));
-  lane(args.lane).Enqueue({.kind = LaneCommand::Kind::kCopy, .copy = args});
+  Enqueue(args.lane, {.kind = LaneCommand::Kind::kCopy, .copy = args});
   return absl::OkStatus();
 }
 
@@ -170,8 +172,8 @@ absl::Status CpuDevice::Fill(Lane on, const Region& region, uint8_t byte) {
     std::memset(arena_->base() + region.offset, byte,
                 static_cast<size_t>(region.bytes));
   } else {
-    lane(on).Enqueue(
-        {.kind = LaneCommand::Kind::kFill, .fill = region, .byte = byte});
+    Enqueue(on,
+            {.kind = LaneCommand::Kind::kFill, .fill = region, .byte = byte});
   }
   return absl::OkStatus();
 }
@@ -181,7 +183,7 @@ absl::Status CpuDevice::Record(Lane on, EventId event) {
   if (on == Lane::kCompute) {
     events_->Record(event);
   } else {
-    lane(on).Enqueue({.kind = LaneCommand::Kind::kRecord, .event = event});
+    Enqueue(on, {.kind = LaneCommand::Kind::kRecord, .event = event});
   }
   return absl::OkStatus();
 }
@@ -189,14 +191,20 @@ absl::Status CpuDevice::Record(Lane on, EventId event) {
 absl::Status CpuDevice::Wait(Lane on, EventId event) {
   LOADLINE_RETURN_IF_ERROR(CheckEvent(event));
   if (on == Lane::kCompute) {
-    events_->Wait(event);
+    const uint32_t step = events_->step();
+    while (!events_->Happened(event, step)) {
+      if (d2h_->Help() || h2d_->Help()) continue;
+      WakeLanes();
+      events_->Wait(event, step);
+    }
   } else {
-    lane(on).Enqueue({.kind = LaneCommand::Kind::kWait, .event = event});
+    Enqueue(on, {.kind = LaneCommand::Kind::kWait, .event = event});
   }
   return absl::OkStatus();
 }
 
 absl::Status CpuDevice::Synchronize() {
+  WakeLanes();
   d2h_->Drain();
   h2d_->Drain();
   return error_.Take();
@@ -212,6 +220,17 @@ void CpuDevice::Abort() {
 
 void CpuDevice::EnableTrace(int32_t slot_count) {
   trace_.assign(slot_count, TraceSpan{});
+}
+
+void CpuDevice::Enqueue(Lane on, const LaneCommand& command) {
+  // Room may need commands of the other lane first.
+  if (lane(on).Full()) WakeLanes();
+  lane(on).Enqueue(command);
+}
+
+void CpuDevice::WakeLanes() {
+  d2h_->Wake();
+  h2d_->Wake();
 }
 
 CopyLane& CpuDevice::lane(Lane lane) {

@@ -60,6 +60,8 @@ class CpuDevice : public Device {
 
  private:
   CopyLane& lane(Lane lane);
+  void Enqueue(Lane on, const LaneCommand& command);
+  void WakeLanes();
   absl::Status CheckEvent(EventId event) const;
   absl::Status CheckLaunch(const LaunchArgs& args) const;
 

@@ -1,158 +1,74 @@
-// Each rate is the median of a few runs of a fixed size: enough to be steady,
-// and never dependent on what was measured before. Tested in
+// Rates and sizes of this machine, put together from two meters: of the cores
+// (compute_meter.h) and of the copy lanes (lane_meter.h). Tested in
 // tests/executor/measure_test.cc.
 #include "executor/cpu/doctor.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <utility>
-#include <vector>
 
-#include "dnnl.hpp"
-#include "executor/cpu/device.h"
-#include "executor/median.h"
+#include "executor/cpu/compute_meter.h"
+#include "executor/cpu/lane_meter.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
 namespace {
 
-constexpr int kRuns = 7;
-constexpr int64_t kMatmulSize = 1024;
 constexpr int64_t kSmallBytes = 256;
 constexpr int kSmallCopies = 200;
-
-int64_t MedianOf(const std::function<void()>& work) {
-  work();  // warm
-  std::vector<int64_t> ns;
-  for (int i = 0; i < kRuns; ++i) {
-    const int64_t begin_ns = SteadyNowNs();
-    work();
-    ns.push_back(SteadyNowNs() - begin_ns);
-  }
-  return MedianNs(std::move(ns));
-}
+constexpr int64_t kOrdinaryBytes = int64_t{1} << 20;
+// Copies beside computing must hide this share of the shorter of the
+// two, or they are planned one after the other: then the step is as fast or
+// faster, and lasts what the plan says.
+constexpr double kLeastHidden = 0.75;
 
 double PerSecond(double amount, int64_t ns) {
   return amount / (static_cast<double>(ns) / 1e9);
 }
 
-absl::StatusOr<double> MatmulFlopPerS() {
-  try {
-    using tag = dnnl::memory::format_tag;
-    dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-    dnnl::stream stream(engine);
-    const dnnl::memory::desc desc({kMatmulSize, kMatmulSize},
-                                  dnnl::memory::data_type::f32, tag::ab);
-    dnnl::matmul matmul(dnnl::matmul::primitive_desc(engine, desc, desc, desc));
-    const std::vector<float> ones(kMatmulSize * kMatmulSize, 1.0f);
-    std::vector<float> a = ones;
-    std::vector<float> b = ones;
-    std::vector<float> c = ones;
-    dnnl::memory ma(desc, engine, a.data());
-    dnnl::memory mb(desc, engine, b.data());
-    dnnl::memory mc(desc, engine, c.data());
-    const int64_t ns = MedianOf([&] {
-      matmul.execute(
-          stream,
-          {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, mc}});
-      stream.wait();
-    });
-    return PerSecond(2.0 * kMatmulSize * kMatmulSize * kMatmulSize, ns);
-  } catch (const dnnl::error& e) {
-    return absl::InternalError(e.what());
-  }
+// Copies that run beside computing and each other.
+void MeasureFreeCopies(const DoctorOptions& options, LaneMeter& lanes,
+                       planner::Machine& machine) {
+  const auto bytes = static_cast<double>(options.buffer_bytes);
+  const int64_t d2h_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
+  const int64_t h2d_ns = lanes.CopyNs(false, true, options.buffer_bytes, 1);
+  const int64_t both_ns = lanes.CopyNs(true, true, options.buffer_bytes, 1);
+  machine.d2h_bytes_per_s = PerSecond(bytes, d2h_ns);
+  machine.h2d_bytes_per_s = PerSecond(bytes, h2d_ns);
+  // Together they last as long as the slower one at its reduced rate.
+  machine.bidirectional =
+      std::min(1.0, static_cast<double>(std::max(d2h_ns, h2d_ns)) /
+                        static_cast<double>(both_ns));
+  machine.copy_latency_ns = std::max<int64_t>(
+      lanes.CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
-double MemoryBytesPerS(int64_t buffer_bytes) {
-  const int64_t count = std::max<int64_t>(buffer_bytes / sizeof(float), 1);
-  std::vector<float> a(count, 1.0f);
-  std::vector<float> b(count, 2.0f);
-  std::vector<float> c(count, 3.0f);
-  const int64_t ns = MedianOf([&] {
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < count; ++i) a[i] = b[i] + 0.5f * c[i];
-  });
-  return PerSecond(3.0 * static_cast<double>(count) * sizeof(float), ns);
+// Copies that compute waits for. Their rate is that of copies of an ordinary
+// size that find nothing in the caches.
+void MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
+                         planner::Machine& machine) {
+  const int64_t bytes = std::min(kOrdinaryBytes, options.buffer_bytes);
+  const auto copies = static_cast<int>(options.buffer_bytes / bytes);
+  machine.copy_latency_ns =
+      lanes.WaitedCopyNs(Lane::kD2h, kSmallBytes, kSmallCopies);
+  const auto rate = [&](Lane lane) {
+    const int64_t ns =
+        lanes.WaitedCopyNs(lane, bytes, copies) - machine.copy_latency_ns;
+    return PerSecond(static_cast<double>(bytes), std::max<int64_t>(ns, 1));
+  };
+  machine.d2h_bytes_per_s = rate(Lane::kD2h);
+  machine.h2d_bytes_per_s = rate(Lane::kH2d);
 }
-
-// Costs nothing: what is left is the price of a launch. Opens a parallel
-// region, as nearly every real kernel does.
-class EmptyKernel : public Kernel {
- public:
-  absl::Status Run(const KernelArgs& args) override {
-    int threads = 0;
-#pragma omp parallel reduction(+ : threads)
-    threads += 1;
-    args.outputs[0][0] = static_cast<std::byte>(threads);
-    return absl::OkStatus();
-  }
-};
-
-// Times the lanes of a CPU device with room for one buffer per direction.
-class LaneMeter {
- public:
-  static absl::StatusOr<LaneMeter> Create(const DoctorOptions& options) {
-    LaneMeter meter;
-    meter.bytes_ = options.buffer_bytes;
-    meter.device_ = std::make_unique<CpuDevice>(
-        CpuDeviceOptions{.host_store_path = options.host_store_path});
-    LOADLINE_RETURN_IF_ERROR(
-        meter.device_->CreateArena({.arena_bytes = 2 * meter.bytes_,
-                                    .host_bytes = 2 * meter.bytes_,
-                                    .max_operands = 1}));
-    return meter;
-  }
-
-  // Nanoseconds of one step that moves `bytes` on each lane asked for,
-  // `copies` times.
-  int64_t CopyNs(bool d2h, bool h2d, int64_t bytes, int copies) {
-    return MedianOf([&] {
-      Note(device_->BeginStep());
-      for (int i = 0; i < copies; ++i) {
-        if (d2h) {
-          Note(device_->Copy({.lane = Lane::kD2h, .bytes = bytes}));
-        }
-        if (h2d) {
-          Note(device_->Copy({.lane = Lane::kH2d,
-                              .device_offset = bytes_,
-                              .host_offset = bytes_,
-                              .bytes = bytes}));
-        }
-      }
-      Note(device_->Synchronize());
-    });
-  }
-
-  int64_t LaunchNs() {
-    EmptyKernel kernel;
-    const StepScalars scalars;
-    const Region output = {0, kSmallBytes};
-    constexpr int kLaunches = 200;
-    const int64_t ns = MedianOf([&] {
-      Note(device_->BeginStep());
-      for (int i = 0; i < kLaunches; ++i) {
-        Note(device_->Launch(
-            {.kernel = &kernel, .outputs = {&output, 1}, .scalars = &scalars}));
-      }
-      Note(device_->Synchronize());
-    });
-    return std::max<int64_t>(ns / kLaunches, 1);
-  }
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  void Note(absl::Status status) { status_.Update(std::move(status)); }
-
-  int64_t bytes_ = 0;
-  std::unique_ptr<CpuDevice> device_;
-  absl::Status status_;
-};
 
 }  // namespace
+
+double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns) {
+  const int64_t shorter_ns = std::min(compute_ns, copies_ns);
+  if (shorter_ns <= 0) return 1;
+  const auto hidden_ns = static_cast<double>(compute_ns + copies_ns - both_ns);
+  return std::clamp(hidden_ns / static_cast<double>(shorter_ns), 0.0, 1.0);
+}
 
 absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   if (options.buffer_bytes < kSmallBytes) {
@@ -163,25 +79,39 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   machine.device_bytes =
       static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   machine.host_bytes = machine.device_bytes;
+  LOADLINE_ASSIGN_OR_RETURN(ComputeMeter compute,
+                            ComputeMeter::Create(options.buffer_bytes));
+  const int64_t matmul_ns = MedianRunNs([&] { compute.Matmul(); });
+  const int64_t triad_ns = MedianRunNs([&] { compute.Triad(); });
   planner::Rates rates;
-  LOADLINE_ASSIGN_OR_RETURN(rates.matmul_flop_per_s["f32"], MatmulFlopPerS());
-  rates.memory_bytes_per_s = MemoryBytesPerS(options.buffer_bytes);
+  rates.matmul_flop_per_s["f32"] = PerSecond(compute.matmul_flop(), matmul_ns);
+  rates.memory_bytes_per_s = PerSecond(compute.triad_bytes(), triad_ns);
 
-  LOADLINE_ASSIGN_OR_RETURN(LaneMeter meter, LaneMeter::Create(options));
-  const auto bytes = static_cast<double>(options.buffer_bytes);
-  const int64_t d2h_ns = meter.CopyNs(true, false, options.buffer_bytes, 1);
-  const int64_t h2d_ns = meter.CopyNs(false, true, options.buffer_bytes, 1);
-  const int64_t both_ns = meter.CopyNs(true, true, options.buffer_bytes, 1);
-  machine.d2h_bytes_per_s = PerSecond(bytes, d2h_ns);
-  machine.h2d_bytes_per_s = PerSecond(bytes, h2d_ns);
-  // Together they last as long as the slower one at its reduced rate.
-  machine.bidirectional =
-      std::min(1.0, static_cast<double>(std::max(d2h_ns, h2d_ns)) /
-                        static_cast<double>(both_ns));
-  machine.copy_latency_ns = std::max<int64_t>(
-      meter.CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
-  rates.launch_ns = meter.LaunchNs();
-  LOADLINE_RETURN_IF_ERROR(meter.status());
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(options.buffer_bytes, options.host_store_path));
+  // As much of both kinds of computing as one buffer's copy lasts.
+  const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
+  const int64_t rounds = std::max<int64_t>(
+      1, alone_ns / std::max<int64_t>(1, matmul_ns + triad_ns));
+  const auto work = [&] {
+    for (int64_t i = 0; i < rounds; ++i) {
+      compute.Matmul();
+      compute.Triad();
+    }
+  };
+  const int64_t work_ns = MedianRunNs(work);
+  const int64_t beside_ns =
+      lanes.CopyNs(true, false, options.buffer_bytes, 1, work);
+  machine.copies_stop_compute =
+      HiddenShare(work_ns, alone_ns, beside_ns) < kLeastHidden;
+  if (machine.copies_stop_compute) {
+    MeasureWaitedCopies(options, lanes, machine);
+  } else {
+    MeasureFreeCopies(options, lanes, machine);
+  }
+  rates.launch_ns = lanes.LaunchNs();
+  LOADLINE_RETURN_IF_ERROR(lanes.status());
   machine.rates = std::move(rates);
   return machine;
 }

@@ -21,11 +21,15 @@ struct DoctorOptions {
 // A profile of this machine for CPU plans: the rate of f32 matrix products
 // (oneDNN), of memory (a triad on all threads), of the CPU device's copy lanes
 // alone and together, their latency, the cost of a launch, and the sizes of
-// memory. The effort is fixed, about two seconds. Copies between two places in
-// the same memory are honest only as a model of an accelerator's; their rates
-// are those of this device.
+// memory. The effort is fixed, about two seconds. Copies use the cores and the
+// memory that computing uses: where running them beside it gains little, the
+// profile says that copies stop compute.
 absl::StatusOr<planner::Machine> MeasureMachine(
     const DoctorOptions& options = {});
+
+// The share, 0 to 1, of the shorter of two works that ran hidden behind the
+// other when both together lasted `both_ns`.
+double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns);
 
 }  // namespace loadline::executor
 

@@ -20,17 +20,23 @@ class EventTable {
   int32_t count() const { return count_; }
 
   // Makes every event unrecorded. Only while no lane has work.
-  void NextStep() { ++step_; }
+  void NextStep() { step_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t step() const { return step_.load(std::memory_order_relaxed); }
 
   void Record(EventId event) {
-    events_[Index(event)].store(step_, std::memory_order_release);
+    events_[Index(event)].store(step(), std::memory_order_release);
     events_[Index(event)].notify_all();
   }
 
-  void Wait(EventId event) const {
+  // Whether it was recorded in that step or a later one.
+  bool Happened(EventId event, uint32_t step) const {
+    return Reached(events_[Index(event)].load(std::memory_order_acquire), step);
+  }
+
+  void Wait(EventId event, uint32_t step) const {
     const std::atomic<uint32_t>& word = events_[Index(event)];
     uint32_t seen = word.load(std::memory_order_acquire);
-    while (seen != step_) {
+    while (!Reached(seen, step)) {
       word.wait(seen, std::memory_order_acquire);
       seen = word.load(std::memory_order_acquire);
     }
@@ -42,10 +48,15 @@ class EventTable {
   }
 
  private:
+  // Also across the end of the numbers.
+  static bool Reached(uint32_t seen, uint32_t step) {
+    return static_cast<int32_t>(seen - step) >= 0;
+  }
+
   int32_t count_;
-  // 0 is "never": steps are counted from 1. A lane reads this only while it
-  // works on a command, which the ring orders after NextStep.
-  uint32_t step_ = 0;
+  // 0 is "never": steps are counted from 1. A lane takes it from here while it
+  // has a command, which the ring orders after NextStep.
+  std::atomic<uint32_t> step_{0};
   std::unique_ptr<std::atomic<uint32_t>[]> events_;
 };
 

@@ -109,6 +109,20 @@ TEST(CpuDevice, ARingOfOneCommandIsEnough) {
   RunRoundTrips({.lane_capacity = 1}, 20);
 }
 
+// While compute waits, its own thread does what the lanes have to do.
+TEST(CpuDevice, TheThreadThatWaitsHelpsTheLanes) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> by_caller{0}, by_lanes{0};
+  RunRoundTrips(
+      {.before_lane_command =
+           [&](Lane) {
+             ++(std::this_thread::get_id() == caller ? by_caller : by_lanes);
+           }},
+      50);
+  EXPECT_GT(by_caller, 0);
+  EXPECT_GT(by_caller + by_lanes, 50);
+}
+
 CpuDevice& MadeDevice(CpuDevice& device) {
   EXPECT_TRUE(device
                   .CreateArena({.arena_bytes = 1024,

@@ -28,6 +28,15 @@ TEST(MeasureMachine, FillsTheProfile) {
   EXPECT_TRUE(planner::MachineFromJson(json).ok());
 }
 
+TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
+  EXPECT_EQ(HiddenShare(100, 40, 100), 1);  // all of the copies
+  EXPECT_EQ(HiddenShare(100, 40, 140), 0);  // one after the other
+  EXPECT_EQ(HiddenShare(40, 100, 120), 0.5);
+  EXPECT_EQ(HiddenShare(100, 40, 90), 1);  // noise
+  EXPECT_EQ(HiddenShare(100, 40, 150), 0);
+  EXPECT_EQ(HiddenShare(100, 0, 100), 1);
+}
+
 TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
   const Toy toy = MakeToy();
   CpuDevice device(ToyDevice());

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "planner/json_reader.h"
 #include "planner/json_writer.h"
 #include "planner/machine.h"
@@ -50,6 +52,29 @@ TEST(MachineJson, ReadsBackWhatItWritesAndAllowsNoCopyRates) {
   const auto again = MachineFromJson(text);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(MachineToJson(*again), text);
+}
+
+TEST(MachineJson, KeepsUnderExtraThatCopiesStopCompute) {
+  const auto text = [](absl::string_view extra) {
+    return absl::StrCat(
+        R"({"format":"loadline.machine/1","name":"m","device_bytes":5,)",
+        R"("reserved_bytes":0,"extra":)", extra, "}");
+  };
+  const auto other = MachineFromJson(text(R"({"rack":7})"));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_FALSE(other->copies_stop_compute);
+  const auto machine =
+      MachineFromJson(text(R"({"rack":7,"copies_stop_compute":true})"));
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_TRUE(machine->copies_stop_compute);
+  const auto again = MachineFromJson(MachineToJson(*machine));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->copies_stop_compute);
+  EXPECT_EQ(
+      MachineFromJson(text(R"({"copies_stop_compute":1})")).status().message(),
+      "machine: field \"extra.copies_stop_compute\" must be true or false");
+  EXPECT_EQ(MachineFromJson(text("7")).status().message(),
+            "machine: field \"extra\" must be an object");
 }
 
 TEST(Sha256Hex, GivesThePublishedDigests) {

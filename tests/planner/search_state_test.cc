@@ -78,6 +78,7 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
                                     seed % 3 != 0, seed % 4 != 1);
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
+    if (problem.machine) problem.machine->copies_stop_compute = seed % 5 == 2;
     const Model model = MakeModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
@@ -121,6 +122,7 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
                                     seed % 3 != 0, true);
     problem.addresses = seed % 2 == 0;
     problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
+    problem.machine->copies_stop_compute = seed % 5 < 2;
     if (seed % 4 < 2) AddRandomChoices(seed, problem);
     const Model model = MakeModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);

@@ -64,6 +64,35 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
   EXPECT_GT(missed, 5);
 }
 
+TEST(Solve, CopiesThatStopComputeRunAlone) {
+  int copied = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
+                                    seed % 3 != 0, true);
+    problem.machine->copies_stop_compute = true;
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 60);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    if (!plan.ok()) continue;
+    const Machine& machine = *problem.machine;
+    double alone_ns = static_cast<double>(plan->predicted.compute_ns);
+    for (const Step& step : plan->steps) {
+      if (step.kind != StepKind::kCopy) continue;
+      ++copied;
+      alone_ns += static_cast<double>(machine.copy_latency_ns) +
+                  static_cast<double>(plan->buffer(step.from).bytes) * 1e9 /
+                      (step.lane == Lane::kD2h ? machine.d2h_bytes_per_s
+                                               : machine.h2d_bytes_per_s);
+    }
+    EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns), alone_ns, 1)
+        << "seed " << seed;
+  }
+  EXPECT_GT(copied, 20);
+}
+
 TEST(Solve, KeepEverythingsArenaIsEnoughForNoOverhead) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Problem problem = SeededProblem(seed);

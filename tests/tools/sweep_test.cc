@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tools/measure.h"
 
 namespace loadline::tools {
 namespace {
@@ -18,6 +21,19 @@ TEST(BudgetsBetween, HoldBothEndsAndRise) {
               ElementsAre(100, 200, 300, 400, 500, 600, 700, 800));
   EXPECT_THAT(BudgetsBetween(10, 12, 8), ElementsAre(10, 11, 12));
   EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
+}
+
+TEST(MiddleOf, IsTheRoundOfTheMedianTimeWithAllSteps) {
+  std::vector<Measured> rounds(3);
+  for (int i = 0; i < 3; ++i) {
+    rounds[i].steps = 4;
+    rounds[i].step_ns = 10 * (i == 0 ? 3 : i);  // 30, 10, 20
+    rounds[i].arena_bytes = i;
+  }
+  const Measured middle = MiddleOf(std::move(rounds));
+  EXPECT_EQ(middle.step_ns, 20);
+  EXPECT_EQ(middle.arena_bytes, 2);
+  EXPECT_EQ(middle.steps, 12);
 }
 
 TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {

@@ -15,6 +15,12 @@ std::string Copies(const planner::Machine& machine) {
       fmt::format("Copies: {:.3g} GB/s out, {:.3g} GB/s in, {} of latency each",
                   machine.d2h_bytes_per_s / 1e9, machine.h2d_bytes_per_s / 1e9,
                   FormatNs(machine.copy_latency_ns));
+  if (machine.copies_stop_compute) {
+    return text +
+           ". They share cores or memory with computing, so neither runs "
+           "beside "
+           "the other.";
+  }
   if (machine.bidirectional < 1) {
     text += fmt::format("; while both lanes copy, each at {:.0f} % of that",
                         100 * machine.bidirectional);

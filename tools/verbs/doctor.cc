@@ -42,6 +42,9 @@ void PrintTable(const planner::Machine& machine, const std::string& path) {
              machine.bidirectional * 100);
   fmt::print("{:<22}{}\n", "latency of a copy",
              FormatNs(machine.copy_latency_ns));
+  fmt::print("{:<22}{}\n", "copies and computing",
+             machine.copies_stop_compute ? "one after the other"
+                                         : "beside each other");
   fmt::print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
   fmt::print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
   fmt::print("{:<22}{}\n", "kept in", path);

@@ -39,7 +39,11 @@ namespace loadline::tools {
 namespace {
 
 constexpr int64_t kLargestAsked = int64_t{1} << 20;
-constexpr int64_t kFirstAsked = 32;  // unless --batch says where to begin
+// Most sizes of a search need no good plan, only one.
+constexpr int64_t kQuickWork = 300'000;
+constexpr int64_t kRounds = 3;
+constexpr int64_t kLeastRounded = 12;  // steps; fewer run in one piece
+constexpr int64_t kFirstAsked = 32;    // unless --batch says where to begin
 
 struct Flags {
   StepFlags step;
@@ -81,13 +85,25 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   return step;
 }
 
-absl::Status MeasurePoint(const Flags& flags, PlannedStep* step,
-                          FrontPoint* point, const std::atomic<bool>* stop) {
+// In rounds over all points, of which the middle one counts for each: what else
+// the machine does for a second then falls into one round.
+absl::Status MeasurePoints(const Flags& flags, PlannedStep* step,
+                           std::vector<FrontPoint>* points,
+                           const std::atomic<bool>* stop) {
   if (flags.run_steps == 0) return absl::OkStatus();
-  step->plan = point->plan;
-  LOADLINE_ASSIGN_OR_RETURN(Measured measured,
-                            Measure(*step, flags.step, flags.run_steps, stop));
-  point->measured.push_back(std::move(measured));
+  const int64_t rounds = flags.run_steps >= kLeastRounded ? kRounds : 1;
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (FrontPoint& point : *points) {
+      step->plan = point.plan;
+      LOADLINE_ASSIGN_OR_RETURN(
+          Measured measured,
+          Measure(*step, flags.step, flags.run_steps / rounds, stop));
+      point.measured.push_back(std::move(measured));
+    }
+  }
+  for (FrontPoint& point : *points) {
+    point.measured = {MiddleOf(std::move(point.measured))};
+  }
   return absl::OkStatus();
 }
 
@@ -122,11 +138,12 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
     if (place.size > 0) point.axis = place.axis;
     point.size = place.size;
     point.plan = std::move(plan);
-    LOADLINE_RETURN_IF_ERROR(MeasurePoint(flags, &swept.step, &point, stop));
     spdlog::info("budget {}: step {}", FormatBytes(point.plan.budget_bytes),
                  FormatNs(point.plan.predicted.step_ns));
     swept.points.push_back(std::move(point));
   }
+  LOADLINE_RETURN_IF_ERROR(
+      MeasurePoints(flags, &swept.step, &swept.points, stop));
   LOADLINE_ASSIGN_OR_RETURN(swept.step.plan,
                             PlanToShow(flags, swept.step, swept.points, stop));
   return swept;
@@ -211,8 +228,12 @@ absl::StatusOr<std::optional<PlannedStep>> TryAt(const Flags& flags,
                                                  const std::atomic<bool>* stop,
                                                  absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
-  auto plan =
-      SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
+  PlanFlags quick = flags.step.plan;
+  quick.work_limit = kQuickWork;
+  auto plan = SolveFor(step.problem, quick, step.keep_everything, stop);
+  if (!plan.ok() && ExitCodeFor(plan.status()) == kCannotFit) {
+    plan = SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
+  }
   spdlog::info("{} {}: {}", place.axis, place.size,
                plan.ok() ? "fits" : "does not fit");
   if (plan.ok()) {
@@ -241,12 +262,18 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   LOADLINE_ASSIGN_OR_RETURN(const Largest found,
                             FindLargest(first, kLargestAsked, fits));
   if (!best.has_value()) return refusal;
-  FrontPoint point;
+  const auto better =
+      SolveFor(best->problem, flags.step.plan, best->keep_everything, stop);
+  if (better.ok() && better->predicted.step_ns < best->plan.predicted.step_ns) {
+    best->plan = *better;
+  }
+  std::vector<FrontPoint> points(1);
+  FrontPoint& point = points[0];
   point.axis = axis;
   point.size = found.size;
   point.plan = best->plan;
-  LOADLINE_RETURN_IF_ERROR(MeasurePoint(flags, &*best, &point, stop));
-  LOADLINE_RETURN_IF_ERROR(WritePage(flags, *best, {point}, stop));
+  LOADLINE_RETURN_IF_ERROR(MeasurePoints(flags, &*best, &points, stop));
+  LOADLINE_RETURN_IF_ERROR(WritePage(flags, *best, points, stop));
   if (flags.json) {
     fmt::print("{}\n",
                JsonText(LargestJson(*best, point, found, flags.run_steps)));

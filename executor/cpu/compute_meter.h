@@ -1,0 +1,36 @@
+// What the cores of this machine compute in a second. Internal to the doctor.
+#ifndef LOADLINE_EXECUTOR_CPU_COMPUTE_METER_H_
+#define LOADLINE_EXECUTOR_CPU_COMPUTE_METER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+namespace loadline::executor {
+
+// Two loads on all threads: a square f32 matrix product by oneDNN, bound by
+// arithmetic, and a triad a = b + c/2, bound by memory.
+class ComputeMeter {
+ public:
+  // Three triad buffers of `buffer_bytes` each, three matrices of 4 MiB.
+  static absl::StatusOr<ComputeMeter> Create(int64_t buffer_bytes);
+  ComputeMeter(ComputeMeter&&);
+  ~ComputeMeter();
+
+  void Matmul();
+  void Triad();
+
+  double matmul_flop() const;  // of one Matmul
+  double triad_bytes() const;  // moved by one Triad
+
+ private:
+  struct State;
+  explicit ComputeMeter(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CPU_COMPUTE_METER_H_
