@@ -12,6 +12,11 @@
 #include "planner/status_macros.h"
 
 namespace loadline::tools {
+namespace {
+
+constexpr int64_t kParts = 256;  // of a size; the next may be so much larger
+
+}  // namespace
 
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest,
                                     int count) {
@@ -90,7 +95,10 @@ absl::StatusOr<Largest> FindLargest(
     const std::function<absl::StatusOr<bool>(int64_t size)>& fits) {
   Largest result;
   int64_t size = std::clamp<int64_t>(first, 1, limit);
-  while (result.smallest_not == 0 || result.size + 1 < result.smallest_not) {
+  const auto next = [&result] {
+    return result.size + std::max<int64_t>(1, result.size / kParts);
+  };
+  while (result.smallest_not == 0 || next() < result.smallest_not) {
     LOADLINE_ASSIGN_OR_RETURN(const bool met, fits(size));
     (met ? result.size : result.smallest_not) = size;
     if (result.size == limit) break;

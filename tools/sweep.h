@@ -42,10 +42,12 @@ StepFlags WithSize(const StepFlags& flags, const std::string& axis,
 
 struct Largest {
   int64_t size = 0;          // the largest that was met; 0: not even 1
-  int64_t smallest_not = 0;  // the next larger; it was tried and not met
+  int64_t smallest_not = 0;  // was tried and not met: see FindLargest
 };
 
-// Doubles from `first` and then bisects. `fits` is asked for each size once; it
+// Doubles from `first` and then bisects, to the unit below 512 and to one part
+// in 256 beyond, where the last units would take the most time to decide and
+// make no difference. `fits` is asked for each size once; it
 // is assumed to hold below any size it holds for. Beyond `limit` nothing is
 // asked: then smallest_not is 0. Errors: those of `fits`.
 absl::StatusOr<Largest> FindLargest(

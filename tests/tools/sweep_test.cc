@@ -53,6 +53,22 @@ TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
   }
 }
 
+TEST(FindLargest, StopsWithinOnePartIn256) {
+  for (int64_t largest : {600, 1000, 32737, 999'999}) {
+    int asked = 0;
+    const auto found =
+        FindLargest(32, 1 << 20, [&](int64_t batch) -> absl::StatusOr<bool> {
+          ++asked;
+          return batch <= largest;
+        });
+    ASSERT_TRUE(found.ok());
+    EXPECT_LE(found->size, largest);
+    EXPECT_GT(found->smallest_not, largest);
+    EXPECT_LE(found->smallest_not - found->size, found->size / 256);
+    EXPECT_LE(asked, 26);  // doublings and eight or so halvings
+  }
+}
+
 TEST(FindLargest, HandsErrorsOn) {
   const auto found =
       FindLargest(8, 80, [](int64_t batch) -> absl::StatusOr<bool> {
