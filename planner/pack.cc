@@ -1,14 +1,16 @@
 // The order of the tries: lowest floor by several rules; where that does not
-// fit, up to a few thousand blocks first fit, which alone sees gaps in lives;
-// lowest floor again with the blocks that stick out preferred more and
-// more (squeaky wheel, Joslin and Clements 1999); the exact search at the
-// capacity, then at heights between it and the best layout; last, unless that
-// is proven the lowest, first fit in orders that change. It stops at "fits".
-// Tested in pack_test.cc.
+// fit, all of it once more with blocks joined to rectangles (pack_join.h); up
+// to a few thousand blocks first fit, which alone sees gaps in lives; lowest
+// floor again with the blocks that stick out preferred more and more (squeaky
+// wheel, Joslin and Clements 1999); the exact search at the capacity, then at
+// heights between it and the best layout; last, unless that is proven the
+// lowest, first fit in orders that change. It stops at "fits". Tested in
+// pack_test.cc.
 #include "planner/pack.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "planner/pack_first_fit.h"
+#include "planner/pack_join.h"
 #include "planner/pack_parts.h"
 #include "planner/status_macros.h"
 
@@ -27,8 +30,66 @@ constexpr size_t kMostExactBlocks = 3000;
 constexpr size_t kMostFirstFitBlocks = 4000;
 constexpr size_t kMostRuleBlocks = 200'000;
 constexpr int kSqueakyRounds = 12;
-constexpr double kSqueak = 0.3;             // natural logarithm of the key
+constexpr int64_t kJoinedPart = 2;  // of the work: half for joined blocks
+constexpr double kSqueak = 0.3;     // natural logarithm of the key
 constexpr int64_t kWorkPerFloorBlock = 64;  // a lowest-floor pass, per block
+
+// Greedy layouts by one set of blocks: as they are, or joined.
+class FloorTries {
+ public:
+  // `blocks` must outlive this.
+  FloorTries(const PackBlocks& blocks, int64_t target_bytes)
+      : blocks_(blocks), target_(target_bytes), packer_(blocks) {}
+
+  // Made whatever the limit: there must be a layout. Of very many blocks, only
+  // one.
+  void TryRules();
+  void TrySqueakyWheel(PackWork& work);
+
+  bool Fits() const { return best_.height_bytes <= target_; }
+  const PackLayout& best() const { return best_; }
+
+ private:
+  const PackBlocks& blocks_;
+  const int64_t target_;
+  LowestFloor packer_;
+  PackLayout best_;
+  std::vector<double> best_keys_;  // of the lowest layout of the rules
+};
+
+void FloorTries::TryRules() {
+  std::vector<double> keys(blocks_.blocks.size());
+  constexpr double kLifePowers[] = {1, 3, 0.5};
+  for (double power : kLifePowers) {
+    if (Fits()) return;
+    if (!best_keys_.empty() && keys.size() > kMostRuleBlocks) return;
+    for (size_t b = 0; b < keys.size(); ++b) {
+      keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
+                power * std::log(static_cast<double>(blocks_.blocks[b].life));
+    }
+    PackLayout layout = packer_.Place(keys);
+    if (layout.height_bytes >= best_.height_bytes) continue;
+    best_ = std::move(layout);
+    best_keys_ = keys;
+  }
+}
+
+void FloorTries::TrySqueakyWheel(PackWork& work) {
+  if (Fits() || blocks_.blocks.size() > kMostRuleBlocks) return;
+  std::vector<double> keys = best_keys_;
+  PackLayout last = packer_.Place(keys);
+  for (int round = 0; round < kSqueakyRounds && !work.Done(); ++round) {
+    for (size_t b = 0; b < keys.size(); ++b) {
+      if (last.offsets[b] + blocks_.blocks[b].size > target_) {
+        keys[b] += kSqueak;
+      }
+    }
+    last = packer_.Place(keys);
+    work.left -= kWorkPerFloorBlock * static_cast<int64_t>(keys.size());
+    if (last.height_bytes < best_.height_bytes) best_ = last;
+    if (Fits()) return;
+  }
+}
 
 class Packer {
  public:
@@ -45,10 +106,13 @@ class Packer {
 
  private:
   bool Fits() const { return best_.height_bytes <= target_; }
+  void Take(PackLayout layout) {
+    if (layout.height_bytes < best_.height_bytes) best_ = std::move(layout);
+  }
   void Try();
-  void TryLowestFloor();
-  void TrySqueakyWheel();
-  void TryExact();
+  void TryJoined();
+  void TryExact(const PackBlocks& blocks, PackWork work,
+                const std::function<PackLayout(PackLayout)>& split);
   std::vector<int64_t> ItemOffsets() const;
   void FindWindow(PackReport& report) const;
 
@@ -59,72 +123,48 @@ class Packer {
   int64_t lower_bound_;
   const int64_t target_;
   PackLayout best_;
-  std::vector<double> best_keys_;  // of the lowest layout by lowest floor
 };
-
-// Made whatever the limit: there must be a layout. Of very many blocks, only
-// one.
-void Packer::TryLowestFloor() {
-  LowestFloor packer(blocks_);
-  std::vector<double> keys(blocks_.blocks.size());
-  constexpr double kLifePowers[] = {1, 3, 0.5};
-  for (double power : kLifePowers) {
-    if (Fits()) return;
-    if (!best_keys_.empty() && keys.size() > kMostRuleBlocks) return;
-    for (size_t b = 0; b < keys.size(); ++b) {
-      keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
-                power * std::log(static_cast<double>(blocks_.blocks[b].life));
-    }
-    PackLayout layout = packer.Place(keys);
-    if (layout.height_bytes >= best_.height_bytes) continue;
-    best_ = std::move(layout);
-    best_keys_ = keys;
-  }
-}
-
-void Packer::TrySqueakyWheel() {
-  LowestFloor packer(blocks_);
-  std::vector<double> keys = best_keys_;
-  PackLayout last = packer.Place(keys);
-  for (int round = 0; round < kSqueakyRounds && !work_.Done(); ++round) {
-    for (size_t b = 0; b < keys.size(); ++b) {
-      if (last.offsets[b] + blocks_.blocks[b].size > target_) {
-        keys[b] += kSqueak;
-      }
-    }
-    last = packer.Place(keys);
-    work_.left -= kWorkPerFloorBlock * static_cast<int64_t>(keys.size());
-    if (last.height_bytes < best_.height_bytes) best_ = last;
-    if (Fits()) return;
-  }
-}
 
 // First at the target with half of the work; then between it and the best
 // layout, nearer to the layout after each search that gives up.
-void Packer::TryExact() {
+void Packer::TryExact(const PackBlocks& blocks, PackWork work,
+                      const std::function<PackLayout(PackLayout)>& split) {
+  if (blocks.blocks.size() > kMostExactBlocks) return;
   int64_t low = target_;  // nothing is looked for below
   const int64_t alignment = options_.alignment_bytes;
-  for (int round = 0; !Fits() && !work_.Done() && low < best_.height_bytes;
+  for (int round = 0; !Fits() && !work.Done() && low < best_.height_bytes;
        ++round) {
     const int64_t height =
         low + (round == 0 ? 0 : (best_.height_bytes - low) / 2);
-    PackWork share{work_.left / (round == 0 ? 2 : 4), work_.cancel};
+    PackWork share{work.left / (round == 0 ? 2 : 4), work.cancel};
     const int64_t given = share.left;
     if (given < 1000) return;
     PackLayout layout;
-    const ExactResult result = PackExact(blocks_, height - height % alignment,
+    const ExactResult result = PackExact(blocks, height - height % alignment,
                                          options_.seed + round, share, layout);
+    work.left -= given - share.left;
     work_.left -= given - share.left;
-    if (result == ExactResult::kFound &&
-        layout.height_bytes < best_.height_bytes) {
-      best_ = std::move(layout);
-    } else {
-      low = height + 1;
-    }
-    if (result == ExactResult::kNone && blocks_.plain) {
+    const int64_t before = best_.height_bytes;
+    if (result == ExactResult::kFound) Take(split(std::move(layout)));
+    if (best_.height_bytes == before) low = height + 1;
+    if (result == ExactResult::kNone && blocks.plain) {
       lower_bound_ = std::max(lower_bound_, height + 1);
     }
   }
+}
+
+// What joins to little is searched to the end in no time.
+void Packer::TryJoined() {
+  const PackJoined joined = JoinBlocks(blocks_);
+  if (joined.blocks.blocks.size() == blocks_.blocks.size()) return;
+  const auto split = [&](const PackLayout& layout) {
+    return joined.Split(blocks_, layout);
+  };
+  FloorTries floor(joined.blocks, target_);
+  floor.TryRules();
+  floor.TrySqueakyWheel(work_);
+  Take(split(floor.best()));
+  TryExact(joined.blocks, {work_.left / kJoinedPart, work_.cancel}, split);
 }
 
 // Items without bytes or life conflict with nothing but keep their group's
@@ -184,7 +224,10 @@ void Packer::Try() {
     best_.height_bytes = 0;
     return;
   }
-  TryLowestFloor();
+  FloorTries floor(blocks_, target_);
+  floor.TryRules();
+  Take(floor.best());
+  if (!Fits()) TryJoined();
   if (Fits()) return;
   std::optional<PackFirstFit> first_fit;
   if (count <= kMostFirstFitBlocks) {
@@ -192,8 +235,13 @@ void Packer::Try() {
                       options_.capacity_bytes, target_, options_.seed);
     first_fit->TryRules(best_);
   }
-  if (!Fits() && count <= kMostRuleBlocks) TrySqueakyWheel();
-  if (!Fits() && count <= kMostExactBlocks) TryExact();
+  if (!Fits()) {
+    floor.TrySqueakyWheel(work_);
+    Take(floor.best());
+  }
+  if (!Fits()) {
+    TryExact(blocks_, work_, [](PackLayout layout) { return layout; });
+  }
   if (!first_fit || Fits() || best_.height_bytes <= lower_bound_) return;
   PackWork own{options_.work_limit, options_.cancel};
   first_fit->Improve(own, best_);
