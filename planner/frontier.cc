@@ -151,7 +151,10 @@ void Frontier::Search(Walker& walker, const Task& task,
   // Bytes to search with: the fewest whose best find could not be laid out in
   // the budget, the most whose best could.
   int64_t too_many = -1, enough = -1;
-  for (int round = 0; round < kLayoutTries; ++round) {
+  const auto reached = [&] {
+    return walker.here && walker.here->step_ns <= pursuit.floor_ns;
+  };
+  for (int round = 0; round < kLayoutTries && !reached(); ++round) {
     const std::vector<Found> finds =
         walker.layered
             ? walker.layered->Pursue(starts, pursuit, outside_)
