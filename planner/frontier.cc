@@ -31,6 +31,7 @@ constexpr double kFirstHurry = 2e5;  // work
 // Shares of a point's work where there are three ways.
 constexpr double kRecomputeShare = 0.15;
 constexpr double kCopiesShare = 0.05;
+constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
 constexpr double kFirstShare = 0.6;
@@ -86,7 +87,9 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   };
   const bool copies = problem.machine && problem.machine->CanCopy();
   if (!copies) {
-    add(options.allow_recompute, false, 1);
+    // An order that fits needs no reruns, and is hard to find among them.
+    add(false, false, kOrdersShare);
+    if (options.allow_recompute) add(true, false, 1);
   } else {
     // The same work for one alone, whether or not the other is allowed.
     if (options.allow_recompute) add(true, false, kRecomputeShare);
