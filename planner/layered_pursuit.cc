@@ -35,6 +35,7 @@ constexpr int64_t kLayoutStep = 1000;
 constexpr int64_t kTunedEdits = 1000;
 constexpr double kLanePrice = 0.05;
 constexpr size_t kRemembered = 64;
+constexpr double kNegligible = 1e-5;  // of the step: not worth another round
 
 uint64_t HashOf(const Schedule& schedule) {
   uint64_t hash = 0;
@@ -238,6 +239,11 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
     hunt.few.work = hunt.first_work;
     return true;
   }
+  const uint64_t found_hash = HashOf(few_finds.front().schedule);
+  if (found_hash == std::exchange(hunt.found_hash, found_hash) &&
+      !hunt.finds.empty()) {
+    return false;
+  }
   // Some schedules of the few repeat badly; then another find may do.
   std::optional<Stitched> stitched;
   const Found* taken = nullptr;
@@ -257,7 +263,10 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
     }
     stitched_from_.emplace_back(HashOf(found->schedule), taken->schedule);
     hunt.finds.push_back(*std::move(found));
-    if (hunt.finds.back().step_ns <= hunt.options.floor_ns) return false;
+    if (hunt.finds.back().step_ns <=
+        (1 + kNegligible) * hunt.options.floor_ns) {
+      return false;
+    }
   }
   hunt.starts.insert(hunt.starts.begin(), taken->schedule);
   int64_t spare_bytes = hunt.options.target_bytes - stitched->peak_bytes;
