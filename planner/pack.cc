@@ -110,7 +110,7 @@ class Packer {
     if (layout.height_bytes < best_.height_bytes) best_ = std::move(layout);
   }
   void Try();
-  void TryJoined();
+  void TryJoined(const PackBlocks& blocks);
   void TryExact(const PackBlocks& blocks, PackWork work,
                 const std::function<PackLayout(PackLayout)>& split);
   std::vector<int64_t> ItemOffsets() const;
@@ -154,11 +154,11 @@ void Packer::TryExact(const PackBlocks& blocks, PackWork work,
 }
 
 // What joins to little is searched to the end in no time.
-void Packer::TryJoined() {
-  const PackJoined joined = JoinBlocks(blocks_);
-  if (joined.blocks.blocks.size() == blocks_.blocks.size()) return;
+void Packer::TryJoined(const PackBlocks& blocks) {
+  const PackJoined joined = JoinBlocks(blocks);
+  if (joined.blocks.blocks.size() == blocks.blocks.size()) return;
   const auto split = [&](const PackLayout& layout) {
-    return joined.Split(blocks_, layout);
+    return joined.Split(blocks, layout);
   };
   FloorTries floor(joined.blocks, target_);
   floor.TryRules();
@@ -227,20 +227,29 @@ void Packer::Try() {
   FloorTries floor(blocks_, target_);
   floor.TryRules();
   Take(floor.best());
-  if (!Fits()) TryJoined();
   if (Fits()) return;
+  const std::optional<PackBlocks> stacked = StackAround(blocks_);
+  const PackBlocks& blocks = stacked ? *stacked : blocks_;
+  std::optional<FloorTries> stacked_floor;
+  if (stacked) {
+    stacked_floor.emplace(blocks, target_);
+    stacked_floor->TryRules();
+    Take(stacked_floor->best());
+  }
+  if (!Fits()) TryJoined(blocks);
   std::optional<PackFirstFit> first_fit;
-  if (count <= kMostFirstFitBlocks) {
-    first_fit.emplace(blocks_, options_.alignment_bytes,
-                      options_.capacity_bytes, target_, options_.seed);
+  if (!Fits() && count <= kMostFirstFitBlocks) {
+    first_fit.emplace(blocks, options_.alignment_bytes, options_.capacity_bytes,
+                      target_, options_.seed);
     first_fit->TryRules(best_);
   }
   if (!Fits()) {
-    floor.TrySqueakyWheel(work_);
-    Take(floor.best());
+    FloorTries& last = stacked_floor ? *stacked_floor : floor;
+    last.TrySqueakyWheel(work_);
+    Take(last.best());
   }
   if (!Fits()) {
-    TryExact(blocks_, work_, [](PackLayout layout) { return layout; });
+    TryExact(blocks, work_, [](PackLayout layout) { return layout; });
   }
   if (!first_fit || Fits() || best_.height_bytes <= lower_bound_) return;
   PackWork own{options_.work_limit, options_.cancel};

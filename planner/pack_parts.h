@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct PackBlocks {
 // Errors: InvalidArgument, as Pack says.
 absl::StatusOr<PackBlocks> MakePackBlocks(const std::vector<PackItem>& items,
                                           int64_t alignment_bytes);
+
+// The blocks with those that are alive at both ends, but not all the time,
+// fixed at the bottom (and below them what is alive all the time), so that the
+// skyline can use their gaps. None if there are no such blocks, or offsets are
+// given.
+std::optional<PackBlocks> StackAround(const PackBlocks& blocks);
 
 struct PackLayout {
   std::vector<int64_t> offsets;  // by block

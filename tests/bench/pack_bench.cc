@@ -1,7 +1,7 @@
-// Packs every CSV file of a folder (columns id,lower,upper,size; the capacity
-// in the name: NAME.CAPACITY.csv) for several seeds, then made-up training
-// steps and planted instances whose optimum is known, and prints height over
-// bound and seconds of processor time.
+// Packs every CSV file of a folder (columns id,lower,upper,size and, if there,
+// group; the capacity in the name: NAME.CAPACITY.csv) for several seeds, then
+// made-up training steps and planted instances whose optimum is known, and
+// prints height over bound and seconds of processor time.
 //
 //   pack_bench [FOLDER] [--seeds=N] [--work=N]
 #include <algorithm>
@@ -33,7 +33,8 @@ std::vector<PackItem> ReadItems(const std::filesystem::path& path) {
     if (cells.size() >= 4 && absl::SimpleAtoi(cells[0], &item.id) &&
         absl::SimpleAtoi(cells[1], &item.lower) &&
         absl::SimpleAtoi(cells[2], &item.upper) &&
-        absl::SimpleAtoi(cells[3], &item.size)) {
+        absl::SimpleAtoi(cells[3], &item.size) &&
+        (cells.size() < 5 || absl::SimpleAtoi(cells[4], &item.group))) {
       items.push_back(item);
     }
   }

@@ -201,6 +201,55 @@ TEST(Pack, IsNeverTallerThanFirstFitAlone) {
   EXPECT_GT(lower, 0);
 }
 
+// A valley cut at random into blocks, between staircases of blocks that are
+// alive at both ends: the optimum is the staircases' height.
+std::vector<PackItem> ValleyItems(TestRandom& random) {
+  constexpr int64_t kStep = 1000, kEnd = 1000;
+  std::vector<PackItem> items, valley;
+  for (int64_t step = 0; step < 12; ++step) {
+    const int64_t lower = 10 + 30 * step + random.In(0, 20);
+    const int64_t upper = kEnd - 10 - 30 * step - random.In(0, 20);
+    items.push_back({.lower = 0, .upper = lower, .size = kStep, .group = step});
+    items.push_back(
+        {.lower = upper, .upper = kEnd, .size = kStep, .group = step});
+    valley.push_back({.lower = lower, .upper = upper, .size = kStep});
+  }
+  while (valley.size() < 150) {
+    PackItem& item =
+        valley[random.In(0, static_cast<int64_t>(valley.size()) - 1)];
+    const bool by_time = random.OneIn(2);
+    const int64_t extent = by_time ? item.upper - item.lower : item.size;
+    if (extent < 20) continue;
+    const int64_t cut = random.In(1, extent - 1);
+    PackItem rest = item;
+    if (by_time) {
+      item.upper = rest.lower = item.lower + cut;
+    } else {
+      item.size = cut;
+      rest.size -= cut;
+    }
+    valley.push_back(rest);
+  }
+  items.insert(items.end(), valley.begin(), valley.end());
+  for (size_t i = items.size(); i > 1; --i) {
+    std::swap(items[i - 1], items[random.In(0, static_cast<int64_t>(i) - 1)]);
+  }
+  return items;
+}
+
+TEST(Pack, UsesTheBytesOfWhatLeavesAndComesBack) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    TestRandom random(seed);
+    const std::vector<PackItem> items = ValleyItems(random);
+    PackOptions options;
+    options.capacity_bytes = PackLowerBound(items);
+    options.work_limit = 300'000;
+    const auto offsets = Pack(items, options);
+    ASSERT_TRUE(offsets.ok()) << seed << ": " << offsets.status();
+    ExpectLayout(items, *offsets, options);
+  }
+}
+
 TEST(Pack, SaysHowHighTheBestLayoutWas) {
   PackReport report;
   const auto offsets =
