@@ -65,7 +65,46 @@ class Annealer {
     }
   }
 
+  // Moves until the effort is spent; see Slim.
+  void RunSlim() {
+    if (values_.empty() || model_.node_count == 0) return;
+    SetScales();
+    const int64_t price = MovePrice(state_);
+    const double most_bytes = state_.PeakBytes();
+    step_ns_ = state_.Makespan();
+    const double most_ns = step_ns_;
+    for (int64_t move = 0; state_.area() > 0; ++move) {
+      if (move % kRefreshEvery == 0) {
+        if (effort_.Spent()) break;
+        Refresh();
+      }
+      effort_.left -= price;
+      allowed_ = most_ns - step_ns_;
+      if (!Slimmer(most_ns, most_bytes)) {
+        state_.Undo(0);
+        continue;
+      }
+      state_.Commit();
+    }
+  }
+
  private:
+  // One move, pending; true if it costs nothing.
+  bool Slimmer(double most_ns, double most_bytes) {
+    const double area = state_.area();
+    if (!Propose() || !state_.valid() || state_.area() > area ||
+        static_cast<double>(state_.compute_ns()) > most_ns ||
+        state_.Exceeds(most_bytes)) {
+      return false;
+    }
+    const double step_ns = state_.Makespan(most_ns);
+    if (step_ns > most_ns || std::round(step_ns) < options_.floor_ns) {
+      return false;
+    }
+    step_ns_ = step_ns;
+    return true;
+  }
+
   // Natural units: a typical run's time, and the price per area at which one
   // run pays for taking a typical value away from a tenth of the sequence.
   void SetScales() {
@@ -478,6 +517,13 @@ int64_t MovePrice(const SearchState& state) {
   // Copy lanes that slow each other down cost an event simulation.
   const int slots = state.model().bidirectional < 1 ? 250 : 600;
   return 1 + state.slot_count() / slots;
+}
+
+void Slim(SearchState& state, const SlimOptions& slim, Effort& effort) {
+  AnnealOptions options;
+  options.floor_ns = slim.floor_ns;
+  options.seed = slim.seed;
+  Annealer(state, options, effort).RunSlim();
 }
 
 void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,

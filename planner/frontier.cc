@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/bound.h"
+#include "planner/fit.h"
 #include "planner/simulate.h"
 
 namespace loadline::planner {
@@ -36,6 +37,8 @@ constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // laid out.
 constexpr double kFirstShare = 0.6;
 constexpr double kRetryShare = 0.12;
+// And of each try to take bytes away from a schedule that lies too high.
+constexpr double kSlimShare = 0.03;
 // Of the bytes by which a layout is too high, and so much more with each that
 // does not fit: in the end there must be one.
 constexpr double kRetryStep = 0.6;
@@ -158,18 +161,21 @@ void Frontier::Search(Walker& walker, const Task& task,
     return walker.here && walker.here->step_ns <= pursuit.floor_ns;
   };
   for (int round = 0; round < kLayoutTries && !reached(); ++round) {
-    const std::vector<Found> finds =
+    std::vector<Found> finds =
         walker.layered
             ? walker.layered->Pursue(starts, pursuit, outside_)
             : Pursue(walker.model, orders_, starts, pursuit, outside_);
     int64_t excess = 0;
     bool placed_best = true;
-    for (const Found& found : finds) {
+    for (Found& found : finds) {
       if (walker.here && found.step_ns >= walker.here->step_ns) break;
       int64_t over = 0;
+      const FitOptions fit = {
+          PlaceWithin(task.budget_bytes, pursuit.work), pursuit.floor_ns,
+          static_cast<int64_t>(kSlimShare * walker.share * task.work),
+          pursuit.seed};
       const std::optional<Placed> placed =
-          Place(walker.model, found.schedule, found.step_ns,
-                PlaceWithin(task.budget_bytes, pursuit.work), &over);
+          Fit(walker.model, found, fit, outside_, &over);
       if (placed) {
         take(*placed);
         break;

@@ -76,6 +76,17 @@ struct AnnealOptions {
 void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,
             std::optional<Schedule>* best, double* best_step_ns);
 
+struct SlimOptions {
+  double floor_ns = 0;  // no faster
+  uint64_t seed = 0;
+};
+
+// Lowers the area over the state's target, which is below what the schedule
+// takes, with edits that make the step no slower and the highest point no
+// higher: a schedule that is near its most bytes at few points only is laid
+// out in fewer. Until the effort is spent.
+void Slim(SearchState& state, const SlimOptions& options, Effort& effort);
+
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_SEARCH_H_

@@ -103,6 +103,19 @@ double SearchMemory::area() {
   return area_ + area_change_;
 }
 
+bool SearchMemory::Exceeds(double most_bytes) {
+  MergeChanges();
+  double bytes = 0;
+  for (size_t i = 0; i + 1 < changes_.size(); ++i) {
+    bytes += changes_[i].bytes;
+    if (bytes <= 0) continue;
+    for (int s = changes_[i].slot; s < changes_[i + 1].slot; ++s) {
+      if (bytes_[s] + bytes > most_bytes) return true;
+    }
+  }
+  return false;
+}
+
 double SearchMemory::PeakBytes() const {
   std::vector<double> rise(bytes_.size() + 1, 0);
   for (const Change& change : changes_) rise[change.slot] += change.bytes;

@@ -32,6 +32,8 @@ class SearchMemory {
   // With the pending changes.
   double area();  // bytes x slots over the target
   double PeakBytes() const;
+  // Whether a slot that they lift comes to lie above so many bytes.
+  bool Exceeds(double bytes);
   // Without them.
   double at(int slot) const { return bytes_[slot]; }
   int PeakSlot() const;

@@ -73,6 +73,8 @@ class SearchState {
   // With the pending edits:
   bool valid() const { return broken_ == 0 && host_bytes_ <= host_limit_; }
   double area() { return memory_.area(); }  // bytes x slots over the target
+  // Whether the pending edits lift a slot above so many bytes.
+  bool Exceeds(double bytes) { return memory_.Exceeds(bytes); }
   int64_t compute_ns() const { return compute_ns_; }
   int token_count() const { return token_count_; }
   // End of the last lane, or infinity if that is surely above `limit_ns`.
