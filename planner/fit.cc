@@ -13,7 +13,8 @@
 namespace loadline::planner {
 namespace {
 
-// What is alive above this much of the budget is lowered, try by try.
+// What is alive above this much of the budget is lowered, try by try, as long
+// as each more than halves what is too high.
 constexpr double kSlimTargets[] = {0.9, 0.85};
 // Fewer moves than this per item change too little.
 constexpr int64_t kLeastMovesPerItem = 8;
@@ -55,10 +56,12 @@ std::optional<Placed> Fit(const Model& model, Found& found,
     int64_t over_bytes = 0;
     placed =
         Place(model, slim.schedule, slim.step_ns, options.place, &over_bytes);
+    const bool halved = 2 * over_bytes < *excess_bytes;
     if (placed || over_bytes < *excess_bytes) {
       found = slim;
       *excess_bytes = over_bytes;
     }
+    if (!halved) break;
   }
   return placed;
 }

@@ -37,7 +37,9 @@ constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // laid out.
 constexpr double kFirstShare = 0.6;
 constexpr double kRetryShare = 0.12;
-// And of each try to take bytes away from a schedule that lies too high.
+// And of each try to take bytes away from a schedule that lies too high, of
+// the fastest finds of a search.
+constexpr int kSlimFinds = 2;
 constexpr double kSlimShare = 0.03;
 // Of the bytes by which a layout is too high, and so much more with each that
 // does not fit: in the end there must be one.
@@ -154,6 +156,8 @@ void Frontier::Search(Walker& walker, const Task& task,
   };
   for (const Placed* other : others) take(*other);
   if (walker.here) starts.insert(starts.begin(), walker.here->schedule);
+  const int64_t slim_work =
+      static_cast<int64_t>(kSlimShare * walker.share * task.work);
   // Bytes to search with: the fewest whose best find could not be laid out in
   // the budget, the most whose best could.
   int64_t too_many = -1, enough = -1;
@@ -167,13 +171,13 @@ void Frontier::Search(Walker& walker, const Task& task,
             : Pursue(walker.model, orders_, starts, pursuit, outside_);
     int64_t excess = 0;
     bool placed_best = true;
+    int tried = 0;
     for (Found& found : finds) {
       if (walker.here && found.step_ns >= walker.here->step_ns) break;
       int64_t over = 0;
       const FitOptions fit = {
           PlaceWithin(task.budget_bytes, pursuit.work), pursuit.floor_ns,
-          static_cast<int64_t>(kSlimShare * walker.share * task.work),
-          pursuit.seed};
+          tried++ < kSlimFinds ? slim_work : 0, pursuit.seed};
       const std::optional<Placed> placed =
           Fit(walker.model, found, fit, outside_, &over);
       if (placed) {

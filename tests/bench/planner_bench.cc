@@ -2,7 +2,7 @@
 // prints one line each: overhead over pure compute, proven bound, seconds of
 // processor time, the program's peak memory.
 //
-//   planner_bench FOLDER [PERCENT...] [--work=N] [--recompute-only]
+//   planner_bench FOLDER [PERCENT...] [--work=N] [--seed=N] [--recompute-only]
 //                 [--copies-only] [--no-addresses]
 //   planner_bench --transformer=LAYERS [PERCENT...] [the same]
 //   planner_bench --transformer=LAYERS --write=FILE
@@ -110,6 +110,9 @@ int Main(int argc, char** argv) {
     const std::string arg = argv[i];
     if (arg.rfind("--work=", 0) == 0) {
       settings.options.work_limit = std::atoll(arg.c_str() + 7);
+    } else if (arg.rfind("--seed=", 0) == 0) {
+      settings.options.seed =
+          static_cast<uint64_t>(std::atoll(arg.c_str() + 7));
     } else if (arg.rfind("--transformer=", 0) == 0) {
       layers.push_back(std::atoi(arg.c_str() + 14));
     } else if (arg.rfind("--write=", 0) == 0) {
