@@ -233,11 +233,16 @@ class Joiner {
     Add(Make(first, second, false));
   }
 
-  // Sections in which nothing starts or ends any more are one.
+  // Sections in which nothing starts or ends any more, and over which fixed
+  // blocks end at one height, are one.
   void CopySections(PackBlocks& out) const {
     std::vector<int> section(apart_.sections + 1, 0);
     for (const PackBlock& block : out.blocks) {
       section[block.lower] = section[block.upper] = 1;
+    }
+    // A fixed block may be away in between.
+    for (int s = 1; s < apart_.sections; ++s) {
+      if (apart_.base[s] != apart_.base[s - 1]) section[s] = 1;
     }
     int count = 0;
     for (int s = 0; s <= apart_.sections; ++s) {

@@ -57,6 +57,25 @@ TEST(PackJoin, PutsTogetherWhatWasCutFromOneRectangle) {
   EXPECT_GT(whole, 10);
 }
 
+TEST(PackJoin, KeepsWhereFixedBlocksAreAndWhereNot) {
+  // Away over [2, 8); nothing else starts or ends at 2 or 8.
+  const std::vector<PackItem> items = {
+      {.lower = 0, .upper = 2, .size = 10, .group = 0},
+      {.lower = 8, .upper = 10, .size = 10, .group = 0},
+      {.lower = 3, .upper = 5, .size = 10},
+      {.lower = 5, .upper = 7, .size = 10},
+      {.lower = 7, .upper = 10, .size = 5}};
+  const auto stacked = StackAround(BlocksOf(items, 1));
+  ASSERT_TRUE(stacked.has_value());
+  const PackBlocks joined = JoinBlocks(*stacked).blocks;
+  ASSERT_LT(joined.blocks.size(), stacked->blocks.size());
+  for (int s = 0; s < joined.sections; ++s) {
+    for (int64_t at = joined.position[s]; at < joined.position[s + 1]; ++at) {
+      EXPECT_EQ(joined.base[s], at < 2 || at >= 8 ? 10 : 0) << at;
+    }
+  }
+}
+
 TEST(PackJoin, LeavesLittleWhereSomePiecesAreMissing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const PackBlocks apart = BlocksOf(CutItems(seed, 300, 10), 1);
