@@ -22,6 +22,7 @@ TEST(CheckIncludes, AcceptsWhatARoomMayInclude) {
   EXPECT_EQ(CheckIncludes("passes/pose.cc", "\"planner/problem.h\""), 0);
   EXPECT_EQ(CheckIncludes("executor/cpu/a.cc", "<oneapi/dnnl/dnnl.hpp>"), 0);
   EXPECT_EQ(CheckIncludes("executor/cpu/a.cc", "\"dnnl.hpp\""), 0);
+  EXPECT_EQ(CheckIncludes("plugins/c/a.cc", "\"planner/solve.h\""), 0);
   EXPECT_EQ(CheckIncludes("tools/verbs/a.cc", "\"executor/device.h\""), 0);
   EXPECT_EQ(CheckIncludes("tests/end_to_end/a.cc", "\"tools/train.h\""), 0);
 }
@@ -34,6 +35,7 @@ TEST(CheckIncludes, RejectsARoomThatLooksUpward) {
   EXPECT_EQ(CheckIncludes("passes/a.cc", "\"executor/kernel.h\""), 1);
   EXPECT_EQ(CheckIncludes("executor/a.cc", "\"passes/apply.h\""), 1);
   EXPECT_EQ(CheckIncludes("plugins/a.cc", "\"models/graph.h\""), 1);
+  EXPECT_EQ(CheckIncludes("plugins/c/a.c", "\"tools/files.h\""), 1);
   EXPECT_EQ(CheckIncludes("tools/a.cc", "\"tests/support.h\""), 1);
 }
 

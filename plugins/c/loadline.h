@@ -1,0 +1,127 @@
+/* Loadline's planner for other programs, in C: a problem goes in as JSON, a
+ * verified plan comes out as JSON (docs/formats.md has both forms).
+ *
+ *   loadline_solve_options options = {sizeof(options)};
+ *   options.budget_bytes = 1 << 20;
+ *   char* plan;
+ *   if (loadline_solve(problem, strlen(problem), &options, &plan) !=
+ *       LOADLINE_OK) {
+ *     fprintf(stderr, "%s\n", loadline_last_error());
+ *   }
+ *   loadline_free(plan);
+ *
+ * Every function may be called from any thread, several at once. No C++
+ * exception and no abort for what a caller hands in leaves a function. Strings
+ * that come out end with a zero byte and belong to the caller, who frees them
+ * with loadline_free, unless it says otherwise here.
+ *
+ * Structs begin with their own size, which the caller sets: a library that
+ * knows more fields takes their defaults, one that knows fewer accepts a longer
+ * struct if the rest is zero. Of every option zero is the default. */
+#ifndef LOADLINE_PLUGINS_C_LOADLINE_H_
+#define LOADLINE_PLUGINS_C_LOADLINE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOADLINE_EXPORT __attribute__((visibility("default")))
+
+typedef enum loadline_status {
+  LOADLINE_OK = 0,
+  LOADLINE_INVALID_ARGUMENT = 1, /* a document, an option or a pointer */
+  LOADLINE_INFEASIBLE = 2,       /* no plan within the budget was found */
+  LOADLINE_STOPPED = 3,   /* time limit or cancel before any plan was found */
+  LOADLINE_NOT_VALID = 4, /* loadline_verify: the plan is wrong */
+  LOADLINE_INTERNAL = 5   /* out of memory, or a bug of ours */
+} loadline_status;
+
+/* "0.1.0". Static: not to be freed. */
+LOADLINE_EXPORT const char* loadline_version(void);
+
+/* What the last call of this thread that failed had to say: one line that names
+ * what and where. Never null; good until the thread's next call. */
+LOADLINE_EXPORT const char* loadline_last_error(void);
+
+/* Of plain data, for the last LOADLINE_INFEASIBLE of this thread. */
+typedef struct loadline_infeasibility {
+  size_t size;
+  int64_t budget_bytes;
+  int64_t smallest_met_bytes; /* the smallest budget a plan was found for */
+  int64_t proven_bound_bytes; /* no plan of any kind takes fewer */
+} loadline_infeasibility;
+
+/* LOADLINE_INVALID_ARGUMENT if the thread's last call was not infeasible. */
+LOADLINE_EXPORT loadline_status
+loadline_last_infeasibility(loadline_infeasibility* facts);
+
+/* Stops searches, from any thread or from a progress callback. One may serve
+ * several calls; once used it stays used. */
+typedef struct loadline_cancel loadline_cancel;
+LOADLINE_EXPORT loadline_cancel* loadline_cancel_new(
+    void); /* null: no memory */
+LOADLINE_EXPORT void loadline_cancel_now(loadline_cancel* cancel);
+LOADLINE_EXPORT void loadline_cancel_free(loadline_cancel* cancel);
+
+typedef struct loadline_progress {
+  size_t size;
+  double elapsed_s;
+  int64_t peak_bytes;
+  int64_t step_ns;
+  int64_t bound_step_ns;
+} loadline_progress;
+
+/* Called in the solving thread at every better plan. */
+typedef void (*loadline_progress_fn)(const loadline_progress* progress,
+                                     void* user);
+
+typedef struct loadline_solve_options {
+  size_t size;
+  int64_t budget_bytes; /* 0: the smallest budget that can be met */
+  int32_t forbid_recompute;
+  int32_t forbid_offload;
+  int32_t allow_lossy;   /* codecs that change values */
+  int32_t allow_inexact; /* variants of other rounding */
+  int64_t work_limit;    /* edits the search may price; 0: 10 million */
+  int64_t time_limit_ns; /* 0: none, and the same plan on every run */
+  uint64_t seed;
+  loadline_progress_fn progress; /* may be null */
+  void* user;                    /* handed to progress */
+  const loadline_cancel* cancel; /* may be null; must outlive the call */
+} loadline_solve_options;
+
+/* A verified plan within the budget, as loadline.plan/1. Stopped by cancel or
+ * time limit, it is the best so far, if there is one. On failure
+ * *plan is null. */
+LOADLINE_EXPORT loadline_status
+loadline_solve(const char* problem, size_t problem_bytes,
+               const loadline_solve_options* options, char** plan);
+
+/* The plan of every node once in the given order, nothing copied: its
+ * predicted.peak_bytes are 100 %. */
+LOADLINE_EXPORT loadline_status loadline_keep_everything(const char* problem,
+                                                         size_t problem_bytes,
+                                                         char** plan);
+
+/* LOADLINE_OK if the plan is valid for the problem, else LOADLINE_NOT_VALID;
+ * LOADLINE_INVALID_ARGUMENT if one of them cannot be read. */
+LOADLINE_EXPORT loadline_status loadline_verify(const char* problem,
+                                                size_t problem_bytes,
+                                                const char* plan,
+                                                size_t plan_bytes);
+
+/* The problem's canonical bytes (docs/formats.md), after every check. */
+LOADLINE_EXPORT loadline_status loadline_canonical_problem(const char* problem,
+                                                           size_t problem_bytes,
+                                                           char** canonical);
+
+LOADLINE_EXPORT void loadline_free(char* text); /* null is fine */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LOADLINE_PLUGINS_C_LOADLINE_H_ */
