@@ -1,0 +1,53 @@
+"""Budgets as people write them."""
+from __future__ import annotations
+
+import re
+
+from loadline.errors import InvalidArgument
+
+_UNITS = {"B": 1}
+for _power, _letter in enumerate("KMGT", 1):
+    _UNITS[f"{_letter}iB"] = 1024**_power
+    _UNITS[f"{_letter}B"] = 1000**_power
+_FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
+
+
+def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
+    """Bytes: 3221225472, "3GiB", "1.5 GB", or "60%" of whole_bytes.
+
+    A share is rounded up to a whole byte, as the command does.
+    """
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        if budget <= 0:
+            raise InvalidArgument(f"budget {budget}: must be more than 0 bytes")
+        return budget
+    hint = 'want bytes, "3GiB", "800MB" or "60%"'
+    match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
+    if match is None:
+        raise InvalidArgument(f"budget {budget!r}: {hint}")
+    number, unit = match.groups()
+    whole, _, fraction = number.partition(".")
+    scale = 10 ** len(fraction)
+    scaled = int(whole + fraction)  # exact: no float in between
+    if unit == "%":
+        if whole_bytes is None:
+            raise InvalidArgument(
+                f"budget {budget!r}: a share of what? Give bytes here")
+        bytes_ = -(-scaled * whole_bytes // (100 * scale))
+    elif unit in _UNITS:
+        bytes_ = scaled * _UNITS[unit] // scale
+    else:
+        raise InvalidArgument(f"budget {budget!r}: no unit {unit!r}; {hint}")
+    if bytes_ <= 0:
+        raise InvalidArgument(f"budget {budget!r}: must be more than 0 bytes")
+    return bytes_
+
+
+def format_bytes(bytes_: int) -> str:
+    """"3.25 MiB"."""
+    size, unit = float(bytes_), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    return f"{int(size)} B" if unit == "B" else f"{size:.3g} {unit}"

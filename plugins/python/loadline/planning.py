@@ -1,0 +1,117 @@
+"""Problems in, verified plans out (docs/formats.md has both documents)."""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, Union
+
+from loadline import _library
+from loadline.budget import parse_budget
+from loadline.errors import InvalidArgument
+
+Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """A better plan, found while the search goes on."""
+
+    elapsed_s: float
+    peak_bytes: int
+    step_ns: int
+    bound_step_ns: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A plan that has passed the verifier. `document` is loadline.plan/1."""
+
+    json: str
+
+    @functools.cached_property
+    def document(self) -> dict[str, Any]:
+        return json.loads(self.json)
+
+    @property
+    def budget_bytes(self) -> int:
+        return self.document["budget_bytes"]
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.document["arena_bytes"]
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.document["predicted"]["peak_bytes"]
+
+    @property
+    def step_ns(self) -> int:
+        return self.document["predicted"]["step_ns"]
+
+    @property
+    def recompute_ns(self) -> int:
+        return self.document["predicted"]["recompute_ns"]
+
+    @property
+    def sequence(self) -> list[int]:
+        """Node ids in the order they run; listed again: run again."""
+        return self.document["sequence"]
+
+
+def problem_bytes(problem: Problem) -> bytes:
+    if isinstance(problem, bytes):
+        return problem
+    if isinstance(problem, str):
+        return problem.encode()
+    try:
+        return json.dumps(problem, separators=(",", ":"),
+                          ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"problem: {error}") from error
+
+
+def keep_everything(problem: Problem) -> Plan:
+    """Every node once in the given order: its peak is what 100 % means."""
+    return Plan(_library.keep_everything(problem_bytes(problem)))
+
+
+def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
+         offload: bool = True, lossy: bool = False, inexact: bool = False,
+         work_limit: int = 0, time_limit_s: float | None = None, seed: int = 0,
+         progress: Callable[[Progress], None] | None = None) -> Plan:
+    """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
+
+    lossy, inexact: also what changes results. work_limit: candidate edits the
+    search may price, 0 for the default. time_limit_s: opt-in; plans then differ
+    from run to run. Raises Infeasible with the smallest budget that can be met.
+    """
+    document = problem_bytes(problem)
+    if budget == "smallest":
+        budget_bytes = 0
+    else:
+        whole = isinstance(budget, str) and budget.strip().endswith("%")
+        budget_bytes = parse_budget(
+            budget, keep_everything(document).peak_bytes if whole else None)
+    if work_limit < 0 or (time_limit_s is not None and time_limit_s <= 0):
+        raise InvalidArgument("work_limit and time_limit_s must be positive")
+
+    def tell(found: _library.ProgressStruct) -> None:
+        assert progress is not None
+        progress(Progress(found.elapsed_s, found.peak_bytes, found.step_ns,
+                          found.bound_step_ns))
+
+    return Plan(_library.solve(
+        document,
+        {"budget_bytes": budget_bytes, "forbid_recompute": not recompute,
+         "forbid_offload": not offload, "allow_lossy": lossy,
+         "allow_inexact": inexact, "work_limit": work_limit, "seed": seed,
+         "time_limit_ns": int((time_limit_s or 0) * 1e9)},
+        tell if progress is not None else None))
+
+
+def verify(problem: Problem, plan: Plan | str | bytes | dict[str, Any]) -> None:
+    """Returns if the plan is valid for the problem, else raises NotValid."""
+    text = plan.json if isinstance(plan, Plan) else plan
+    _library.verify(problem_bytes(problem), problem_bytes(text))

@@ -1,0 +1,127 @@
+"""loadline.plan, verify, Machine and budgets: the package without torch."""
+import copy
+import json
+import pathlib
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+import loadline
+from chain import chain_problem
+
+WORK = 20_000
+
+
+class Planning(unittest.TestCase):
+    def test_plans_within_the_budget_and_verifies(self):
+        problem = chain_problem()
+        kept = loadline.keep_everything(problem)
+        self.assertEqual(kept.peak_bytes, 410)
+        plan = loadline.plan(problem, 409, work_limit=WORK)
+        self.assertLessEqual(plan.peak_bytes, 409)
+        self.assertEqual(plan.recompute_ns, 10)
+        self.assertEqual(plan.sequence.count(0), 2)
+        loadline.verify(problem, plan)
+        loadline.verify(json.dumps(problem), plan.json)
+        again = loadline.plan(problem, 409, work_limit=WORK)
+        self.assertEqual(plan.json, again.json)
+
+    def test_a_share_is_of_what_keeping_everything_takes(self):
+        plan = loadline.plan(chain_problem(), "80%", work_limit=WORK)
+        self.assertEqual(plan.budget_bytes, 328)
+
+    def test_the_smallest_budget_can_be_asked_for(self):
+        plan = loadline.plan(chain_problem(), "smallest", work_limit=WORK)
+        self.assertEqual(plan.budget_bytes, 310)
+
+    def test_too_small_a_budget_says_which_would_do(self):
+        with self.assertRaises(loadline.Infeasible) as caught:
+            loadline.plan(chain_problem(), 150, work_limit=WORK)
+        self.assertEqual(caught.exception.smallest_met_bytes, 310)
+        self.assertGreater(caught.exception.proven_bound_bytes, 150)
+        self.assertIn("310 bytes", str(caught.exception))
+
+    def test_what_is_forbidden_is_not_done(self):
+        with self.assertRaises(loadline.Infeasible):
+            loadline.plan(chain_problem(), 409, recompute=False, work_limit=WORK)
+
+    def test_a_changed_plan_is_not_valid(self):
+        problem = chain_problem()
+        document = copy.deepcopy(loadline.keep_everything(problem).document)
+        document["predicted"]["peak_bytes"] += 100
+        with self.assertRaisesRegex(loadline.NotValid, "peak_bytes"):
+            loadline.verify(problem, document)
+
+    def test_errors_name_the_field(self):
+        problem = chain_problem()
+        problem["values"][3]["bytes"] = -1
+        with self.assertRaisesRegex(loadline.InvalidArgument, "bytes"):
+            loadline.plan(problem, 409)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "problem"):
+            loadline.plan({"format": object()}, 409)
+
+    def test_progress_is_told_and_its_error_comes_out(self):
+        seen = []
+        loadline.plan(chain_problem(), 409, work_limit=WORK, progress=seen.append)
+        self.assertTrue(seen)
+        self.assertLessEqual(seen[-1].peak_bytes, 409)
+
+        def fail(progress):
+            raise KeyError("of the caller")
+
+        with self.assertRaises(KeyError):
+            loadline.plan(chain_problem(), 409, work_limit=WORK, progress=fail)
+
+    def test_an_interrupt_stops_the_search(self):
+        join, calls = threading.Thread.join, []
+
+        def interrupted(thread, timeout=None):
+            calls.append(timeout)
+            if len(calls) == 1:
+                raise KeyboardInterrupt
+            join(thread, timeout)
+
+        with mock.patch.object(threading.Thread, "join", interrupted):
+            with self.assertRaises(KeyboardInterrupt):
+                loadline.plan(chain_problem(), 150, work_limit=10**12)
+        self.assertEqual(threading.active_count(), 1)
+
+
+class Budgets(unittest.TestCase):
+    def test_are_read_exactly(self):
+        for text, bytes_ in (("1B", 1), ("3GiB", 3 << 30), ("1.5 MB", 1_500_000),
+                             (" 2 KiB ", 2048), ("9007199254740993B", 2**53 + 1)):
+            self.assertEqual(loadline.parse_budget(text), bytes_)
+        self.assertEqual(loadline.parse_budget(7), 7)
+        self.assertEqual(loadline.parse_budget("33.3%", 10), 4)
+
+    def test_are_refused_with_a_hint(self):
+        for text in ("", "22", "22 GiBi", "-1GiB", "0B", "1e9B", "50%", 0, -5,
+                     True, None, 2.5, "0.0001B"):
+            with self.subTest(text):
+                with self.assertRaisesRegex(loadline.InvalidArgument, "budget"):
+                    loadline.parse_budget(text)
+
+
+class Machines(unittest.TestCase):
+    def test_a_profile_round_trips_and_the_planner_reads_it(self):
+        machine = loadline.Machine(
+            "made for tests", device_bytes=1 << 30, d2h_bytes_per_s=1e9,
+            h2d_bytes_per_s=2e9, host_bytes=1 << 30,
+            matmul_flop_per_s={"f32": 1e11}, memory_bytes_per_s=1e10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "machine.json"
+            path.write_text(json.dumps(machine.document()))
+            self.assertEqual(loadline.Machine.load(path), machine)
+            path.write_text("{}")
+            with self.assertRaisesRegex(loadline.InvalidArgument, "machine.json"):
+                loadline.Machine.load(path)
+        problem = chain_problem()
+        problem["machine"] = machine.document()
+        plan = loadline.plan(problem, 310, recompute=False, work_limit=WORK)
+        self.assertGreater(plan.document["predicted"]["d2h_bytes"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
