@@ -74,6 +74,13 @@ class Wheel(unittest.TestCase):
         self.assertIn("machine", run(
             command, "inspect", REPOSITORY / "tests/tools/chain_problem.json"))
 
+    def test_says_what_to_do_where_torch_is_missing(self):
+        out = run(self.python, "-c",
+                  "import loadline\n"
+                  "try:\n  loadline.torch\n"
+                  "except ImportError as error:\n  print(error)")
+        self.assertIn("pip install torch", out)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])

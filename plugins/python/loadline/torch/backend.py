@@ -1,0 +1,142 @@
+"""torch.compile(model, backend="loadline", options={"budget": "22GiB"}).
+
+The partitioner is where the decision falls: joint graph in, two modules out.
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import time
+from typing import Any
+
+import torch
+from loadline import planning
+from loadline.budget import format_bytes, parse_budget
+from loadline.errors import Infeasible, InvalidArgument
+from loadline.machine import Machine
+from loadline.torch import private
+from loadline.torch.joint import read_joint
+from loadline.torch.ledger import run_eagerly
+from loadline.torch.pose import Posed, pose
+from loadline.torch.price import NOMINAL, node_flops
+from loadline.torch.split import Split, split
+
+log = logging.getLogger("loadline.torch")
+
+# The default of a search in a compiler, where somebody waits: about a second.
+WORK_LIMIT = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What `options=` of torch.compile may hold."""
+
+    budget: int | str  # bytes, "22GiB", or "60%" of what keeping all takes
+    inner: str = "inductor"  # or "aot_eager": no C++ compiler, exact ledger
+    reserve_bytes: int = 0  # of the budget, for what the graph does not see
+    machine: Machine = NOMINAL
+    work_limit: int = WORK_LIMIT
+    seed: int = 0
+
+    @staticmethod
+    def read(options: dict[str, Any] | None) -> Options:
+        given = dict(options or {})
+        names = [field.name for field in dataclasses.fields(Options)]
+        for name in given:
+            if name not in names:
+                raise InvalidArgument(
+                    f"option {name!r}: no such; there are {', '.join(names)}")
+        if "budget" not in given:
+            raise InvalidArgument(
+                'option "budget" is missing: options={"budget": "22GiB"}')
+        if given.get("inner", "inductor") not in ("inductor", "aot_eager"):
+            raise InvalidArgument(
+                f"option inner={given['inner']!r}: want inductor or aot_eager")
+        if isinstance(given.get("machine"), str):
+            given["machine"] = Machine.load(given["machine"])
+        result = Options(**given)
+        parse_budget(result.budget, 1 << 40)  # refuses what is no budget
+        return result
+
+
+@dataclasses.dataclass
+class PlannedGraph:
+    """One joint graph: its problem, its plan, what became of both."""
+
+    posed: Posed
+    plan: planning.Plan
+    keep_everything_bytes: int
+    recomputed_flops: int
+    planning_s: float
+    split: Split
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        return self.posed.document
+
+
+planned: list[PlannedGraph] = []  # of this process, oldest first
+
+
+def make_plan(posed: Posed, options: Options) -> planning.Plan:
+    whole = planning.keep_everything(posed.document).peak_bytes
+    bytes_ = parse_budget(options.budget, whole) - options.reserve_bytes
+    if bytes_ <= 0:
+        raise Infeasible(
+            f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
+            "are reserved for what lies outside the graph", bytes_)
+    return planning.plan(posed.document, bytes_, work_limit=options.work_limit,
+                         seed=options.seed)
+
+
+def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
+    seen: set[int] = set()
+    flops = 0
+    for number in sequence:
+        operation = posed.operations[number]
+        if number in seen and operation is not None:
+            flops += node_flops(operation.node)
+        seen.add(number)
+    return flops
+
+
+class Partitioner(private.CustomPartitionerFn):
+    """At module level, so that Inductor's cache can pickle it."""
+
+    def __init__(self, options: Options):
+        self.options = options
+
+    def uuid(self) -> Any:
+        # Same options and same code make the same plan of a graph.
+        return hashlib.sha256(repr(self.options).encode()
+                              + private.get_hash_for_files((__file__,))).hexdigest()
+
+    def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                 **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                         torch.fx.GraphModule]:
+        start = time.perf_counter()
+        gm.graph.eliminate_dead_code()
+        joint = read_joint(gm, kwargs["num_fwd_outputs"])
+        posed = pose(joint, self.options.machine)
+        plan = make_plan(posed, self.options)
+        parts = split(posed, plan.sequence, joint_inputs, **kwargs)
+        planned.append(PlannedGraph(
+            posed, plan, planning.keep_everything(posed.document).peak_bytes,
+            recomputed_flops(posed, plan.sequence), time.perf_counter() - start,
+            parts))
+        return parts.forward, parts.backward
+
+
+def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+            options: dict[str, Any] | None = None, **ignored: Any) -> Any:
+    """What torch.compile calls, through the entry point torch_dynamo_backends."""
+    read = Options.read(options)
+    partitioner = Partitioner(read)
+    if read.inner == "aot_eager":
+        return private.aot_autograd(
+            fw_compiler=run_eagerly, bw_compiler=run_eagerly,
+            partition_fn=partitioner, keep_inference_input_mutations=True,
+        )(gm, example_inputs)
+    return private.compile_with_inductor(gm, example_inputs, partitioner)

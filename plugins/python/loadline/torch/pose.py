@@ -1,0 +1,175 @@
+"""From a joint graph to a loadline.problem/1, and a plan's way back to nodes.
+
+Between forward and backward stands one more node, the boundary: it reads what
+the forward returns and makes the tangents, so what an order runs before it is
+the forward module and what it runs after it the backward module. Values of no
+bytes keep operations in order that must not pass each other (random numbers,
+effects). Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from loadline.machine import Machine
+from loadline.torch.joint import Joint, Operation
+from loadline.torch.price import node_time_ns
+
+
+@dataclasses.dataclass
+class Posed:
+    joint: Joint
+    document: dict[str, Any]  # loadline.problem/1
+    operations: list[Operation | None]  # by node id; None: the boundary
+    values: list[torch.fx.Node | None]  # by value id; None: a token, unread
+
+    @property
+    def boundary(self) -> int:
+        return self.operations.index(None)
+
+
+def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
+    """Before and after the boundary, as PyTorch runs a step that keeps all: what
+    the forward's outputs need first; what only gradients need where it is."""
+    maker = {made: operation for operation in joint.operations
+             for made in operation.makes if isinstance(made, torch.fx.Node)}
+    before: set[int] = set()
+    open_ = [maker[value] for value in joint.forward_outputs if value in maker]
+    open_ += [operation for operation in joint.operations
+              if not operation.backward
+              and (operation.ordered or operation.updates)]
+    while open_:
+        operation = open_.pop()
+        if id(operation) in before:
+            continue
+        before.add(id(operation))
+        open_ += [maker[value] for value in operation.reads if value in maker]
+    forward = [o for o in joint.operations if id(o) in before]
+    backward: list[Operation] = []
+    placed = set(before)
+
+    def place(operation: Operation) -> None:
+        stack = [operation]
+        while stack:
+            top = stack[-1]
+            missing = [maker[value] for value in top.reads if value in maker
+                       and id(maker[value]) not in placed]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            if id(top) not in placed:
+                placed.add(id(top))
+                backward.append(top)
+
+    for operation in joint.operations:
+        if operation.backward:
+            place(operation)
+    for operation in joint.operations:  # gradients that need no tangent
+        place(operation)
+    return forward, backward
+
+
+class _Writer:
+    def __init__(self, joint: Joint, machine: Machine):
+        self.joint = joint
+        self.machine = machine
+        self.documents: list[dict[str, Any]] = []
+        self.values: list[torch.fx.Node | None] = []
+        self.nodes: list[dict[str, Any]] = []
+        self.operations: list[Operation | None] = []
+        self.id_of: dict[torch.fx.Node, int] = {}
+        self.token: int | None = None
+        self.unread: list[int] = []
+
+    def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
+              **fields: Any) -> int:
+        id_ = len(self.documents)
+        self.documents.append({"id": id_, "name": name, "bytes": bytes_, **fields})
+        self.values.append(node)
+        if node is not None:
+            self.id_of[node] = id_
+        return id_
+
+    def node(self, operation: Operation | None, name: str, time_ns: int,
+             inputs: list[int], outputs: list[int], **fields: Any) -> None:
+        self.nodes.append({"id": len(self.nodes), "name": name,
+                           "time_ns": time_ns, "inputs": inputs,
+                           "outputs": outputs, **fields})
+        self.operations.append(operation)
+
+    def operation(self, operation: Operation) -> None:
+        inputs = [self.id_of[value] for value in operation.reads]
+        fields: dict[str, Any] = {}
+        if not operation.repeatable:
+            fields["recompute"] = False
+        outputs = [
+            self.value(f"{operation.name}.{made}" if isinstance(made, int)
+                       else made.name, bytes_,
+                       None if isinstance(made, int) else made)
+            for made, bytes_ in zip(operation.makes, operation.element_bytes)]
+        if operation.updates is not None:
+            old = self.id_of[operation.updates]
+            if old not in inputs:
+                inputs.append(old)
+            new = self.value(f"{operation.updates.name}.new",
+                             self.joint.bytes[operation.updates],
+                             operation.updates)
+            outputs.append(new)
+            fields["inplace"] = [[old, new]]
+        if operation.ordered:
+            if self.token is not None:
+                inputs.append(self.token)
+            self.token = self.value(f"after.{operation.name}", 0, None)
+            outputs.append(self.token)
+        self.node(operation, operation.name,
+                  node_time_ns(operation.node, self.machine), inputs, outputs,
+                  **fields)
+
+    def boundary(self) -> None:
+        inputs = [self.id_of[value] for value in self.joint.forward_outputs]
+        inputs += [self.id_of[operation.updates]
+                   for operation in self.operations
+                   if operation is not None and operation.updates is not None]
+        if self.token is not None:
+            inputs.append(self.token)
+        outputs = [self.value(node.name, self.joint.bytes[node], node)
+                   for node in self.joint.tangents]
+        self.token = self.value("after.boundary", 0, None)
+        self.node(None, "boundary", 0, list(dict.fromkeys(inputs)),
+                  [*outputs, self.token], recompute=False)
+
+    def write(self) -> Posed:
+        # Inputs are the caller's: they stay where they are.
+        for node in dict.fromkeys(self.joint.root[n] for n in (
+                *self.joint.primals, *self.joint.constants)):
+            self.value(node.name, self.joint.bytes[node], node,
+                       persistent=True, offload=False)
+        forward, backward = step_order(self.joint)
+        for operation in forward:
+            self.operation(operation)
+        self.boundary()
+        for operation in backward:
+            self.operation(operation)
+        # Results belong to the caller, and autograd holds the tangents.
+        held = [self.id_of[value] for value in (
+            *self.joint.forward_outputs, *self.joint.tangents,
+            *self.joint.backward_outputs)]
+        updated = {pair[0] for node in self.nodes
+                   for pair in node.get("inplace", ())}
+        document = {
+            "format": "loadline.problem/1", "name": "torch step",
+            "values": self.documents, "nodes": self.nodes,
+            "outputs": [v for v in dict.fromkeys(held) if v not in updated],
+            "addresses": False,
+        }
+        if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
+            machine = self.machine.document()
+            machine.pop("rates", None)  # the prices are in the times already
+            document["machine"] = machine
+        return Posed(self.joint, document, self.operations, self.values)
+
+
+def pose(joint: Joint, machine: Machine) -> Posed:
+    return _Writer(joint, machine).write()

@@ -1,0 +1,50 @@
+"""What an operation costs: a roofline over PyTorch's own counts of FLOPs."""
+from __future__ import annotations
+
+import torch
+from loadline.machine import Machine
+from loadline.torch import private
+from torch.utils import _pytree as pytree
+
+# Nominal, for a budget's sake: what matters to a plan are the relations. One
+# core-socket CPU and its memory.
+NOMINAL = Machine(
+    name="nominal", matmul_flop_per_s={"f32": 1e11, "f16": 2e11, "bf16": 2e11},
+    memory_bytes_per_s=5e10, launch_ns=2000)
+
+_TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def _meta(argument: object) -> object:
+    return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else (
+        argument)
+
+
+def node_flops(node: torch.fx.Node) -> int:
+    """Of products and convolutions; other operators have none that count."""
+    packet = getattr(node.target, "overloadpacket", None)
+    if packet not in private.flop_registry:
+        return 0
+    args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
+    return int(private.flop_registry[packet](
+        *args, **kwargs, out_val=node.meta.get("val")))
+
+
+def _tensor_bytes(value: object) -> int:
+    return sum(leaf.numel() * leaf.element_size()
+               for leaf in pytree.tree_leaves(value)
+               if isinstance(leaf, torch.Tensor))
+
+
+def node_time_ns(node: torch.fx.Node, machine: Machine) -> int:
+    flops = node_flops(node)
+    moved = _tensor_bytes(node.meta.get("val")) + sum(
+        _tensor_bytes(argument.meta.get("val"))
+        for argument in node.all_input_nodes)
+    value = next((leaf for leaf in pytree.tree_leaves(node.meta.get("val"))
+                  if isinstance(leaf, torch.Tensor)), None)
+    rates = machine.matmul_flop_per_s
+    kind = _TYPES.get(value.dtype, "f32") if value is not None else "f32"
+    rate = rates.get(kind) or rates.get("f32") or 1e11
+    bandwidth = machine.memory_bytes_per_s or 5e10
+    return machine.launch_ns + int(1e9 * max(flops / rate, moved / bandwidth))

@@ -1,0 +1,79 @@
+"""Every name of PyTorch used here that is not public, in one place.
+
+Found by trying, never by version numbers: what is missing makes the backend say
+so at its first use (backend.py), not at import.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch._functorch.config as functorch_config
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._inductor.custom_graph_pass import (
+    CustomPartitionerFn,
+    get_hash_for_files,
+)
+from torch.fx.graph import _BoxedCodeGen
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils.checkpoint import CheckpointPolicy
+from torch.utils.flop_counter import flop_registry
+
+__all__ = [
+    "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
+    "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry", "get_hash_for_files",
+    "partition_by_tags", "pytorch_partition", "saved_description",
+]
+
+saved_description = SavedForBackwardsAOTOutput
+
+
+def boxed(module: torch.fx.GraphModule) -> None:
+    """Makes the module take its arguments in a list that it empties, so that an
+    argument can be freed at its last use."""
+    module.graph.set_codegen(_BoxedCodeGen())
+    module.recompile()
+
+
+def boxed_compiler(run: Any) -> Any:
+    """Says of a function that it takes its arguments in such a list."""
+    run._boxed_call = True
+    return run
+
+
+def partition_by_tags(module: torch.fx.GraphModule, inputs: Any,
+                      **options: Any) -> tuple[torch.fx.GraphModule,
+                                               torch.fx.GraphModule]:
+    """The split where every forward node says what becomes of it. CSE would
+    rename nodes that the plan names; a budget of PyTorch's own below 1 would
+    search, and one of 0 would not even read the tags."""
+    with functorch_config.patch(cse=False, activation_memory_budget=1.0):
+        return min_cut_rematerialization_partition(module, inputs, **options)
+
+
+def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
+                      **options: Any) -> tuple[torch.fx.GraphModule,
+                                               torch.fx.GraphModule]:
+    """What PyTorch's own solver makes of a budget from 0 to 1."""
+    with functorch_config.patch(activation_memory_budget=budget):
+        return min_cut_rematerialization_partition(module, inputs, **options)
+
+
+@contextlib.contextmanager
+def _inductor_partitioner(partitioner: CustomPartitionerFn) -> Iterator[None]:
+    import torch._inductor.config as inductor_config
+
+    with inductor_config.patch(custom_partitioner_fn=partitioner):
+        yield
+
+
+def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
+                          partitioner: CustomPartitionerFn) -> Any:
+    from torch._inductor.compile_fx import compile_fx
+
+    with _inductor_partitioner(partitioner):
+        return compile_fx(module, inputs)

@@ -1,0 +1,237 @@
+"""A plan's sequence becomes a forward and a backward module.
+
+PyTorch's own partitioner makes the frame: every forward node is tagged to be
+saved or recomputed, all with one ac_graph_id, and it finds inputs, outputs and
+what passes from one module to the other. Then both bodies are written anew in
+the plan's order, because the order decides the peak, and with an operation as
+often as the plan runs it. A view is made where it is first read after its base.
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any
+
+import torch
+from loadline.torch import private
+from loadline.torch.joint import BATCH_NORM, Operation
+from loadline.torch.pose import Posed
+
+
+class SplitError(RuntimeError):
+    """The plan and the graph do not fit each other: a bug, never silent."""
+
+
+@dataclasses.dataclass
+class Split:
+    forward: torch.fx.GraphModule
+    backward: torch.fx.GraphModule
+    saved: list[torch.fx.Node]  # values that pass, inputs included
+    # Where PyTorch's partitioner saved otherwise than the plan: names.
+    missing: list[str]
+    extra: list[str]
+
+
+def halves(posed: Posed, sequence: list[int]) -> tuple[list[Operation],
+                                                       list[Operation]]:
+    at = sequence.index(posed.boundary)
+    return tuple([posed.operations[n] for n in part]  # type: ignore[return-value]
+                 for part in (sequence[:at], sequence[at + 1:]))
+
+
+def saved_values(posed: Posed, backward: list[Operation]) -> list[torch.fx.Node]:
+    """What the backward part reads before it makes it, in order of reading."""
+    made = {posed.joint.root[node] for node in posed.joint.tangents}
+    made.update(posed.joint.root[node] for node in posed.joint.constants)
+    saved: dict[torch.fx.Node, None] = {}
+    for operation in backward:
+        for value in operation.reads:
+            if value not in made:
+                saved[value] = None
+        made.update(m for m in operation.makes if isinstance(m, torch.fx.Node))
+    for value in posed.joint.backward_outputs:
+        if value not in made:
+            saved[value] = None
+    return list(saved)
+
+
+def _tag(posed: Posed, backward: list[Operation]) -> None:
+    policy = private.CheckpointPolicy
+    again = {operation.node for operation in backward}
+    computes = {operation.node: operation for operation in posed.joint.operations}
+    behind = set(posed.joint.tangents)
+    for node in posed.joint.graph.nodes:
+        if any(argument in behind for argument in node.all_input_nodes):
+            behind.add(node)
+            continue
+        if node.op != "call_function":
+            continue
+        source = node
+        while source.target is operator.getitem:
+            source = source.args[0]  # type: ignore[assignment]
+        kept = source in computes and source not in again
+        node.meta["recompute"] = (
+            policy.MUST_SAVE if kept else policy.MUST_RECOMPUTE)
+        node.meta["ac_graph_id"] = 0
+
+
+class _Body:
+    """Writes one module's graph: `now` holds the latest copy of each node."""
+
+    def __init__(self, posed: Posed, ran: set[torch.fx.Node]):
+        self.joint = posed.joint
+        self.graph = torch.fx.Graph()
+        self.now: dict[torch.fx.Node, torch.fx.Node] = {}
+        # By value: the nodes whose copies are stale once it is made again.
+        self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+        self.ran = ran  # in this step so far, the other module's included
+        self.computed = {operation.node for operation in posed.joint.operations}
+        self.computed.update(made for operation in posed.joint.operations
+                             for made in operation.makes
+                             if isinstance(made, torch.fx.Node))
+
+    def set(self, node: torch.fx.Node, copy: torch.fx.Node) -> None:
+        self.now[node] = copy
+        if node in self.joint.root:
+            self.copied.setdefault(self.joint.root[node], []).append(node)
+
+    def get(self, node: torch.fx.Node) -> torch.fx.Node:
+        """The latest copy; a view or a constant is made here if it is missing."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            root = self.joint.root.get(top)
+            if top in self.now:
+                stack.pop()
+            elif top in self.computed or top.op == "placeholder":
+                raise SplitError(f"{node.name} needs {top.name}, which is not there")
+            elif (root is not None and root is not top and root.args == top.args
+                  and root.target is operator.getitem):  # the same element again
+                self.set(top, self.get(root))
+            elif missing := [a for a in top.all_input_nodes if a not in self.now]:
+                stack.extend(missing)
+            else:
+                self.set(top, self.graph.node_copy(top, self.now.__getitem__))
+        return self.now[node]
+
+    def run(self, operation: Operation) -> None:
+        node = operation.node
+        args, kwargs = node.args, node.kwargs
+        if node.target is BATCH_NORM and node in self.ran:
+            # The running statistics have moved on, and what would be made of
+            # them is not read: any tensor of their shape serves.
+            args = (*args[:3], args[1], args[1], *args[5:])
+        args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node):
+                for stale in self.copied.pop(made, ()):
+                    del self.now[stale]
+        self.now.pop(node, None)
+        copy = self.graph.create_node("call_function", node.target, args, kwargs,
+                                      node.name, node.type)
+        copy.meta = dict(node.meta)
+        self.ran.add(node)
+        self.set(node, copy)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node) and made is not node:
+                self.set(made, self.graph.node_copy(made, self.now.__getitem__))
+
+    def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
+               descriptions: list[Any] | None) -> torch.fx.GraphModule:
+        """The frame's module with this body."""
+        old = next(iter(frame.graph.find_nodes(op="output")))
+        node = self.graph.output(tuple(outputs))
+        node.meta.update(old.meta)
+        if descriptions is not None:
+            node.meta["desc"] = descriptions
+        if "output_stack_traces" in node.meta:
+            node.meta["output_stack_traces"] = [
+                output.meta.get("stack_trace")
+                if isinstance(output, torch.fx.Node) else None
+                for output in outputs]
+        kept = {self.now[n] for n in self.computed if n in self.now
+                and n.target is not operator.getitem}
+        for copy in reversed(self.graph.nodes):
+            # Getitems and views that nothing came to read.
+            if copy.op in ("call_function", "get_attr") and not copy.users and (
+                    copy not in kept and (copy.target is operator.getitem
+                                          or not copy.is_impure())):
+                self.graph.erase_node(copy)
+        self.graph.lint()
+        return torch.fx.GraphModule(frame, self.graph)
+
+
+def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]:
+    output, = frame.graph.find_nodes(op="output")
+    return list(output.args[0][count:])
+
+
+def split(posed: Posed, sequence: list[int], inputs: Any,
+          **options: Any) -> Split:
+    """`options` are those that AOT autograd hands to a partitioner."""
+    joint = posed.joint
+    forward_part, backward_part = halves(posed, sequence)
+    _tag(posed, backward_part)
+    forward_frame, backward_frame = private.partition_by_tags(
+        joint.module, inputs, **options)
+    by_name = {node.name: node for node in joint.graph.nodes}
+    framed = [by_name[node.name] for node in _frame_saved(
+        forward_frame, joint.num_forward_outputs)]
+    wanted = saved_values(posed, backward_part)
+    # In the frame's order, then what it lacks.
+    kept = [node for node in framed if joint.root[node] in wanted]
+    covered = {joint.root[node] for node in kept}
+    missing = [value for value in wanted if value not in covered]
+    passed = kept + missing
+    if len({node.meta.get("saved_tensor_with_no_vc_check", False)
+            for node in passed}) > 1 and missing:
+        raise SplitError("saved tensors of two kinds")
+
+    ran: set[torch.fx.Node] = set()
+    output, = joint.graph.find_nodes(op="output")
+    leaves = torch.utils._pytree.tree_leaves(
+        output.args[0], is_leaf=lambda leaf: leaf is None)
+    count = joint.num_forward_outputs
+
+    def returned(body: _Body, part: list[Any]) -> list[Any]:
+        return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
+                for leaf in part]
+
+    body = _Body(posed, ran)
+    for node in forward_frame.graph.find_nodes(op="placeholder"):
+        body.set(by_name[node.name], body.graph.node_copy(node))
+    for operation in forward_part:
+        body.run(operation)
+    descriptions = _descriptions(forward_frame, count, len(passed))
+    forward = body.finish(
+        forward_frame, returned(body, leaves[:count] + passed), descriptions)
+
+    body = _Body(posed, ran)
+    saved_names = {node.name for node in framed}
+    for node in passed:
+        copy = body.graph.placeholder(node.name)
+        copy.meta = dict(node.meta)
+        body.set(node, copy)
+    for node in backward_frame.graph.find_nodes(op="placeholder"):
+        if node.name not in saved_names:
+            body.set(by_name[node.name], body.graph.node_copy(node))
+    for operation in backward_part:
+        body.run(operation)
+    backward = body.finish(backward_frame, returned(body, leaves[count:]), None)
+    for node in backward.graph.nodes:
+        if node.op in ("call_function", "get_attr"):
+            node.meta["autograd_backward"] = True
+    return Split(forward, backward, passed, [n.name for n in missing],
+                 [n.name for n in framed if joint.root[n] not in wanted])
+
+
+def _descriptions(frame: torch.fx.GraphModule, count: int,
+                  saved: int) -> list[Any] | None:
+    """Of the outputs: the frame's, with as many saved ones as there now are."""
+    output, = frame.graph.find_nodes(op="output")
+    old = output.meta.get("desc")
+    if old is None:
+        return None
+    described = list(old[:count])
+    return described + [private.saved_description(i) for i in range(saved)]
