@@ -10,6 +10,7 @@ from loadline.torch.joint import read_joint
 from loadline.torch.ledger import run_watched
 from loadline.torch.pose import pose
 from loadline.torch.price import NOMINAL
+from loadline.torch.program import program_of, program_of_sequence
 from loadline.torch.split import split
 from models import MODELS
 
@@ -103,8 +104,12 @@ class TracedStep:
                   if isinstance(v, torch.Tensor)]
         return values, ledger
 
-    def run(self, sequence):
-        parts = split(self.pose(), sequence, None, **self.kwargs)
+    def run(self, plan):
+        """A plan, or a sequence of node ids."""
+        posed = self.pose()
+        program = (program_of_sequence(posed, plan) if isinstance(plan, list)
+                   else program_of(posed, plan.document))
+        parts = split(posed, program, None, **self.kwargs)
         values, ledger = self.run_modules(parts.forward, parts.backward)
         return Result(values, ledger, parts)
 

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from loadline import planning
 from loadline.budget import format_bytes, parse_budget
-from loadline.errors import Infeasible, InvalidArgument
+from loadline.errors import Infeasible, InternalError, InvalidArgument
 from loadline.machine import Machine
 from loadline.torch import private
 from loadline.torch.joint import read_joint
 from loadline.torch.ledger import run_eagerly
 from loadline.torch.pose import Posed, pose
 from loadline.torch.price import NOMINAL, node_flops
+from loadline.torch.program import peak_bytes, program_of
 from loadline.torch.split import Split, split
 
 log = logging.getLogger("loadline.torch")
@@ -37,6 +38,8 @@ class Options:
     inner: str = "inductor"  # or "aot_eager": no C++ compiler, exact ledger
     reserve_bytes: int = 0  # of the budget, for what the graph does not see
     machine: Machine = NOMINAL
+    recompute: bool = True
+    offload: bool = True  # where the machine has copies
     work_limit: int = WORK_LIMIT
     seed: int = 0
 
@@ -67,6 +70,7 @@ class PlannedGraph:
 
     posed: Posed
     plan: planning.Plan
+    peak_bytes: int  # of what runs, in its order; without copies the plan's
     keep_everything_bytes: int
     recomputed_flops: int
     planning_s: float
@@ -87,7 +91,8 @@ def make_plan(posed: Posed, options: Options) -> planning.Plan:
         raise Infeasible(
             f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
             "are reserved for what lies outside the graph", bytes_)
-    return planning.plan(posed.document, bytes_, work_limit=options.work_limit,
+    return planning.plan(posed.document, bytes_, recompute=options.recompute,
+                         offload=options.offload, work_limit=options.work_limit,
                          seed=options.seed)
 
 
@@ -119,11 +124,21 @@ class Partitioner(private.CustomPartitionerFn):
         start = time.perf_counter()
         gm.graph.eliminate_dead_code()
         joint = read_joint(gm, kwargs["num_fwd_outputs"])
-        posed = pose(joint, self.options.machine)
+        machine = self.options.machine
+        if self.options.inner == "inductor":
+            # It would move our copies; and what it fuses is not offloaded alone.
+            machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
+        posed = pose(joint, machine)
         plan = make_plan(posed, self.options)
-        parts = split(posed, plan.sequence, joint_inputs, **kwargs)
+        peak = peak_bytes(posed.document, plan.document)
+        if peak > plan.budget_bytes:
+            raise InternalError(
+                f"the plan's steps in one order take {peak} of "
+                f"{plan.budget_bytes} bytes: please report it")
+        parts = split(posed, program_of(posed, plan.document), joint_inputs,
+                      **kwargs)
         planned.append(PlannedGraph(
-            posed, plan, planning.keep_everything(posed.document).peak_bytes,
+            posed, plan, peak, planning.keep_everything(posed.document).peak_bytes,
             recomputed_flops(posed, plan.sequence), time.perf_counter() - start,
             parts))
         return parts.forward, parts.backward

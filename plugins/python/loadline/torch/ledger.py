@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from loadline.torch import private
+from loadline.torch import copies, private
 from loadline.torch.joint import result_bytes
 from torch.utils import _pytree as pytree
 
@@ -91,7 +91,8 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
     for node in module.graph.nodes:
         if node.op == "placeholder":
             values[node] = next(given)
-            ledger.watch(values[node])
+            if not node.name.startswith("host_token_"):
+                ledger.watch(values[node])
             continue
         if given is not None:
             given = None  # it holds the arguments
@@ -107,9 +108,10 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                                             values.__getitem__)
             values[node] = node.target(*args, **kwargs)
             del args, kwargs
-            ledger.watch(values[node])
-            ledger.compare(node, values[node])
-            ledger.sample(node.name)
+            if node.target not in (copies.OFFLOAD, copies.WAIT):  # tokens
+                ledger.watch(values[node])
+                ledger.compare(node, values[node])
+                ledger.sample(node.name)
         else:
             result = torch.fx.map_arg(node.args[0], values.__getitem__)
         for dead in freed.get(node, ()):

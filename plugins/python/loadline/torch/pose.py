@@ -80,8 +80,8 @@ class _Writer:
         self.nodes: list[dict[str, Any]] = []
         self.operations: list[Operation | None] = []
         self.id_of: dict[torch.fx.Node, int] = {}
-        self.token: int | None = None
-        self.unread: list[int] = []
+        self.token: int | None = None  # of the last operation that is ordered
+        self.returned = set(joint.forward_outputs)
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
@@ -102,12 +102,15 @@ class _Writer:
     def operation(self, operation: Operation) -> None:
         inputs = [self.id_of[value] for value in operation.reads]
         fields: dict[str, Any] = {}
-        if not operation.repeatable:
+        # What the forward returns stays with the caller: it cannot go away and
+        # be made again.
+        if not operation.repeatable or self.returned & {*operation.makes}:
             fields["recompute"] = False
         outputs = [
             self.value(f"{operation.name}.{made}" if isinstance(made, int)
                        else made.name, bytes_,
-                       None if isinstance(made, int) else made)
+                       None if isinstance(made, int) else made,
+                       **({"offload": False} if made in self.returned else {}))
             for made, bytes_ in zip(operation.makes, operation.element_bytes)]
         if operation.updates is not None:
             old = self.id_of[operation.updates]
@@ -134,7 +137,8 @@ class _Writer:
                    if operation is not None and operation.updates is not None]
         if self.token is not None:
             inputs.append(self.token)
-        outputs = [self.value(node.name, self.joint.bytes[node], node)
+        outputs = [self.value(node.name, self.joint.bytes[node], node,
+                              offload=False)
                    for node in self.joint.tangents]
         self.token = self.value("after.boundary", 0, None)
         self.node(None, "boundary", 0, list(dict.fromkeys(inputs)),

@@ -6,8 +6,7 @@ from loadline.machine import Machine
 from loadline.torch import private
 from torch.utils import _pytree as pytree
 
-# Nominal, for a budget's sake: what matters to a plan are the relations. One
-# core-socket CPU and its memory.
+# Nominal: what matters to a plan are the relations. A CPU and its memory.
 NOMINAL = Machine(
     name="nominal", matmul_flop_per_s={"f32": 1e11, "f16": 2e11, "bf16": 2e11},
     memory_bytes_per_s=5e10, launch_ns=2000)

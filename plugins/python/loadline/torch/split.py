@@ -14,9 +14,10 @@ import operator
 from typing import Any
 
 import torch
-from loadline.torch import private
+from loadline.torch import copies, private
 from loadline.torch.joint import BATCH_NORM, Operation
 from loadline.torch.pose import Posed
+from loadline.torch.program import Copy, Item, Run
 
 
 class SplitError(RuntimeError):
@@ -28,37 +29,38 @@ class Split:
     forward: torch.fx.GraphModule
     backward: torch.fx.GraphModule
     saved: list[torch.fx.Node]  # values that pass, inputs included
+    slab: copies.Slab  # what is copied out lies there
     # Where PyTorch's partitioner saved otherwise than the plan: names.
     missing: list[str]
     extra: list[str]
 
 
-def halves(posed: Posed, sequence: list[int]) -> tuple[list[Operation],
-                                                       list[Operation]]:
-    at = sequence.index(posed.boundary)
-    return tuple([posed.operations[n] for n in part]  # type: ignore[return-value]
-                 for part in (sequence[:at], sequence[at + 1:]))
-
-
-def saved_values(posed: Posed, backward: list[Operation]) -> list[torch.fx.Node]:
+def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
     """What the backward part reads before it makes it, in order of reading."""
     made = {posed.joint.root[node] for node in posed.joint.tangents}
     made.update(posed.joint.root[node] for node in posed.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
-    for operation in backward:
-        for value in operation.reads:
+    for item in backward:
+        if isinstance(item, Copy):
+            reads = [item.value] if item.out else []
+            makes = [] if item.out else [item.value]
+        else:
+            reads = item.operation.reads
+            makes = [made for made in item.operation.makes
+                     if isinstance(made, torch.fx.Node)]
+        for value in reads:
             if value not in made:
                 saved[value] = None
-        made.update(m for m in operation.makes if isinstance(m, torch.fx.Node))
+        made.update(makes)
     for value in posed.joint.backward_outputs:
         if value not in made:
             saved[value] = None
     return list(saved)
 
 
-def _tag(posed: Posed, backward: list[Operation]) -> None:
+def _tag(posed: Posed, backward: list[Item]) -> None:
     policy = private.CheckpointPolicy
-    again = {operation.node for operation in backward}
+    again = {item.operation.node for item in backward if isinstance(item, Run)}
     computes = {operation.node: operation for operation in posed.joint.operations}
     behind = set(posed.joint.tangents)
     for node in posed.joint.graph.nodes:
@@ -76,16 +78,28 @@ def _tag(posed: Posed, backward: list[Operation]) -> None:
         node.meta["ac_graph_id"] = 0
 
 
+@dataclasses.dataclass
+class _Step:
+    """What both modules of a step know of each other."""
+
+    slab: int  # in copies.slabs
+    ran: set[torch.fx.Node]  # so far
+    tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
+
+
 class _Body:
     """Writes one module's graph: `now` holds the latest copy of each node."""
 
-    def __init__(self, posed: Posed, ran: set[torch.fx.Node]):
+    def __init__(self, posed: Posed, step: _Step):
         self.joint = posed.joint
+        self.step = step
         self.graph = torch.fx.Graph()
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: the nodes whose copies are stale once it is made again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
-        self.ran = ran  # in this step so far, the other module's included
+        # Copies out that a wait must still follow: their source and token.
+        self.leaving: list[tuple[torch.fx.Node, torch.fx.Node]] = []
+        self.effects: set[torch.fx.Node] = set()
         self.computed = {operation.node for operation in posed.joint.operations}
         self.computed.update(made for operation in posed.joint.operations
                              for made in operation.makes
@@ -118,24 +132,63 @@ class _Body:
     def run(self, operation: Operation) -> None:
         node = operation.node
         args, kwargs = node.args, node.kwargs
-        if node.target is BATCH_NORM and node in self.ran:
+        if node.target is BATCH_NORM and node in self.step.ran:
             # The running statistics have moved on, and what would be made of
             # them is not read: any tensor of their shape serves.
             args = (*args[:3], args[1], args[1], *args[5:])
         args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
         for made in operation.makes:
             if isinstance(made, torch.fx.Node):
-                for stale in self.copied.pop(made, ()):
-                    del self.now[stale]
+                self.forget(made)
         self.now.pop(node, None)
         copy = self.graph.create_node("call_function", node.target, args, kwargs,
                                       node.name, node.type)
         copy.meta = dict(node.meta)
-        self.ran.add(node)
+        self.step.ran.add(node)
         self.set(node, copy)
         for made in operation.makes:
             if isinstance(made, torch.fx.Node) and made is not node:
                 self.set(made, self.graph.node_copy(made, self.now.__getitem__))
+
+    def forget(self, value: torch.fx.Node) -> None:
+        """Copies of what is made anew."""
+        for stale in self.copied.pop(value, ()):
+            del self.now[stale]
+
+    def let_leave(self) -> None:
+        """What is copied out is there until here."""
+        for source, token in self.leaving:
+            self.effects.add(self.graph.call_function(
+                copies.WAIT, (source, token)))
+        self.leaving.clear()
+
+    def copy(self, item: Copy) -> None:
+        if item.out:
+            source = self.now[self.copied[item.value][-1]]
+            token = self.graph.call_function(
+                copies.OFFLOAD, (source, self.step.slab, item.slot))
+            self.effects.add(token)
+            self.step.tokens[item.slot] = token
+            self.leaving.append((source, token))
+            return
+        self.let_leave()
+        like = item.value.meta["val"]
+        token = self.step.tokens[item.slot]
+        self.forget(item.value)
+        copy = self.graph.call_function(copies.RELOAD, (
+            token, self.step.slab, item.slot, list(like.size()),
+            list(like.stride()), like.storage_offset(), like.dtype))
+        copy.meta = dict(item.value.meta)
+        self.set(item.value, copy)
+
+    def write(self, items: list[Item]) -> None:
+        for item in items:
+            if isinstance(item, Copy):
+                self.copy(item)
+            else:
+                self.let_leave()
+                self.run(item.operation)
+        self.let_leave()
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:
@@ -150,7 +203,7 @@ class _Body:
                 output.meta.get("stack_trace")
                 if isinstance(output, torch.fx.Node) else None
                 for output in outputs]
-        kept = {self.now[n] for n in self.computed if n in self.now
+        kept = self.effects | {self.now[n] for n in self.computed if n in self.now
                 and n.target is not operator.getitem}
         for copy in reversed(self.graph.nodes):
             # Getitems and views that nothing came to read.
@@ -167,11 +220,11 @@ def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]
     return list(output.args[0][count:])
 
 
-def split(posed: Posed, sequence: list[int], inputs: Any,
+def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
           **options: Any) -> Split:
     """`options` are those that AOT autograd hands to a partitioner."""
     joint = posed.joint
-    forward_part, backward_part = halves(posed, sequence)
+    forward_part, backward_part = program
     _tag(posed, backward_part)
     forward_frame, backward_frame = private.partition_by_tags(
         joint.module, inputs, **options)
@@ -184,46 +237,63 @@ def split(posed: Posed, sequence: list[int], inputs: Any,
     covered = {joint.root[node] for node in kept}
     missing = [value for value in wanted if value not in covered]
     passed = kept + missing
-    if len({node.meta.get("saved_tensor_with_no_vc_check", False)
-            for node in passed}) > 1 and missing:
+    if any(node.meta.get("saved_tensor_with_no_vc_check") for node in passed):
         raise SplitError("saved tensors of two kinds")
-
-    ran: set[torch.fx.Node] = set()
     output, = joint.graph.find_nodes(op="output")
     leaves = torch.utils._pytree.tree_leaves(
         output.args[0], is_leaf=lambda leaf: leaf is None)
     count = joint.num_forward_outputs
+    slots = {item.slot: joint.bytes[item.value] for part in program
+             for item in part if isinstance(item, Copy)}
+    slab = copies.Slab(slots)
+    copies.slabs.append(slab)
+    step = _Step(len(copies.slabs) - 1, set(), {})
 
     def returned(body: _Body, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
                 for leaf in part]
 
-    body = _Body(posed, ran)
+    body = _Body(posed, step)
     for node in forward_frame.graph.find_nodes(op="placeholder"):
         body.set(by_name[node.name], body.graph.node_copy(node))
-    for operation in forward_part:
-        body.run(operation)
-    descriptions = _descriptions(forward_frame, count, len(passed))
+    body.write(forward_part)
+    # Tokens pass too, of what the backward part brings back.
+    brought = {item.slot for item in backward_part
+               if isinstance(item, Copy) and not item.out}
+    tokens = {slot: token for slot, token in step.tokens.items()
+              if slot in brought}
+    for token in tokens.values():
+        token.meta["val"] = _like_token(joint)
     forward = body.finish(
-        forward_frame, returned(body, leaves[:count] + passed), descriptions)
+        forward_frame,
+        [*returned(body, leaves[:count] + passed), *tokens.values()],
+        _descriptions(forward_frame, count, len(passed) + len(tokens)))
 
-    body = _Body(posed, ran)
-    saved_names = {node.name for node in framed}
+    body = _Body(posed, step)
+    framed_names = {node.name for node in framed}
     for node in passed:
         copy = body.graph.placeholder(node.name)
         copy.meta = dict(node.meta)
         body.set(node, copy)
+    for slot, token in tokens.items():
+        step.tokens[slot] = body.graph.placeholder(f"host_token_{slot}")
+        step.tokens[slot].meta = dict(token.meta)
     for node in backward_frame.graph.find_nodes(op="placeholder"):
-        if node.name not in saved_names:
+        if node.name not in framed_names:
             body.set(by_name[node.name], body.graph.node_copy(node))
-    for operation in backward_part:
-        body.run(operation)
+    body.write(backward_part)
     backward = body.finish(backward_frame, returned(body, leaves[count:]), None)
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
-    return Split(forward, backward, passed, [n.name for n in missing],
+    return Split(forward, backward, passed, slab, [n.name for n in missing],
                  [n.name for n in framed if joint.root[n] not in wanted])
+
+
+def _like_token(joint: Any) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty((), dtype=torch.int64)
 
 
 def _descriptions(frame: torch.fx.GraphModule, count: int,

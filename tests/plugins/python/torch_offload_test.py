@@ -1,0 +1,83 @@
+"""Values that go to the host and come back: peak, bytes and bits."""
+import dataclasses
+import unittest
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.price import NOMINAL
+from loadline.torch.program import peak_bytes
+from models import MODELS
+from steps import eager_step, same_bits, trace
+
+WORK = 20_000
+# Fast enough for small tensors to be worth their way.
+COPIES = dataclasses.replace(
+    NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
+    host_bytes=1 << 30, bidirectional=0.8)
+
+
+class Offload(unittest.TestCase):
+    def test_program_peak_is_the_plans_without_copies(self):
+        for name in ("mlp", "resnet18", "unet"):
+            step = trace(name)
+            for budget in ("100%", "85%"):
+                plan = loadline.plan(step.problem, budget, work_limit=WORK)
+                self.assertEqual(peak_bytes(step.problem, plan.document),
+                                 plan.peak_bytes)
+
+    def test_every_budget_is_kept_exactly(self):
+        for name in MODELS:
+            step = trace(name, COPIES)
+            kept = loadline.keep_everything(step.problem)
+            expected = step.run(kept)
+            copied = 0
+            for percent in ("85%", "70%"):
+                for recompute in (False, True):
+                    with self.subTest(f"{name} {percent} {recompute}"):
+                        try:
+                            plan = loadline.plan(step.problem, percent,
+                                                 recompute=recompute,
+                                                 work_limit=WORK)
+                        except loadline.Infeasible:
+                            continue
+                        found = step.run(plan)
+                        predicted = plan.document["predicted"]
+                        self.assertEqual(
+                            found.ledger.peak_bytes,
+                            peak_bytes(step.problem, plan.document))
+                        self.assertLessEqual(found.ledger.peak_bytes,
+                                             plan.budget_bytes)
+                        self.assertEqual(found.split.slab.out_bytes,
+                                         predicted["d2h_bytes"])
+                        self.assertEqual(found.split.slab.in_bytes,
+                                         predicted["h2d_bytes"])
+                        self.assertTrue(same_bits(expected.values, found.values))
+                        copied += predicted["d2h_bytes"]
+            self.assertGreater(copied, 0, name)
+
+    def test_compiled_step_and_a_second_forward(self):
+        torch.manual_seed(0)
+        model, batch = MODELS["gpt_dropout"](), MODELS["gpt_dropout"].batch()
+        expected = eager_step(model, batch)
+        torch._dynamo.reset()
+        call = torch.compile(
+            model, backend=lt.backend, dynamic=False,
+            options={"inner": "aot_eager", "budget": "75%", "machine": COPIES,
+                     "work_limit": WORK, "recompute": False})
+        model.zero_grad()
+        with lt.virtual_device() as ledger:
+            found = eager_step(model, batch, call)
+        self.assertTrue(same_bits(expected, found))
+        planned = lt.planned[-1]
+        self.assertEqual(ledger.peak_bytes, planned.peak_bytes)
+        self.assertGreater(planned.split.slab.out_bytes, 0)
+        first = call(*batch)
+        call(*batch)
+        with self.assertRaisesRegex(RuntimeError, "second forward"):
+            first.backward()
+
+
+if __name__ == "__main__":
+    unittest.main()
