@@ -13,7 +13,7 @@ import sys
 
 import loadline
 from loadline import Machine
-from loadline.torch.backend import recomputed_flops
+from loadline.torch.compiler import recomputed_flops
 from loadline.torch.price import node_flops
 from models import MODELS
 from steps import same_bits, trace

@@ -7,9 +7,18 @@ except ImportError as error:
     raise ImportError(
         "loadline.torch needs PyTorch: pip install torch") from error
 
-from loadline.torch.backend import PlannedGraph, backend, planned
+try:
+    from loadline.torch import private as _private
+except (ImportError, AttributeError) as error:
+    raise ImportError(
+        f"loadline.torch cannot use torch {_torch.__version__}: {error}; it is tried "
+        "with torch 2.15") from error
+
+from loadline.torch.compiler import PlannedGraph, backend, planned
 from loadline.torch.joint import Unsupported
 from loadline.torch.ledger import Ledger, virtual_device
+from loadline.torch.prepare import prepare
+from loadline.torch.report import report
 
-__all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "planned",
-           "virtual_device"]
+__all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "planned", "prepare",
+           "report", "virtual_device"]

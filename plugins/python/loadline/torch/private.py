@@ -1,7 +1,7 @@
 """Every name of PyTorch used here that is not public, in one place.
 
 Found by trying, never by version numbers: what is missing makes the backend say
-so at its first use (backend.py), not at import.
+so at its first use (compiler.py), not at import.
 """
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from torch.utils.flop_counter import flop_registry
 
 __all__ = [
     "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
-    "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry", "get_hash_for_files",
+    "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
+    "frame_id", "get_hash_for_files",
     "partition_by_tags", "pytorch_partition", "saved_description",
 ]
 
@@ -37,6 +38,13 @@ def boxed(module: torch.fx.GraphModule) -> None:
     argument can be freed at its last use."""
     module.graph.set_codegen(_BoxedCodeGen())
     module.recompile()
+
+
+def frame_id() -> int:
+    """Of the Python frame that is being compiled: another one after a graph
+    break, the same one for another shape."""
+    compiling = torch._guards.CompileContext.current_compile_id()
+    return -1 if compiling is None else compiling.frame_id
 
 
 def boxed_compiler(run: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import time
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ class Split:
     backward: torch.fx.GraphModule
     saved: list[torch.fx.Node]  # values that pass, inputs included
     slab: copies.Slab  # what is copied out lies there
+    partition_s: float  # of PyTorch's partitioner, which any compile runs
     # Where PyTorch's partitioner saved otherwise than the plan: names.
     missing: list[str]
     extra: list[str]
@@ -226,8 +228,10 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     joint = posed.joint
     forward_part, backward_part = program
     _tag(posed, backward_part)
+    start = time.perf_counter()
     forward_frame, backward_frame = private.partition_by_tags(
         joint.module, inputs, **options)
+    partition_s = time.perf_counter() - start
     by_name = {node.name: node for node in joint.graph.nodes}
     framed = [by_name[node.name] for node in _frame_saved(
         forward_frame, joint.num_forward_outputs)]
@@ -286,7 +290,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
-    return Split(forward, backward, passed, slab, [n.name for n in missing],
+    return Split(forward, backward, passed, slab, partition_s, [n.name for n in missing],
                  [n.name for n in framed if joint.root[n] not in wanted])
 
 

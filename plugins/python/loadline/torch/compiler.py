@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import logging
 import time
+import warnings
 from typing import Any
 
 import torch
@@ -73,8 +74,12 @@ class PlannedGraph:
     peak_bytes: int  # of what runs, in its order; without copies the plan's
     keep_everything_bytes: int
     recomputed_flops: int
-    planning_s: float
+    planning_s: float  # added to what PyTorch does anyway
     split: Split
+    options: Options
+    measured_bytes: int | None = None  # of a step, where it could be measured
+    surprises: dict[str, tuple[int, int]] = dataclasses.field(
+        default_factory=dict)  # Ledger.surprises of that step
 
     @property
     def problem(self) -> dict[str, Any]:
@@ -84,9 +89,24 @@ class PlannedGraph:
 planned: list[PlannedGraph] = []  # of this process, oldest first
 
 
+def describe(graph: PlannedGraph) -> str:
+    plan = graph.plan.document["predicted"]
+    parts = [f"peak {format_bytes(graph.peak_bytes)} of "
+             f"{format_bytes(graph.plan.budget_bytes)}; keeping everything "
+             f"{format_bytes(graph.keep_everything_bytes)}"]
+    if plan["recompute_ns"]:
+        parts.append(f"{100 * plan['recompute_ns'] / plan['compute_ns']:.1f} % of "
+                     f"the step computed again ({graph.recomputed_flops} FLOPs)")
+    if plan["d2h_bytes"]:
+        parts.append(f"{format_bytes(plan['d2h_bytes'])} copied out")
+    parts.append(f"planned in {graph.planning_s:.2f} s")
+    return "; ".join(parts)
+
+
 def make_plan(posed: Posed, options: Options) -> planning.Plan:
     whole = planning.keep_everything(posed.document).peak_bytes
-    bytes_ = parse_budget(options.budget, whole) - options.reserve_bytes
+    bytes_ = parse_budget(options.budget, whole + options.reserve_bytes)
+    bytes_ -= options.reserve_bytes
     if bytes_ <= 0:
         raise Infeasible(
             f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
@@ -139,15 +159,37 @@ class Partitioner(private.CustomPartitionerFn):
                       **kwargs)
         planned.append(PlannedGraph(
             posed, plan, peak, planning.keep_everything(posed.document).peak_bytes,
-            recomputed_flops(posed, plan.sequence), time.perf_counter() - start,
-            parts))
+            recomputed_flops(posed, plan.sequence),
+            time.perf_counter() - start - parts.partition_s, parts,
+            self.options))
+        log.info("%s", describe(planned[-1]))
         return parts.forward, parts.backward
+
+
+# Dynamo's frames that have a plan, by the options they were compiled with; the
+# options are kept, so that no other gets their id.
+_frames: dict[int, tuple[Any, set[int]]] = {}
+
+
+def _warn_of_graph_break(options: Any) -> None:
+    frame = private.frame_id()
+    _, frames = _frames.setdefault(id(options), (options, set()))
+    frames.add(frame)
+    if len(frames) > 1:
+        warnings.warn(
+            f"loadline: a graph break made {len(frames)} graphs of one model. Each "
+            "is planned within the whole budget, and their bytes add up. Find the "
+            "break with torch.compile(..., fullgraph=True), or share the budget "
+            "out with the option reserve_bytes", stacklevel=2)
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
             options: dict[str, Any] | None = None, **ignored: Any) -> Any:
     """What torch.compile calls, through the entry point torch_dynamo_backends."""
+    if ignored:
+        raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
     read = Options.read(options)
+    _warn_of_graph_break(options)
     partitioner = Partitioner(read)
     if read.inner == "aot_eager":
         return private.aot_autograd(

@@ -1,0 +1,74 @@
+"""What was planned and what was measured, for people.
+
+Tested by tests/plugins/python/torch_prepare_test.py.
+"""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from loadline.budget import format_bytes
+from loadline.errors import LoadlineError
+from loadline.torch.compiler import PlannedGraph, describe, planned
+from loadline.torch.prepare import prepared
+
+
+def _lines_of(graph: PlannedGraph) -> list[str]:
+    lines = [f"  {describe(graph)}"]
+    if graph.measured_bytes is None:
+        lines.append("  not measured: only inner=\"aot_eager\" on the CPU and CUDA "
+                     "devices tell their bytes")
+        return lines
+    difference = graph.measured_bytes - graph.peak_bytes
+    lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
+                 f"{difference:+d} bytes against the plan")
+    if graph.surprises:
+        name, (foretold, found) = max(
+            graph.surprises.items(), key=lambda item: abs(item[1][1] - item[1][0]))
+        lines.append(f"  largest surprise: {name} made {format_bytes(found)} where "
+                     f"{format_bytes(foretold)} were foretold")
+    return lines
+
+
+def _write_page(graph: PlannedGraph, path: str) -> None:
+    """By the command, from the same problem and plan."""
+    command = os.environ.get("LOADLINE_COMMAND") or str(
+        pathlib.Path(__file__).parent.parent / "_lib" / "loadline")
+    with tempfile.TemporaryDirectory() as folder:
+        problem, plan = (pathlib.Path(folder) / name
+                         for name in ("problem.json", "plan.json"))
+        problem.write_text(json.dumps(graph.problem))
+        plan.write_text(graph.plan.json)
+        try:
+            done = subprocess.run(
+                [command, "report", plan, "--problem", problem, "--html", path],
+                capture_output=True, text=True)
+        except OSError as error:
+            raise LoadlineError(f"the command loadline is not here: {error}; "
+                                "LOADLINE_COMMAND may name it") from error
+    if done.returncode != 0:
+        raise LoadlineError(done.stderr.strip())
+
+
+def report(html: str | os.PathLike[str] | None = None) -> str:
+    """The last prepared model, or else every graph planned so far, as text; with
+    `html` also the last graph's page, the one that `loadline report` writes."""
+    graphs = prepared[-1].graphs if prepared else planned
+    if not graphs:
+        raise LoadlineError("nothing has been planned yet: run a step first")
+    lines = []
+    if prepared:
+        last = prepared[-1]
+        lines.append(f"budget {last.budget}; outside the graph: optimizer state "
+                     f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
+                     f"{format_bytes(last.accumulated_bytes)}, corrected by "
+                     f"{format_bytes(last.corrected_bytes)}")
+    for number, graph in enumerate(graphs):
+        lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
+        lines.extend(_lines_of(graph))
+    if html is not None:
+        _write_page(graphs[-1], os.fspath(html))
+    return "\n".join(lines)

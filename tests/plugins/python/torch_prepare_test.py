@@ -1,0 +1,201 @@
+"""prepare, its accounts and report, and what goes wrong."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.optimizer import optimizer_state_bytes
+from models import MODELS
+from steps import same_bits
+
+OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
+
+
+def train(model, optimizer, batch, steps=3):
+    losses = []
+    torch.manual_seed(5)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(*batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().clone())
+    return losses
+
+
+def made(name="gpt_dropout"):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    return model, torch.optim.AdamW(model.parameters()), MODELS[name].batch()
+
+
+class Prepare(unittest.TestCase):
+    def test_trains_as_without_inside_the_budget(self):
+        for name in ("gpt_dropout", "resnet18"):
+            with self.subTest(name):
+                model, optimizer, batch = made(name)
+                expected = train(model, optimizer, batch)
+                final = [t.clone() for t in model.state_dict().values()]
+                model, optimizer, batch = made(name)
+                planned, optimizer = lt.prepare(
+                    model, optimizer, sample=batch, budget="90%", **OPTIONS)
+                with lt.virtual_device() as ledger:
+                    found = train(planned, optimizer, batch)
+                self.assertTrue(same_bits(expected, found))
+                self.assertTrue(same_bits(
+                    final, list(model.state_dict().values())))
+                graph = lt.planned[-1]
+                self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
+                self.assertEqual(graph.measured_bytes, graph.peak_bytes)
+                # The budget is of the graph and the optimizer's state together.
+                whole = graph.keep_everything_bytes + optimizer_state_bytes(optimizer)
+                self.assertEqual(
+                    graph.plan.budget_bytes + optimizer_state_bytes(optimizer),
+                    loadline.parse_budget("90%", whole))
+
+    def test_reports_text_and_page(self):
+        model, optimizer, batch = made("mlp")
+        lt.prepare(model, optimizer, sample=batch, budget="80%", **OPTIONS)
+        text = lt.report()
+        self.assertIn("budget 80%", text)
+        self.assertIn("optimizer state", text)
+        self.assertIn("+0 bytes against the plan", text)
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "report.html"
+            if "LOADLINE_COMMAND" in os.environ:
+                lt.report(html=page)
+                self.assertIn("<html", page.read_text()[:2000])
+
+    def test_too_small_a_budget_says_which_would_do(self):
+        model, optimizer, batch = made("mlp")
+        with self.assertRaises(loadline.Infeasible) as caught:
+            lt.prepare(model, optimizer, sample=batch, budget="500KiB", **OPTIONS)
+        self.assertGreater(caught.exception.smallest_met_bytes, 0)
+        self.assertIn("smallest budget met", str(caught.exception))
+        with self.assertRaisesRegex(loadline.Infeasible, "reserved"):
+            lt.prepare(model, optimizer, sample=batch, budget="1KiB", **OPTIONS)
+
+    def test_leaves_no_trace(self):
+        model, optimizer, batch = made("resnet18")
+        before = [t.clone() for t in model.state_dict().values()]
+        for parameter in model.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        torch.manual_seed(9)
+        expected = torch.rand(3)
+        torch.manual_seed(9)
+        lt.prepare(model, optimizer, sample=batch, budget="100%", **OPTIONS)
+        self.assertTrue(torch.equal(torch.rand(3), expected))
+        self.assertTrue(same_bits(before, list(model.state_dict().values())))
+        for parameter in model.parameters():
+            self.assertTrue(bool((parameter.grad == 1).all()))
+
+
+class OptimizerState(unittest.TestCase):
+    def test_is_foretold_by_the_optimizers_own_step(self):
+        for kind, options in ((torch.optim.SGD, {"lr": 0.1}),
+                              (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+                              (torch.optim.Adam, {}),
+                              (torch.optim.AdamW, {"amsgrad": True}),
+                              (torch.optim.RMSprop, {}),
+                              (torch.optim.Adagrad, {})):
+            with self.subTest(f"{kind.__name__} {options}"):
+                model = torch.nn.Linear(8, 16)
+                optimizer = kind(model.parameters(), **options)
+                foretold = optimizer_state_bytes(optimizer)
+                model(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+                self.assertEqual(foretold, optimizer_state_bytes(optimizer))
+
+    def test_that_reads_data_asks_for_a_step(self):
+        optimizer = torch.optim.Adafactor(torch.nn.Linear(8, 16).parameters())
+        with self.assertRaisesRegex(loadline.InvalidArgument, "one optimizer step"):
+            optimizer_state_bytes(optimizer)
+
+
+class Mistakes(unittest.TestCase):
+    def compile(self, model, batch, **options):
+        torch._dynamo.reset()
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+            torch.compile(model, backend=lt.backend, options=options)(*batch)
+        return caught.exception.inner_exception
+
+    def test_options_are_named(self):
+        model, _, batch = made("mlp")
+        for options, word in (({}, "budget"), ({"budget": "22"}, "budget"),
+                              ({"budget": "1GiB", "inner": "tvm"}, "inner"),
+                              ({"budget": "1GiB", "bugdet": 1}, "bugdet")):
+            error = self.compile(model, batch, **options)
+            self.assertIsInstance(error, loadline.InvalidArgument)
+            self.assertIn(word, str(error))
+
+    def test_changing_sizes_are_refused(self):
+        model, _, _ = made("mlp")
+        torch._dynamo.reset()
+        call = torch.compile(model, backend=lt.backend, dynamic=True,
+                             options={"budget": "90%", **OPTIONS})
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+            call(torch.randn(16, 64))
+        self.assertIn("dynamic=False", str(caught.exception.inner_exception))
+
+    def test_a_graph_break_is_said_aloud(self):
+        model, _, _ = made("mlp")
+
+        class Broken(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = model.layers
+
+            def forward(self, x):
+                x = self.layers[:4](x)
+                torch._dynamo.graph_break()
+                return self.layers[4:](x).sum()
+
+        call = torch.compile(Broken(), backend=lt.backend, dynamic=False,
+                             options={"budget": "100%", **OPTIONS})
+        with self.assertWarnsRegex(UserWarning, "graph break"):
+            call(torch.randn(16, 64))
+
+    def test_what_needs_no_gradient_is_no_plan(self):
+        model, optimizer, batch = made("mlp")
+        model.requires_grad_(False)
+        with self.assertRaisesRegex(loadline.LoadlineError, "no gradient"):
+            lt.prepare(model, sample=batch, budget="90%", **OPTIONS)
+
+
+class ByName(unittest.TestCase):
+    def test_the_packages_entry_point_makes_loadline_a_backend(self):
+        package = pathlib.Path(loadline.__file__).parent.parent
+        sys.path.insert(0, str(package / "packaging"))
+        import wheel_backend
+
+        files = wheel_backend.metadata_files(wheel_backend.read_project(), "any")
+        with tempfile.TemporaryDirectory() as folder:
+            info = pathlib.Path(folder) / "loadline-0.dist-info"
+            info.mkdir()
+            for name, text in files.items():
+                (info / name).write_text(text)
+            code = (
+                "import torch; from models import Mlp\n"
+                "model, batch = Mlp(), Mlp.batch()\n"
+                "model = torch.compile(model, backend='loadline', options={"
+                "'budget': '80%', 'inner': 'aot_eager', 'work_limit': 20000})\n"
+                "model(*batch).backward()\n"
+                "import loadline; print(loadline.torch.report())")
+            out = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(
+                    [folder, os.environ["PYTHONPATH"],
+                     os.path.dirname(os.path.abspath(__file__))])})
+        self.assertIn("graph 0", out.stdout, out.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
