@@ -62,56 +62,46 @@ def program_of_sequence(posed: Posed, sequence: list[int]) -> tuple[list[Item],
 
 
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
-    """Most bytes on the device while the program runs."""
-    steps, bytes_, value_of = plan["steps"], {}, {}
-    for buffer in plan["buffers"]:
-        if buffer["space"] == "device":
-            bytes_[buffer["id"]] = buffer["bytes"]
-            value_of[buffer["id"]] = buffer["value"]
+    """Most bytes on the device while the program runs: a buffer is there from the
+    first step that touches it (an input: from the beginning) to the last (a result
+    and an input: to the end); an update in place is one with what it updates."""
+    steps, nodes = plan["steps"], problem["nodes"]
+    device = {buffer["id"]: buffer for buffer in plan["buffers"]
+              if buffer["space"] == "device"}
+    updates = dict(pair for node in nodes for pair in node.get("inplace", ()))
+    held = {*problem["outputs"], *updates.values(),
+            *(value["id"] for value in problem["values"]
+              if value.get("persistent"))} - updates.keys()
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    made: dict[int, int] = {}  # by value: its latest buffer
-    replaced = set()
+    latest: dict[int, int] = {}  # by value: its buffer
     for at, step in enumerate(steps):
         writes = step.get("out", [step["to"]] if "to" in step else [])
         reads = step.get("in", [step["from"]] if "from" in step else [])
-        for buffer in [*reads, *writes]:
-            if buffer in bytes_:
-                first.setdefault(buffer, at if buffer in writes else -1)
-                last[buffer] = at
-                if buffer in writes:
-                    made[value_of[buffer]] = buffer
-        if step["lane"] == "compute":
-            node = problem["nodes"][step["node"]]
-            replaced.update(
-                reads[node["inputs"].index(old)]
-                for old, _ in node.get("inplace", ()))
-    held = set(problem["outputs"])
-    for buffer, value in value_of.items():
-        stays = value in held or (problem["values"][value].get("persistent")
-                                  and buffer not in replaced)
-        updated = any([old, value] in node.get("inplace", ())
-                      for node in problem["nodes"] for old in node["inputs"]
-                      if value in node["outputs"])
-        if (stays or updated) and made.get(value, buffer) == buffer:
-            first.setdefault(buffer, -1)
-            last[buffer] = len(steps)
-    change = [0] * (len(steps) + 3)
-    for buffer, at in first.items():
-        change[at + 1] += bytes_[buffer]
-        change[last[buffer] + 2] -= bytes_[buffer]
-    # An update in place and what it replaces are one.
+        for buffer in (b for b in (*reads, *writes) if b in device):
+            first.setdefault(buffer, at if buffer in writes else -1)
+            last[buffer] = at
+            latest[device[buffer]["value"]] = buffer
+    change = [0] * (len(steps) + 3)  # the beginning, every step, the end, beyond
+
+    def count(begin: int, end: int, bytes_: int) -> None:
+        change[begin + 1] += bytes_
+        change[end + 1] -= bytes_
+
+    for buffer, about in device.items():
+        value = about["value"]
+        stays = value in held and latest.get(value, buffer) == buffer
+        if stays or buffer in first:
+            count(first.get(buffer, -1),
+                  len(steps) + 1 if stays else last[buffer] + 1, about["bytes"])
     for at, step in enumerate(steps):
         if step["lane"] == "compute":
-            node = problem["nodes"][step["node"]]
-            for old, _ in node.get("inplace", ()):
-                old_bytes = problem["values"][old]["bytes"]
-                change[at + 1] -= old_bytes
-                change[at + 2] += old_bytes
+            for old, _ in nodes[step["node"]].get("inplace", ()):
+                count(at, at + 1, -problem["values"][old]["bytes"])
     live = peak = 0
-    for at, difference in enumerate(change):
+    for difference, step in zip(change, [None, *steps, None]):
         live += difference
-        step = steps[at - 1] if 1 <= at <= len(steps) else None
+        # A copy out makes nothing, and its source goes with it.
         if step is None or step["lane"] != "d2h":
             peak = max(peak, live)
     return peak
