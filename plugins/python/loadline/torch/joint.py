@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
+from loadline.torch import private
 
 aten = torch.ops.aten
 
@@ -235,7 +236,8 @@ class _Reader:
     def add(self, node: torch.fx.Node, makes: list[torch.fx.Node | int],
             sizes: list[int], updates: torch.fx.Node | None = None) -> None:
         arguments = node.all_input_nodes
-        only_once = is_random(node) or _has_effect(node)
+        only_once = (is_random(node) or _has_effect(node)
+                     or private.must_save(node))
         if node.target is BATCH_NORM:
             statistics = node.args[3:5]
             arguments = [a for a in arguments if a not in statistics]

@@ -26,7 +26,7 @@ from torch.utils.flop_counter import flop_registry
 __all__ = [
     "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
     "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
-    "frame_id", "get_hash_for_files",
+    "frame_id", "get_hash_for_files", "must_save",
     "partition_by_tags", "pytorch_partition", "saved_description",
 ]
 
@@ -45,6 +45,11 @@ def frame_id() -> int:
     break, the same one for another shape."""
     compiling = torch._guards.CompileContext.current_compile_id()
     return -1 if compiling is None else compiling.frame_id
+
+
+def must_save(node: torch.fx.Node) -> bool:
+    """By a policy of the user's own."""
+    return node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE
 
 
 def boxed_compiler(run: Any) -> Any:
