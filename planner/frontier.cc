@@ -20,7 +20,7 @@ struct Roundness {
 };
 constexpr Roundness kRoundness[] = {{80, 0.4}, {40, 0.3}, {20, 0.12},
                                     {4, 0.06}, {2, 0.03}, {1, 0.03}};
-constexpr int kLayoutTries = 7;
+constexpr int kLayoutTries = 5;
 // Below, the search of the whole is better than of a few layers of it.
 constexpr int kLayeredNodes = 3000;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
@@ -35,8 +35,8 @@ constexpr double kCopiesShare = 0.05;
 constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
-constexpr double kFirstShare = 0.6;
-constexpr double kRetryShare = 0.12;
+constexpr double kFirstShare = 0.68;
+constexpr double kRetryShare = 0.09;
 // And of each try to take bytes away from a schedule that lies too high, of
 // the fastest finds of a search.
 constexpr int kSlimFinds = 2;

@@ -18,6 +18,7 @@ constexpr size_t kMostFinds = 4;
 // Of the work.
 constexpr double kGreedyShare = 0.1;
 constexpr double kColdShare = 0.45;
+constexpr double kColdShareWithCopies = 0.52;
 constexpr double kWarmShare = 0.15;
 constexpr double kPolishShare = 0.1;
 constexpr double kRepairShare = 0.5;
@@ -188,8 +189,9 @@ class Pursuit {
   // Several where each has moves enough: which valley an anneal settles in is
   // luck.
   void Cold() {
+    const double share = copies_ ? kColdShareWithCopies : kColdShare;
     const int64_t moves = static_cast<int64_t>(
-        kColdShare * static_cast<double>(options_.work) /
+        share * static_cast<double>(options_.work) /
         static_cast<double>(MovePrice(SearchState(model_, Order(), 0))));
     const int64_t enough = kColdMovesPerItem * model_.node_count;
     if (moves < enough && !finds_.empty()) return;
@@ -198,7 +200,7 @@ class Pursuit {
     for (int64_t i = 0; i < anneals && !Done(); ++i) {
       AnnealOptions anneal;
       if (copies_) anneal.first_temperature = kColdWithCopies;
-      AnnealFrom(Order(), kColdShare / static_cast<double>(anneals), anneal);
+      AnnealFrom(Order(), share / static_cast<double>(anneals), anneal);
     }
   }
 
