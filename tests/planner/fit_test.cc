@@ -80,11 +80,12 @@ TEST(Fit, LaysOutInTheBudgetWhatLiesTooHigh) {
   const Problem problem = SmallStep();
   const Model model = MakeModel(problem, true, true);
   int too_high = 0, fitted = 0;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const int64_t budget_bytes = PartOfPeak(model, 0.4);
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const int64_t budget_bytes =
+        PartOfPeak(model, 0.25 + 0.05 * static_cast<double>(seed));
     for (Found& found : Finds(model, budget_bytes, seed)) {
       const PlaceOptions place = {.budget_bytes = budget_bytes,
-                                  .pack_work_limit = 50'000};
+                                  .pack_work_limit = 2000};
       int64_t excess_bytes = 0, less_bytes = 0;
       if (Place(model, found.schedule, found.step_ns, place, &excess_bytes)) {
         continue;
@@ -104,7 +105,7 @@ TEST(Fit, LaysOutInTheBudgetWhatLiesTooHigh) {
     }
   }
   EXPECT_GT(too_high, 0);
-  EXPECT_GT(2 * fitted, too_high);
+  EXPECT_GT(3 * fitted, too_high) << fitted << " of " << too_high;
 }
 
 }  // namespace
