@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
+import pathlib
 import time
 import warnings
 from typing import Any
 
 import torch
 from loadline import planning
+from loadline._library import version as loadline_version
 from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument
 from loadline.machine import Machine
@@ -135,8 +137,10 @@ class Partitioner(private.CustomPartitionerFn):
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.
-        return hashlib.sha256(repr(self.options).encode()
-                              + private.get_hash_for_files((__file__,))).hexdigest()
+        files = sorted(map(str, pathlib.Path(__file__).parent.parent.rglob("*.py")))
+        return hashlib.sha256(
+            f"{self.options} {loadline_version()}".encode()
+            + private.get_hash_for_files(tuple(files))).hexdigest()
 
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,

@@ -88,5 +88,8 @@ def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
                           partitioner: CustomPartitionerFn) -> Any:
     from torch._inductor.compile_fx import compile_fx
 
-    with _inductor_partitioner(partitioner):
+    # Modules found in AOT autograd's cache would come without a plan to report;
+    # the cache of what Inductor makes of each module stays.
+    with _inductor_partitioner(partitioner), functorch_config.patch(
+            enable_autograd_cache=False):
         return compile_fx(module, inputs)
