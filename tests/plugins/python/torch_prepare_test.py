@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import warnings
+from unittest import mock
 
 import torch
 
@@ -96,6 +96,50 @@ class Prepare(unittest.TestCase):
         self.assertTrue(same_bits(before, list(model.state_dict().values())))
         for parameter in model.parameters():
             self.assertTrue(bool((parameter.grad == 1).all()))
+
+
+@torch.library.custom_op("loadline_test::wide", mutates_args=())
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """Twice x, in a storage of twice the bytes: no tracing can know."""
+    return torch.empty(2 * x.numel())[:x.numel()].view(x.shape).copy_(2 * x)
+
+
+wide.register_fake(lambda x: torch.empty_like(x))
+wide.register_autograd(lambda ctx, gradient: 2 * gradient)
+
+
+class Wide(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = wide(layer(x))
+        return x.square().mean()
+
+
+class Corrections(unittest.TestCase):
+    def test_what_a_kernel_takes_beyond_the_trace_is_corrected_and_named(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = Wide(), (torch.randn(512, 64),)
+        budget = 2_000_000
+        count = len(lt.planned)
+        lt.prepare(model, sample=batch, budget=budget, **OPTIONS)
+        first, *_, last = lt.planned[count:]
+        self.assertGreater(first.measured_bytes, budget)
+        self.assertLessEqual(last.measured_bytes, budget)
+        self.assertEqual(last.measured_bytes, last.peak_bytes)
+        self.assertIn("largest surprise: wide", lt.report())
+
+    def test_what_cannot_be_corrected_is_said_aloud(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = Wide(), (torch.randn(512, 64),)
+        with mock.patch("loadline.torch.prepare.CORRECTIONS", 0):
+            with self.assertWarnsRegex(UserWarning, "more than its budget"):
+                lt.prepare(model, sample=batch, budget=2_000_000, **OPTIONS)
 
 
 class OptimizerState(unittest.TestCase):

@@ -71,8 +71,8 @@ class Wheel(unittest.TestCase):
     def test_carries_the_command(self):
         command = self.python.parent / "loadline"
         self.assertRegex(run(command, "--version"), r"^\d+\.\d+\.\d+$")
-        self.assertIn("activations", run(
-            command, "estimate", REPOSITORY / "tests/tools/chain_problem.json"))
+        self.assertIn("arena", run(
+            command, "plan", REPOSITORY / "tests/tools/chain_problem.json"))
 
     def test_says_what_to_do_where_torch_is_missing(self):
         out = run(self.python, "-c",

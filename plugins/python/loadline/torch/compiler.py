@@ -45,6 +45,8 @@ class Options:
     offload: bool = True  # where the machine has copies
     work_limit: int = WORK_LIMIT
     seed: int = 0
+    # By node, what its result took in a step that was measured (prepare.py).
+    found_bytes: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def read(options: dict[str, Any] | None) -> Options:
@@ -147,10 +149,13 @@ class Partitioner(private.CustomPartitionerFn):
                                          torch.fx.GraphModule]:
         start = time.perf_counter()
         gm.graph.eliminate_dead_code()
-        joint = read_joint(gm, kwargs["num_fwd_outputs"])
+        joint = read_joint(gm, kwargs["num_fwd_outputs"],
+                           dict(self.options.found_bytes))
         machine = self.options.machine
-        if self.options.inner == "inductor":
-            # It would move our copies; and what it fuses is not offloaded alone.
+        on_cpu = all(node.meta["val"].device.type == "cpu"
+                     for node in joint.primals)
+        if self.options.inner == "inductor" or not on_cpu:
+            # Inductor would move the copies, and only the CPU has them.
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         posed = pose(joint, machine)
         plan = make_plan(posed, self.options)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -112,8 +114,10 @@ def _has_effect(node: torch.fx.Node) -> bool:
 
 
 class _Reader:
-    def __init__(self, module: torch.fx.GraphModule, num_forward_outputs: int):
+    def __init__(self, module: torch.fx.GraphModule, num_forward_outputs: int,
+                 found_bytes: Mapping[str, int]):
         self.module = module
+        self.found_bytes = found_bytes
         self.joint = Joint(module, [], [], [], [], {}, {}, [], [],
                            num_forward_outputs)
         self.root_of_storage: dict[int, torch.fx.Node] = {}
@@ -199,7 +203,8 @@ class _Reader:
                 value.untyped_storage()._cdata]
             return  # an alias under another name
         self.new_value(node, value)
-        self.joint.bytes[node] = result_bytes(node)
+        self.joint.bytes[node] = self.found_bytes.get(node.name,
+                                                      result_bytes(node))
         self.add(node, [node], [self.joint.bytes[node]])
 
     def tuple(self, node: torch.fx.Node, value: Any) -> None:
@@ -271,6 +276,8 @@ class _Reader:
         self.joint.operations = kept[::-1]
 
 
-def read_joint(module: torch.fx.GraphModule, num_forward_outputs: int) -> Joint:
-    """Raises Unsupported for a graph that cannot be planned."""
-    return _Reader(module, num_forward_outputs).read()
+def read_joint(module: torch.fx.GraphModule, num_forward_outputs: int,
+               found_bytes: Mapping[str, int] = MappingProxyType({})) -> Joint:
+    """Raises Unsupported for a graph that cannot be planned. found_bytes: by
+    node, what its result took when it ran, where the trace says otherwise."""
+    return _Reader(module, num_forward_outputs, found_bytes).read()

@@ -122,20 +122,27 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     accumulated = sum(p.untyped_storage().nbytes() for p in model.parameters()
                       if p.requires_grad) if accumulate else 0
     corrected = 0
+    found_bytes: dict[str, int] = {}
     for attempt in range(CORRECTIONS + 1):
         torch._dynamo.reset_code(model.forward.__code__)
         reserve = read.reserve_bytes + optimizer_bytes + accumulated + corrected
         call = torch.compile(
             model, backend=compiler.backend, dynamic=False,
-            options={**options, "budget": budget, "reserve_bytes": reserve})
+            options={**options, "budget": budget, "reserve_bytes": reserve,
+                     "found_bytes": tuple(sorted(found_bytes.items()))})
         graphs = _warm_up(model, call, sample, read.inner)
         excess = max((graph.measured_bytes - graph.plan.budget_bytes - corrected
                       for graph in graphs if graph.measured_bytes is not None),
                      default=0)
         if excess <= 0:
             break
-        if attempt < CORRECTIONS:
+        if attempt == CORRECTIONS:
+            continue
+        found = {name: real for graph in graphs
+                 for name, (_, real) in graph.surprises.items()}
+        if found.items() <= found_bytes.items():  # known, and not enough
             corrected += excess
+        found_bytes.update(found)
     else:
         warnings.warn(
             f"loadline: a step takes {format_bytes(excess)} more than its budget, "
