@@ -44,21 +44,25 @@ void MeasureFreeCopies(const DoctorOptions& options, LaneMeter& lanes,
       lanes.CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
-// Copies that compute waits for. Their rate is that of copies of an ordinary
-// size that find nothing in the caches.
-void MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
-                         planner::Machine& machine) {
+// Copies that compute waits for, of an ordinary size, that find nothing in the
+// caches and leave nothing of a small kernel's operands there.
+absl::Status MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
+                                 planner::Machine& machine) {
+  LOADLINE_ASSIGN_OR_RETURN(ComputeMeter kernel,
+                            ComputeMeter::Create(kOrdinaryBytes));
   const int64_t bytes = std::min(kOrdinaryBytes, options.buffer_bytes);
   const auto copies = static_cast<int>(options.buffer_bytes / bytes);
   machine.copy_latency_ns =
       lanes.WaitedCopyNs(Lane::kD2h, kSmallBytes, kSmallCopies);
   const auto rate = [&](Lane lane) {
-    const int64_t ns =
-        lanes.WaitedCopyNs(lane, bytes, copies) - machine.copy_latency_ns;
+    const int64_t ns = lanes.WaitedCopyNs(lane, bytes, copies, [&] {
+      kernel.Triad();
+    }) - machine.copy_latency_ns;
     return PerSecond(static_cast<double>(bytes), std::max<int64_t>(ns, 1));
   };
   machine.d2h_bytes_per_s = rate(Lane::kD2h);
   machine.h2d_bytes_per_s = rate(Lane::kH2d);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -106,7 +110,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   machine.copies_stop_compute =
       HiddenShare(work_ns, alone_ns, beside_ns) < kLeastHidden;
   if (machine.copies_stop_compute) {
-    MeasureWaitedCopies(options, lanes, machine);
+    LOADLINE_RETURN_IF_ERROR(MeasureWaitedCopies(options, lanes, machine));
   } else {
     MeasureFreeCopies(options, lanes, machine);
   }

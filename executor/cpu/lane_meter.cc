@@ -76,13 +76,15 @@ int64_t LaneMeter::CopyNs(bool d2h, bool h2d, int64_t bytes, int copies,
   });
 }
 
-int64_t LaneMeter::WaitedCopyNs(Lane lane, int64_t bytes, int copies) {
+int64_t LaneMeter::WaitedCopyNs(Lane lane, int64_t bytes, int copies,
+                                const std::function<void()>& work) {
   const int64_t side = lane == Lane::kD2h ? 0 : bytes_;
   int64_t at = 0;
   const EventId computed{0}, copied{1};
   const int64_t ns = MedianRunNs([&] {
     for (int i = 0; i < copies; ++i) {
       Note(device_->BeginStep());
+      work();
       Note(device_->Record(Lane::kCompute, computed));
       Note(device_->Wait(lane, computed));
       if (at + bytes > bytes_) at = 0;
@@ -96,7 +98,10 @@ int64_t LaneMeter::WaitedCopyNs(Lane lane, int64_t bytes, int copies) {
     }
     Note(device_->Synchronize());
   });
-  return std::max<int64_t>(ns / copies, 1);
+  const int64_t work_ns = MedianRunNs([&] {
+    for (int i = 0; i < copies; ++i) work();
+  });
+  return std::max<int64_t>((ns - work_ns) / copies, 1);
 }
 
 int64_t LaneMeter::LaunchNs() {

@@ -26,10 +26,13 @@ class LaneMeter {
   // `beside` runs on the compute lane.
   int64_t CopyNs(bool d2h, bool h2d, int64_t bytes, int copies,
                  const std::function<void()>& beside = {});
-  // One copy of `bytes` on the lane that compute waits for and that waits for
-  // compute; `copies` of them, one after the other, through the whole buffer
-  // and round again.
-  int64_t WaitedCopyNs(Lane lane, int64_t bytes, int copies);
+  // What one copy of `bytes` on the lane, that compute waits for and that waits
+  // for compute, adds to `work` before it: its own time, and that of finding
+  // other things in the caches. `copies` of them, through the whole buffer and
+  // round again.
+  int64_t WaitedCopyNs(
+      Lane lane, int64_t bytes, int copies,
+      const std::function<void()>& work = [] {});
   // One kernel that does nothing.
   int64_t LaunchNs();
 
