@@ -1,6 +1,7 @@
 // See pursuit.h. Neither start is best everywhere: greedy descents are quick
 // and good where copies hide, annealing from an order is better where the
-// order must change; so both, and then reheats from whichever won. Tested in
+// order must change; so both, and then reheats from whichever won. What is left
+// wants several exchanges at once: windows solved exactly find those. Tested in
 // solve_test.cc.
 #include "planner/pursuit.h"
 
@@ -9,6 +10,8 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+
+#include "planner/window.h"
 
 namespace loadline::planner {
 namespace {
@@ -22,6 +25,10 @@ constexpr double kColdShareWithCopies = 0.52;
 constexpr double kWarmShare = 0.15;
 constexpr double kPolishShare = 0.1;
 constexpr double kRepairShare = 0.5;
+constexpr double kWindowShare = 0.03;
+// One window gets this part of that.
+constexpr int64_t kWindowPart = 24;
+constexpr size_t kMostWindowItems = 5000;
 // First temperatures of the reheats.
 constexpr double kReheats[] = {0.1, 0.2, 0.05, 0.1};
 // Of a cold start where values can be copied: its order is near enough.
@@ -62,9 +69,15 @@ class Pursuit {
     if (!Done() && !finds_.empty()) {
       Polish(finds_.front().schedule, kPolishShare);
     }
+    const int64_t window_work =
+        options_.repair
+            ? 0
+            : static_cast<int64_t>(kWindowShare *
+                                   static_cast<double>(options_.work));
     for (size_t round = 0; round < std::size(kReheats) && !Done(); ++round) {
       Reheat(round);
     }
+    if (!Done()) SolveWindows(window_work);
     if (!Done()) Clean();
     return std::move(finds_);
   }
@@ -229,6 +242,22 @@ class Pursuit {
     anneal.last_lambda *= 10;
     AnnealFrom(unfinished_ ? Schedule(*unfinished_) : orders_[0], share,
                anneal);
+  }
+
+  void SolveWindows(int64_t work) {
+    if (finds_.empty() || work <= 0) return;
+    const Schedule& best = finds_.front().schedule;
+    if (best.items.size() > kMostWindowItems) return;
+    SearchState state(model_, best, options_.target_bytes);
+    Effort effort = effort_;
+    effort.left = work;
+    const WindowReport report = ImproveWindows(
+        state,
+        {.window_work = work / kWindowPart, .floor_ns = options_.floor_ns},
+        effort);
+    if (report.improved == 0) return;
+    const double step_ns = state.Makespan();
+    Keep(state.ToSchedule(), step_ns);
   }
 
   void Clean() {
