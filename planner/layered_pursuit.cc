@@ -11,6 +11,7 @@
 
 #include "planner/bound.h"
 #include "planner/fold.h"
+#include "planner/mix.h"
 #include "planner/retime.h"
 #include "planner/simulate.h"
 
@@ -39,12 +40,7 @@ constexpr double kNegligible = 1e-5;  // of the step: not worth another round
 
 uint64_t HashOf(const Schedule& schedule) {
   uint64_t hash = 0;
-  for (const Item& item : schedule.items) {
-    hash = (hash ^ (static_cast<uint64_t>(item.id) * 4 +
-                    static_cast<uint64_t>(item.kind))) *
-           0x9e3779b97f4a7c15;
-    hash ^= hash >> 29;
-  }
+  for (const Item& item : schedule.items) hash = Mix(hash, item);
   return hash;
 }
 

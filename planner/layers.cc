@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planner/mix.h"
+
 namespace loadline::planner {
 namespace {
 
@@ -17,12 +19,6 @@ constexpr int kRounds = 2;            // how far a neighbourhood reaches
 constexpr int kLeastStretches = 6;    // fewer are no run
 constexpr int kPeriodsTried = 16;     // from each start
 constexpr int kMissingStretches = 4;  // near the ends, of a shorter run
-
-uint64_t Mix(uint64_t hash, uint64_t next) {
-  hash ^= next + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccd;
-  return hash ^ (hash >> 33);
-}
 
 class Finder {
  public:

@@ -69,15 +69,10 @@ class Pursuit {
     if (!Done() && !finds_.empty()) {
       Polish(finds_.front().schedule, kPolishShare);
     }
-    const int64_t window_work =
-        options_.repair
-            ? 0
-            : static_cast<int64_t>(kWindowShare *
-                                   static_cast<double>(options_.work));
     for (size_t round = 0; round < std::size(kReheats) && !Done(); ++round) {
       Reheat(round);
     }
-    if (!Done()) SolveWindows(window_work);
+    if (!Done() && !options_.repair) SolveWindows();
     if (!Done()) Clean();
     return std::move(finds_);
   }
@@ -244,7 +239,10 @@ class Pursuit {
                anneal);
   }
 
-  void SolveWindows(int64_t work) {
+  // With work of its own, on top of what the rest has spent.
+  void SolveWindows() {
+    const auto work =
+        static_cast<int64_t>(kWindowShare * static_cast<double>(options_.work));
     if (finds_.empty() || work <= 0) return;
     const Schedule& best = finds_.front().schedule;
     if (best.items.size() > kMostWindowItems) return;

@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "planner/edits.h"
+#include "planner/mix.h"
 
 namespace loadline::planner {
 namespace {
@@ -29,17 +30,10 @@ int64_t StepPrice(const SearchState& state) {
   return 1 + Effort{}.PriceOf(state) / 16;
 }
 
-uint64_t Mix(uint64_t hash, uint64_t next) {
-  hash = (hash ^ next) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 29);
-}
-
 uint64_t HashOf(const SearchState& state) {
   uint64_t hash = 1;
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
-    const Item& what = state.item(item);
-    hash = Mix(hash, static_cast<uint64_t>(what.id) * 4 +
-                         static_cast<uint64_t>(what.kind));
+    hash = Mix(hash, state.item(item));
   }
   for (size_t c = 0; c < state.model().chains.size(); ++c) {
     if (state.host_home(static_cast<int>(c))) hash = Mix(hash, c);

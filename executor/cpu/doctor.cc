@@ -18,20 +18,20 @@ namespace {
 constexpr int64_t kSmallBytes = 256;
 constexpr int kSmallCopies = 200;
 constexpr int64_t kOrdinaryBytes = int64_t{1} << 20;
-// Copies beside computing must hide this share of the shorter of the
-// two, or they are planned one after the other: then the step is as fast or
-// faster, and lasts what the plan says.
+// Copies beside computing must hide this share of the shorter of the two, or
+// they are planned one after the other: then the step is as fast or faster, and
+// lasts what the plan says.
 constexpr double kLeastHidden = 0.75;
 
 double PerSecond(double amount, int64_t ns) {
   return amount / (static_cast<double>(ns) / 1e9);
 }
 
-// Copies that run beside computing and each other.
-void MeasureFreeCopies(const DoctorOptions& options, LaneMeter& lanes,
-                       planner::Machine& machine) {
+// Copies that run beside computing and each other; `d2h_ns` is one of a whole
+// buffer.
+void MeasureFreeCopies(const DoctorOptions& options, int64_t d2h_ns,
+                       LaneMeter& lanes, planner::Machine& machine) {
   const auto bytes = static_cast<double>(options.buffer_bytes);
-  const int64_t d2h_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t h2d_ns = lanes.CopyNs(false, true, options.buffer_bytes, 1);
   const int64_t both_ns = lanes.CopyNs(true, true, options.buffer_bytes, 1);
   machine.d2h_bytes_per_s = PerSecond(bytes, d2h_ns);
@@ -112,7 +112,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   if (machine.copies_stop_compute) {
     LOADLINE_RETURN_IF_ERROR(MeasureWaitedCopies(options, lanes, machine));
   } else {
-    MeasureFreeCopies(options, lanes, machine);
+    MeasureFreeCopies(options, alone_ns, lanes, machine);
   }
   rates.launch_ns = lanes.LaunchNs();
   LOADLINE_RETURN_IF_ERROR(lanes.status());

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/pack.h"
+#include "tests/planner/cut_items.h"
 
 namespace loadline::planner {
 namespace {
@@ -48,21 +49,9 @@ std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
   std::mt19937_64 random(seed);
   std::vector<PackItem> items = {
       {.lower = 0, .upper = static_cast<int64_t>(count) * 4, .size = height}};
-  while (items.size() < count) {
-    PackItem& item = items[random() % items.size()];
-    const bool by_time = random() % 2 == 0;
-    const int64_t extent = by_time ? item.upper - item.lower : item.size;
-    if (extent < 2) continue;
-    const int64_t cut = 1 + static_cast<int64_t>(random() % (extent - 1));
-    PackItem rest = item;
-    if (by_time) {
-      item.upper = rest.lower = item.lower + cut;
-    } else {
-      item.size = cut;
-      rest.size -= cut;
-    }
-    items.push_back(rest);
-  }
+  CutItems(
+      count, 2, [&](int64_t n) { return static_cast<int64_t>(random() % n); },
+      items);
   for (size_t i = 0; i < items.size(); ++i) {
     items[i].id = static_cast<int64_t>(i);
   }

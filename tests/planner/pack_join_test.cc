@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/pack.h"
+#include "tests/planner/cut_items.h"
 #include "tests/planner/random_problem.h"
 
 namespace loadline::planner {
@@ -14,24 +15,13 @@ namespace {
 
 // A rectangle of 2^40 bytes cut along time or bytes, every `dropped`-th piece
 // left out (0: none).
-std::vector<PackItem> CutItems(uint64_t seed, size_t count, int dropped) {
+std::vector<PackItem> Pieces(uint64_t seed, size_t count, int dropped) {
   TestRandom random(seed);
   std::vector<PackItem> items = {{.lower = 0,
                                   .upper = static_cast<int64_t>(count) * 4,
                                   .size = int64_t{1} << 40}};
-  while (items.size() < count) {
-    PackItem& item =
-        items[random.In(0, static_cast<int64_t>(items.size()) - 1)];
-    PackItem rest = item;
-    if (random.OneIn(2)) {
-      if (item.upper - item.lower < 2) continue;
-      item.upper = rest.lower = random.In(item.lower + 1, item.upper - 1);
-    } else {
-      item.size = random.In(1, item.size - 1);
-      rest.size -= item.size;
-    }
-    items.push_back(rest);
-  }
+  CutItems(
+      count, 2, [&](int64_t n) { return random.In(0, n - 1); }, items);
   std::vector<PackItem> left;
   for (size_t i = 0; i < items.size(); ++i) {
     if (dropped > 0 && i % dropped == 1) continue;
@@ -50,7 +40,7 @@ PackBlocks BlocksOf(const std::vector<PackItem>& items, int64_t alignment) {
 TEST(PackJoin, PutsTogetherWhatWasCutFromOneRectangle) {
   int whole = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const PackJoined joined = JoinBlocks(BlocksOf(CutItems(seed, 300, 0), 1));
+    const PackJoined joined = JoinBlocks(BlocksOf(Pieces(seed, 300, 0), 1));
     EXPECT_LT(joined.blocks.blocks.size(), 60u) << seed;
     whole += joined.blocks.blocks.size() == 1;
   }
@@ -78,7 +68,7 @@ TEST(PackJoin, KeepsWhereFixedBlocksAreAndWhereNot) {
 
 TEST(PackJoin, LeavesLittleWhereSomePiecesAreMissing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const PackBlocks apart = BlocksOf(CutItems(seed, 300, 10), 1);
+    const PackBlocks apart = BlocksOf(Pieces(seed, 300, 10), 1);
     EXPECT_LT(2 * JoinBlocks(apart).blocks.blocks.size(), apart.blocks.size())
         << seed;
   }
@@ -131,7 +121,7 @@ TEST(Pack, FindsTheRectangleThatManyItemsWereCutFrom) {
       options.capacity_bytes = int64_t{1} << 40;
       options.work_limit = 300'000;
       options.seed = seed;
-      found += Pack(CutItems(seed, 1000, dropped), options).ok();
+      found += Pack(Pieces(seed, 1000, dropped), options).ok();
     }
   }
   EXPECT_GE(found, 11);

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "planner/pack_first_fit.h"
 #include "planner/pack_parts.h"
+#include "tests/planner/cut_items.h"
 #include "tests/planner/random_problem.h"
 
 namespace loadline::planner {
@@ -214,22 +215,8 @@ std::vector<PackItem> ValleyItems(TestRandom& random) {
         {.lower = upper, .upper = kEnd, .size = kStep, .group = step});
     valley.push_back({.lower = lower, .upper = upper, .size = kStep});
   }
-  while (valley.size() < 150) {
-    PackItem& item =
-        valley[random.In(0, static_cast<int64_t>(valley.size()) - 1)];
-    const bool by_time = random.OneIn(2);
-    const int64_t extent = by_time ? item.upper - item.lower : item.size;
-    if (extent < 20) continue;
-    const int64_t cut = random.In(1, extent - 1);
-    PackItem rest = item;
-    if (by_time) {
-      item.upper = rest.lower = item.lower + cut;
-    } else {
-      item.size = cut;
-      rest.size -= cut;
-    }
-    valley.push_back(rest);
-  }
+  CutItems(
+      150, 20, [&](int64_t n) { return random.In(0, n - 1); }, valley);
   items.insert(items.end(), valley.begin(), valley.end());
   for (size_t i = items.size(); i > 1; --i) {
     std::swap(items[i - 1], items[random.In(0, static_cast<int64_t>(i) - 1)]);

@@ -93,11 +93,13 @@ absl::Status MeasurePoints(const Flags& flags, PlannedStep* step,
   if (flags.run_steps == 0) return absl::OkStatus();
   const int64_t rounds = flags.run_steps >= kLeastRounded ? kRounds : 1;
   for (int64_t round = 0; round < rounds; ++round) {
+    // Together as many steps as asked for.
+    const int64_t steps = flags.run_steps * (round + 1) / rounds -
+                          flags.run_steps * round / rounds;
     for (FrontPoint& point : *points) {
       step->plan = point.plan;
-      LOADLINE_ASSIGN_OR_RETURN(
-          Measured measured,
-          Measure(*step, flags.step, flags.run_steps / rounds, stop));
+      LOADLINE_ASSIGN_OR_RETURN(Measured measured,
+                                Measure(*step, flags.step, steps, stop));
       point.measured.push_back(std::move(measured));
     }
   }
@@ -222,23 +224,31 @@ absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
   return absl::OkStatus();
 }
 
+// A step with a plan that fits.
+struct Met {
+  PlannedStep step;
+  bool quick = false;  // the plan of a search with little work
+};
+
 // One size against the budget: OK with its plan, or none.
-absl::StatusOr<std::optional<PlannedStep>> TryAt(const Flags& flags,
-                                                 const Place& place,
-                                                 const std::atomic<bool>* stop,
-                                                 absl::Status* refusal) {
+absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
+                                         const std::atomic<bool>* stop,
+                                         absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
-  PlanFlags quick = flags.step.plan;
-  quick.work_limit = kQuickWork;
-  auto plan = SolveFor(step.problem, quick, step.keep_everything, stop);
-  if (!plan.ok() && ExitCodeFor(plan.status()) == kCannotFit) {
+  PlanFlags plan_flags = flags.step.plan;
+  // A time limit is one for the size, whatever the work.
+  bool quick = plan_flags.time_limit.empty();
+  if (quick) plan_flags.work_limit = kQuickWork;
+  auto plan = SolveFor(step.problem, plan_flags, step.keep_everything, stop);
+  if (quick && !plan.ok() && ExitCodeFor(plan.status()) == kCannotFit) {
+    quick = false;
     plan = SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
   }
   spdlog::info("{} {}: {}", place.axis, place.size,
                plan.ok() ? "fits" : "does not fit");
   if (plan.ok()) {
     step.plan = *std::move(plan);
-    return step;
+    return Met{std::move(step), quick};
   }
   if (ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
   *refusal = plan.status();
@@ -247,46 +257,50 @@ absl::StatusOr<std::optional<PlannedStep>> TryAt(const Flags& flags,
 
 absl::Status RunLargest(const Flags& flags, const std::string& axis,
                         const std::atomic<bool>* stop) {
-  std::optional<PlannedStep> best;
+  std::optional<Met> met;
   absl::Status refusal;
   const auto fits = [&](int64_t size) -> absl::StatusOr<bool> {
-    LOADLINE_ASSIGN_OR_RETURN(std::optional<PlannedStep> step,
+    LOADLINE_ASSIGN_OR_RETURN(std::optional<Met> tried,
                               TryAt(flags, {axis, size}, stop, &refusal));
-    const bool met = step.has_value();
-    if (met) best = std::move(step);
-    return met;
+    if (!tried.has_value()) return false;
+    met = std::move(tried);
+    return true;
   };
   const int64_t first = axis == kBatchAxis
                             ? flags.step.model.batch.value_or(kFirstAsked)
                             : kFirstAsked;
   LOADLINE_ASSIGN_OR_RETURN(const Largest found,
                             FindLargest(first, kLargestAsked, fits));
-  if (!best.has_value()) return refusal;
-  const auto better =
-      SolveFor(best->problem, flags.step.plan, best->keep_everything, stop);
-  if (better.ok() && better->predicted.step_ns < best->plan.predicted.step_ns) {
-    best->plan = *better;
+  if (!met.has_value()) return refusal;
+  PlannedStep& best = met->step;
+  if (met->quick) {
+    const auto better =
+        SolveFor(best.problem, flags.step.plan, best.keep_everything, stop);
+    if (better.ok() &&
+        better->predicted.step_ns < best.plan.predicted.step_ns) {
+      best.plan = *better;
+    }
   }
   std::vector<FrontPoint> points(1);
   FrontPoint& point = points[0];
   point.axis = axis;
   point.size = found.size;
-  point.plan = best->plan;
-  LOADLINE_RETURN_IF_ERROR(MeasurePoints(flags, &*best, &points, stop));
-  LOADLINE_RETURN_IF_ERROR(WritePage(flags, *best, points, stop));
+  point.plan = best.plan;
+  LOADLINE_RETURN_IF_ERROR(MeasurePoints(flags, &best, &points, stop));
+  LOADLINE_RETURN_IF_ERROR(WritePage(flags, best, points, stop));
   if (flags.json) {
     fmt::print("{}\n",
-               JsonText(LargestJson(*best, point, found, flags.run_steps)));
+               JsonText(LargestJson(best, point, found, flags.run_steps)));
     return absl::OkStatus();
   }
   if (flags.html == "-") return absl::OkStatus();
-  fmt::print("Largest {} in {}: {}", axis, FormatBytes(best->plan.budget_bytes),
+  fmt::print("Largest {} in {}: {}", axis, FormatBytes(best.plan.budget_bytes),
              found.size);
   if (found.smallest_not > 0) {
     fmt::print("; no plan was found for {}", found.smallest_not);
   }
   fmt::print("\n\n{}\n{}",
-             PlanTable(best->problem, best->keep_everything, best->plan),
+             PlanTable(best.problem, best.keep_everything, best.plan),
              MadeAgainBy());
   return absl::OkStatus();
 }

@@ -1,9 +1,15 @@
 """Small models of the usual kinds, whole steps with their loss."""
 import math
+import pathlib
+import sys
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+# The zoo's own definitions.
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "models"))
+from torch_models import BasicBlock  # noqa: E402
 
 
 class Mlp(nn.Module):
@@ -98,22 +104,6 @@ class Vit(nn.Module):
         return torch.randn(4, 3, 16, 16), torch.randint(10, (4,))
 
 
-class Residual(nn.Module):
-    def __init__(self, channels_in, channels, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
-        self.norm1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels)
-        self.short = nn.Identity() if stride == 1 and channels_in == channels else (
-            nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride, bias=False),
-                          nn.BatchNorm2d(channels)))
-
-    def forward(self, x):
-        y = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(self.norm2(self.conv2(y)) + self.short(x))
-
-
 class ResNet18(nn.Module):
     def __init__(self, width=8):
         super().__init__()
@@ -123,7 +113,7 @@ class ResNet18(nn.Module):
         blocks, before = [], width
         for stage, size in enumerate(sizes):
             for block in range(2):
-                blocks.append(Residual(before, size, 1 if block or not stage else 2))
+                blocks.append(BasicBlock(before, size, 1 if block or not stage else 2))
                 before = size
         self.blocks = nn.Sequential(*blocks)
         self.head = nn.Linear(sizes[-1], 10)

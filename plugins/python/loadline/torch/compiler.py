@@ -107,9 +107,9 @@ def describe(graph: PlannedGraph) -> str:
     return "; ".join(parts)
 
 
-def make_plan(posed: Posed, options: Options) -> planning.Plan:
-    whole = planning.keep_everything(posed.document).peak_bytes
-    bytes_ = parse_budget(options.budget, whole + options.reserve_bytes)
+def make_plan(posed: Posed, whole_bytes: int, options: Options) -> planning.Plan:
+    """whole_bytes: what keeping everything takes, 100 % of a budget."""
+    bytes_ = parse_budget(options.budget, whole_bytes + options.reserve_bytes)
     bytes_ -= options.reserve_bytes
     if bytes_ <= 0:
         raise Infeasible(
@@ -158,7 +158,8 @@ class Partitioner(private.CustomPartitionerFn):
             # Inductor would move the copies, and only the CPU has them.
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         posed = pose(joint, machine)
-        plan = make_plan(posed, self.options)
+        whole = planning.keep_everything(posed.document).peak_bytes
+        plan = make_plan(posed, whole, self.options)
         peak = peak_bytes(posed.document, plan.document)
         if peak > plan.budget_bytes:
             raise InternalError(
@@ -167,7 +168,7 @@ class Partitioner(private.CustomPartitionerFn):
         parts = split(posed, program_of(posed, plan.document), joint_inputs,
                       **kwargs)
         planned.append(PlannedGraph(
-            posed, plan, peak, planning.keep_everything(posed.document).peak_bytes,
+            posed, plan, peak, whole,
             recomputed_flops(posed, plan.sequence),
             time.perf_counter() - start - parts.partition_s, parts,
             self.options))
