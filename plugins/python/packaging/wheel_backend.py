@@ -1,7 +1,7 @@
 """Builds the wheel: what pip calls (PEP 517), without packages of its own.
 
     pip install plugins/python                               # builds all first
-    pip wheel plugins/python -C build-dir=build/release      # what is built there
+    pip wheel plugins/python --config-settings=build-dir=build/release  # what is there
 
 The wheel is the package's Python files and, in loadline/_lib, libloadline.so,
 the command and the libraries they stand on. A build backend from the package

@@ -28,7 +28,8 @@ class Wheel(unittest.TestCase):
         run(sys.executable, "-m", "venv", root / "venv")
         cls.python = root / "venv" / "bin" / "python"
         run(cls.python, "-m", "pip", "wheel", "--no-index", "--no-deps", "-w",
-            root, "-C", f"build-dir={BUILD}", REPOSITORY / "plugins" / "python")
+            root, f"--config-settings=build-dir={BUILD}",
+            REPOSITORY / "plugins" / "python")
         cls.wheel, = root.glob("*.whl")
         run(cls.python, "-m", "pip", "install", "--no-index", cls.wheel)
 
