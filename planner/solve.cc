@@ -26,9 +26,8 @@ namespace {
 // Neighbours looked at per layout after the first orders.
 constexpr int64_t kPackWork = 1'000'000;
 
-// Completes an emitted plan: prediction by replay, bounds, reasons, proof.
-absl::Status Complete(const Model& model, const Schedule& schedule,
-                      Plan& plan) {
+// What a plan says of itself: prediction by replay, bounds, proof.
+absl::Status Predict(const Model& model, Plan& plan) {
   LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
   if (!model.problem->addresses) {
     plan.arena_bytes = plan.predicted.peak_bytes;
@@ -39,8 +38,14 @@ absl::Status Complete(const Model& model, const Schedule& schedule,
   bound.budget_bytes = plan.budget_bytes;
   bound.known_step_ns = plan.predicted.step_ns;
   plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
-  plan.decisions = Explain(model, schedule);
   return Verify(*model.problem, plan);
+}
+
+// Completes an emitted plan: the reasons too.
+absl::Status Complete(const Model& model, const Schedule& schedule,
+                      Plan& plan) {
+  plan.decisions = Explain(model, schedule);
+  return Predict(model, plan);
 }
 
 PeakFloor FloorOf(const Model& model) {
@@ -232,6 +237,16 @@ absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   Plan plan = std::move(placed.plan);
   plan.budget_bytes = placed.arena_bytes;
   LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, plan));
+  return plan;
+}
+
+absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
+                             const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
+  LOADLINE_RETURN_IF_ERROR(
+      Predict(MakeModel(priced, options.allow_recompute, options.allow_offload,
+                        options.choices),
+              plan));
   return plan;
 }
 

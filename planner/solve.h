@@ -68,6 +68,14 @@ std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);
 // given as a percentage; `budget_bytes` is the arena its layout needs.
 absl::StatusOr<Plan> KeepEverything(const Problem& problem);
 
+// The same steps under other prices: `priced` differs from the plan's problem
+// in times and copy rates only. Prediction and bounds are those of `priced`,
+// for all plans that the options permit (their budget and limits are ignored);
+// the reasons stay those the plan was made for. FailedPrecondition where it is
+// no plan of that problem.
+absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
+                             const SolveOptions& options);
+
 // What no plan of any kind can undercut, and where it is tightest. No search.
 struct PeakFloor {
   int64_t bytes = 0;            // of live bytes, so of any arena too

@@ -66,10 +66,11 @@ models::Graph Unmeasured(const models::Graph& graph,
 // kept, else each alone.
 absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
     const models::Graph& graph, const models::Graph& rest,
-    const planner::Machine& machine, const std::atomic<bool>* stop) {
+    const planner::Machine& machine, int64_t least_ns,
+    const std::atomic<bool>* stop) {
   executor::CalibrateOptions options;
   options.stop = stop;
-  options.least_ns = kLeastCalibrationNs;
+  options.least_ns = least_ns;
   executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, device));
@@ -132,10 +133,23 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
-  LOADLINE_ASSIGN_OR_RETURN(auto times,
-                            MeasureOperators(graph, rest, machine, stop));
+  LOADLINE_ASSIGN_OR_RETURN(
+      auto times,
+      MeasureOperators(graph, rest, machine, kLeastCalibrationNs, stop));
   machine.ops.merge(std::move(times));
   TryToKeep(path.empty() ? OwnProfilePath() : path, machine);
+  return machine;
+}
+
+absl::StatusOr<planner::Machine> MeasureNow(planner::Machine machine,
+                                            const models::Graph& graph,
+                                            int64_t least_ns,
+                                            const std::atomic<bool>* stop) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto times,
+      MeasureOperators(graph, graph, machine, least_ns, stop));
+  for (const auto& [key, ns] : times) machine.ops[key] = ns;
+  LOADLINE_RETURN_IF_ERROR(executor::MeasureCopies({}, machine));
   return machine;
 }
 

@@ -26,6 +26,14 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
     const std::string& path, const models::Graph& graph,
     const std::atomic<bool>* stop);
 
+// The machine as it is at this moment: all operators of the graph and the
+// copies measured anew, for `least_ns` of steps. Kept nowhere. `stop` may be
+// null.
+absl::StatusOr<planner::Machine> MeasureNow(planner::Machine machine,
+                                            const models::Graph& graph,
+                                            int64_t least_ns,
+                                            const std::atomic<bool>* stop);
+
 // Makes the folders above a path.
 absl::Status MakeFolderOf(const std::string& path);
 

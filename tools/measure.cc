@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
 #include "executor/data.h"
+#include "executor/median.h"
 #include "executor/program.h"
 #include "executor/train.h"
 #include "planner/check.h"
@@ -30,7 +31,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                             executor::Load(step.graph, step.problem, step.plan,
                                            device, {.trace = true}));
   executor::TrainOptions options;
-  options.steps = steps;
+  options.steps = steps + 1;  // the first finds its pages cold
   options.learning_rate = static_cast<float>(flags.optimizer.lr);
   options.stop = stop;
   LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
@@ -46,10 +47,14 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
       steps, result.step_ns, result.arena_bytes, {trace.begin(), trace.end()}};
 }
 
-Measured MiddleOf(std::vector<Measured> rounds) {
+Measured Together(std::vector<Measured> rounds) {
   LOADLINE_CHECK(!rounds.empty());
   int64_t steps = 0;
-  for (const Measured& round : rounds) steps += round.steps;
+  std::vector<int64_t> step_ns;
+  for (const Measured& round : rounds) {
+    steps += round.steps;
+    step_ns.push_back(round.step_ns);
+  }
   const auto middle =
       rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
   std::nth_element(rounds.begin(), middle, rounds.end(),
@@ -57,6 +62,7 @@ Measured MiddleOf(std::vector<Measured> rounds) {
                      return a.step_ns < b.step_ns;
                    });
   middle->steps = steps;
+  middle->step_ns = executor::MiddleMeanNs(std::move(step_ns));
   return std::move(*middle);
 }
 

@@ -26,9 +26,9 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                  const StepFlags& flags, int64_t steps,
                                  const std::atomic<bool>* stop);
 
-// The one with the median step time, said to have run the steps of all.
-// Requires at least one.
-Measured MiddleOf(std::vector<Measured> rounds);
+// One for all: the mean of the middle half of their step times, the sum of
+// their steps, and the spans of the median one. Requires at least one.
+Measured Together(std::vector<Measured> rounds);
 
 }  // namespace loadline::tools
 

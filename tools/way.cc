@@ -268,13 +268,18 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   return passes::Pose(graph, options);
 }
 
+planner::SolveOptions PermittedBy(const PlanFlags& flags) {
+  planner::SolveOptions options;
+  options.allow_recompute = !flags.no_recompute;
+  options.allow_offload = !flags.no_offload;
+  return options;
+}
+
 absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                                        const PlanFlags& flags,
                                        const planner::Plan& keep_everything,
                                        const std::atomic<bool>* cancel) {
-  planner::SolveOptions options;
-  options.allow_recompute = !flags.no_recompute;
-  options.allow_offload = !flags.no_offload;
+  planner::SolveOptions options = PermittedBy(flags);
   options.seed = flags.plan_seed;
   if (flags.work_limit > 0) options.work_limit = flags.work_limit;
   options.cancel = cancel;

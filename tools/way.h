@@ -77,6 +77,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
                                           executor::Device& device);
+// Which plans the flags permit, without their budget and limits.
+planner::SolveOptions PermittedBy(const PlanFlags& flags);
 // The plan that the flags ask for; a budget of "smallest" looks for the
 // smallest that can be met.
 absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,

@@ -27,11 +27,11 @@ double PerSecond(double amount, int64_t ns) {
   return amount / (static_cast<double>(ns) / 1e9);
 }
 
-// Copies that run beside computing and each other; `d2h_ns` is one of a whole
-// buffer.
-void MeasureFreeCopies(const DoctorOptions& options, int64_t d2h_ns,
-                       LaneMeter& lanes, planner::Machine& machine) {
+// Copies that run beside computing and each other.
+void MeasureFreeCopies(const DoctorOptions& options, LaneMeter& lanes,
+                       planner::Machine& machine) {
   const auto bytes = static_cast<double>(options.buffer_bytes);
+  const int64_t d2h_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t h2d_ns = lanes.CopyNs(false, true, options.buffer_bytes, 1);
   const int64_t both_ns = lanes.CopyNs(true, true, options.buffer_bytes, 1);
   machine.d2h_bytes_per_s = PerSecond(bytes, d2h_ns);
@@ -65,6 +65,20 @@ absl::Status MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
   return absl::OkStatus();
 }
 
+absl::Status MeasureRates(const DoctorOptions& options, LaneMeter& lanes,
+                          planner::Machine& machine) {
+  if (machine.copies_stop_compute) {
+    return MeasureWaitedCopies(options, lanes, machine);
+  }
+  MeasureFreeCopies(options, lanes, machine);
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuffers(const DoctorOptions& options) {
+  if (options.buffer_bytes >= kSmallBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError("buffers too small to measure anything");
+}
+
 }  // namespace
 
 double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns) {
@@ -75,9 +89,7 @@ double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns) {
 }
 
 absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
-  if (options.buffer_bytes < kSmallBytes) {
-    return absl::InvalidArgumentError("buffers too small to measure anything");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   planner::Machine machine;
   machine.name = options.name;
   machine.device_bytes =
@@ -109,15 +121,21 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
       lanes.CopyNs(true, false, options.buffer_bytes, 1, work);
   machine.copies_stop_compute =
       HiddenShare(work_ns, alone_ns, beside_ns) < kLeastHidden;
-  if (machine.copies_stop_compute) {
-    LOADLINE_RETURN_IF_ERROR(MeasureWaitedCopies(options, lanes, machine));
-  } else {
-    MeasureFreeCopies(options, alone_ns, lanes, machine);
-  }
+  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
   rates.launch_ns = lanes.LaunchNs();
   LOADLINE_RETURN_IF_ERROR(lanes.status());
   machine.rates = std::move(rates);
   return machine;
+}
+
+absl::Status MeasureCopies(const DoctorOptions& options,
+                           planner::Machine& machine) {
+  LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(options.buffer_bytes, options.host_store_path));
+  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
+  return lanes.status();
 }
 
 }  // namespace loadline::executor

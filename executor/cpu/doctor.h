@@ -27,6 +27,11 @@ struct DoctorOptions {
 absl::StatusOr<planner::Machine> MeasureMachine(
     const DoctorOptions& options = {});
 
+// The rates and the latency of copies once more, of the kind the profile says
+// (beside computing or not); all else stays. About half a second.
+absl::Status MeasureCopies(const DoctorOptions& options,
+                           planner::Machine& machine);
+
 // The share, 0 to 1, of the shorter of two works that ran hidden behind the
 // other when both together lasted `both_ns`.
 double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns);

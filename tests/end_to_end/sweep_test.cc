@@ -50,6 +50,9 @@ TEST(Sweep, RunsEachPointInsideItsBudget) {
     EXPECT_GT(point["step_ns"], 0);
     EXPECT_EQ(point["measured_arena_bytes"], point["arena_bytes"]);
   }
+  ExpectMonotone(points);
+  EXPECT_EQ(points[2]["predicted_step_ns"],
+            result.json()["fronts"][0]["keep_everything_step_ns"]);
 }
 
 TEST(Sweep, TakesSeveralBatches) {
@@ -101,6 +104,15 @@ TEST(Sweep, FindsTheLargestBatchThatFits) {
   };
   EXPECT_EQ(plan(largest), 0);
   EXPECT_EQ(plan(largest + 1), 3);
+}
+
+TEST(Sweep, CountsASizeThatItHasNoTimeForAsNotMet) {
+  const CommandResult result =
+      RunLoadline({"sweep", Zoo("mlp.onnx"), "--largest-batch", "--budget",
+                   "600KiB", "--time-limit", "1ms", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(result.json()["largest_batch"], 1);
+  EXPECT_GT(result.json()["smallest_batch_not_met"], 1);
 }
 
 std::string Tagger() {  // x: batch, sequence, 8

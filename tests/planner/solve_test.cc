@@ -357,6 +357,52 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
   EXPECT_GT(compared, 10);
 }
 
+// As if the machine had become slower in all it does.
+Problem Slower(Problem problem, int64_t factor) {
+  for (Node& node : problem.nodes) node.time_ns *= factor;
+  problem.machine->d2h_bytes_per_s /= static_cast<double>(factor);
+  problem.machine->h2d_bytes_per_s /= static_cast<double>(factor);
+  problem.machine->copy_latency_ns *= factor;
+  return problem;
+}
+
+TEST(Reprice, KeepsTheStepsAndTakesTheNewPrices) {
+  int repriced = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Problem problem = RandomProblem(seed, 20, true, true);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << all.status();
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 70);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    if (!plan.ok()) continue;
+    ++repriced;
+    const Problem slower = Slower(problem, 3);
+    const absl::StatusOr<Plan> again = Reprice(slower, *plan, options);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_TRUE(Verify(slower, *again).ok()) << Verify(slower, *again);
+    EXPECT_FALSE(Verify(problem, *again).ok());
+    EXPECT_EQ(again->sequence, plan->sequence);
+    EXPECT_EQ(again->predicted.peak_bytes, plan->predicted.peak_bytes);
+    EXPECT_EQ(again->predicted.compute_ns, 3 * plan->predicted.compute_ns);
+    EXPECT_NEAR(static_cast<double>(again->predicted.step_ns),
+                3.0 * static_cast<double>(plan->predicted.step_ns),
+                3.0 * static_cast<double>(plan->steps.size()));
+    EXPECT_LE(again->bounds.step_ns, again->predicted.step_ns);
+    EXPECT_GT(again->bounds.step_ns, plan->bounds.step_ns);
+  }
+  EXPECT_GE(repriced, 8);
+}
+
+TEST(Reprice, RefusesAnotherProblem) {
+  const Problem problem = RandomProblem(3, 20, true, true);
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const Problem other = RandomProblem(4, 30, true, true);
+  EXPECT_FALSE(Reprice(other, *all, {}).ok());
+}
+
 TEST(Solve, ProgressTellsImprovingPlans) {
   const Problem problem = SeededProblem(38);
   const absl::StatusOr<Plan> all = KeepEverything(problem);

@@ -23,19 +23,6 @@ TEST(BudgetsBetween, HoldBothEndsAndRise) {
   EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
 }
 
-TEST(MiddleOf, IsTheRoundOfTheMedianTimeWithAllSteps) {
-  std::vector<Measured> rounds(3);
-  for (int i = 0; i < 3; ++i) {
-    rounds[i].steps = 4;
-    rounds[i].step_ns = 10 * (i == 0 ? 3 : i);  // 30, 10, 20
-    rounds[i].arena_bytes = i;
-  }
-  const Measured middle = MiddleOf(std::move(rounds));
-  EXPECT_EQ(middle.step_ns, 20);
-  EXPECT_EQ(middle.arena_bytes, 2);
-  EXPECT_EQ(middle.steps, 12);
-}
-
 TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
   for (int64_t first : {1, 3, 32}) {
     for (int64_t largest = 0; largest <= 100; ++largest) {

@@ -25,7 +25,7 @@
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
-#include "tools/measure.h"
+#include "tools/measure_front.h"
 #include "tools/plan_summary.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -41,9 +41,7 @@ namespace {
 constexpr int64_t kLargestAsked = int64_t{1} << 20;
 // Most sizes of a search need no good plan, only one.
 constexpr int64_t kQuickWork = 300'000;
-constexpr int64_t kRounds = 3;
-constexpr int64_t kLeastRounded = 12;  // steps; fewer run in one piece
-constexpr int64_t kFirstAsked = 32;    // unless --batch says where to begin
+constexpr int64_t kFirstAsked = 32;  // unless --batch says where to begin
 
 struct Flags {
   StepFlags step;
@@ -85,30 +83,6 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   return step;
 }
 
-// In rounds over all points, of which the middle one counts for each: what else
-// the machine does for a second then falls into one round.
-absl::Status MeasurePoints(const Flags& flags, PlannedStep* step,
-                           std::vector<FrontPoint>* points,
-                           const std::atomic<bool>* stop) {
-  if (flags.run_steps == 0) return absl::OkStatus();
-  const int64_t rounds = flags.run_steps >= kLeastRounded ? kRounds : 1;
-  for (int64_t round = 0; round < rounds; ++round) {
-    // Together as many steps as asked for.
-    const int64_t steps = flags.run_steps * (round + 1) / rounds -
-                          flags.run_steps * round / rounds;
-    for (FrontPoint& point : *points) {
-      step->plan = point.plan;
-      LOADLINE_ASSIGN_OR_RETURN(Measured measured,
-                                Measure(*step, flags.step, steps, stop));
-      point.measured.push_back(std::move(measured));
-    }
-  }
-  for (FrontPoint& point : *points) {
-    point.measured = {MiddleOf(std::move(point.measured))};
-  }
-  return absl::OkStatus();
-}
-
 // The fewest bytes that cost at most one percent of time, unless a budget was
 // asked for.
 absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
@@ -144,8 +118,8 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
                  FormatNs(point.plan.predicted.step_ns));
     swept.points.push_back(std::move(point));
   }
-  LOADLINE_RETURN_IF_ERROR(
-      MeasurePoints(flags, &swept.step, &swept.points, stop));
+  LOADLINE_RETURN_IF_ERROR(MeasureFront(flags.step, flags.run_steps,
+                                        &swept.step, &swept.points, stop));
   LOADLINE_ASSIGN_OR_RETURN(swept.step.plan,
                             PlanToShow(flags, swept.step, swept.points, stop));
   return swept;
@@ -250,7 +224,10 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
     step.plan = *std::move(plan);
     return Met{std::move(step), quick};
   }
-  if (ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
+  // Out of time is no plan, unless it was the user who stopped the search.
+  const bool late = absl::IsDeadlineExceeded(plan.status()) &&
+                    !plan_flags.time_limit.empty() && !stop->load();
+  if (!late && ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
   *refusal = plan.status();
   return std::nullopt;
 }
@@ -286,7 +263,9 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   point.axis = axis;
   point.size = found.size;
   point.plan = best.plan;
-  LOADLINE_RETURN_IF_ERROR(MeasurePoints(flags, &best, &points, stop));
+  LOADLINE_RETURN_IF_ERROR(
+      MeasureFront(flags.step, flags.run_steps, &best, &points, stop));
+  best.plan = point.plan;
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, best, points, stop));
   if (flags.json) {
     fmt::print("{}\n",
