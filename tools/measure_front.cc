@@ -62,6 +62,7 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
   LOADLINE_CHECK(!rounds.empty());
   const auto middle = [&](const auto& of) {
     std::vector<int64_t> all;
+    all.reserve(rounds.size());
     for (const planner::Machine& round : rounds) all.push_back(of(round));
     return executor::MiddleMeanNs(std::move(all));
   };
