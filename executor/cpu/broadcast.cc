@@ -9,9 +9,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "executor/cpu/dispatch.h"
+#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
-#include "executor/cpu/loop_nest.h"
+#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
 #include "planner/status_macros.h"
 

@@ -1,7 +1,7 @@
 // Cast between f32, i64, i32 and bool. Tested in tests/conformance/.
 #include <limits>
 
-#include "executor/cpu/dispatch.h"
+#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 

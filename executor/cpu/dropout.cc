@@ -8,7 +8,7 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/cpu/philox.h"
+#include "executor/philox.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

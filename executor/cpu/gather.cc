@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "executor/cpu/dispatch.h"
+#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "planner/status_macros.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "executor/cpu/families.h"
-#include "executor/cpu/loop_nest.h"
+#include "executor/loop_nest.h"
 #include "executor/cpu/onednn.h"
 #include "executor/cpu/parallel.h"
 #include "planner/status_macros.h"

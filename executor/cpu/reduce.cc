@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "executor/cpu/families.h"
-#include "executor/cpu/loop_nest.h"
+#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
 #include "planner/status_macros.h"
 

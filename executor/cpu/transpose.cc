@@ -3,9 +3,9 @@
 // Tested in tests/conformance/.
 #include <cstring>
 
-#include "executor/cpu/dispatch.h"
+#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
-#include "executor/cpu/loop_nest.h"
+#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
 
 namespace loadline::executor::cpu {

@@ -1,7 +1,7 @@
 // Philox against the known answers that its authors publish with Random123.
 #include <array>
 
-#include "executor/cpu/philox.h"
+#include "executor/philox.h"
 #include "gtest/gtest.h"
 
 namespace loadline::executor::cpu {

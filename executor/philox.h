@@ -3,25 +3,33 @@
 // call to the next, so a mask can be made again anywhere in any order.
 // Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel Random Numbers: As
 // Easy as 1, 2, 3", SC 2011.
-#ifndef LOADLINE_EXECUTOR_CPU_PHILOX_H_
-#define LOADLINE_EXECUTOR_CPU_PHILOX_H_
+#ifndef LOADLINE_EXECUTOR_PHILOX_H_
+#define LOADLINE_EXECUTOR_PHILOX_H_
 
 #include <cstdint>
 
-namespace loadline::executor::cpu {
+#include "executor/host_device.h"
+
+namespace loadline::executor {
 
 // Counters handled together, word by word, so that the rounds vectorize.
 inline constexpr int kPhiloxBatch = 16;
 
 // words[w][i]: word w of counter i; the random words replace the counters.
-struct PhiloxBatch {
-  uint32_t words[4][kPhiloxBatch];
+template <int kCounters>
+struct PhiloxCounters {
+  uint32_t words[4][kCounters];
 };
+using PhiloxBatch = PhiloxCounters<kPhiloxBatch>;
 
-inline void PhiloxRounds(PhiloxBatch& b, uint32_t key0, uint32_t key1) {
+template <int kCounters>
+LOADLINE_HOST_DEVICE inline void PhiloxRounds(PhiloxCounters<kCounters>& b,
+                                              uint32_t key0, uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
+#ifdef _OPENMP
 #pragma omp simd
-    for (int i = 0; i < kPhiloxBatch; ++i) {
+#endif
+    for (int i = 0; i < kCounters; ++i) {
       const uint64_t p0 = uint64_t{0xD2511F53u} * b.words[0][i];
       const uint64_t p1 = uint64_t{0xCD9E8D57u} * b.words[2][i];
       const uint32_t w1 = b.words[1][i];
@@ -36,6 +44,6 @@ inline void PhiloxRounds(PhiloxBatch& b, uint32_t key0, uint32_t key1) {
   }
 }
 
-}  // namespace loadline::executor::cpu
+}  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_CPU_PHILOX_H_
+#endif  // LOADLINE_EXECUTOR_PHILOX_H_

@@ -1,10 +1,10 @@
 // Broadcasting as strides. Tested through the broadcast operators in
 // tests/conformance/.
-#include "executor/cpu/loop_nest.h"
+#include "executor/loop_nest.h"
 
-#include "executor/cpu/prepare.h"
+#include "executor/prepare.h"
 
-namespace loadline::executor::cpu {
+namespace loadline::executor {
 
 models::Ints BroadcastStrides(absl::Span<const int64_t> dims,
                               absl::Span<const int64_t> out) {
@@ -17,4 +17,4 @@ models::Ints BroadcastStrides(absl::Span<const int64_t> dims,
   return strides;
 }
 
-}  // namespace loadline::executor::cpu
+}  // namespace loadline::executor

@@ -1,12 +1,12 @@
 // From a type known at prepare time to a template argument.
-#ifndef LOADLINE_EXECUTOR_CPU_DISPATCH_H_
-#define LOADLINE_EXECUTOR_CPU_DISPATCH_H_
+#ifndef LOADLINE_EXECUTOR_DISPATCH_H_
+#define LOADLINE_EXECUTOR_DISPATCH_H_
 
 #include <cstdint>
 
-#include "executor/cpu/prepare.h"
+#include "executor/prepare.h"
 
-namespace loadline::executor::cpu {
+namespace loadline::executor {
 
 // body(T{}) with the C++ type of f32, i64, i32; else Unsupported.
 template <typename Body>
@@ -55,6 +55,6 @@ PreparedKernel WithIndex(const Prepare& p, DType dtype, const Body& body) {
   return p.Unsupported(dtype);
 }
 
-}  // namespace loadline::executor::cpu
+}  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_CPU_DISPATCH_H_
+#endif  // LOADLINE_EXECUTOR_DISPATCH_H_

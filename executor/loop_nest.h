@@ -3,8 +3,8 @@
 // Dimensions of size 1 are dropped and neighbours that every tensor walks as
 // one are merged, so most nests end as one or two dimensions. Run hands out
 // stretches along the innermost one.
-#ifndef LOADLINE_EXECUTOR_CPU_LOOP_NEST_H_
-#define LOADLINE_EXECUTOR_CPU_LOOP_NEST_H_
+#ifndef LOADLINE_EXECUTOR_LOOP_NEST_H_
+#define LOADLINE_EXECUTOR_LOOP_NEST_H_
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "models/attributes.h"
 
-namespace loadline::executor::cpu {
+namespace loadline::executor {
 
 // Strides, for each dimension of `out`, of a tensor of shape `dims` broadcast
 // to `out` as NumPy does: 0 where it repeats.
@@ -90,6 +90,6 @@ class LoopNest {
   std::array<models::Ints, kTensors> strides_;
 };
 
-}  // namespace loadline::executor::cpu
+}  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_CPU_LOOP_NEST_H_
+#endif  // LOADLINE_EXECUTOR_LOOP_NEST_H_

@@ -1,0 +1,97 @@
+// A kernel that puts its work on a stream.
+//
+// Enqueue does not wait, allocates nothing and reads no tensor, so a step of
+// launches can be captured as one CUDA graph and replayed. What changes from
+// step to step it reads on the device: KernelArgs::scalars is a DEVICE pointer
+// here.
+#ifndef LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
+#define LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
+
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "executor/cuda/data_errors.h"
+#include "executor/kernel.h"
+
+namespace loadline::executor::cuda {
+
+// Where and as what a kernel is launched.
+struct LaunchContext {
+  cudaStream_t stream = nullptr;
+  // In device memory; kNoDataError at the start of a step.
+  DataErrorWord* data_error = nullptr;
+  // The launch's place in the step, below 2^24: names the kernel in the word.
+  int64_t launch = 0;
+
+  DataErrorSink sink() const { return {data_error, launch}; }
+};
+
+class CudaKernel : public Kernel {
+ public:
+  // `args` as Run's, all pointers on the device. Buffers are 64-byte aligned
+  // or better, as arenas give them: kernels load 16 bytes at once. Internal
+  // where the launch itself fails.
+  virtual absl::Status Enqueue(const KernelArgs& args,
+                               const LaunchContext& context) = 0;
+
+  // What the data error that this kernel reported for `position` means.
+  virtual absl::Status DescribeDataError(int64_t position) const {
+    return absl::InternalError(
+        absl::StrCat("a kernel reported position ", position));
+  }
+
+  // FailedPrecondition: work goes on a stream.
+  absl::Status Run(const KernelArgs&) final {
+    return absl::FailedPreconditionError(
+        "a CUDA kernel can only be enqueued on a stream");
+  }
+};
+
+using DescribeFunction = std::function<absl::Status(int64_t position)>;
+
+// A kernel made of one callable: Status(const KernelArgs&, const
+// LaunchContext&).
+template <typename Callable>
+class FunctionKernel final : public CudaKernel {
+ public:
+  FunctionKernel(Callable enqueue, int64_t workspace_bytes,
+                 DescribeFunction describe)
+      : enqueue_(std::move(enqueue)),
+        workspace_bytes_(workspace_bytes),
+        describe_(std::move(describe)) {}
+
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+
+  absl::Status Enqueue(const KernelArgs& args,
+                       const LaunchContext& context) override {
+    return enqueue_(args, context);
+  }
+
+  absl::Status DescribeDataError(int64_t position) const override {
+    return describe_ ? describe_(position)
+                     : CudaKernel::DescribeDataError(position);
+  }
+
+ private:
+  Callable enqueue_;
+  int64_t workspace_bytes_;
+  DescribeFunction describe_;
+};
+
+template <typename Callable>
+std::unique_ptr<Kernel> MakeKernel(Callable enqueue,
+                                   int64_t workspace_bytes = 0,
+                                   DescribeFunction describe = nullptr) {
+  return std::make_unique<FunctionKernel<Callable>>(
+      std::move(enqueue), workspace_bytes, std::move(describe));
+}
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_

@@ -1,0 +1,26 @@
+// The table of CUDA kernels. Every operator is tested in tests/conformance/.
+#include "executor/cuda/kernels.h"
+
+#include "executor/cuda/families.h"
+#include "executor/kernel_table.h"
+
+namespace loadline::executor {
+namespace {
+
+const KernelTable<cuda::Prepare>& Kernels() {
+  static const auto* table =
+      new KernelTable<cuda::Prepare>({cuda::PointwiseKernels()});
+  return *table;
+}
+
+}  // namespace
+
+bool HasCudaKernel(absl::string_view op) { return Kernels().Has(op); }
+
+PreparedKernel PrepareCudaKernel(const models::Graph& graph,
+                                 const models::Node& node,
+                                 CudaContext& context) {
+  return Kernels().Make(cuda::Prepare(graph, node, context));
+}
+
+}  // namespace loadline::executor

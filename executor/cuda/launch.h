@@ -1,0 +1,53 @@
+// The one way to launch: a function, not <<<>>>, so that a kernel file is
+// plain C++ to a compiler that finds other headers under the toolkit's names
+// (tests run it so, without a GPU).
+#ifndef LOADLINE_EXECUTOR_CUDA_LAUNCH_H_
+#define LOADLINE_EXECUTOR_CUDA_LAUNCH_H_
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace loadline::executor::cuda {
+
+// Threads of a block where nothing speaks for another number.
+inline constexpr int kBlock = 256;
+
+// Blocks enough to fill the largest GPU several times over. Kernels that take
+// more elements loop; the number never depends on the GPU, so results do not.
+inline constexpr int64_t kMostBlocks = 132 * 16;
+
+inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(what, ": ", cudaGetErrorString(error)));
+}
+
+// Blocks for a loop of `threads` threads, at least one.
+inline unsigned GridFor(int64_t threads, int64_t block = kBlock) {
+  return static_cast<unsigned>(
+      std::clamp<int64_t>((threads + block - 1) / block, 1, kMostBlocks));
+}
+
+template <typename... Parameters, typename... Arguments>
+absl::Status LaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                          size_t shared_bytes, cudaStream_t stream,
+                          Arguments&&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return CudaStatus(cudaLaunchKernelEx(&config, kernel,
+                                       std::forward<Arguments>(arguments)...),
+                    "launching a kernel");
+}
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_LAUNCH_H_
