@@ -7,19 +7,17 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <cmath>
 #include <cstdint>
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "models/onnx/tables.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Adding this much to a logit removes it from a softmax.
-constexpr float kMasking = -1e4f;
 // Smaller tensors are equal by chance (zeros, ones) too easily.
 constexpr int64_t kMinTiedElements = 64;
 
@@ -36,14 +34,9 @@ bool IsInventedName(absl::string_view name) {
          absl::StartsWith(stem, "onnx::");
 }
 
-bool IsMask(const Tensor& tensor) {
-  bool masks = false;
-  for (float v : tensor.as<float>()) {
-    if (!std::isfinite(v)) return true;
-    if (v != 0 && v > kMasking) return false;
-    masks = masks || v != 0;
-  }
-  return masks;
+// By its contents alone.
+bool IsNeverTrained(const Tensor& tensor) {
+  return IsMask(tensor) || IsSineTable(tensor) || IsFrequencies(tensor);
 }
 
 bool MatchesAny(const std::string& name,
@@ -177,7 +170,8 @@ std::map<std::string, ValueKind> ClassifyInitializers(
       const bool invented = tensor.type.elements() == 1 && IsInventedName(name);
       if (statistics.count(name) > 0) {
         kind = ValueKind::kState;
-      } else if (reached.count(name) > 0 && !IsMask(tensor) && !invented) {
+      } else if (reached.count(name) > 0 && !invented &&
+                 !IsNeverTrained(tensor)) {
         kind = ValueKind::kParameter;
       }
     }

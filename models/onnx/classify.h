@@ -4,13 +4,12 @@
 //    Identity) are states.
 // 2. Constants are: everything that is not f32; names that a pattern of
 //    ImportOptions::frozen matches; a single element under a name that
-//    exporters invent ("val_72", "onnx::Mul_9"); masks, told by their
-//    contents (a non-finite element, or nothing but zeros and numbers of at
-//    most -1e4, at least one of them); and what no gradient can reach,
-//    because it only feeds comparisons, conditions, shapes or indices.
-// 3. All other initializers are parameters. So a float buffer that takes
-//    part in the arithmetic (a table of sines, say) is trained unless a
-//    frozen pattern names it.
+//    exporters invent ("val_72", "onnx::Mul_9"); masks, tables of sines and
+//    their frequencies, told by their contents (tables.h); and what no
+//    gradient can reach, because it only feeds comparisons, conditions, shapes
+//    or indices.
+// 3. All other initializers are parameters. So any other float buffer that
+//    takes part in the arithmetic is trained unless a frozen pattern names it.
 //
 // Constant nodes are never trained.
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_

@@ -1,0 +1,99 @@
+// Evenly spaced sines obey x[t+1] + x[t-1] = 2 cos(w) x[t], which weights drawn
+// at random never do for a whole column. Tested in
+// tests/models/onnx_tables_test.cc.
+#include "models/onnx/tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+// Adding this much to a logit removes it from a softmax.
+constexpr float kMasking = -1e4f;
+constexpr int64_t kLeastRows = 4;
+// Of sines in f32, whose angles may be large.
+constexpr double kTolerance = 2e-3;
+
+// One column of [rows, stride] at `x`.
+struct Column {
+  const float* x;
+  int64_t rows;
+  int64_t stride;
+  double at(int64_t row) const { return x[row * stride]; }
+};
+
+// 2 cos(w), from the row with the largest element, that no rounding blurs.
+double Turn(const Column& column) {
+  int64_t largest = 1;
+  for (int64_t row = 1; row + 1 < column.rows; ++row) {
+    if (std::abs(column.at(row)) > std::abs(column.at(largest))) largest = row;
+  }
+  const double x = column.at(largest);
+  return x == 0 ? 2 : (column.at(largest + 1) + column.at(largest - 1)) / x;
+}
+
+bool IsSine(const Column& column, double turn) {
+  if (std::abs(turn) > 2 + kTolerance) return false;
+  for (int64_t row = 0; row < column.rows; ++row) {
+    if (!(std::abs(column.at(row)) <= 1 + kTolerance)) return false;
+    if (row == 0 || row + 1 == column.rows) continue;
+    const double next = turn * column.at(row) - column.at(row - 1);
+    if (!(std::abs(next - column.at(row + 1)) <= kTolerance)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool IsMask(const Tensor& tensor) {
+  bool masks = false;
+  for (float v : tensor.as<float>()) {
+    if (!std::isfinite(v)) return true;
+    if (v != 0 && v > kMasking) return false;
+    masks = masks || v != 0;
+  }
+  return masks;
+}
+
+bool IsSineTable(const Tensor& tensor) {
+  std::vector<int64_t> dims = tensor.type.dims;
+  dims.erase(std::remove(dims.begin(), dims.end(), 1), dims.end());
+  if (dims.size() < 2 || tensor.type.elements() == 0) return false;
+  const int64_t rows = dims[dims.size() - 2];
+  const int64_t columns = dims.back();
+  if (rows < kLeastRows) return false;
+  const int64_t tables = tensor.type.elements() / (rows * columns);
+  bool turns = false;
+  for (int64_t c = 0; c < tables * columns; ++c) {
+    const Column column = {
+        tensor.as<float>().data() + c / columns * rows * columns + c % columns,
+        rows, columns};
+    const double turn = Turn(column);
+    if (!IsSine(column, turn)) return false;
+    // A full amplitude too, not weights that happen to be almost zero.
+    double least = column.at(0), most = column.at(0);
+    for (int64_t row = 1; row < rows; ++row) {
+      least = std::min(least, column.at(row));
+      most = std::max(most, column.at(row));
+    }
+    turns = turns || (turn < 1.9 && most - least > 0.5);
+  }
+  return turns;
+}
+
+bool IsFrequencies(const Tensor& tensor) {
+  const auto x = tensor.as<float>();
+  if (static_cast<int64_t>(x.size()) < kLeastRows || x[0] != 1) return false;
+  const double ratio = x[1];
+  if (!(ratio > 0 && ratio < 1)) return false;
+  for (size_t i = 1; i < x.size(); ++i) {
+    const double expected = std::pow(ratio, static_cast<double>(i));
+    if (!(std::abs(x[i] - expected) <= kTolerance * expected)) return false;
+  }
+  return true;
+}
+
+}  // namespace loadline::models::onnx_internal

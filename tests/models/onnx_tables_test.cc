@@ -1,0 +1,90 @@
+// Tables as models have them, and weights that must not be taken for one.
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/onnx/tables.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+Tensor Filled(const std::vector<int64_t>& dims,
+              const std::vector<float>& values) {
+  TensorType type;
+  type.dims = dims;
+  return MakeTensor(type, values.data());
+}
+
+// values[row * columns + column] = f(row * frequency of the column).
+template <typename F>
+std::vector<float> Turning(int rows, int columns, F f) {
+  std::vector<float> values;
+  for (int row = 0; row < rows; ++row) {
+    for (int c = 0; c < columns; ++c) {
+      const float frequency = 1.0f / std::pow(10000.0f, 1.0f * c / columns);
+      values.push_back(f(static_cast<float>(row) * frequency));
+    }
+  }
+  return values;
+}
+
+std::vector<float> Random(int count, float spread) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, spread);
+  std::vector<float> values;
+  for (int i = 0; i < count; ++i) values.push_back(normal(random));
+  return values;
+}
+
+TEST(IsSineTable, KnowsRotaryAndAdditivePositions) {
+  const auto sine = [](float x) { return std::sin(x); };
+  const auto cosine = [](float x) { return std::cos(x); };
+  for (int rows : {8, 100, 8192}) {
+    EXPECT_TRUE(IsSineTable(Filled({rows, 32}, Turning(rows, 32, sine))));
+    EXPECT_TRUE(IsSineTable(Filled({rows, 32}, Turning(rows, 32, cosine))));
+  }
+  EXPECT_TRUE(IsSineTable(Filled({1, 1, 50, 8}, Turning(50, 8, cosine))));
+  EXPECT_TRUE(IsSineTable(Filled({50, 1, 8}, Turning(50, 8, sine))));
+  // Sines in even columns, cosines in odd ones.
+  std::vector<float> mixed = Turning(40, 16, sine);
+  const std::vector<float> cosines = Turning(40, 16, cosine);
+  for (size_t i = 1; i < mixed.size(); i += 2) mixed[i] = cosines[i];
+  EXPECT_TRUE(IsSineTable(Filled({40, 16}, mixed)));
+}
+
+TEST(IsSineTable, LeavesWeightsAlone) {
+  for (float spread : {1.0f, 0.02f, 1e-4f}) {
+    EXPECT_FALSE(IsSineTable(Filled({32, 16}, Random(512, spread)))) << spread;
+  }
+  EXPECT_FALSE(IsSineTable(Filled({8, 8}, std::vector<float>(64, 0.0f))));
+  EXPECT_FALSE(IsSineTable(Filled({8, 8}, std::vector<float>(64, 1.0f))));
+  std::vector<float> identity(64, 0.0f);
+  for (size_t i = 0; i < 64; i += 9) identity[i] = 1;
+  EXPECT_FALSE(IsSineTable(Filled({8, 8}, identity)));
+  EXPECT_FALSE(IsSineTable(Filled({64}, identity)));
+  // A table that was trained for a while.
+  std::vector<float> moved =
+      Turning(40, 16, [](float x) { return std::sin(x); });
+  moved[123] += 0.01f;
+  EXPECT_FALSE(IsSineTable(Filled({40, 16}, moved)));
+}
+
+TEST(IsFrequencies, KnowsTheSequenceAndNothingElse) {
+  std::vector<float> frequencies;
+  for (int i = 0; i < 32; ++i) {
+    frequencies.push_back(1.0f / std::pow(10000.0f, 2.0f * i / 64));
+  }
+  EXPECT_TRUE(IsFrequencies(Filled({32}, frequencies)));
+  EXPECT_TRUE(IsFrequencies(Filled({1, 32, 1}, frequencies)));
+  frequencies[5] *= 1.01f;
+  EXPECT_FALSE(IsFrequencies(Filled({32}, frequencies)));
+  EXPECT_FALSE(IsFrequencies(Filled({8}, std::vector<float>(8, 1.0f))));
+  EXPECT_FALSE(IsFrequencies(Filled({8}, Random(8, 1.0f))));
+  EXPECT_FALSE(IsFrequencies(Filled({3}, {1, 0.5f, 0.25f})));
+}
+
+}  // namespace
+}  // namespace loadline::models::onnx_internal
