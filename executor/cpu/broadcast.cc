@@ -9,10 +9,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
-#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
+#include "executor/loop_nest.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

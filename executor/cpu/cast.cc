@@ -1,9 +1,9 @@
 // Cast between f32, i64, i32 and bool. Tested in tests/conformance/.
 #include <limits>
 
-#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
 
 namespace loadline::executor::cpu {
 namespace {

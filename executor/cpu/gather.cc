@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

@@ -2,9 +2,9 @@
 // an error of the step, found before anything is written.
 // Tested in tests/conformance/.
 #include "absl/strings/str_cat.h"
-#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
+#include "executor/dispatch.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

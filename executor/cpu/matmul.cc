@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "executor/cpu/families.h"
-#include "executor/loop_nest.h"
 #include "executor/cpu/onednn.h"
 #include "executor/cpu/parallel.h"
+#include "executor/loop_nest.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

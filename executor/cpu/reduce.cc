@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "executor/cpu/families.h"
-#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
+#include "executor/loop_nest.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {

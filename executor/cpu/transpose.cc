@@ -3,10 +3,10 @@
 // Tested in tests/conformance/.
 #include <cstring>
 
-#include "executor/dispatch.h"
 #include "executor/cpu/families.h"
-#include "executor/loop_nest.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
+#include "executor/loop_nest.h"
 
 namespace loadline::executor::cpu {
 namespace {
