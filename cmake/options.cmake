@@ -1,7 +1,10 @@
 # How our own code is compiled: warnings, sanitizers, the level of the kernels.
 # GCC asks for every field even of a designated initializer; we leave defaults
 # to the struct.
-add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
+# nvcc has its own word for -Werror; the others it hands to the host compiler.
+add_compile_options(-Wall -Wextra $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>"
+  -Wno-missing-field-initializers)
 
 if(LOADLINE_SANITIZE)
   add_compile_options(-fsanitize=${LOADLINE_SANITIZE} -fno-sanitize-recover=all
@@ -66,5 +69,6 @@ function(loadline_precompile target)
     ${ARGN})
 endfunction()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fpch-preprocess)  # lets ccache see through them
+  # lets ccache see through them
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fpch-preprocess>)
 endif()

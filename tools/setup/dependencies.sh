@@ -9,9 +9,17 @@
 #           its Python package
 #   web     ECharts and Tabulator for the report, as they lie in the wheel of
 #           Panel, which is not used itself
+#   cudnn_frontend  headers of cuDNN's C++ interface; only where there is a CUDA
+#           Toolkit to compile them with
 # Sourced by tools/loadline and tools/test.
 
 packages=(onednn onnx highs web)
+
+# has_cuda: where CMake's FindCUDAToolkit looks first.
+has_cuda() {
+  command -v nvcc || [[ -x ${CUDA_PATH:-/usr/local/cuda}/bin/nvcc ]]
+} >/dev/null
+if has_cuda; then packages+=(cudnn_frontend); fi
 
 # requirements_of PACKAGE: the lines of requirements.txt that it is made from.
 requirements_of() {
@@ -20,6 +28,8 @@ requirements_of() {
     onnx) grep -E '^(onnx|cmake)==' "$root/tools/setup/requirements.txt" ;;
     highs) grep '^highspy==' "$root/tools/setup/requirements.txt" ;;
     web) grep '^panel==' "$root/tools/setup/requirements.txt" ;;
+    cudnn_frontend)
+      grep '^nvidia-cudnn-frontend==' "$root/tools/setup/requirements.txt" ;;
   esac
 }
 
@@ -146,6 +156,12 @@ for name in ("echarts/echarts@6.0.0/dist/echarts.min.js",
 PYTHON
 }
 
+# The headers lie beside the Python package, which is not used.
+make_cudnn_frontend() {
+  unpack_wheels
+  cp -r "$work/wheels/nvidia_cudnn_frontend/include" "$made/"
+}
+
 # provide_package NAME HOW_LONG: leaves it in $cache/packages/NAME-HASH.
 provide_package() {
   local name=$1 tree logs=$cache/logs
@@ -193,6 +209,7 @@ provide_dependencies() {
     provide_package onnx ' (about 2 minutes on 2 cores)'
     provide_package highs ' (about 2 minutes on 2 cores)'
     provide_package web ''
+    if has_cuda; then provide_package cudnn_frontend ''; fi
     step "link the packages" "$cache/logs/link.log" \
       "check the free space of $cache, then run again" link_prefix
   fi
