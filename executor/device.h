@@ -13,6 +13,8 @@
 //   device.Wait(Lane::kD2h, done);
 //   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
 //   device.Synchronize();
+//   KeptStep step = device.Keep();  // of a device that can repeat a step
+//   itself more steps: device.Replay(step); device.Synchronize();
 //
 // Threads: one caller at a time.
 #ifndef LOADLINE_EXECUTOR_DEVICE_H_
@@ -38,6 +40,10 @@ using planner::Space;
 enum class EventId : int32_t {};
 inline constexpr EventId kNoEvent{-1};
 constexpr size_t Index(EventId id) { return static_cast<size_t>(id); }
+
+// A step that a device keeps.
+enum class KeptStep : int64_t {};
+inline constexpr KeptStep kNotKept{-1};
 
 // Bytes [offset, offset + bytes) of the arena or of the host store.
 struct Region {
@@ -128,8 +134,18 @@ class Device {
   // are idle. The contents of the arena are then unknown.
   virtual void Abort() = 0;
 
-  // From now on each command notes its times in its slot. Allocates here.
-  virtual void EnableTrace(int32_t slot_count) = 0;
+  // For devices on which telling a step costs: they keep the step that has just
+  // ended well, under a name, so that it can be run again whole. Its kernels
+  // and scalars stay where they are until Forget. kNotKept: nothing is kept.
+  virtual KeptStep Keep() { return kNotKept; }
+  // In place of BeginStep and the same commands; Synchronize follows. The
+  // scalars are read anew. False: the step is not kept (any more); tell it.
+  virtual absl::StatusOr<bool> Replay(KeptStep) { return false; }
+  virtual void Forget(KeptStep) {}
+
+  // From now on each command notes its times in its slot; kept steps are
+  // dropped. Allocates here.
+  virtual absl::Status EnableTrace(int32_t slot_count) = 0;
   // Of the last step; empty where tracing is off.
   virtual absl::Span<const TraceSpan> trace() const = 0;
 };

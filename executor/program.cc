@@ -57,11 +57,14 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
   }
   LOADLINE_RETURN_IF_ERROR(program->CheckArena(needed));
   if (options.trace) {
-    device.EnableTrace(static_cast<int32_t>(plan.steps.size()));
+    LOADLINE_RETURN_IF_ERROR(
+        device.EnableTrace(static_cast<int32_t>(plan.steps.size())));
   }
   LOADLINE_RETURN_IF_ERROR(program->WriteInitial());
   return program;
 }
+
+Program::~Program() { device_->Forget(kept_step_); }
 
 absl::Status Program::PrepareKernels() {
   kernels_.resize(graph_->nodes.size());
@@ -177,6 +180,8 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
 }
 
 absl::Status Program::RunCommands() {
+  LOADLINE_ASSIGN_OR_RETURN(const bool replayed, device_->Replay(kept_step_));
+  if (replayed) return device_->Synchronize();
   LOADLINE_RETURN_IF_ERROR(device_->BeginStep());
   for (const Command& command : list_.commands) {
     absl::Status status = RunCommand(command);
@@ -185,7 +190,9 @@ absl::Status Program::RunCommands() {
       return status;
     }
   }
-  return device_->Synchronize();
+  LOADLINE_RETURN_IF_ERROR(device_->Synchronize());
+  kept_step_ = device_->Keep();
+  return absl::OkStatus();
 }
 
 absl::Status Program::RunCommand(const Command& command) {

@@ -39,6 +39,7 @@ struct LoadOptions {
 // Not thread-safe; uses the device alone while a call is under way.
 class Program {
  public:
+  ~Program();
   // Runs the step once. `inputs` points to the data of each graph input, in
   // the graph's order; unread after the call. Allocates nothing when it
   // succeeds. After an error the persistent values are unknown, and every
@@ -96,6 +97,7 @@ class Program {
   std::map<std::string, models::ValueId> persistent_;
   StepScalars scalars_;  // where every launch reads them
   int32_t loss_output_ = -1;
+  KeptStep kept_step_ = kNotKept;  // by the device, after the first run
   bool failed_ = false;
 };
 

@@ -45,8 +45,7 @@ absl::Status CpuDevice::CreateArena(const ArenaSpec& spec) {
   arena_ = std::move(arena);
   spec_ = spec;
   events_ = std::make_unique<EventTable>(spec.event_count);
-  input_pointers_.resize(spec.max_operands);
-  output_pointers_.resize(spec.max_operands);
+  operands_ = Operands(spec.max_operands);
   context_ = {.arena = arena_.get(),
               .store = store_.get(),
               .events = events_.get(),
@@ -89,59 +88,11 @@ absl::Status CpuDevice::BeginStep() {
   return absl::OkStatus();
 }
 
-absl::Status CpuDevice::CheckLaunch(const LaunchArgs& args) const {
-  if (args.inputs.size() > input_pointers_.size() ||
-      args.outputs.size() > output_pointers_.size()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("a launch with ", args.inputs.size(), " inputs and ",
-                     args.outputs.size(), " outputs; the device was told of ",
-                     spec_.max_operands));
-  }
-  for (const Region& r : args.inputs) {
-    if (!IsPresent(r)) continue;
-    LOADLINE_RETURN_IF_ERROR(
-        CheckInside(r, spec_.arena_bytes, "input of a launch"));
-  }
-  for (const Region& r : args.outputs) {
-    if (!IsPresent(r)) continue;
-    LOADLINE_RETURN_IF_ERROR(
-        CheckInside(r, spec_.arena_bytes, "output of a launch"));
-  }
-  if (IsPresent(args.workspace)) {
-    LOADLINE_RETURN_IF_ERROR(CheckInside(args.workspace, spec_.arena_bytes,
-                                         "workspace of a launch"));
-  }
-  const int64_t workspace_bytes =
-      IsPresent(args.workspace) ? args.workspace.bytes : 0;
-  if (args.kernel->workspace_bytes() > workspace_bytes) {
-    return absl::OutOfRangeError(
-        absl::StrCat("a kernel needs ", args.kernel->workspace_bytes(),
-                     " bytes of workspace and was given ", workspace_bytes));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CpuDevice::Launch(const LaunchArgs& args) {
   if (error_.IsSet()) return error_.Get();
-  LOADLINE_RETURN_IF_ERROR(CheckLaunch(args));
+  LOADLINE_RETURN_IF_ERROR(CheckLaunch(args, spec_));
   WakeLanes();
-  for (size_t i = 0; i < args.inputs.size(); ++i) {
-    input_pointers_[i] = IsPresent(args.inputs[i])
-                             ? arena_->base() + args.inputs[i].offset
-                             : nullptr;
-  }
-  for (size_t i = 0; i < args.outputs.size(); ++i) {
-    output_pointers_[i] = IsPresent(args.outputs[i])
-                              ? arena_->base() + args.outputs[i].offset
-                              : nullptr;
-  }
-  const KernelArgs kernel_args = {
-      .inputs = {input_pointers_.data(), args.inputs.size()},
-      .outputs = {output_pointers_.data(), args.outputs.size()},
-      .workspace = args.kernel->workspace_bytes() > 0
-                       ? arena_->base() + args.workspace.offset
-                       : nullptr,
-      .scalars = args.scalars};
+  const KernelArgs kernel_args = operands_.Resolve(args, arena_->base());
   const bool traced = args.trace_slot >= 0 &&
                       static_cast<size_t>(args.trace_slot) < trace_.size();
   const int64_t start_ns = traced ? SteadyNowNs() : 0;
@@ -154,14 +105,7 @@ absl::Status CpuDevice::Launch(const LaunchArgs& args) {
 }
 
 absl::Status CpuDevice::Copy(const CopyArgs& args) {
-  if (args.lane == Lane::kCompute) {
-    return absl::InvalidArgumentError("a copy on the compute lane");
-  }
-  LOADLINE_RETURN_IF_ERROR(CheckInside({args.device_offset, args.bytes},
-                                       spec_.arena_bytes,
-                                       "device side of a copy"));
-  LOADLINE_RETURN_IF_ERROR(CheckInside(
-      {args.host_offset, args.bytes}, spec_.host_bytes, "host side of a copy"));
+  LOADLINE_RETURN_IF_ERROR(CheckCopy(args, spec_));
   Enqueue(args.lane, {.kind = LaneCommand::Kind::kCopy, .copy = args});
   return absl::OkStatus();
 }
@@ -218,8 +162,9 @@ void CpuDevice::Abort() {
   error_.Take().IgnoreError();
 }
 
-void CpuDevice::EnableTrace(int32_t slot_count) {
+absl::Status CpuDevice::EnableTrace(int32_t slot_count) {
   trace_.assign(slot_count, TraceSpan{});
+  return absl::OkStatus();
 }
 
 void CpuDevice::Enqueue(Lane on, const LaneCommand& command) {

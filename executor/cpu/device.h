@@ -14,6 +14,7 @@
 #include "executor/cpu/events.h"
 #include "executor/cpu/host_store.h"
 #include "executor/device.h"
+#include "executor/operands.h"
 
 namespace loadline::executor {
 
@@ -55,7 +56,7 @@ class CpuDevice : public Device {
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;
   void Abort() override;
-  void EnableTrace(int32_t slot_count) override;
+  absl::Status EnableTrace(int32_t slot_count) override;
   absl::Span<const TraceSpan> trace() const override { return trace_; }
 
  private:
@@ -63,7 +64,6 @@ class CpuDevice : public Device {
   void Enqueue(Lane on, const LaneCommand& command);
   void WakeLanes();
   absl::Status CheckEvent(EventId event) const;
-  absl::Status CheckLaunch(const LaunchArgs& args) const;
 
   CpuDeviceOptions options_;
   ArenaSpec spec_;
@@ -73,8 +73,7 @@ class CpuDevice : public Device {
   FirstError error_;
   std::vector<TraceSpan> trace_;
   LaneContext context_;
-  std::vector<const std::byte*> input_pointers_;
-  std::vector<std::byte*> output_pointers_;
+  Operands operands_;
   std::unique_ptr<CopyLane> d2h_;  // last: their threads use all of the above
   std::unique_ptr<CopyLane> h2d_;
 };

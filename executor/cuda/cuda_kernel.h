@@ -7,8 +7,6 @@
 #ifndef LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
 #define LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
 
-#include <cuda_runtime.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,13 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/data_errors.h"
+#include "executor/cuda/driver.h"
 #include "executor/kernel.h"
 
 namespace loadline::executor::cuda {
 
 // Where and as what a kernel is launched.
 struct LaunchContext {
-  cudaStream_t stream = nullptr;
+  Stream stream = nullptr;
   // In device memory; kNoDataError at the start of a step.
   DataErrorWord* data_error = nullptr;
   // The launch's place in the step, below 2^24: names the kernel in the word.

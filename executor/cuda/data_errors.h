@@ -7,8 +7,6 @@
 #ifndef LOADLINE_EXECUTOR_CUDA_DATA_ERRORS_H_
 #define LOADLINE_EXECUTOR_CUDA_DATA_ERRORS_H_
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 namespace loadline::executor::cuda {
@@ -29,18 +27,12 @@ inline DataError UnpackDataError(DataErrorWord word) {
       static_cast<int64_t>(word & ((DataErrorWord{1} << kPositionBits) - 1))};
 }
 
-// What a kernel needs to report: handed to it by value.
+// What a kernel needs to report (ReportDataError in launch.h): handed to it by
+// value.
 struct DataErrorSink {
   DataErrorWord* word;
   int64_t launch;
 };
-
-__device__ inline void ReportDataError(const DataErrorSink& sink,
-                                       int64_t position) {
-  atomicMin(sink.word,
-            (static_cast<DataErrorWord>(sink.launch) << kPositionBits) |
-                static_cast<DataErrorWord>(position));
-}
 
 }  // namespace loadline::executor::cuda
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "executor/cuda/data_errors.h"
 
 namespace loadline::executor::cuda {
 
@@ -46,6 +47,13 @@ absl::Status LaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
   return CudaStatus(cudaLaunchKernelEx(&config, kernel,
                                        std::forward<Arguments>(arguments)...),
                     "launching a kernel");
+}
+
+__device__ inline void ReportDataError(const DataErrorSink& sink,
+                                       int64_t position) {
+  atomicMin(sink.word,
+            (static_cast<DataErrorWord>(sink.launch) << kPositionBits) |
+                static_cast<DataErrorWord>(position));
 }
 
 }  // namespace loadline::executor::cuda

@@ -170,8 +170,9 @@ void FakeDevice::Abort() {
   pending_error_ = absl::OkStatus();
 }
 
-void FakeDevice::EnableTrace(int32_t slot_count) {
+absl::Status FakeDevice::EnableTrace(int32_t slot_count) {
   trace_.assign(slot_count, TraceSpan{});
+  return absl::OkStatus();
 }
 
 // Passes events and waits that have come, and starts what can start. True if

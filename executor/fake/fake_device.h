@@ -54,7 +54,7 @@ class FakeDevice : public Device {
   // Replays the step. Internal: a race, or lanes waiting for each other.
   absl::Status Synchronize() override;
   void Abort() override;
-  void EnableTrace(int32_t slot_count) override;
+  absl::Status EnableTrace(int32_t slot_count) override;
   absl::Span<const TraceSpan> trace() const override { return trace_; }
 
   // End of the last step on the simulated clock.

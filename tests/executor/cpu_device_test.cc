@@ -201,7 +201,7 @@ TEST(CpuDevice, HasOneArena) {
 TEST(CpuDevice, NotesWhenCommandsRan) {
   CpuDevice made;
   CpuDevice& device = MadeDevice(made);
-  device.EnableTrace(2);
+  ASSERT_TRUE(device.EnableTrace(2).ok());
   Increment kernel(1);
   const StepScalars scalars;
   const Region r = {0, 8};

@@ -1,0 +1,320 @@
+// The first time a step is told, its commands are captured: BeginStep opens the
+// capture, Synchronize closes it and launches the graph. Learning rate, step
+// and seed lie in pinned memory and are copied to the device by the step's
+// first launch, so a replay sees the new ones; a word that says which data was
+// wrong comes back at the end.
+//
+// Tested without a GPU on a fake driver, whose streams run their work late and
+// in any order that events allow, in tests/executor/cuda_device_test.cc.
+#include "executor/cuda/device.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/check.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+using cuda::CopyKind;
+using cuda::OwnedGraph;
+using cuda::OwnedGraphExec;
+using cuda::OwnedMemory;
+using cuda::PinnedRegion;
+
+// A launch's place must fit the word of data errors.
+constexpr size_t kMostLaunches = size_t{1} << (63 - cuda::kPositionBits);
+
+absl::StatusOr<OwnedMemory> Allocate(cuda::Driver& driver, int64_t bytes) {
+  LOADLINE_ASSIGN_OR_RETURN(std::byte* const memory, driver.Malloc(bytes));
+  return OwnedMemory(driver, memory);
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(cuda::Driver& driver, CudaDeviceOptions options)
+    : driver_(driver),
+      options_(std::move(options)),
+      lanes_(driver),
+      timer_(driver) {}
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(
+    cuda::Driver& driver, CudaDeviceOptions options) {
+  LOADLINE_CHECK(options.prepare != nullptr);
+  std::unique_ptr<CudaDevice> device(
+      new CudaDevice(driver, std::move(options)));
+  LOADLINE_RETURN_IF_ERROR(driver.SetDevice(device->options_.index));
+  LOADLINE_ASSIGN_OR_RETURN(device->facts_,
+                            driver.Facts(device->options_.index));
+  return device;
+}
+
+CudaDevice::~CudaDevice() {
+  if (!has_arena_) return;
+  driver_.SetDevice(options_.index).IgnoreError();
+  Abort();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> CudaDevice::Prepare(
+    const models::Graph& graph, const models::Node& node) {
+  return options_.prepare(graph, node);
+}
+
+absl::Status CudaDevice::CreateArena(const ArenaSpec& spec) {
+  if (has_arena_) {
+    return absl::FailedPreconditionError("the device already has its arena");
+  }
+  if (spec.arena_bytes < 0 || spec.host_bytes < 0 || spec.event_count < 0 ||
+      spec.max_operands < 0) {
+    return absl::InvalidArgumentError("a negative number in an arena's spec");
+  }
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  OwnedMemory memory;
+  if (spec.arena_bytes > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(memory, Allocate(driver_, spec.arena_bytes));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(OwnedMemory control,
+                            Allocate(driver_, kControlBytes));
+  const int node = cuda::NumaNodeOf(facts_.pci_id);
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::unique_ptr<PinnedRegion> host,
+      PinnedRegion::Create(driver_, spec.host_bytes, node));
+  LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<PinnedRegion> pinned_control,
+                            PinnedRegion::Create(driver_, kControlBytes, node));
+  cuda::Lanes lanes(driver_);
+  LOADLINE_RETURN_IF_ERROR(lanes.Create(facts_.copy_engines, spec.event_count));
+  new (pinned_control->base()) Control();
+  memory_ = std::move(memory);
+  control_ = std::move(control);
+  host_ = std::move(host);
+  pinned_control_ = std::move(pinned_control);
+  lanes_ = std::move(lanes);
+  operands_ = Operands(spec.max_operands);
+  spec_ = spec;
+  has_arena_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Write(Space space, int64_t offset, const void* from,
+                               int64_t bytes) {
+  LOADLINE_CHECK(has_arena_ && state_ == State::kIdle);
+  const bool host = space == Space::kHost;
+  LOADLINE_RETURN_IF_ERROR(
+      CheckInside({offset, bytes}, host ? spec_.host_bytes : spec_.arena_bytes,
+                  host ? "write to the host store" : "write to the arena"));
+  if (bytes == 0) return absl::OkStatus();
+  if (host) {
+    std::memcpy(host_->base() + offset, from, bytes);
+    return absl::OkStatus();
+  }
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  const cuda::Stream stream = lanes_.stream(Lane::kCompute);
+  LOADLINE_RETURN_IF_ERROR(driver_.Copy(memory_.get() + offset, from, bytes,
+                                        CopyKind::kToDevice, stream));
+  return driver_.SynchronizeStream(stream);
+}
+
+absl::Status CudaDevice::Read(Space space, int64_t offset, void* to,
+                              int64_t bytes) {
+  LOADLINE_CHECK(has_arena_ && state_ == State::kIdle);
+  const bool host = space == Space::kHost;
+  LOADLINE_RETURN_IF_ERROR(
+      CheckInside({offset, bytes}, host ? spec_.host_bytes : spec_.arena_bytes,
+                  host ? "read of the host store" : "read of the arena"));
+  if (bytes == 0) return absl::OkStatus();
+  if (host) {
+    std::memcpy(to, host_->base() + offset, bytes);
+    return absl::OkStatus();
+  }
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  const cuda::Stream stream = lanes_.stream(Lane::kCompute);
+  LOADLINE_RETURN_IF_ERROR(driver_.Copy(to, memory_.get() + offset, bytes,
+                                        CopyKind::kToHost, stream));
+  return driver_.SynchronizeStream(stream);
+}
+
+absl::Status CudaDevice::BeginStep() {
+  LOADLINE_CHECK(has_arena_ && state_ == State::kIdle);
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  told_.graph = {};
+  told_.kernels.clear();
+  told_.scalars = nullptr;
+  step_ = &told_;
+  state_ = State::kTelling;
+  const cuda::Stream compute = lanes_.stream(Lane::kCompute);
+  if (options_.graph && !timer_.on()) {
+    LOADLINE_RETURN_IF_ERROR(driver_.BeginCapture(compute));
+    capturing_ = true;
+  }
+  LOADLINE_RETURN_IF_ERROR(timer_.BeginStep(compute));
+  return lanes_.Fork();
+}
+
+CudaDevice::Control& CudaDevice::host_control() const {
+  return *reinterpret_cast<Control*>(pinned_control_->base());
+}
+
+// Sets the scalars and clears the word of data errors.
+absl::Status CudaDevice::EnqueueControl() {
+  host_control().scalars = *told_.scalars;
+  host_control().data_error = cuda::kNoDataError;
+  return driver_.Copy(control_.get(), pinned_control_->base(), sizeof(Control),
+                      CopyKind::kToDevice, lanes_.stream(Lane::kCompute));
+}
+
+absl::Status CudaDevice::Launch(const LaunchArgs& args) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(CheckLaunch(args, spec_));
+  auto* kernel = dynamic_cast<cuda::CudaKernel*>(args.kernel);
+  LOADLINE_CHECK(kernel != nullptr && args.scalars != nullptr);
+  if (told_.kernels.size() == kMostLaunches) {
+    return absl::OutOfRangeError(
+        absl::StrCat("a step with more than ", kMostLaunches, " launches"));
+  }
+  if (told_.kernels.empty()) {
+    told_.scalars = args.scalars;
+    LOADLINE_RETURN_IF_ERROR(EnqueueControl());
+  }
+  LOADLINE_CHECK(told_.scalars == args.scalars);
+  KernelArgs on_device = operands_.Resolve(args, memory_.get());
+  auto* control = reinterpret_cast<Control*>(control_.get());
+  on_device.scalars = &control->scalars;
+  const cuda::Stream stream = lanes_.stream(Lane::kCompute);
+  LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
+  LOADLINE_RETURN_IF_ERROR(kernel->Enqueue(
+      on_device, {.stream = stream,
+                  .data_error = &control->data_error,
+                  .launch = static_cast<int64_t>(told_.kernels.size())}));
+  told_.kernels.push_back(kernel);
+  return timer_.End(args.trace_slot, stream);
+}
+
+absl::Status CudaDevice::Copy(const CopyArgs& args) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(CheckCopy(args, spec_));
+  if (args.bytes == 0) return absl::OkStatus();
+  std::byte* const device = memory_.get() + args.device_offset;
+  std::byte* const host = host_->base() + args.host_offset;
+  const bool out = args.lane == Lane::kD2h;
+  const cuda::Stream stream = lanes_.stream(args.lane);
+  LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
+  LOADLINE_RETURN_IF_ERROR(
+      driver_.Copy(out ? host : device, out ? device : host, args.bytes,
+                   out ? CopyKind::kToHost : CopyKind::kToDevice, stream));
+  return timer_.End(args.trace_slot, stream);
+}
+
+absl::Status CudaDevice::Fill(Lane lane, const Region& region, uint8_t byte) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(CheckInside(region, spec_.arena_bytes, "fill"));
+  if (region.bytes == 0) return absl::OkStatus();
+  return driver_.Fill(memory_.get() + region.offset, byte, region.bytes,
+                      lanes_.stream(lane));
+}
+
+absl::Status CudaDevice::Record(Lane lane, EventId event) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  return lanes_.Record(lane, event);
+}
+
+absl::Status CudaDevice::Wait(Lane lane, EventId event) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  return lanes_.Wait(lane, event);
+}
+
+// The step has been told: what comes back to the host, and, where it was
+// captured, the graph, launched.
+absl::Status CudaDevice::Close() {
+  const cuda::Stream compute = lanes_.stream(Lane::kCompute);
+  LOADLINE_RETURN_IF_ERROR(lanes_.Join());
+  if (!told_.kernels.empty()) {
+    auto* control = reinterpret_cast<Control*>(control_.get());
+    LOADLINE_RETURN_IF_ERROR(
+        driver_.Copy(&host_control().data_error, &control->data_error,
+                     sizeof(cuda::DataErrorWord), CopyKind::kToHost, compute));
+  }
+  if (!capturing_) return absl::OkStatus();
+  capturing_ = false;
+  LOADLINE_ASSIGN_OR_RETURN(const cuda::Graph graph,
+                            driver_.EndCapture(compute));
+  const OwnedGraph owned(driver_, graph);
+  LOADLINE_ASSIGN_OR_RETURN(const cuda::GraphExec exec,
+                            driver_.Instantiate(graph));
+  told_.graph = OwnedGraphExec(driver_, exec);
+  return driver_.LaunchGraph(exec, compute);
+}
+
+absl::Status CudaDevice::Synchronize() {
+  if (state_ == State::kIdle) return absl::OkStatus();
+  if (state_ == State::kTelling) {
+    absl::Status status = Close();
+    if (!status.ok()) {
+      Abort();
+      return status;
+    }
+  }
+  state_ = State::kIdle;
+  // The compute lane has joined the others, but they may have errors to tell.
+  LOADLINE_RETURN_IF_ERROR(lanes_.Synchronize());
+  LOADLINE_RETURN_IF_ERROR(timer_.Read());
+  return CheckDataError();
+}
+
+absl::Status CudaDevice::CheckDataError() {
+  const cuda::DataErrorWord word = host_control().data_error;
+  if (word == cuda::kNoDataError) return absl::OkStatus();
+  host_control().data_error = cuda::kNoDataError;
+  const cuda::DataError error = cuda::UnpackDataError(word);
+  if (error.launch >= static_cast<int64_t>(step_->kernels.size())) {
+    return absl::InternalError(absl::StrCat(
+        "the device reports bad data in launch ", error.launch, " of ",
+        step_->kernels.size(), ": its memory was overwritten"));
+  }
+  return step_->kernels[error.launch]->DescribeDataError(error.position);
+}
+
+void CudaDevice::Abort() {
+  if (capturing_) {
+    capturing_ = false;
+    absl::StatusOr<cuda::Graph> graph =
+        driver_.EndCapture(lanes_.stream(Lane::kCompute));
+    if (graph.ok()) OwnedGraph(driver_, *graph);
+  }
+  lanes_.Synchronize().IgnoreError();
+  state_ = State::kIdle;
+}
+
+KeptStep CudaDevice::Keep() {
+  if (state_ != State::kIdle || told_.graph.get() == nullptr) return kNotKept;
+  const KeptStep id{next_id_++};
+  step_ = &(kept_[id] = std::move(told_));
+  told_ = {};
+  return id;
+}
+
+absl::StatusOr<bool> CudaDevice::Replay(KeptStep id) {
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return false;
+  LOADLINE_CHECK(state_ == State::kIdle);
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  step_ = &found->second;
+  if (step_->scalars != nullptr) host_control().scalars = *step_->scalars;
+  LOADLINE_RETURN_IF_ERROR(
+      driver_.LaunchGraph(step_->graph.get(), lanes_.stream(Lane::kCompute)));
+  state_ = State::kRunning;
+  return true;
+}
+
+void CudaDevice::Forget(KeptStep id) { kept_.erase(id); }
+
+absl::Status CudaDevice::EnableTrace(int32_t slot_count) {
+  LOADLINE_CHECK(state_ == State::kIdle);
+  LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
+  kept_.clear();
+  return timer_.Enable(slot_count);
+}
+
+}  // namespace loadline::executor

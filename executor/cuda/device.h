@@ -1,0 +1,121 @@
+// A GPU behind the Device seam: the arena is one allocation of exactly the
+// planned bytes, the host store one region of pinned memory, each lane a
+// stream. A step is captured as one CUDA graph when it first runs; Replay
+// launches that graph, so a step then costs the host one call.
+//
+// Kernels are cuda::CudaKernel. Where tracing is on, commands go straight to
+// the streams, with timed events around each.
+#ifndef LOADLINE_EXECUTOR_CUDA_DEVICE_H_
+#define LOADLINE_EXECUTOR_CUDA_DEVICE_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/cuda/cuda_kernel.h"
+#include "executor/cuda/driver.h"
+#include "executor/cuda/handles.h"
+#include "executor/cuda/lanes.h"
+#include "executor/cuda/pinned.h"
+#include "executor/cuda/step_timer.h"
+#include "executor/device.h"
+#include "executor/operands.h"
+
+namespace loadline::executor {
+
+struct CudaDeviceOptions {
+  int index = 0;  // among the GPUs that the process sees
+  // False: commands go straight to the streams, every step anew.
+  bool graph = true;
+  // Makes the kernels.
+  std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const models::Graph&,
+                                                        const models::Node&)>
+      prepare;
+};
+
+class CudaDevice : public Device {
+ public:
+  // What the device allocates beside the arena, on either side.
+  static constexpr int64_t kControlBytes = 256;
+
+  // `driver` outlives the device. Unavailable: no such GPU here.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
+      cuda::Driver& driver, CudaDeviceOptions options);
+  ~CudaDevice() override;
+
+  absl::string_view name() const override { return "cuda"; }
+  absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
+      const models::Graph& graph, const models::Node& node) override;
+  absl::Status CreateArena(const ArenaSpec& spec) override;
+  bool has_arena() const override { return has_arena_; }
+  const ArenaSpec& arena() const override { return spec_; }
+  absl::Status Write(Space space, int64_t offset, const void* from,
+                     int64_t bytes) override;
+  absl::Status Read(Space space, int64_t offset, void* to,
+                    int64_t bytes) override;
+  absl::Status BeginStep() override;
+  absl::Status Launch(const LaunchArgs& args) override;
+  absl::Status Copy(const CopyArgs& args) override;
+  absl::Status Fill(Lane lane, const Region& region, uint8_t byte) override;
+  absl::Status Record(Lane lane, EventId event) override;
+  absl::Status Wait(Lane lane, EventId event) override;
+  absl::Status Synchronize() override;
+  void Abort() override;
+  KeptStep Keep() override;
+  absl::StatusOr<bool> Replay(KeptStep id) override;
+  void Forget(KeptStep id) override;
+  absl::Status EnableTrace(int32_t slot_count) override;
+  absl::Span<const TraceSpan> trace() const override { return timer_.spans(); }
+
+  const cuda::DeviceFacts& facts() const { return facts_; }
+
+ private:
+  // What the host tells a step, and what the step tells the host. It lies in
+  // device memory, and once more in pinned memory for the copies.
+  struct Control {
+    StepScalars scalars;
+    cuda::DataErrorWord data_error = cuda::kNoDataError;
+  };
+  static_assert(sizeof(Control) <= kControlBytes);
+
+  struct Step {
+    cuda::OwnedGraphExec graph;  // none: not captured
+    // By launch: whom to ask what a data error means.
+    std::vector<cuda::CudaKernel*> kernels;
+    const StepScalars* scalars = nullptr;
+  };
+
+  enum class State { kIdle, kTelling, kRunning };
+
+  CudaDevice(cuda::Driver& driver, CudaDeviceOptions options);
+
+  Control& host_control() const;
+  absl::Status EnqueueControl();
+  absl::Status Close();
+  absl::Status CheckDataError();
+
+  cuda::Driver& driver_;
+  CudaDeviceOptions options_;
+  cuda::DeviceFacts facts_;
+  ArenaSpec spec_;
+  bool has_arena_ = false;
+  cuda::OwnedMemory memory_;   // the arena
+  cuda::OwnedMemory control_;  // a Control
+  std::unique_ptr<cuda::PinnedRegion> host_;
+  std::unique_ptr<cuda::PinnedRegion> pinned_control_;
+  cuda::Lanes lanes_;
+  cuda::StepTimer timer_;
+
+  State state_ = State::kIdle;
+  bool capturing_ = false;
+  Step told_;             // being told, or the last one that was
+  Step* step_ = nullptr;  // under way: told_, or one that is kept
+  std::map<KeptStep, Step> kept_;
+  int64_t next_id_ = 0;
+  Operands operands_;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CUDA_DEVICE_H_

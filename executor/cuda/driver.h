@@ -1,0 +1,94 @@
+// The calls that the CUDA device makes of the CUDA runtime, and no others: a
+// thin table, so that the device runs on a fake driver where there is no GPU.
+// Handles are the runtime's own opaque pointers; nothing here needs its
+// headers.
+//
+// Every error names the call and says what to do. ResourceExhausted: out of
+// memory. Unavailable: no GPU, no driver, or one that is too old.
+#ifndef LOADLINE_EXECUTOR_CUDA_DRIVER_H_
+#define LOADLINE_EXECUTOR_CUDA_DRIVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
+
+namespace loadline::executor::cuda {
+
+using Stream = CUstream_st*;
+using Event = CUevent_st*;
+using Graph = CUgraph_st*;
+using GraphExec = CUgraphExec_st*;
+
+struct DeviceFacts {
+  std::string name;
+  int64_t memory_bytes = 0;
+  int capability_major = 0;
+  int capability_minor = 0;
+  // 1: copies in both directions take turns.
+  int copy_engines = 0;
+  std::string pci_id;  // "0000:17:00.0"
+};
+
+struct MemoryUse {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+enum class CopyKind { kToDevice, kToHost };
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // Makes device `index` the calling thread's. Starts it, where it is the
+  // first call that does.
+  virtual absl::Status SetDevice(int index) = 0;
+  virtual absl::StatusOr<DeviceFacts> Facts(int index) = 0;
+  // Of the whole device, other processes included.
+  virtual absl::StatusOr<MemoryUse> Memory() = 0;
+
+  virtual absl::StatusOr<std::byte*> Malloc(int64_t bytes) = 0;
+  virtual absl::Status Free(std::byte* memory) = 0;
+  // Pins pages of the host's memory, so that copies run beside everything else.
+  virtual absl::Status HostRegister(std::byte* memory, int64_t bytes) = 0;
+  virtual absl::Status HostUnregister(std::byte* memory) = 0;
+
+  virtual absl::StatusOr<Stream> CreateStream() = 0;
+  virtual absl::Status DestroyStream(Stream stream) = 0;
+  virtual absl::Status SynchronizeStream(Stream stream) = 0;
+
+  // Events without times cost less.
+  virtual absl::StatusOr<Event> CreateEvent(bool timed) = 0;
+  virtual absl::Status DestroyEvent(Event event) = 0;
+  virtual absl::Status RecordEvent(Event event, Stream stream) = 0;
+  virtual absl::Status WaitEvent(Stream stream, Event event) = 0;
+  // Between two timed events that have happened.
+  virtual absl::StatusOr<int64_t> ElapsedNs(Event from, Event to) = 0;
+
+  // Enqueued; with pinned host memory the call returns at once.
+  virtual absl::Status Copy(void* to, const void* from, int64_t bytes,
+                            CopyKind kind, Stream stream) = 0;
+  virtual absl::Status Fill(std::byte* memory, uint8_t byte, int64_t bytes,
+                            Stream stream) = 0;
+
+  // From here on `stream`, and every stream that waits for an event recorded
+  // on it, takes notes instead of working.
+  virtual absl::Status BeginCapture(Stream stream) = 0;
+  virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
+  virtual absl::Status DestroyGraph(Graph graph) = 0;
+  virtual absl::StatusOr<GraphExec> Instantiate(Graph graph) = 0;
+  virtual absl::Status DestroyGraphExec(GraphExec exec) = 0;
+  virtual absl::Status LaunchGraph(GraphExec exec, Stream stream) = 0;
+};
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_DRIVER_H_
