@@ -1,0 +1,62 @@
+// Whole models train on the CUDA device without a GPU: its driver is a fake
+// that does its work late and in any order that events allow, its kernels are
+// the CPU's. So losses and weights must be the CPU's bit by bit, whatever the
+// plan.
+#include <gtest/gtest.h>
+
+#include "executor/cpu/device.h"
+#include "executor/cpu/kernels.h"
+#include "executor/cuda/device.h"
+#include "tests/executor/fake_cuda_driver.h"
+#include "tests/gpu/zoo_training.h"
+
+namespace loadline {
+namespace {
+
+using executor::CudaDevice;
+using executor::FakeCudaDriver;
+
+class CudaTraining : public testing::TestWithParam<const char*> {};
+
+TEST_P(CudaTraining, HasTheCpusBitsAtEveryBudget) {
+  const std::string family = GetParam();
+  executor::CpuDevice cpu;
+  const ZooRun keep = {.family = family, .batch = 4, .steps = 3};
+  const auto expected = TrainZoo(keep, cpu);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  int64_t copied = 0;
+  int64_t recomputed = 0;
+  uint64_t seed = 0;
+  for (const char* budget : {"", "75%", "smallest"}) {
+    ZooRun run = keep;
+    run.budget = budget;
+    run.poison = seed == 1;
+    FakeCudaDriver driver({.seed = ++seed, .copy_engines = seed == 3 ? 1 : 2});
+    {
+      auto device = CudaDevice::Create(
+          driver,
+          {.prepare = executor::OnStreams(driver, executor::PrepareCpuKernel)});
+      ASSERT_TRUE(device.ok()) << device.status();
+      const auto outcome = TrainZoo(run, **device);
+      ASSERT_TRUE(outcome.ok()) << budget << ": " << outcome.status();
+      EXPECT_EQ(outcome->losses, expected->losses) << budget;
+      EXPECT_EQ(outcome->weights_sha256, expected->weights_sha256) << budget;
+      EXPECT_EQ(outcome->arena_bytes, outcome->planned_bytes);
+      EXPECT_EQ(driver.allocated().front(), outcome->planned_bytes);
+      copied += outcome->copied_bytes;
+      recomputed += outcome->recompute_ns;
+    }
+    EXPECT_EQ(driver.calls("BeginCapture"), 1);
+    EXPECT_EQ(driver.calls("LaunchGraph"), run.steps);
+    EXPECT_EQ(driver.live(), 0);
+  }
+  EXPECT_GT(copied, 0);
+  EXPECT_GT(recomputed, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, CudaTraining,
+                         testing::Values("mlp", "gpt", "resnet18"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace loadline

@@ -1,0 +1,88 @@
+// The way of the command, with a machine profile of its own.
+#include "tests/gpu/zoo_training.h"
+
+#include <cstdlib>
+
+#include "executor/data.h"
+#include "executor/program.h"
+#include "executor/train.h"
+#include "planner/machine.h"
+#include "planner/status_macros.h"
+#include "tools/machine_profile.h"
+#include "tools/way.h"
+
+namespace loadline {
+namespace {
+
+// A packed run has the zoo elsewhere than where the test was compiled.
+std::string Zoo(const std::string& file) {
+  const char* root = std::getenv("LOADLINE_ROOT");
+  return (root != nullptr ? std::string(root) : LOADLINE_SOURCE_DIR) +
+         "/models/zoo/" + file;
+}
+
+planner::Machine MadeUpGpu() {
+  planner::Machine machine;
+  machine.name = "made-up-gpu";
+  machine.device_bytes = int64_t{80} << 30;
+  machine.d2h_bytes_per_s = 25e9;
+  machine.h2d_bytes_per_s = 25e9;
+  machine.copy_latency_ns = 2000;
+  machine.bidirectional = 0.9;
+  machine.host_bytes = int64_t{32} << 30;
+  machine.rates = planner::Rates{{{"bf16", 4e14}, {"f32", 3e13}},
+                                 /*memory_bytes_per_s=*/2e12,
+                                 /*launch_ns=*/2000};
+  return machine;
+}
+
+tools::StepFlags FlagsFor(const ZooRun& run) {
+  tools::StepFlags flags;
+  flags.model.model = Zoo(run.family + ".onnx");
+  flags.model.batch = run.batch;
+  flags.loss.data =
+      Zoo(run.family == "gpt" ? "text-train.npz" : "digits-train.npz");
+  flags.plan.budget = run.budget;
+  flags.plan.no_recompute = run.no_recompute;
+  flags.plan.no_offload = run.no_offload;
+  flags.plan.work_limit = 2000;  // any plan does
+  return flags;
+}
+
+}  // namespace
+
+absl::StatusOr<ZooOutcome> TrainZoo(const ZooRun& run,
+                                    executor::Device& device) {
+  const tools::StepFlags flags = FlagsFor(run);
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            tools::ImportModel(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
+                            tools::BuildStep(std::move(model.graph), flags));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      tools::PoseStep(graph, run.family, MadeUpGpu(), device));
+  LOADLINE_ASSIGN_OR_RETURN(planner::Plan plan,
+                            planner::KeepEverything(problem));
+  if (!run.budget.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        plan, tools::SolveFor(problem, flags.plan, plan, nullptr));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
+                            executor::LoadData(flags.loss.data, graph));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto program,
+      executor::Load(graph, problem, plan, device, {.poison = run.poison}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const executor::TrainResult result,
+      executor::Train(*program, data,
+                      {.steps = run.steps, .learning_rate = 1e-3f, .seed = 7}));
+  return ZooOutcome{
+      .losses = result.losses,
+      .weights_sha256 = result.weights_sha256,
+      .planned_bytes = plan.arena_bytes,
+      .arena_bytes = result.arena_bytes,
+      .copied_bytes = plan.predicted.d2h_bytes + plan.predicted.h2d_bytes,
+      .recompute_ns = plan.predicted.recompute_ns};
+}
+
+}  // namespace loadline
