@@ -20,6 +20,7 @@ absl::Span<const KernelEntry> ConvKernels();
 absl::Span<const KernelEntry> BatchNormKernels();
 absl::Span<const KernelEntry> LayerNormKernels();
 absl::Span<const KernelEntry> SoftmaxKernels();
+absl::Span<const KernelEntry> AttentionKernels();
 absl::Span<const KernelEntry> PoolKernels();
 absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> LossKernels();

@@ -13,8 +13,8 @@ const KernelTable<Prepare>& Kernels() {
        cpu::ReduceKernels(), cpu::TransposeKernels(), cpu::ShapeKernels(),
        cpu::GatherKernels(), cpu::MatMulKernels(), cpu::ConvKernels(),
        cpu::BatchNormKernels(), cpu::LayerNormKernels(), cpu::SoftmaxKernels(),
-       cpu::PoolKernels(), cpu::DropoutKernels(), cpu::LossKernels(),
-       cpu::OptimizerKernels()});
+       cpu::AttentionKernels(), cpu::PoolKernels(), cpu::DropoutKernels(),
+       cpu::LossKernels(), cpu::OptimizerKernels()});
   return *table;
 }
 

@@ -5,6 +5,10 @@
 #ifndef LOADLINE_EXECUTOR_CPU_PARALLEL_H_
 #define LOADLINE_EXECUTOR_CPU_PARALLEL_H_
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <algorithm>
 #include <cstdint>
 
@@ -37,6 +41,32 @@ void ParallelEach(int64_t n, int64_t cost, const Body& body) {
   ParallelFor(n, block, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(i);
   });
+}
+
+// How many of `tasks` may run at once: what a kernel that needs scratch for
+// each takes as the number of its slots when it is prepared.
+inline int64_t TaskSlots(int64_t tasks) {
+#ifdef _OPENMP
+  return std::max<int64_t>(1, std::min<int64_t>(tasks, omp_get_max_threads()));
+#else
+  return std::min<int64_t>(tasks, 1);
+#endif
+}
+
+// body(task, slot) over [0, tasks), on `slots` threads; no two tasks have the
+// same slot at the same time. Which slot a task gets must not matter to it.
+template <typename Body>
+void ParallelTasks(int64_t tasks, int64_t slots, const Body& body) {
+  if (slots <= 1) {
+    for (int64_t task = 0; task < tasks; ++task) body(task, int64_t{0});
+    return;
+  }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(slots))
+  for (int64_t task = 0; task < tasks; ++task) {
+    body(task, static_cast<int64_t>(omp_get_thread_num()));
+  }
+#endif
 }
 
 // The vector of partial sums that LaneSum keeps.

@@ -20,6 +20,7 @@ std::vector<Operator> ConvOperators();
 std::vector<Operator> BatchNormOperators();
 std::vector<Operator> LayerNormOperators();
 std::vector<Operator> SoftmaxOperators();
+std::vector<Operator> AttentionOperators();
 std::vector<Operator> PoolOperators();
 std::vector<Operator> DropoutOperators();
 std::vector<Operator> LossOperators();

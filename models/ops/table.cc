@@ -18,8 +18,9 @@ std::vector<Operator> CollectOperators() {
   for (auto* family :
        {PointwiseOperators, BinaryOperators, ReduceOperators, ShapeOperators,
         SliceOperators, GatherOperators, MatMulOperators, ConvOperators,
-        BatchNormOperators, LayerNormOperators, SoftmaxOperators, PoolOperators,
-        DropoutOperators, LossOperators, OptimizerOperators}) {
+        BatchNormOperators, LayerNormOperators, SoftmaxOperators,
+        AttentionOperators, PoolOperators, DropoutOperators, LossOperators,
+        OptimizerOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

@@ -406,6 +406,20 @@ std::vector<Case> NormalizationAndPoolingCases() {
       Unary("Softmax", -2, 2, {{"axis", int64_t{1}}}),
       Unary("Softmax", -2, 2, {{"axis", int64_t{0}}}, " first axis"),
       Unary("LogSoftmax", -2, 2, {{"axis", int64_t{1}}}),
+      {"Attention with a mask and dropout",
+       [](Builder& b) -> std::vector<ValueId> {
+         return {b.Ops("Attention",
+                       {b.Parameter({2, 3, 4}), b.Parameter({2, 5, 4}),
+                        b.Parameter({2, 5, 3}), b.Constant({2, 1, 5})},
+                       {{"scale", 0.5}, {"ratio", 0.3}, {"salt", 7}})[0]};
+       }},
+      {"Attention causal, heads interleaved",
+       [](Builder& b) -> std::vector<ValueId> {
+         return {b.Ops("Attention",
+                       {b.Parameter({2, 4, 2, 3}), b.Parameter({2, 4, 2, 3}),
+                        b.Parameter({2, 4, 2, 3})},
+                       {{"scale", 0.7}, {"causal", 1}, {"interleaved", 1}})[0]};
+       }},
       {"MaxPool",
        [pool](Builder& b) -> std::vector<ValueId> {
          return {b.Op("MaxPool", {b.Parameter({1, 2, 5, 5})}, pool)};

@@ -1,4 +1,6 @@
 // Cases of the layers, losses and optimizers.
+#include <cmath>
+
 #include "tests/conformance/operator_cases.h"
 
 namespace loadline::conformance {
@@ -161,6 +163,64 @@ void AddSoftmaxCases(std::vector<OperatorCase>& cases) {
   }
 }
 
+void AddAttentionCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints leading;  // [batch, heads] where interleaved
+    int64_t rows, columns, width, value_width, causal, interleaved;
+    std::optional<Ints> mask;
+    double ratio;
+  };
+  const std::nullopt_t none = std::nullopt;
+  for (const Shape& s : std::vector<Shape>{
+           {{2}, 3, 3, 4, 4, 0, 0, none, 0},
+           {{2}, 5, 5, 3, 3, 1, 0, none, 0},
+           {{2, 2}, 3, 3, 2, 2, 1, 1, none, 0},
+           {{}, 4, 6, 3, 5, 0, 0, none, 0.4},
+           {{}, 6, 3, 3, 2, 1, 0, none, 0},
+           {{2, 2}, 3, 4, 2, 2, 0, 0, Ints{2, 1, 1, 4}, 0},
+           {{2, 3}, 70, 70, 16, 16, 1, 1, none, 0},
+           {{1, 2}, 130, 67, 20, 24, 0, 1, none, 0.3},
+           {{2, 2}, 65, 129, 17, 80, 1, 0, Ints{2, 65, 129}, 0.1},
+           {{1, 2}, 9, 200, 64, 64, 0, 1, Ints{9, 1}, 0},
+           {{3}, 1, 1, 1, 1, 0, 0, none, 0}}) {
+    const auto dims = [&](int64_t rows, int64_t width) {
+      if (s.interleaved != 0) {
+        return Ints{s.leading[0], rows, s.leading[1], width};
+      }
+      Ints all = s.leading;
+      all.insert(all.end(), {rows, width});
+      return all;
+    };
+    Ints statistic = s.leading;
+    statistic.push_back(s.rows);
+    const InputSpec q = F32(dims(s.rows, s.width), -1, 1);
+    const InputSpec k = F32(dims(s.columns, s.width), -1, 1);
+    const InputSpec v = F32(dims(s.columns, s.value_width));
+    const InputSpec y = F32(dims(s.rows, s.value_width));
+    // About what it would be, so that the probabilities stay below 1.
+    const double lse = std::log(static_cast<double>(s.columns));
+    const Attributes attributes = {{"scale", 0.4},
+                                   {"causal", s.causal},
+                                   {"interleaved", s.interleaved},
+                                   {"ratio", s.ratio},
+                                   {"salt", int64_t{7}}};
+    OperatorCase forward = {"Attention", std::to_string(cases.size()),
+                            {q, k, v},   attributes,
+                            1e-5,        !s.mask.has_value()};
+    OperatorCase grad = {"AttentionGrad",
+                         forward.what,
+                         {y, q, k, v, y, F32(statistic, lse + 1, lse + 2)},
+                         attributes,
+                         2e-5};
+    if (s.mask.has_value()) {
+      forward.inputs.push_back(F32(*s.mask));
+      grad.inputs.push_back(F32(*s.mask));
+    }
+    cases.push_back(std::move(forward));
+    cases.push_back(std::move(grad));
+  }
+}
+
 void AddPoolCases(std::vector<OperatorCase>& cases) {
   struct Shape {
     Ints x, kernel, strides, pads, dilations, y;
@@ -294,6 +354,7 @@ void AddNetworkCases(std::vector<OperatorCase>& cases) {
   AddBatchNormCases(cases);
   AddLayerNormCases(cases);
   AddSoftmaxCases(cases);
+  AddAttentionCases(cases);
   AddPoolCases(cases);
   AddDropoutCases(cases);
   AddLossCases(cases);

@@ -179,6 +179,7 @@ const ReferenceTable& References() {
     AddShapeReferences(made);
     AddWindowReferences(made);
     AddNetworkReferences(made);
+    AddAttentionReferences(made);
     return made;
   }();
   return table;

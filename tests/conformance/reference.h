@@ -37,11 +37,12 @@ struct Call {
 using ReferenceFunction = std::function<void(const Call&)>;
 using ReferenceTable = std::map<std::string, ReferenceFunction>;
 
-// Operators by name, in four parts.
+// Operators by name, in five parts.
 void AddElementwiseReferences(ReferenceTable& table);
 void AddShapeReferences(ReferenceTable& table);
 void AddWindowReferences(ReferenceTable& table);
 void AddNetworkReferences(ReferenceTable& table);
+void AddAttentionReferences(ReferenceTable& table);
 const ReferenceTable& References();
 
 // Calls body with every index of a shape, in row-major order.
@@ -49,6 +50,10 @@ void ForEachIndex(const models::Ints& dims,
                   const std::function<void(const models::Ints&)>& body);
 // Row-major position of an index.
 int64_t Position(const models::Ints& dims, const models::Ints& index);
+// The random words of one counter.
+std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed);
+// Whether a dropout of `ratio` keeps element i.
+bool DropoutKeeps(const Call& c, double ratio, int64_t i);
 // Element of `a` that broadcasting puts at `index` of a shape.
 double BroadcastAt(const Array& a, const models::Ints& index);
 

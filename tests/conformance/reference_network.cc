@@ -209,32 +209,11 @@ void SoftmaxGrad(const Call& c, bool log) {
   }
 }
 
-// Philox 4x32-10, one counter at a time.
-std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed) {
-  auto key0 = static_cast<uint32_t>(seed);
-  auto key1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key0,
-               static_cast<uint32_t>(p1),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key1,
-               static_cast<uint32_t>(p0)};
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  return counter;
-}
-
 void Dropout(const Call& c) {
   const double ratio = c.attributes.Float("ratio", 0.5);
   for (size_t i = 0; i < c.out().values.size(); ++i) {
-    const auto words = Philox(
-        {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
-         static_cast<uint32_t>(c.attributes.Int("salt", 0))},
-        c.scalars.seed);
-    const bool kept = words[i % 4] / 4294967296.0 >= ratio;
-    c.out().values[i] = kept ? c.in(0).values[i] / (1 - ratio) : 0.0;
+    c.out().values[i] =
+        DropoutKeeps(c, ratio, i) ? c.in(0).values[i] / (1 - ratio) : 0.0;
   }
 }
 
@@ -336,6 +315,31 @@ void AdamW(const Call& c) {
 }
 
 }  // namespace
+
+// Philox 4x32-10, one counter at a time.
+std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed) {
+  auto key0 = static_cast<uint32_t>(seed);
+  auto key1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key0,
+               static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key1,
+               static_cast<uint32_t>(p0)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return counter;
+}
+
+bool DropoutKeeps(const Call& c, double ratio, int64_t i) {
+  const auto words = Philox(
+      {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
+       static_cast<uint32_t>(c.attributes.Int("salt", 0))},
+      c.scalars.seed);
+  return words[i % 4] / 4294967296.0 >= ratio;
+}
 
 void AddNetworkReferences(ReferenceTable& t) {
   t["BatchNormalization"] = BatchNormalization;

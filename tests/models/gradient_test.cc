@@ -108,6 +108,7 @@ TEST(Gradient, ReadsTheFewestSavedValues) {
     Attributes attributes;
     std::vector<std::string> saved;
     std::vector<std::string> ops;
+    std::vector<bool> wanted;  // all floats where empty
   } kCases[] = {
       {"Relu", {kX}, {}, {"y"}, {"ReluGrad"}},
       {"Sigmoid", {kX}, {}, {"y"}, {"SigmoidGrad"}},
@@ -164,6 +165,12 @@ TEST(Gradient, ReadsTheFewestSavedValues) {
        {"LayerNormGrad"}},
       {"Softmax", {kX}, {{"axis", -1}}, {"y"}, {"SoftmaxGrad"}},
       {"LogSoftmax", {kX}, {{"axis", 1}}, {"y"}, {"LogSoftmaxGrad"}},
+      {"Attention",
+       {kX, kX, F32({2, 4, 8, 3}), F32({8})},
+       {{"scale", 0.5}},
+       {"x0", "x1", "x2", "x3", "y", "y.1"},
+       {"AttentionGrad"},
+       {true, true, true, false}},
       {"MaxPool",
        {kX},
        {{"kernel_shape", Ints{2, 2}}},
@@ -185,6 +192,7 @@ TEST(Gradient, ReadsTheFewestSavedValues) {
   for (const auto& c : kCases) {
     Options options;
     options.attributes = c.attributes;
+    options.wanted = c.wanted;
     const Differentiated d = Differentiate(c.op, c.inputs, options);
     ASSERT_TRUE(d.status.ok()) << c.op << d.status;
     EXPECT_EQ(d.Saved(), c.saved) << c.op;

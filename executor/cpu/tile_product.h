@@ -1,0 +1,112 @@
+// Small matrix products inside a kernel that keeps its operands in cache: no
+// packing, no threads, no heap. A product that stands alone belongs to oneDNN.
+//
+// A tile of c stays in registers while the depth runs; each element is one sum
+// in the order of the depth, so its bits do not depend on the tiling.
+#ifndef LOADLINE_EXECUTOR_CPU_TILE_PRODUCT_H_
+#define LOADLINE_EXECUTOR_CPU_TILE_PRODUCT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "executor/cpu/parallel.h"
+
+namespace loadline::executor::cpu {
+
+// An m x depth matrix of which neither dimension need be contiguous.
+struct StridedMatrix {
+  const float* data;
+  int64_t row;   // elements from one row to the next
+  int64_t step;  // and from one column to the next
+};
+
+namespace tile_product_internal {
+
+inline Lanes LoadLanes(const float* from) {
+  Lanes lanes;
+  std::memcpy(&lanes, from, sizeof(lanes));
+  return lanes;
+}
+
+// Writes the first `count` lanes, added to what is there where `add`.
+inline void StoreLanes(Lanes lanes, float* to, int64_t count, bool add) {
+  if (count == kLanes) {
+    if (add) lanes += LoadLanes(to);
+    std::memcpy(to, &lanes, sizeof(lanes));
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i] + (add ? to[i] : 0.0f);
+}
+
+// kRows rows and `columns` columns, at most 16 kVectors and more than 16 less.
+template <int kRows, int kVectors>
+void Tile(const StridedMatrix& a, const float* b, int64_t b_row, int64_t depth,
+          float* c, int64_t c_row, int64_t columns, bool add) {
+  Lanes sum[kRows][kVectors] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    Lanes factor[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      factor[v] = LoadLanes(b + k * b_row + v * kLanes);
+    }
+    for (int i = 0; i < kRows; ++i) {
+      const float x = a.data[i * a.row + k * a.step];
+      for (int v = 0; v < kVectors; ++v) sum[i][v] += x * factor[v];
+    }
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      StoreLanes(sum[i][v], c + i * c_row + v * kLanes,
+                 std::min<int64_t>(kLanes, columns - v * kLanes), add);
+    }
+  }
+}
+
+template <int kRows, int kVectors>
+void Panel(int64_t rows, const StridedMatrix& a, const float* b, int64_t b_row,
+           int64_t depth, float* c, int64_t c_row, int64_t columns, bool add) {
+  int64_t i = 0;
+  const auto at = [&](int64_t row) {
+    return StridedMatrix{a.data + row * a.row, a.row, a.step};
+  };
+  for (; i + kRows <= rows; i += kRows) {
+    Tile<kRows, kVectors>(at(i), b, b_row, depth, c + i * c_row, c_row, columns,
+                          add);
+  }
+  for (; i < rows; ++i) {
+    Tile<1, kVectors>(at(i), b, b_row, depth, c + i * c_row, c_row, columns,
+                      add);
+  }
+}
+
+}  // namespace tile_product_internal
+
+// c = a b, or c += a b where `add`. Rows of b are b_row elements apart and can
+// be read up to the next multiple of 16 columns; rows of c are c_row apart and
+// no column beyond `columns` is touched.
+inline void TileProduct(int64_t rows, int64_t columns, int64_t depth,
+                        const StridedMatrix& a, const float* b, int64_t b_row,
+                        float* c, int64_t c_row, bool add) {
+  using namespace tile_product_internal;  // NOLINT: a function's own scope
+  constexpr int64_t kWidest = 4 * kLanes;
+  for (int64_t j = 0; j < columns; j += kWidest) {
+    const int64_t n = std::min(kWidest, columns - j);
+    switch ((n + kLanes - 1) / kLanes) {
+      case 1:
+        Panel<8, 1>(rows, a, b + j, b_row, depth, c + j, c_row, n, add);
+        break;
+      case 2:
+        Panel<8, 2>(rows, a, b + j, b_row, depth, c + j, c_row, n, add);
+        break;
+      case 3:
+        Panel<4, 3>(rows, a, b + j, b_row, depth, c + j, c_row, n, add);
+        break;
+      default:
+        Panel<4, 4>(rows, a, b + j, b_row, depth, c + j, c_row, n, add);
+    }
+  }
+}
+
+}  // namespace loadline::executor::cpu
+
+#endif  // LOADLINE_EXECUTOR_CPU_TILE_PRODUCT_H_
