@@ -4,6 +4,7 @@
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"
+#include "passes/fuse_attention.h"
 #include "passes/fuse_gelu.h"
 #include "passes/fuse_transpose.h"
 #include "passes/merge_duplicates.h"
@@ -24,6 +25,7 @@ absl::Status Simplify(PassRunner& runner, Graph& graph) {
   LOADLINE_RETURN_IF_ERROR(run("remove_dead_nodes", RemoveDeadNodes));
   LOADLINE_RETURN_IF_ERROR(run("merge_duplicates", MergeDuplicates));
   LOADLINE_RETURN_IF_ERROR(run("fuse_gelu", FuseGelu));
+  LOADLINE_RETURN_IF_ERROR(run("fuse_attention", FuseAttention));
   return run("fuse_transpose", FuseTranspose);
 }
 

@@ -62,7 +62,8 @@ void ParallelTasks(int64_t tasks, int64_t slots, const Body& body) {
     return;
   }
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(slots))
+  const int threads = static_cast<int>(slots);
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (int64_t task = 0; task < tasks; ++task) {
     body(task, static_cast<int64_t>(omp_get_thread_num()));
   }

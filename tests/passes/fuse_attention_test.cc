@@ -1,0 +1,304 @@
+#include "passes/fuse_attention.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "models/graph.h"
+#include "passes/add_gradients.h"
+#include "tests/passes/graphs.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::DType;
+using models::Ints;
+using models::ValueId;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kLength = 5;
+
+// f32[length, length]: 0 up to the diagonal, `hidden` behind it.
+ValueId CausalMask(Builder& b, float hidden, int64_t length = kLength) {
+  std::vector<float> mask;
+  for (int64_t i = 0; i < length * length; ++i) {
+    mask.push_back(i % length > i / length ? hidden : 0);
+  }
+  return b.graph.AddConstant(
+      "causal",
+      models::MakeTensor({DType::kF32, {1, length, length}}, mask.data()));
+}
+
+// bool[length, length]: `visible` up to the diagonal, its contrary behind it.
+ValueId CausalCondition(Builder& b, bool visible) {
+  std::vector<uint8_t> mask;
+  for (int64_t i = 0; i < kLength * kLength; ++i) {
+    mask.push_back((i % kLength <= i / kLength) == visible);
+  }
+  return b.graph.AddConstant(
+      "causal",
+      models::MakeTensor({DType::kBool, {kLength, kLength}}, mask.data()));
+}
+
+std::string Fused(Builder& b, ValueId y) {
+  b.Output(b.Op("Relu", {y}));
+  EXPECT_TRUE(FuseAttention(b.graph).ok());
+  EXPECT_TRUE(models::VerifyGraph(b.graph).ok()) << VerifyGraph(b.graph);
+  return Describe(b.graph);
+}
+
+// The parts of a plain attention, to be put together in many ways.
+struct Parts {
+  explicit Parts(Builder& b)
+      : q(b.Input("q", {2, kLength, 4})),
+        k(b.Input("k", {2, kLength, 4})),
+        v(b.Input("v", {2, kLength, 3})) {}
+  ValueId q, k, v;
+};
+
+ValueId Swapped(Builder& b, ValueId k) {
+  return b.Op("Transpose", {k}, {{"perm", Ints{0, 2, 1}}});
+}
+ValueId Softmax(Builder& b, ValueId scores) {
+  return b.Op("Softmax", {scores}, {{"axis", 2}});
+}
+
+TEST(FuseAttention, FindsTheScaleOnEitherSideOnBothAndOnTheScores) {
+  const struct {
+    float on_q, on_k, on_scores;
+    const char* scale;
+  } kCases[] = {{1, 1, 1, "scale=1"},
+                {0.25, 1, 1, "scale=0.25"},
+                {1, 0.25, 1, "scale=0.25"},
+                {0.5, 0.5, 1, "scale=0.25"},
+                {1, 1, 0.25, "scale=0.25"}};
+  for (const auto& c : kCases) {
+    Builder b;
+    const Parts p(b);
+    const auto scaled = [&](ValueId x, float by) {
+      return by == 1 ? x : b.Op("Mul", {x, b.Scalar(by)});
+    };
+    const ValueId scores =
+        b.Op("MatMul", {scaled(p.q, c.on_q), scaled(Swapped(b, p.k), c.on_k)});
+    const ValueId y =
+        b.Op("MatMul", {Softmax(b, scaled(scores, c.on_scores)), p.v});
+    EXPECT_EQ(Fused(b, y), std::string("%0, %1 = Attention(q, k, v) {causal=0, "
+                                       "interleaved=0, ") +
+                               c.scale + "}\n%2 = Relu(%0)\noutput %2\n");
+  }
+}
+
+TEST(FuseAttention, DividesByARootAndReadsFlagsForTransposes) {
+  Builder b;
+  const Parts p(b);
+  const ValueId scores =
+      b.Op("Div", {b.Op("MatMul", {p.q, p.k}, {{"trans_b", 1}}), b.Scalar(2)});
+  EXPECT_THAT(Fused(b, b.Op("MatMul", {Softmax(b, scores), p.v})),
+              HasSubstr("Attention(q, k, v) {causal=0, interleaved=0, "
+                        "scale=0.5}"));
+}
+
+TEST(FuseAttention, TransposesKeysThatLieTheOtherWay) {
+  Builder b;
+  const ValueId q = b.Input("q", {2, kLength, 4});
+  const ValueId k = b.Input("k", {2, 4, kLength});
+  const ValueId v = b.Input("v", {2, kLength, 3});
+  EXPECT_EQ(Fused(b, b.Op("MatMul", {Softmax(b, b.Op("MatMul", {q, k})), v})),
+            "%0 = Transpose(k) {perm=[0,2,1]}\n%1, %2 = Attention(q, %0, v) "
+            "{causal=0, interleaved=0, scale=1}\n%3 = Relu(%1)\noutput %3\n");
+}
+
+TEST(FuseAttention, KnowsACausalMaskWhenItSeesOne) {
+  using Form = ValueId (*)(Builder&, ValueId);
+  const Form forms[] = {
+      [](Builder& b, ValueId s) {
+        return b.Op("Add", {s, CausalMask(b, -kInfinity)});
+      },
+      [](Builder& b, ValueId s) {
+        return b.Op("Add", {CausalMask(b, -1e9f), s});
+      },
+      [](Builder& b, ValueId s) {
+        return b.Op("Where", {CausalCondition(b, true), s, b.Scalar(-1e4f)});
+      },
+      [](Builder& b, ValueId s) {
+        return b.Op("Where",
+                    {CausalCondition(b, false), b.Scalar(-kInfinity), s});
+      },
+      // The scale below the mask.
+      [](Builder& b, ValueId s) {
+        return b.Op("Add",
+                    {b.Op("Mul", {s, b.Scalar(1)}), CausalMask(b, -kInfinity)});
+      }};
+  for (const Form form : forms) {
+    Builder b;
+    const Parts p(b);
+    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+    EXPECT_EQ(Fused(b, b.Op("MatMul", {Softmax(b, form(b, scores)), p.v})),
+              "%0, %1 = Attention(q, k, v) {causal=1, interleaved=0, "
+              "scale=1}\n%2 = Relu(%0)\noutput %2\n");
+  }
+}
+
+TEST(FuseAttention, HandsOtherMasksOn) {
+  {
+    Builder b;
+    const Parts p(b);
+    const ValueId mask = b.Input("mask", {2, 1, kLength});
+    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+    const ValueId masked =
+        b.Op("Add", {b.Op("Add", {scores, CausalMask(b, -kInfinity)}), mask});
+    EXPECT_THAT(Fused(b, b.Op("MatMul", {Softmax(b, masked), p.v})),
+                HasSubstr("Attention(q, k, v, mask) {causal=1"));
+  }
+  {
+    // What is no causal mask is added as it is.
+    Builder b;
+    const Parts p(b);
+    const ValueId mask = CausalMask(b, -3);
+    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+    EXPECT_THAT(Fused(b, b.Op("MatMul",
+                              {Softmax(b, b.Op("Add", {scores, mask})), p.v})),
+                HasSubstr("Attention(q, k, v, causal) {causal=0"));
+  }
+  {
+    Builder b;
+    const Parts p(b);
+    const ValueId keep = b.Input("keep", {2, 1, kLength}, DType::kBool);
+    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+    const ValueId masked = b.Op("Where", {keep, scores, b.Scalar(-kInfinity)});
+    EXPECT_EQ(Fused(b, b.Op("MatMul", {Softmax(b, masked), p.v})),
+              "%0 = Where(keep, 0, -inf)\n%1, %2 = Attention(q, k, v, %0) "
+              "{causal=0, interleaved=0, scale=1}\n%3 = Relu(%1)\n"
+              "output %3\n");
+  }
+}
+
+TEST(FuseAttention, DrawsTheMaskOfADropout) {
+  Builder b;
+  const Parts p(b);
+  const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+  const ValueId dropped =
+      b.Op("Dropout", {Softmax(b, scores)}, {{"ratio", 0.1}, {"salt", 9}});
+  EXPECT_THAT(Fused(b, b.Op("MatMul", {dropped, p.v})),
+              HasSubstr("{causal=0, interleaved=0, ratio=0.1, salt=9, "
+                        "scale=1}"));
+}
+
+// Heads as exporters cut them out of [batch, sequence, heads * width]; k is
+// turned the second time either in one Transpose or, with the heads folded, in
+// three nodes.
+ValueId Heads(Builder& b, bool folded) {
+  const auto cut = [&](const char* name) {
+    return b.Op("Reshape", {b.Input(name, {2, kLength, 12})},
+                {{"shape", Ints{2, kLength, 3, 4}}});
+  };
+  const auto head = [&](ValueId x, Ints perm = {0, 2, 1, 3}) {
+    return b.Op("Transpose", {x}, {{"perm", std::move(perm)}});
+  };
+  const ValueId q = head(cut("q"));
+  const ValueId cut_k = cut("k");
+  ValueId k;
+  if (folded) {
+    const ValueId fold =
+        b.Op("Reshape", {head(cut_k)}, {{"shape", Ints{6, kLength, 4}}});
+    k = b.Op("Reshape", {head(fold, {0, 2, 1})},
+             {{"shape", Ints{2, 3, 4, kLength}}});
+  } else {
+    k = head(cut_k, {0, 2, 3, 1});
+  }
+  const ValueId v = head(cut("v"));
+  const ValueId p = b.Op("Softmax", {b.Op("MatMul", {q, k})}, {{"axis", 3}});
+  return head(b.Op("MatMul", {p, v}));
+}
+
+TEST(FuseAttention, ReadsHeadsWhereTheyLie) {
+  for (const bool folded : {false, true}) {
+    Builder b;
+    EXPECT_EQ(Fused(b, Heads(b, folded)),
+              "%0 = Reshape(q) {shape=[2,5,3,4]}\n"
+              "%1 = Reshape(k) {shape=[2,5,3,4]}\n"
+              "%2 = Reshape(v) {shape=[2,5,3,4]}\n"
+              "%3, %4 = Attention(%0, %1, %2) {causal=0, interleaved=1, "
+              "scale=1}\n%5 = Relu(%3)\noutput %5\n");
+  }
+}
+
+TEST(FuseAttention, LeavesWhatItCannotReplace) {
+  using Form = ValueId (*)(Builder&, const Parts&);
+  const Form forms[] = {
+      // The probabilities are wanted.
+      [](Builder& b, const Parts& p) {
+        const ValueId soft = Softmax(b, b.Op("MatMul", {p.q, Swapped(b, p.k)}));
+        b.Output(soft);
+        return b.Op("MatMul", {soft, p.v});
+      },
+      // So are the scores.
+      [](Builder& b, const Parts& p) {
+        const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+        b.Output(b.Op("Exp", {scores}));
+        return b.Op("MatMul", {Softmax(b, scores), p.v});
+      },
+      // A mask that is trained.
+      [](Builder& b, const Parts& p) {
+        const ValueId bias = b.Parameter("bias", {kLength, kLength});
+        const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+        return b.Op(
+            "MatMul",
+            {Softmax(b, b.Op("Add", {scores, b.Op("Neg", {bias})})), p.v});
+      },
+      // Softmax over the queries.
+      [](Builder& b, const Parts& p) {
+        const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+        return b.Op("MatMul", {b.Op("Softmax", {scores}, {{"axis", 1}}), p.v});
+      },
+      // A scale over a mask that is no causal one.
+      [](Builder& b, const Parts& p) {
+        const ValueId mask = b.Input("mask", {kLength});
+        const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+        const ValueId masked = b.Op("Add", {scores, mask});
+        return b.Op("MatMul",
+                    {Softmax(b, b.Op("Mul", {masked, b.Scalar(2)})), p.v});
+      },
+      // A number in place of scores that masks nothing.
+      [](Builder& b, const Parts& p) {
+        const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
+        const ValueId masked =
+            b.Op("Where", {CausalCondition(b, true), scores, b.Scalar(-3)});
+        return b.Op("MatMul", {Softmax(b, masked), p.v});
+      },
+      // One head of keys for all.
+      [](Builder& b, const Parts& p) {
+        const ValueId k = b.Input("one", {1, 4, kLength});
+        return b.Op("MatMul", {Softmax(b, b.Op("MatMul", {p.q, k})), p.v});
+      }};
+  for (const Form form : forms) {
+    Builder b;
+    const Parts p(b);
+    EXPECT_THAT(Fused(b, form(b, p)), Not(HasSubstr("Attention")));
+  }
+}
+
+TEST(FuseAttention, FindsNothingOnceThereAreGradients) {
+  Builder b;
+  const ValueId w = b.Parameter("w", {4, 4});
+  const Parts p(b);
+  const ValueId scores =
+      b.Op("MatMul", {b.Op("MatMul", {p.q, w}), Swapped(b, p.k)});
+  const ValueId y = b.Op("MatMul", {Softmax(b, scores), p.v});
+  const ValueId loss = b.Op("ReduceSum", {y}, {{"keepdims", 0}});
+  b.Output(loss);
+  ASSERT_TRUE(AddGradients(b.graph, loss).ok());
+  const size_t nodes = b.graph.nodes.size();
+  ASSERT_TRUE(FuseAttention(b.graph).ok());
+  EXPECT_THAT(Describe(b.graph), Not(HasSubstr("Attention")));
+  EXPECT_LE(b.graph.nodes.size(), nodes);
+}
+
+}  // namespace
+}  // namespace loadline::passes
