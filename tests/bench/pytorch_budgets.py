@@ -4,17 +4,19 @@
     LOADLINE_LIBRARY=build/release/plugins/c/libloadline.so \\
         python tests/bench/pytorch_budgets.py [MODEL,... [POINTS [WORK]]]
 
-At each of POINTS activation_memory_budgets: the peak that the ledger finds, and
-the FLOPs computed again; then the same of Loadline's plan within that peak. Then
-Loadline alone, from keeping everything down to its smallest budget. Every row is
-a step that ran: bits are compared.
+POINTS budgets of bytes, from keeping everything down to the smallest that
+Loadline can keep. At each: of all steps that PyTorch's solver makes at 101
+values of its activation_memory_budget, the one with fewest FLOPs whose peak, as
+the ledger finds it, is within the budget; and Loadline's plan within it. Every
+row is a step that ran: bits are compared. FLOPs are those of the whole step:
+PyTorch's own counts of products and convolutions, and one for each element of
+any other operator. The last columns are the products alone, as PyTorch counts.
 """
 import sys
 
 import loadline
 from loadline import Machine
-from loadline.torch.compiler import recomputed_flops
-from loadline.torch.price import node_flops
+from loadline.torch.price import node_flops, product_flops
 from models import MODELS
 from steps import same_bits, trace
 
@@ -24,59 +26,78 @@ BY_FLOPS = Machine("by FLOPs", matmul_flop_per_s={"f32": 1e9},
                    memory_bytes_per_s=1e12)
 
 
-def flops_of(*modules):
-    return sum(node_flops(node) for module in modules
+def flops_of(count, *modules):
+    return sum(count(node) for module in modules
                for node in module.graph.nodes if node.op == "call_function")
+
+
+def pytorchs(step, reference):
+    """Of each different step that its solver makes: peak, FLOPs, products."""
+    found = {}
+    for point in range(101):
+        try:
+            theirs = step.run_pytorch(point / 100)
+        except Exception as error:  # of their solver: say so, go on
+            print(f"PyTorch at {point / 100:.2f}: {type(error).__name__}: {error}")
+            continue
+        if not same_bits(theirs.values, reference.values):
+            print(f"PyTorch at {point / 100:.2f}: other bits")
+        found[theirs.ledger.peak_bytes, flops_of(node_flops, *theirs.split),
+              flops_of(product_flops, *theirs.split)] = point / 100
+    return found
 
 
 def compare(name, points, work):
     step = trace(name, BY_FLOPS)
     kept = loadline.keep_everything(step.problem)
     reference = step.run(kept.sequence)
-    once = flops_of(step.module)
+    once = flops_of(node_flops, step.module)
+    products = flops_of(product_flops, step.module)
+    theirs = pytorchs(step, reference)
     print(f"{name}: {len(step.problem['nodes'])} operations, keeping everything "
-          f"{kept.peak_bytes} bytes, {once} FLOPs\n"
-          f"{'PyTorch':>8} {'peak':>9} {'again':>10} {'bits':>5} | "
-          f"{'Loadline':>9} {'again':>10} {'bits':>5}  {'':6}")
-    counts = {"fewer": 0, "same": 0, "MORE": 0}
-    for point in range(points, 0, -1):
-        try:
-            theirs = step.run_pytorch(point / points)
-        except Exception as error:  # of their solver: say so, go on
-            print(f"{point / points:8.2f} {type(error).__name__}: {error}")
-            continue
-        peak = theirs.ledger.peak_bytes
-        again = flops_of(*theirs.split) - once
-        plan = loadline.plan(step.problem, peak, work_limit=work)
-        ours = step.run(plan.sequence)
-        assert ours.ledger.peak_bytes == plan.peak_bytes <= peak
-        mine = recomputed_flops(step.posed, plan.sequence)
-        word = "fewer" if mine < again else "same" if mine == again else "MORE"
-        counts[word] += 1
-        print(f"{point / points:8.2f} {peak:9} {again:10} "
-              f"{same_bits(theirs.values, reference.values)!s:>5} | "
-              f"{plan.peak_bytes:9} {mine:10} "
-              f"{same_bits(ours.values, reference.values)!s:>5}  {word}",
-              flush=True)
-    print(f"{name}: {counts}")
-    smallest = loadline.plan(step.problem, "smallest", work_limit=work)
-    low, high, last = smallest.budget_bytes, kept.peak_bytes, 0
+          f"{kept.peak_bytes} bytes, {once} FLOPs ({products} in products); "
+          f"PyTorch makes {len(theirs)} different steps\n"
+          f"{'budget':>9} | {'PyTorch':>9} {'again':>9} | {'Loadline':>9} "
+          f"{'again':>9} {'':6} | products {'':10}")
+    counts = {word: 0 for word in ("fewer", "same", "MORE", "alone")}
+    in_products = dict(counts)
+    low = loadline.plan(step.problem, "smallest", work_limit=work).budget_bytes
+    high, last = kept.peak_bytes, 0
+
+    def word(mine, other):
+        return "fewer" if mine < other else "same" if mine == other else "MORE"
+
     for point in range(points):
         budget = high - (high - low) * point // (points - 1)
         plan = loadline.plan(step.problem, budget, work_limit=work)
         ours = step.run(plan.sequence)
         assert ours.ledger.peak_bytes == plan.peak_bytes <= budget
         assert same_bits(ours.values, reference.values)
-        print(f"{100 * budget / high:7.1f} % {budget:9} -> {plan.peak_bytes:9} "
-              f"step {plan.step_ns:10} ns {'' if plan.step_ns >= last else 'FASTER'}"
-              f" again {recomputed_flops(step.posed, plan.sequence):10}", flush=True)
+        modules = ours.split.forward, ours.split.backward
+        mine = flops_of(node_flops, *modules) - once
+        my_products = flops_of(product_flops, *modules) - products
+        within = [key for key in theirs if key[0] <= budget]
+        left, right, by_all, by_products = "none", "", "alone", "alone"
+        if within:
+            peak, flops, _ = min(within, key=lambda key: (key[1], key[0]))
+            their_products = min(key[2] for key in within) - products
+            left = f"{peak:>9} {flops - once:>9}"
+            right = f"{their_products:>9} {my_products:>9}"
+            by_all = word(mine, flops - once)
+            by_products = word(my_products, their_products)
+        counts[by_all] += 1
+        in_products[by_products] += 1
+        faster = "" if plan.step_ns >= last else "FASTER"
         last = plan.step_ns
+        print(f"{budget:9} | {left:>19} | {plan.peak_bytes:9} {mine:9} {by_all:6} | "
+              f"{right:19} {by_products} {faster}", flush=True)
+    print(f"{name}: {counts}, products alone {in_products}", flush=True)
 
 
 def main():
     names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(MODELS)
     points = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    work = int(sys.argv[3]) if len(sys.argv) > 3 else 300_000
+    work = int(sys.argv[3]) if len(sys.argv) > 3 else 1_000_000
     for name in names:
         compare(name, points, work)
 

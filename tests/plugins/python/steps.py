@@ -6,7 +6,7 @@ import random
 import torch
 from loadline import torch as lt
 from loadline.torch import private
-from loadline.torch.joint import read_joint
+from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_watched
 from loadline.torch.pose import pose
 from loadline.torch.price import NOMINAL
@@ -34,7 +34,7 @@ class _Recorder(private.CustomPartitionerFn):
     """Keeps the joint graph as it comes, and splits it as PyTorch would."""
 
     def __call__(self, gm, joint_inputs, **kwargs):
-        gm.graph.eliminate_dead_code()
+        clean(gm)
         self.module = copy.deepcopy(gm)
         self.kwargs = kwargs
         return private.pytorch_partition(gm, joint_inputs, 1.0, **kwargs)

@@ -20,7 +20,7 @@ from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument
 from loadline.machine import Machine
 from loadline.torch import private
-from loadline.torch.joint import read_joint
+from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_eagerly
 from loadline.torch.pose import Posed, pose
 from loadline.torch.price import NOMINAL, node_flops
@@ -148,7 +148,7 @@ class Partitioner(private.CustomPartitionerFn):
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
                                          torch.fx.GraphModule]:
         start = time.perf_counter()
-        gm.graph.eliminate_dead_code()
+        clean(gm)
         joint = read_joint(gm, kwargs["num_fwd_outputs"],
                            dict(self.options.found_bytes))
         machine = self.options.machine

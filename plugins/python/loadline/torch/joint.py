@@ -72,6 +72,15 @@ class Joint:
         return self.module.graph
 
 
+def clean(module: torch.fx.GraphModule) -> None:
+    """Without dead code and without what is computed twice, as PyTorch's own
+    partitioner would: what the plan names must be final. Keeping one of two
+    equal values binds nothing: the planner may compute it again."""
+    module.graph.eliminate_dead_code()
+    module.graph = private.fx_graph_cse(module.graph)
+    module.recompile()
+
+
 def storage_bytes(tensor: torch.Tensor) -> int:
     bytes_ = tensor.untyped_storage().nbytes()
     if not isinstance(bytes_, int):
@@ -92,7 +101,7 @@ def result_bytes(node: torch.fx.Node) -> int:
                 for tensor in tensors}.values())
 
 
-def _is_view(node: torch.fx.Node) -> bool:
+def is_view(node: torch.fx.Node) -> bool:
     target = node.target
     return target in _UNSAFE_VIEWS or (
         isinstance(target, torch._ops.OpOverload) and target.is_view)
@@ -172,7 +181,7 @@ class _Reader:
         root = self.joint.root
         if node.target is operator.getitem:
             self.getitem(node)
-        elif _is_view(node):
+        elif is_view(node):
             base = node.args[0]
             assert isinstance(base, torch.fx.Node)
             root[node] = root[base]  # of a list of views too

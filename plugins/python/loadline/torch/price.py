@@ -1,9 +1,12 @@
 """What an operation costs: a roofline over PyTorch's own counts of FLOPs."""
 from __future__ import annotations
 
+import operator
+
 import torch
 from loadline.machine import Machine
 from loadline.torch import private
+from loadline.torch.joint import is_view
 from torch.utils import _pytree as pytree
 
 # Nominal: what matters to a plan are the relations. A CPU and its memory.
@@ -19,14 +22,28 @@ def _meta(argument: object) -> object:
         argument)
 
 
-def node_flops(node: torch.fx.Node) -> int:
-    """Of products and convolutions; other operators have none that count."""
+def product_flops(node: torch.fx.Node) -> int:
+    """Of products and convolutions, by PyTorch's own counts; of others none."""
     packet = getattr(node.target, "overloadpacket", None)
     if packet not in private.flop_registry:
         return 0
     args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
     return int(private.flop_registry[packet](
         *args, **kwargs, out_val=node.meta.get("val")))
+
+
+def _elements(value: object) -> int:
+    return sum(leaf.numel() for leaf in pytree.tree_leaves(value)
+               if isinstance(leaf, torch.Tensor))
+
+
+def node_flops(node: torch.fx.Node) -> int:
+    """Beside products: one for each element, made or reduced."""
+    if (flops := product_flops(node)) > 0 or node.target is operator.getitem or (
+            is_view(node)):
+        return flops
+    return max(_elements(value.meta.get("val"))
+               for value in (node, *node.all_input_nodes))
 
 
 def _tensor_bytes(value: object) -> int:
