@@ -1,5 +1,6 @@
 """Values that go to the host and come back: peak, bytes and bits."""
 import dataclasses
+import gc
 import unittest
 
 import torch
@@ -72,11 +73,26 @@ class Offload(unittest.TestCase):
         self.assertTrue(same_bits(expected, found))
         planned = lt.planned[-1]
         self.assertEqual(ledger.peak_bytes, planned.peak_bytes)
-        self.assertGreater(planned.split.slab.out_bytes, 0)
+        self.assertGreater(planned.slab().out_bytes, 0)
         first = call(*batch)
         call(*batch)
         with self.assertRaisesRegex(RuntimeError, "second forward"):
             first.backward()
+
+    def test_host_memory_goes_with_the_model(self):
+        torch._dynamo.reset()
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        call, _ = lt.prepare(model, sample=batch, inner="aot_eager", budget="75%",
+                             machine=COPIES, work_limit=WORK, recompute=False)
+        call(*batch).backward()
+        slab = lt.planned[-1].slab
+        self.assertGreater(slab().memory.numel(), 0)
+        del model, call
+        gc.collect()
+        self.assertIsNone(slab().memory)
+        torch._dynamo.reset()  # and with the compiled code, what is left
+        gc.collect()
+        self.assertIsNone(slab())
 
 
 if __name__ == "__main__":

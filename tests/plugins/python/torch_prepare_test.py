@@ -12,6 +12,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch.optimizer import optimizer_state_bytes
+from loadline.torch.prepare import prepared
 from models import MODELS
 from steps import same_bits
 
@@ -206,6 +207,23 @@ class Mistakes(unittest.TestCase):
                              options={"budget": "100%", **OPTIONS})
         with self.assertWarnsRegex(UserWarning, "graph break"):
             call(torch.randn(16, 64))
+        # prepare shares the budget out, so that both together are within it.
+        broken, x = Broken(), torch.randn(512, 64)
+        torch._dynamo.reset()
+        expected = broken(x).detach()
+        with self.assertWarnsRegex(UserWarning, "a share of the budget"):
+            call, _ = lt.prepare(broken, sample=(x,), budget="90%", **OPTIONS)
+        graphs = prepared[-1].graphs
+        with lt.virtual_device() as ledger:
+            loss = call(x)
+            loss.backward()
+        self.assertTrue(torch.equal(loss, expected))
+        self.assertEqual(len(graphs), 2)
+        budget = sum(g.plan.budget_bytes for g in graphs)
+        self.assertAlmostEqual(
+            budget, 0.9 * sum(g.keep_everything_bytes for g in graphs), delta=3)
+        self.assertLessEqual(ledger.peak_bytes, budget)
+        self.assertIn("in all", lt.report())
 
     def test_what_needs_no_gradient_is_no_plan(self):
         model, optimizer, batch = made("mlp")

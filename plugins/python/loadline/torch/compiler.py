@@ -11,6 +11,7 @@ import logging
 import pathlib
 import time
 import warnings
+import weakref
 from typing import Any
 
 import torch
@@ -20,12 +21,14 @@ from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument
 from loadline.machine import Machine
 from loadline.torch import private
+from loadline.torch.copies import Slab
 from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_eagerly
-from loadline.torch.pose import Posed, pose
+from loadline.torch.pose import Posed, StateBucket, pose
 from loadline.torch.price import NOMINAL, node_flops
-from loadline.torch.program import peak_bytes, program_of
-from loadline.torch.split import Split, split
+from loadline.torch.program import peaks, program_of
+from loadline.torch.split import split
+from loadline.torch.tail import STORE, tail_of, with_tail
 
 log = logging.getLogger("loadline.torch")
 
@@ -47,6 +50,11 @@ class Options:
     seed: int = 0
     # By node, what its result took in a step that was measured (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
+    # Optimizer state that may live on the host (prepare.py).
+    state: tuple[StateBucket, ...] = ()
+    # Of the budget, by graph in the order of compiling: after a graph break each
+    # has its own. None: each the whole.
+    shares: tuple[float, ...] = ()
 
     @staticmethod
     def read(options: dict[str, Any] | None) -> Options:
@@ -75,11 +83,13 @@ class PlannedGraph:
 
     posed: Posed
     plan: planning.Plan
-    peak_bytes: int  # of what runs, in its order; without copies the plan's
+    peak_bytes: int  # of forward and backward, in their order
+    update_peak_bytes: int  # of the optimizer's step, where it is planned; else 0
+    tail: list[tuple[str, int]]  # of that step (tail.py)
     keep_everything_bytes: int
     recomputed_flops: int
     planning_s: float  # added to what PyTorch does anyway
-    split: Split
+    slab: weakref.ref[Slab]  # gone with the modules that copy
     options: Options
     measured_bytes: int | None = None  # of a step, where it could be measured
     surprises: dict[str, tuple[int, int]] = dataclasses.field(
@@ -88,6 +98,16 @@ class PlannedGraph:
     @property
     def problem(self) -> dict[str, Any]:
         return self.posed.document
+
+    @property
+    def hosted(self) -> set[int]:
+        """Buckets of optimizer state that live on the host."""
+        return {bucket for action, bucket in self.tail if action == STORE}
+
+    @property
+    def resident_state_bytes(self) -> int:
+        return sum(bucket.bytes for number, bucket in enumerate(self.options.state)
+                   if number not in self.hosted)
 
 
 planned: list[PlannedGraph] = []  # of this process, oldest first
@@ -107,10 +127,17 @@ def describe(graph: PlannedGraph) -> str:
     return "; ".join(parts)
 
 
-def make_plan(posed: Posed, whole_bytes: int, options: Options) -> planning.Plan:
-    """whole_bytes: what keeping everything takes, 100 % of a budget."""
+def make_plan(posed: Posed, whole_bytes: int, options: Options,
+              number: int) -> planning.Plan:
+    """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
+    the graph, where there are several."""
+    if options.shares:  # whole_bytes is this graph's alone
+        whole_bytes = int(whole_bytes / options.shares[
+            min(number, len(options.shares) - 1)])
     bytes_ = parse_budget(options.budget, whole_bytes + options.reserve_bytes)
     bytes_ -= options.reserve_bytes
+    if options.shares:
+        bytes_ = int(bytes_ * options.shares[min(number, len(options.shares) - 1)])
     if bytes_ <= 0:
         raise Infeasible(
             f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
@@ -134,14 +161,15 @@ def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
 class Partitioner(private.CustomPartitionerFn):
     """At module level, so that Inductor's cache can pickle it."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: Options, number: int = 0):
         self.options = options
+        self.number = number  # of the graph, where there are several
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.
         files = sorted(map(str, pathlib.Path(__file__).parent.parent.rglob("*.py")))
         return hashlib.sha256(
-            f"{self.options} {loadline_version()}".encode()
+            f"{self.options} {self.number} {loadline_version()}".encode()
             + private.get_hash_for_files(tuple(files))).hexdigest()
 
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
@@ -154,24 +182,27 @@ class Partitioner(private.CustomPartitionerFn):
         machine = self.options.machine
         on_cpu = all(node.meta["val"].device.type == "cpu"
                      for node in joint.primals)
-        if self.options.inner == "inductor" or not on_cpu:
-            # Inductor would move the copies, and only the CPU has them.
+        # Inductor would move the copies, and only the CPU has them.
+        copies = self.options.inner == "aot_eager" and on_cpu
+        if not copies and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
-        posed = pose(joint, machine)
+        posed = pose(joint, machine, self.options.state, copies)
         whole = planning.keep_everything(posed.document).peak_bytes
-        plan = make_plan(posed, whole, self.options)
-        peak = peak_bytes(posed.document, plan.document)
-        if peak > plan.budget_bytes:
+        plan = make_plan(posed, whole, self.options, self.number)
+        tail = tail_of(posed, plan.document)
+        peak, update_peak = peaks(posed.document,
+                                  *with_tail(posed, plan.document, tail))
+        if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
-                f"the plan's steps in one order take {peak} of "
+                f"the plan's steps in one order take {max(peak, update_peak)} of "
                 f"{plan.budget_bytes} bytes: please report it")
         parts = split(posed, program_of(posed, plan.document), joint_inputs,
                       **kwargs)
         planned.append(PlannedGraph(
-            posed, plan, peak, whole,
+            posed, plan, peak, update_peak, tail, whole,
             recomputed_flops(posed, plan.sequence),
-            time.perf_counter() - start - parts.partition_s, parts,
-            self.options))
+            time.perf_counter() - start - parts.partition_s,
+            weakref.ref(parts.slab), self.options))
         log.info("%s", describe(planned[-1]))
         log.debug("saved beyond what PyTorch's partitioner would for these tags: "
                   "%s; not saved although it would: %s", parts.missing, parts.extra)
@@ -180,19 +211,24 @@ class Partitioner(private.CustomPartitionerFn):
 
 # Dynamo's frames that have a plan, by the options they were compiled with; the
 # options are kept, so that no other gets their id.
-_frames: dict[int, tuple[Any, set[int]]] = {}
+_frames: dict[int, tuple[Any, list[int]]] = {}
 
 
-def _warn_of_graph_break(options: Any) -> None:
+def _number_of_graph(options: Any, shared: bool) -> int:
+    """0 without a graph break; warns of one."""
     frame = private.frame_id()
-    _, frames = _frames.setdefault(id(options), (options, set()))
-    frames.add(frame)
+    _, frames = _frames.setdefault(id(options), (options, []))
+    if frame not in frames:
+        frames.append(frame)
     if len(frames) > 1:
+        within = ("Each is planned within a share of the budget" if shared else
+                  "Each is planned within the whole budget, and their bytes add up: "
+                  "loadline.torch.prepare shares it out")
         warnings.warn(
-            f"loadline: a graph break made {len(frames)} graphs of one model. Each "
-            "is planned within the whole budget, and their bytes add up. Find the "
-            "break with torch.compile(..., fullgraph=True), or share the budget "
-            "out with the option reserve_bytes", stacklevel=2)
+            f"loadline: a graph break made {len(frames)} graphs of one model. "
+            f"{within}. Find the break with torch.compile(..., fullgraph=True)",
+            stacklevel=2)
+    return frames.index(frame)
 
 
 def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
@@ -201,8 +237,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     if ignored:
         raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
     read = Options.read(options)
-    _warn_of_graph_break(options)
-    partitioner = Partitioner(read)
+    partitioner = Partitioner(read, _number_of_graph(options, bool(read.shares)))
     if read.inner == "aot_eager":
         return private.aot_autograd(
             fw_compiler=run_eagerly, bw_compiler=run_eagerly,

@@ -10,6 +10,7 @@ tests/plugins/python/torch_offload_test.py.
 from __future__ import annotations
 
 import itertools
+import weakref
 
 import torch
 
@@ -33,7 +34,15 @@ class Slab:
         return self.memory[offset:offset + bytes_]
 
 
-slabs: list[Slab] = []
+# By number; the module that copies out owns its slab.
+slabs: weakref.WeakValueDictionary[int, Slab] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def new_slab(slots: dict[int, int]) -> tuple[int, Slab]:
+    number, slab = next(_numbers), Slab(slots)
+    slabs[number] = slab
+    return number, slab
 
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:

@@ -69,6 +69,13 @@ def virtual_device() -> Iterator[Ledger]:
         _open.remove(ledger)
 
 
+def watch_in_open(name: str, values: Any) -> None:
+    """What is done outside of modules, for the ledger that is open, if one is."""
+    if _open:
+        _open[-1].watch(values)
+        _open[-1].sample(name)
+
+
 def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
     last: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""How many bytes of state an optimizer will have, before it has any.
+"""What state an optimizer will have, before it has any, and in which buckets.
 
 The optimizer's own step runs on tensors without data (device "meta"), so any
 optimizer that can is counted, not guessed. Tested by
@@ -7,45 +7,136 @@ tests/plugins/python/torch_prepare_test.py.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument
 from torch.utils import _pytree as pytree
 
+# Of an optimizer whose state may go to the host: few enough for the planner,
+# small enough that two of them on the device are little.
+BUCKETS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """Parameters of one group whose state moves together."""
+
+    group: int
+    parameters: tuple[torch.Tensor, ...]
+    state_bytes: int
+    touched_bytes: int  # by its update: state, parameters, gradients
+
+
+def ghost(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
+          state: Any) -> torch.optim.Optimizer:
+    """Its class, defaults and settings, with other parameters and state."""
+    other = copy.copy(optimizer)
+    other.__dict__ = dict(optimizer.__dict__)
+    other.param_groups = groups
+    other.state = state
+    return other
+
+
+def run_step(optimizer: torch.optim.Optimizer) -> None:
+    """Its step without anybody's hooks."""
+    getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)(optimizer)
+
+
+def state_tensors(state: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """Of one parameter; step counts stay where they are."""
+    return {name: value for name, value in state.items()
+            if isinstance(value, torch.Tensor) and value.dim() > 0}
+
 
 def _state_bytes(state: Any) -> int:
     return sum({leaf.untyped_storage()._cdata: leaf.untyped_storage().nbytes()
                 for leaf in pytree.tree_leaves(dict(state))
                 if isinstance(leaf, torch.Tensor)
-                and leaf.dim() > 0}.values())  # step counts stay on the host
+                and leaf.dim() > 0}.values())
 
 
-def optimizer_state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    if optimizer.state:
-        return _state_bytes(optimizer.state)
-    groups = []
+@dataclasses.dataclass
+class Foretold:
+    """By parameter; `apart`: nothing else changes in a step, so parameters can be
+    updated some at a time."""
+
+    state: list[tuple[torch.Tensor, int]]
+    apart: bool
+
+    @property
+    def bytes(self) -> int:
+        return sum(bytes_ for _, bytes_ in self.state)
+
+
+def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
+    """Raises InvalidArgument where the step cannot run without data."""
+    groups: list[dict[str, Any]] = []
+    ghosts: dict[torch.Tensor, torch.Tensor] = {}
     for group in optimizer.param_groups:
         shadow = {name: copy.deepcopy(value) for name, value in group.items()
                   if name != "params"}
         shadow["params"] = []
         for parameter in group["params"]:
-            ghost = torch.nn.Parameter(torch.empty_like(parameter, device="meta"),
+            other = torch.nn.Parameter(torch.empty_like(parameter, device="meta"),
                                        parameter.requires_grad)
             if parameter.requires_grad:
-                ghost.grad = torch.empty_like(ghost)
-            shadow["params"].append(ghost)
+                other.grad = torch.empty_like(other)
+            ghosts[other] = parameter
+            shadow["params"].append(other)
         shadow.update({name: False for name in ("foreach", "fused", "capturable")
                        if name in shadow})
         groups.append(shadow)
-    ghostly = copy.copy(optimizer)  # its class and defaults, nothing of its own
-    ghostly.__dict__ = dict(optimizer.__dict__)
-    ghostly.param_groups = groups
-    ghostly.state = type(optimizer.state)(optimizer.state.default_factory)
+    before = [dict(group) for group in groups]
+    other = ghost(optimizer, groups,
+                  type(optimizer.state)(optimizer.state.default_factory))
+    attributes = dict(other.__dict__)
     try:
-        getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)(ghostly)
+        run_step(other)
     except (RuntimeError, NotImplementedError, TypeError) as error:
+        if optimizer.state:
+            return Foretold([(p, _state_bytes(s)) for p, s in
+                             optimizer.state.items()], False)
         raise InvalidArgument(
             f"the state of {type(optimizer).__name__} cannot be foretold ({error}): "
             "run one optimizer step first, then its state is counted") from error
-    return _state_bytes(ghostly.state)
+    apart = all(
+        now.keys() == then.keys() and all(now[k] is then[k] for k in then)
+        for now, then in zip([other.__dict__, *groups], [attributes, *before]))
+    found = [(parameter, _state_bytes(
+        optimizer.state[parameter] if parameter in optimizer.state
+        else other.state.get(shadow, {})))
+        for shadow, parameter in ghosts.items()]
+    # State that the step changes in ways of its own (lists, no parameter's).
+    apart = apart and all(
+        key in ghosts and not any(isinstance(v, (list, dict)) for v in s.values())
+        for key, s in other.state.items())
+    return Foretold(found, apart)
+
+
+def optimizer_state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    return foretell(optimizer).bytes
+
+
+def buckets_of(optimizer: torch.optim.Optimizer, foretold: Foretold) -> list[Bucket]:
+    """In the optimizer's order, of about equal bytes; what has none is in none."""
+    bytes_of = dict(foretold.state)
+    most = -(-foretold.bytes // BUCKETS)
+    buckets = []
+
+    def close(group: int, parameters: list[torch.Tensor]) -> None:
+        state = sum(bytes_of[p] for p in parameters)
+        if state:
+            buckets.append(Bucket(group, tuple(parameters), state, state + 2 * sum(
+                p.untyped_storage().nbytes() for p in parameters)))
+
+    for number, group in enumerate(optimizer.param_groups):
+        open_: list[torch.Tensor] = []
+        for parameter in group["params"]:
+            if open_ and sum(bytes_of[p] for p in [*open_, parameter]) > most:
+                close(number, open_)
+                open_ = []
+            open_.append(parameter)
+        close(number, open_)
+    return buckets

@@ -4,17 +4,19 @@ Between forward and backward stands one more node, the boundary: it reads what
 the forward returns and makes the tangents, so what an order runs before it is
 the forward module and what it runs after it the backward module. Values of no
 bytes keep operations in order that must not pass each other (random numbers,
-effects). Tested by tests/plugins/python/torch_step_test.py.
+effects). Behind the last gradient may stand updates of optimizer state, bucket by
+bucket: only how many bytes they hold and touch is known of them. Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from loadline.machine import Machine
 from loadline.torch.joint import Joint, Operation
-from loadline.torch.price import node_time_ns
+from loadline.torch.price import NOMINAL, node_time_ns
 
 
 @dataclasses.dataclass
@@ -23,10 +25,21 @@ class Posed:
     document: dict[str, Any]  # loadline.problem/1
     operations: list[Operation | None]  # by node id; None: the boundary
     values: list[torch.fx.Node | None]  # by value id; None: a token, unread
+    end: int  # the node behind the last gradient, or else beyond all nodes
+    state: dict[int, int]  # the bucket of each value that is optimizer state
+    new_state: set[int]  # of these: after the update
 
     @property
     def boundary(self) -> int:
         return self.operations.index(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class StateBucket:
+    """Optimizer state that moves together, for the planner."""
+
+    bytes: int
+    touched_bytes: int  # by its update
 
 
 def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
@@ -72,9 +85,14 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
 
 
 class _Writer:
-    def __init__(self, joint: Joint, machine: Machine):
+    def __init__(self, joint: Joint, machine: Machine,
+                 state: Sequence[StateBucket], copies: bool):
         self.joint = joint
         self.machine = machine
+        self.state = state
+        self.copies = copies
+        self.state_of: dict[int, int] = {}
+        self.new_state: set[int] = set()
         self.documents: list[dict[str, Any]] = []
         self.values: list[torch.fx.Node | None] = []
         self.nodes: list[dict[str, Any]] = []
@@ -86,6 +104,8 @@ class _Writer:
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
         id_ = len(self.documents)
+        if not self.copies and id_ not in self.state_of:
+            fields["offload"] = False
         self.documents.append({"id": id_, "name": name, "bytes": bytes_, **fields})
         self.values.append(node)
         if node is not None:
@@ -144,7 +164,29 @@ class _Writer:
         self.node(None, "boundary", 0, list(dict.fromkeys(inputs)),
                   [*outputs, self.token], recompute=False)
 
+    def updates(self) -> None:
+        """When all gradients are there, and while they are."""
+        assert self.token is not None
+        gradients = list(dict.fromkeys(
+            self.id_of[value] for value in self.joint.backward_outputs))
+        end = self.value("after.gradients", 0, None)
+        self.node(None, "gradients", 0, [*dict.fromkeys(
+            [*gradients, *(self.id_of[node] for node in self.joint.tangents)]),
+            self.token], [end], recompute=False)
+        bandwidth = self.machine.memory_bytes_per_s or NOMINAL.memory_bytes_per_s
+        for old, bucket in list(self.state_of.items()):
+            about = self.state[bucket]
+            self.state_of[len(self.documents)] = bucket
+            new = self.value(f"state.{bucket}.new", about.bytes, None)
+            self.new_state.add(new)
+            self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
+                1e9 * (about.bytes + about.touched_bytes) / bandwidth),
+                [old, end, *gradients], [new], recompute=False, inplace=[[old, new]])
+
     def write(self) -> Posed:
+        for number, about in enumerate(self.state):
+            self.state_of[number] = number
+            self.value(f"state.{number}", about.bytes, None, persistent=True)
         # Inputs are the caller's: they stay where they are.
         for node in dict.fromkeys(self.joint.root[n] for n in (
                 *self.joint.primals, *self.joint.constants)):
@@ -156,9 +198,14 @@ class _Writer:
         self.boundary()
         for operation in backward:
             self.operation(operation)
-        # Results belong to the caller, and autograd holds the tangents.
+        end = len(self.nodes)
+        if self.state:
+            self.updates()
+        # Results belong to the caller, and autograd holds the tangents until it
+        # has all gradients.
         held = [self.id_of[value] for value in (
-            *self.joint.forward_outputs, *self.joint.tangents,
+            *self.joint.forward_outputs,
+            *(self.joint.tangents if not self.state else ()),
             *self.joint.backward_outputs)]
         updated = {pair[0] for node in self.nodes
                    for pair in node.get("inplace", ())}
@@ -172,8 +219,11 @@ class _Writer:
             machine = self.machine.document()
             machine.pop("rates", None)  # the prices are in the times already
             document["machine"] = machine
-        return Posed(self.joint, document, self.operations, self.values)
+        return Posed(self.joint, document, self.operations, self.values, end,
+                     self.state_of, self.new_state)
 
 
-def pose(joint: Joint, machine: Machine) -> Posed:
-    return _Writer(joint, machine).write()
+def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
+         copies: bool = True) -> Posed:
+    """copies: of the graph's own values; state may be copied in any case."""
+    return _Writer(joint, machine, state, copies).write()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,8 +17,11 @@ import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
 from loadline.torch import compiler
+from loadline.torch.copies import Slab
+from loadline.torch.host_state import HostState
 from loadline.torch.ledger import virtual_device
-from loadline.torch.optimizer import optimizer_state_bytes
+from loadline.torch.optimizer import Bucket, Foretold, buckets_of, foretell
+from loadline.torch.pose import StateBucket
 from torch.utils import _pytree as pytree
 
 CORRECTIONS = 2
@@ -32,9 +36,16 @@ class Prepared:
     accumulated_bytes: int  # gradients that stay from step to step
     corrected_bytes: int  # added after measuring
     graphs: list[compiler.PlannedGraph]
+    measured_bytes: int | None  # of all graphs together
 
 
 prepared: list[Prepared] = []
+_attached: weakref.WeakSet[HostState] = weakref.WeakSet()
+
+
+def attached_to(optimizer: torch.optim.Optimizer | None) -> HostState | None:
+    return next((state for state in _attached if state.attached
+                 and state.optimizer is optimizer), None)
 
 
 @contextlib.contextmanager
@@ -74,8 +85,8 @@ def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
-             inner: str) -> list[compiler.PlannedGraph]:
-    """One step; the graphs planned for it, with what was measured."""
+             inner: str) -> tuple[list[compiler.PlannedGraph], int | None]:
+    """One step; the graphs planned for it, and the bytes where they are known."""
     args, kwargs = _arguments(sample)
     before = len(compiler.planned)
     cuda = next((p.device for p in model.parameters()
@@ -98,12 +109,39 @@ def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
         raise LoadlineError(
             "nothing was planned: no traced part of the model needs a gradient. "
             "torch.compile(model, fullgraph=True) says what cannot be traced")
-    if len(graphs) == 1 and ledger is not None:
-        graphs[0].measured_bytes = ledger.peak_bytes
-        graphs[0].surprises = ledger.surprises
-    elif len(graphs) == 1 and cuda is not None:
-        graphs[0].measured_bytes = torch.cuda.max_memory_allocated(cuda)
-    return graphs
+    if cuda is not None:
+        return graphs, torch.cuda.max_memory_allocated(cuda)
+    if ledger is None:
+        return graphs, None
+    for graph in graphs:
+        graph.surprises = ledger.surprises
+    # State that a plan leaves on the device is there, though nobody ran a step.
+    resident = sum(graph.resident_state_bytes for graph in graphs)
+    return graphs, ledger.peak_bytes + resident
+
+
+def _movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+             foretold: Foretold, options: compiler.Options) -> list[Bucket]:
+    """Optimizer state that the plan may put on the host."""
+    machine = options.machine
+    if optimizer is None or not foretold.apart or not options.offload or not (
+            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
+        return []
+    if any(p.device.type != "cpu" for p in model.parameters()):
+        return []  # only the CPU's virtual device has these copies so far
+    return buckets_of(optimizer, foretold)
+
+
+def _release(slabs: list[weakref.ref[Slab]]) -> None:
+    for reference in slabs:
+        if (slab := reference()) is not None:
+            slab.memory = None
+
+
+def _shares(graphs: list[compiler.PlannedGraph]) -> tuple[float, ...]:
+    """Of the budget, so that all peaks together are within it."""
+    whole = sum(graph.keep_everything_bytes for graph in graphs)
+    return tuple(graph.keep_everything_bytes / whole for graph in graphs)
 
 
 def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None,
@@ -118,35 +156,53 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     Raises Infeasible with the smallest budget that can be met.
     """
     read = compiler.Options.read({**options, "budget": budget})
-    optimizer_bytes = 0 if optimizer is None else optimizer_state_bytes(optimizer)
+    if (attached := attached_to(optimizer)) is not None:
+        attached.detach()
+    foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
+    buckets = _movable(model, optimizer, foretold, read)
     accumulated = sum(p.untyped_storage().nbytes() for p in model.parameters()
                       if p.requires_grad) if accumulate else 0
-    corrected = 0
+    shares: tuple[float, ...] = ()
+    corrected = corrections = 0
     found_bytes: dict[str, int] = {}
-    for attempt in range(CORRECTIONS + 1):
+    while True:
         torch._dynamo.reset_code(model.forward.__code__)
-        reserve = read.reserve_bytes + optimizer_bytes + accumulated + corrected
+        posed = sum(bucket.state_bytes for bucket in buckets)
         call = torch.compile(
             model, backend=compiler.backend, dynamic=False,
-            options={**options, "budget": budget, "reserve_bytes": reserve,
-                     "found_bytes": tuple(sorted(found_bytes.items()))})
-        graphs = _warm_up(model, call, sample, read.inner)
-        excess = max((graph.measured_bytes - graph.plan.budget_bytes - corrected
-                      for graph in graphs if graph.measured_bytes is not None),
-                     default=0)
+            options={
+                **options, "budget": budget, "shares": shares,
+                "reserve_bytes": read.reserve_bytes + accumulated + corrected
+                + foretold.bytes - posed,
+                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
+                               for b in buckets),
+                "found_bytes": tuple(sorted(found_bytes.items()))})
+        graphs, measured = _warm_up(model, call, sample, read.inner)
+        if len(graphs) == 1:
+            graphs[0].measured_bytes = measured
+        elif not shares:
+            buckets, shares = [], _shares(graphs)
+            continue
+        excess = 0 if measured is None else measured - corrected - sum(
+            graph.plan.budget_bytes for graph in graphs)
         if excess <= 0:
             break
-        if attempt == CORRECTIONS:
-            continue
+        if corrections == CORRECTIONS:
+            warnings.warn(
+                f"loadline: a step takes {format_bytes(excess)} more than its "
+                f"budget, after {CORRECTIONS} corrections; loadline.torch.report() "
+                "names the largest surprise", stacklevel=2)
+            break
+        corrections += 1
         found = {name: real for graph in graphs
                  for name, (_, real) in graph.surprises.items()}
         if found.items() <= found_bytes.items():  # known, and not enough
             corrected += excess
         found_bytes.update(found)
-    else:
-        warnings.warn(
-            f"loadline: a step takes {format_bytes(excess)} more than its budget, "
-            f"after {CORRECTIONS} corrections; loadline.torch.report() names the "
-            "largest surprise", stacklevel=2)
-    prepared.append(Prepared(budget, optimizer_bytes, accumulated, corrected, graphs))
+    if optimizer is not None and buckets and graphs[0].hosted:
+        _attached.add(HostState(optimizer, buckets, graphs[0].tail))
+    # What was compiled may outlive the model, for another of its class.
+    weakref.finalize(model, _release, [graph.slab for graph in graphs])
+    prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,
+                             measured))
     return call, optimizer

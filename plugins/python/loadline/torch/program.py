@@ -40,14 +40,15 @@ def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
     for step in plan["steps"]:
         if step["lane"] == "compute":
             operation = posed.operations[step["node"]]
-            if operation is None:
-                part = halves[1]
-            else:
+            if operation is not None:
                 part.append(Run(operation))
+            elif step["node"] == posed.boundary:
+                part = halves[1]
             continue
         out = step["lane"] == "d2h"
         value = posed.values[buffers[step["from"]]["value"]]
-        assert value is not None
+        if value is None:  # optimizer state: tail.py
+            continue
         part.append(Copy(value, step["to" if out else "from"], out))
     return halves
 
@@ -56,15 +57,24 @@ def program_of_sequence(posed: Posed, sequence: list[int]) -> tuple[list[Item],
                                                                     list[Item]]:
     """Of a plan without copies, as the nodes that it runs."""
     at = sequence.index(posed.boundary)
-    first, second = ([Run(posed.operations[n]) for n in part]  # type: ignore
-                     for part in (sequence[:at], sequence[at + 1:]))
-    return first, second
+
+    def runs(part: list[int]) -> list[Item]:
+        found = [posed.operations[number] for number in part]
+        return [Run(operation) for operation in found if operation is not None]
+
+    return runs(sequence[:at]), runs(sequence[at + 1:])
 
 
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
-    """Most bytes on the device while the program runs: a buffer is there from the
-    first step that touches it (an input: from the beginning) to the last (a result
-    and an input: to the end); an update in place is one with what it updates."""
+    return max(peaks(problem, plan, 0))
+
+
+def peaks(problem: dict[str, Any], plan: dict[str, Any],
+          tail_steps: int) -> tuple[int, int]:
+    """Most bytes on the device while the program runs, before its last steps and
+    in them: a buffer is there from the first step that touches it (an input: from
+    the beginning) to the last (a result and an input: to the end, unless its home
+    is the host); an update in place is one with what it updates."""
     steps, nodes = plan["steps"], problem["nodes"]
     device = {buffer["id"]: buffer for buffer in plan["buffers"]
               if buffer["space"] == "device"}
@@ -72,6 +82,10 @@ def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
     held = {*problem["outputs"], *updates.values(),
             *(value["id"] for value in problem["values"]
               if value.get("persistent"))} - updates.keys()
+    written = {step["to"] for step in steps if "to" in step}
+    for buffer in plan["buffers"]:
+        if buffer["space"] == "host" and buffer["id"] not in written:
+            held -= {buffer["value"], updates.get(buffer["value"])}
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     latest: dict[int, int] = {}  # by value: its buffer
@@ -98,10 +112,12 @@ def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
         if step["lane"] == "compute":
             for old, _ in nodes[step["node"]].get("inplace", ()):
                 count(at, at + 1, -problem["values"][old]["bytes"])
-    live = peak = 0
-    for difference, step in zip(change, [None, *steps, None]):
+    live = 0
+    peak = [0, 0]
+    for moment, (difference, step) in enumerate(zip(change, [None, *steps, None])):
         live += difference
         # A copy out makes nothing, and its source goes with it.
         if step is None or step["lane"] != "d2h":
-            peak = max(peak, live)
-    return peak
+            part = 0 < tail_steps and moment > len(steps) - tail_steps
+            peak[part] = max(peak[part], live)
+    return peak[0], peak[1]

@@ -33,6 +33,14 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     return lines
 
 
+def _state_line(graph: PlannedGraph) -> str:
+    hosted = sum(graph.options.state[number].bytes for number in graph.hosted)
+    return (f"optimizer state: {format_bytes(hosted)} on the host in "
+            f"{len(graph.hosted)} buckets, {format_bytes(graph.resident_state_bytes)} "
+            f"on the device; updates take {format_bytes(graph.update_peak_bytes)} "
+            "at most")
+
+
 def _write_page(graph: PlannedGraph, path: str) -> None:
     """By the command, from the same problem and plan."""
     command = os.environ.get("LOADLINE_COMMAND") or str(
@@ -62,10 +70,14 @@ def report(html: str | os.PathLike[str] | None = None) -> str:
     lines = []
     if prepared:
         last = prepared[-1]
-        lines.append(f"budget {last.budget}; outside the graph: optimizer state "
+        lines.append(f"budget {last.budget}; optimizer state "
                      f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
                      f"{format_bytes(last.accumulated_bytes)}, corrected by "
                      f"{format_bytes(last.corrected_bytes)}")
+        if last.graphs[0].hosted:
+            lines.append(_state_line(last.graphs[0]))
+        if len(last.graphs) > 1 and last.measured_bytes is not None:
+            lines.append(f"measured {format_bytes(last.measured_bytes)} in all")
     for number, graph in enumerate(graphs):
         lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
         lines.extend(_lines_of(graph))

@@ -249,9 +249,8 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     count = joint.num_forward_outputs
     slots = {item.slot: joint.bytes[item.value] for part in program
              for item in part if isinstance(item, Copy)}
-    slab = copies.Slab(slots)
-    copies.slabs.append(slab)
-    step = _Step(len(copies.slabs) - 1, set(), {})
+    number, slab = copies.new_slab(slots)
+    step = _Step(number, set(), {})
 
     def returned(body: _Body, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
@@ -273,6 +272,8 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
         [*returned(body, leaves[:count] + passed), *tokens.values()],
         _descriptions(forward_frame, count, len(passed) + len(tokens)))
 
+    forward.loadline_slab = slab
+
     body = _Body(posed, step)
     framed_names = {node.name for node in framed}
     for node in passed:
@@ -290,6 +291,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
+    backward.loadline_slab = slab
     return Split(forward, backward, passed, slab, partition_s, [n.name for n in missing],
                  [n.name for n in framed if joint.root[n] not in wanted])
 

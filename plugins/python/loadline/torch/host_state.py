@@ -1,0 +1,152 @@
+"""Optimizer state that lives on the host and passes through the device in a step.
+
+The plan names the buckets that live there and the order in which they arrive, are
+updated and leave (tail.py). A hook before the optimizer's step does that, with the
+optimizer's own step on one bucket's parameters at a time, and hides them from the
+step that follows. Between steps `optimizer.state` holds the host's tensors, so
+state_dict sees them as they are. Tested by
+tests/plugins/python/torch_host_state_test.py.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from loadline.errors import InvalidArgument
+from loadline.torch.ledger import watch_in_open
+from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
+from loadline.torch.tail import LOAD, STORE, UPDATE
+
+_ALIGNMENT = 64  # of a tensor in a slab
+
+
+class _Slab:
+    """One bucket's memory on the host, allocated at its first departure."""
+
+    def __init__(self) -> None:
+        self.memory: torch.Tensor | None = None
+        self.host: dict[tuple[torch.Tensor, str], torch.Tensor] = {}
+
+    def fit(self, tensors: dict[tuple[torch.Tensor, str], torch.Tensor]) -> None:
+        if self.host.keys() == tensors.keys() and all(
+                view.shape == tensors[key].shape and view.dtype == tensors[key].dtype
+                for key, view in self.host.items()):
+            return
+        offsets, bytes_ = {}, 0
+        for key, tensor in tensors.items():
+            offsets[key] = bytes_
+            size = tensor.untyped_storage().nbytes()
+            bytes_ += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self.memory = torch.empty(bytes_, dtype=torch.uint8)
+        self.host = {
+            key: torch.empty(0, dtype=tensor.dtype).set_(
+                self.memory.untyped_storage(),
+                offsets[key] // tensor.element_size(), tensor.size(),
+                tensor.stride())
+            for key, tensor in tensors.items()}
+
+
+class HostState:
+    """Attached to an optimizer for good, or until `detach`."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer,
+                 buckets: Sequence[Bucket], tail: Sequence[tuple[str, int]]):
+        self.optimizer = optimizer
+        self.buckets = buckets
+        self.tail = [item for item in tail]
+        self.slabs = {number: _Slab() for action, number in tail if action == STORE}
+        self.hosted = {p for number in self.slabs for p in buckets[number].parameters}
+        self.device_bytes = self.peak_device_bytes = 0  # of hosted state
+        self.in_bytes = self.out_bytes = 0  # copied so far
+        self.attached = True
+        self._hidden: list[list[torch.Tensor]] | None = None
+        self._handles = [
+            optimizer.register_step_pre_hook(self._before),
+            optimizer.register_step_post_hook(self._after),
+            optimizer.register_load_state_dict_post_hook(self._loaded)]
+        self._loaded(optimizer)
+
+    @property
+    def host_bytes(self) -> int:
+        return sum(slab.memory.numel() for slab in self.slabs.values()
+                   if slab.memory is not None)
+
+    def detach(self) -> None:
+        """The state stays where it is; steps are the optimizer's own again."""
+        for handle in self._handles:
+            handle.remove()
+        self.attached = False
+
+    def _tensors(self, number: int) -> dict[tuple[torch.Tensor, str], torch.Tensor]:
+        return {(p, name): tensor for p in self.buckets[number].parameters
+                for name, tensor in state_tensors(self.optimizer.state.get(p, {})).items()}
+
+    def load(self, number: int) -> None:
+        for (p, name), host in self._tensors(number).items():
+            self.optimizer.state[p][name] = there = torch.empty_strided(
+                host.size(), host.stride(), dtype=host.dtype).copy_(host)
+            self.in_bytes += there.untyped_storage().nbytes()
+            self.device_bytes += there.untyped_storage().nbytes()
+            watch_in_open(f"load state {number}", there)
+        self.peak_device_bytes = max(self.peak_device_bytes, self.device_bytes)
+
+    def update(self, number: int) -> None:
+        bucket = self.buckets[number]
+        before = sum(t.untyped_storage().nbytes() for t in self._tensors(number).values())
+        group = dict(self.optimizer.param_groups[bucket.group])
+        group["params"] = list(bucket.parameters)
+        run_step(ghost(self.optimizer, [group], self.optimizer.state))
+        tensors = self._tensors(number)  # a first step makes them
+        self.device_bytes += sum(
+            t.untyped_storage().nbytes() for t in tensors.values()) - before
+        self.peak_device_bytes = max(self.peak_device_bytes, self.device_bytes)
+        watch_in_open(f"update {number}", list(tensors.values()))
+
+    def store(self, number: int) -> None:
+        tensors = self._tensors(number)
+        self.slabs[number].fit(tensors)
+        for (p, name), tensor in tensors.items():
+            host = self.slabs[number].host[p, name]
+            if tensor.data_ptr() != host.data_ptr():
+                host.copy_(tensor)
+            self.out_bytes += tensor.untyped_storage().nbytes()
+            self.device_bytes -= tensor.untyped_storage().nbytes()
+            self.optimizer.state[p][name] = host
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if len(args) > 1 or kwargs.get("closure") is not None:
+            raise InvalidArgument(
+                "optimizer.step(closure) with optimizer state on the host: compute "
+                "the loss and its gradients before, and call step()")
+        self._show()
+        watch_in_open("resident state", [
+            tensor for p, state in optimizer.state.items() if p not in self.hosted
+            for tensor in state_tensors(state).values()])
+        do = {LOAD: self.load, UPDATE: self.update, STORE: self.store}
+        for action, number in self.tail:
+            if number in self.slabs:  # the step itself updates the others
+                do[action](number)
+        self._hidden = [group["params"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if p not in self.hosted]
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._show()
+        watch_in_open("resident updates", [
+            tensor for p, state in optimizer.state.items() if p not in self.hosted
+            for tensor in state_tensors(state).values()])
+
+    def _show(self) -> None:
+        if self._hidden is not None:
+            for group, parameters in zip(self.optimizer.param_groups, self._hidden):
+                group["params"] = parameters
+            self._hidden = None
+
+    def _loaded(self, optimizer: Any) -> None:
+        """What is on the device and has its place on the host goes there."""
+        for number in self.slabs:
+            tensors = self._tensors(number)
+            self.device_bytes += sum(
+                t.untyped_storage().nbytes() for t in tensors.values())
+            self.store(number)

@@ -1,0 +1,167 @@
+"""Optimizer state on the host: the plan's share, its bytes, the same bits."""
+import copy
+import unittest
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.host_state import HostState
+from loadline.torch.optimizer import buckets_of, foretell
+from loadline.torch.prepare import attached_to
+from models import MODELS
+from steps import same_bits
+from torch_offload_test import COPIES
+
+OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
+
+
+def wide_mlp():
+    """More state than activations."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = MODELS["mlp"]()
+    return model, (torch.randn(16, 64),)
+
+
+def train(call, optimizer, batch, steps=3, scheduler=None):
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = call(*batch)
+        loss.backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        losses.append(loss.detach().clone())
+    return losses
+
+
+def states(optimizer):
+    return [t.clone() for _, s in sorted(optimizer.state_dict()["state"].items())
+            for t in s.values() if isinstance(t, torch.Tensor)]
+
+
+class Prepare(unittest.TestCase):
+    def prepare(self, budget, make=torch.optim.AdamW):
+        model, batch = wide_mlp()
+        optimizer = make(model.parameters())
+        call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
+                             machine=COPIES, **OPTIONS)
+        return model, call, optimizer, batch
+
+    def test_the_plan_decides_the_share_and_every_byte_is_counted(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        expected = train(model, optimizer, batch)
+        before, hosted = states(optimizer), []
+        for budget in ("100%", "85%", "70%", "60%"):
+            with self.subTest(budget):
+                model, call, optimizer, batch = self.prepare(budget)
+                graph = lt.planned[-1]
+                moved = sum(graph.options.state[k].bytes for k in graph.hosted)
+                hosted.append(moved)
+                self.assertEqual(moved + graph.resident_state_bytes,
+                                 foretell(optimizer).bytes)
+                with lt.virtual_device() as ledger:
+                    found = train(call, optimizer, batch)
+                self.assertTrue(same_bits(expected, found))
+                self.assertTrue(same_bits(before, states(optimizer)))
+                self.assertEqual(graph.measured_bytes, graph.peak_bytes)
+                self.assertLessEqual(max(graph.peak_bytes, graph.update_peak_bytes),
+                                     graph.plan.budget_bytes)
+                state = attached_to(optimizer)
+                self.assertEqual(state is not None, moved > 0)
+                if moved:
+                    # From the second step on the state that stays is watched too.
+                    self.assertEqual(ledger.peak_bytes, max(
+                        graph.peak_bytes, graph.update_peak_bytes))
+                    self.assertEqual(state.out_bytes, 3 * moved)
+                    self.assertEqual(state.in_bytes, 2 * moved)  # the first makes it
+                    self.assertEqual(state.device_bytes, 0)
+                    self.assertIn("on the host in", lt.report())
+        self.assertEqual(hosted[0], 0)
+        self.assertEqual(hosted, sorted(hosted))
+        self.assertGreater(hosted[-1], hosted[1])
+
+    def test_a_state_dict_goes_on_where_it_was_saved(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        train(model, optimizer, batch)
+        halfway = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+        expected = train(model, optimizer, batch)
+        model, call, optimizer, batch = self.prepare("60%")
+        model.load_state_dict(halfway[0])
+        optimizer.load_state_dict(halfway[1])
+        self.assertTrue(same_bits(expected, train(call, optimizer, batch)))
+
+    def test_of_an_optimizer_that_has_state_already(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        expected = train(model, optimizer, batch, 4)
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        found = train(model, optimizer, batch, 2)
+        for _ in range(2):  # prepared twice: the second plan holds
+            call, _ = lt.prepare(model, optimizer, sample=batch, budget="60%",
+                                 machine=COPIES, **OPTIONS)
+        self.assertTrue(same_bits(
+            expected, found + train(call, optimizer, batch, 2)))
+
+
+class AnyOptimizer(unittest.TestCase):
+    def test_in_groups_with_a_schedule_gives_the_same_bits(self):
+        for kind, options in ((torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+                              (torch.optim.Adam, {"amsgrad": True}),
+                              (torch.optim.AdamW, {"foreach": True}),
+                              (torch.optim.AdamW, {"fused": True}),
+                              (torch.optim.RMSprop, {}), (torch.optim.NAdam, {})):
+            with self.subTest(f"{kind.__name__} {options}"):
+                def steps(hosted):
+                    model, batch = wide_mlp()
+                    parameters = list(model.parameters())
+                    optimizer = kind([{"params": parameters[:5]},
+                                      {"params": parameters[5:], "weight_decay": 0.1}],
+                                     **options)
+                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+                    if hosted:
+                        foretold = foretell(optimizer)
+                        self.assertTrue(foretold.apart)
+                        buckets = buckets_of(optimizer, foretold)
+                        self.assertEqual(sum(b.state_bytes for b in buckets),
+                                         foretold.bytes)
+                        tail = [(action, k) for k in range(1, len(buckets))
+                                for action in ("load", "update", "store")]
+                        state = HostState(optimizer, buckets, tail)
+                    losses = train(model, optimizer, batch, 4, scheduler)
+                    if hosted:
+                        self.assertEqual(state.peak_device_bytes, max(
+                            b.state_bytes for b in buckets[1:]))
+                    return [*losses, *states(optimizer)]
+
+                self.assertTrue(same_bits(steps(False), steps(True)))
+
+    def test_that_keeps_more_than_state_by_parameter_is_left_alone(self):
+        model, _ = wide_mlp()
+
+        class Counts(torch.optim.SGD):
+            steps = 0
+
+            def step(self, closure=None):
+                self.steps += 1
+                return super().step(closure)
+
+        self.assertFalse(foretell(Counts(model.parameters(), 0.1)).apart)
+        self.assertTrue(foretell(torch.optim.SGD(model.parameters(), 0.1)).apart)
+
+    def test_a_closure_is_refused(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.Adam(model.parameters())
+        HostState(optimizer, buckets_of(optimizer, foretell(optimizer)),
+                  [("update", 0), ("store", 0)])
+        with self.assertRaisesRegex(loadline.InvalidArgument, "closure"):
+            optimizer.step(lambda: model(*batch))
+
+
+if __name__ == "__main__":
+    unittest.main()
