@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "planner/simulate.h"
 #include "planner/window.h"
 
 namespace loadline::planner {

@@ -105,6 +105,10 @@ void SearchState::NoteWaiters(const Use& use, int slot) {
     }
     next = false;
   }
+  // What is only there at the end is waited for there.
+  if (next && (use.flags & kFromHost) != 0 && model_.bidirectional < 1) {
+    last_changed_ = slot_count() - 1;
+  }
 }
 
 void SearchState::AddTouch(int value, Touch touch) {

@@ -47,6 +47,11 @@ int SearchState::NewItem(Item item) {
       times_.resize(2 * items_.size());
       trial_.resize(times_.size());
       passed_ns_.resize(times_.size());
+      links_.resize(times_.size());
+      if (model_.bidirectional < 1) {
+        lanes_.resize(times_.size());
+        trial_lanes_.resize(times_.size());
+      }
     }
     return static_cast<int>(items_.size()) - 1;
   }

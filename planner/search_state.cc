@@ -1,7 +1,8 @@
 // The incremental form of simulate.cc; see search_state.h for the idea.
 // Loading, edits and their undo here; the slots are in search_slots.cc,
-// lifetimes in search_lifetimes.cc, bytes in search_memory.cc, the lanes in
-// search_times.cc. Tested against FindLifetimes and FindTimes in
+// lifetimes in search_lifetimes.cc, bytes in search_memory.cc, what waits for
+// what in search_links.cc, the lanes in search_times.cc and search_coupled.cc.
+// Tested against FindLifetimes and FindTimes in
 // search_state_test.cc.
 #include "planner/search_state.h"
 
@@ -18,7 +19,7 @@ constexpr int kSlotsPerItem = 3;
 
 SearchState::SearchState(const Model& model, const Schedule& schedule,
                          int64_t target_bytes)
-    : model_(model), host_limit_(model.host_limit_bytes), lanes_(model) {
+    : model_(model), host_limit_(model.host_limit_bytes) {
   FindUses();
   memory_.SetTarget(static_cast<double>(target_bytes));
   Load(schedule);
@@ -99,6 +100,7 @@ void SearchState::Load(const Schedule& schedule) {
   }
   for (int v = 0; v < model_.form_count(); ++v) Sweep(v, 1);
   memory_.Settle();
+  LoadLinks();
   first_changed_ = 0;
   last_changed_ = -1;
   trial_done_ = false;
@@ -114,6 +116,7 @@ SearchState::Counts SearchState::CountsNow() const {
 void SearchState::FinishTimes() {
   const bool needed = valid() && model_.d2h_bytes_per_ns > 0;
   if (needed && !trial_done_) Makespan();
+  TakeLinks();
   if (needed) {
     TakeTimes();
   } else {
@@ -163,6 +166,7 @@ void SearchState::Retouch(const Item& what, int slot, const Change& change) {
     Sweep(use->value, 1);
     memory_.Cancel(first, second);
     NoteWaiters(*use, slot);
+    MarkReaders(*use);
   }
 }
 
@@ -171,6 +175,7 @@ int SearchState::Insert(ItemKind kind, int id, int slot) {
   const Item what{kind, id};
   const int item = NewItem(what);
   Link(item, slot);
+  MarkLinks(item);
   passed_ns_[item] = previous_[item] >= 0 ? passed_ns_[previous_[item]] : 0.0;
   Retouch(what, slot, [&](const Use& use) {
     AddTouch(use.value, {slot, item, use.flags});
@@ -199,6 +204,7 @@ void SearchState::Move(int item, int slot) {
   BeginEdit(std::min(slot, old), std::max(slot, old));
   Unlink(item);
   Link(item, slot);
+  MarkLinks(item);
   Retouch(what, std::max(slot, old),
           [&](const Use& use) { MoveTouch(use.value, item, slot); });
   NoteWorkspace(what, old, -1);
@@ -277,6 +283,8 @@ void SearchState::Undo(size_t mark) {
   in_ns_ = committed_.in_ns;
   token_count_ = committed_.token_count;
   memory_.Drop();
+  touched_.clear();
+  ++edits_;
   trial_done_ = false;
   first_changed_ = slot_count();
   last_changed_ = -1;

@@ -19,7 +19,6 @@
 
 #include "planner/schedule.h"
 #include "planner/search_memory.h"
-#include "planner/simulate.h"
 
 namespace loadline::planner {
 
@@ -129,11 +128,36 @@ class SearchState {
     double passed = 0, out_free = 0, in_free = 0;
     double stall = 0, out_idle = 0, in_idle = 0;
   };
+  // One of two copy lanes that slow each other down.
+  struct CopyLane {
+    int token = -1;  // copied now, or next; -1: none is known
+    bool busy = false;
+    double ready_ns = 0;       // when it may start
+    double moves_from_ns = 0;  // end of the latency
+    double left_bytes = 0;
+    int ahead = -1;  // what ended last, if compute is not at its token yet
+    bool Moving(double now) const { return busy && now >= moves_from_ns; }
+  };
+  // How far both have been followed: at most to when compute passed.
+  struct LanePair {
+    double now_ns = 0;
+    CopyLane out, in;
+  };
+  // What decides when an item can run, as of the committed state.
+  struct ItemLinks {
+    // Of a run, the last copy back it reads; of an Out, the run that made what
+    // it copies. -1: none.
+    int source = -1;
+    int reach = -1;        // the last item for which its own time matters
+    int next_out = -1;     // the next Out of the sequence
+    uint64_t touched = 0;  // == edits_: source and reach are to be found anew
+  };
   struct ValueFacts {
     double bytes;
     int chain;
     bool input, first, last, output;
   };
+  static constexpr double kRounding = 0.01;  // of the sums of times, at most
   struct Counts {
     int64_t compute_ns = 0, broken = 0, host_bytes = 0;
     double out_ns = 0, in_ns = 0;
@@ -159,7 +183,23 @@ class SearchState {
   void FinishTimes();
   Counts CountsNow() const;
   int ItemBefore(int slot) const;
-  inline int LastWaiter(int item) const;
+  void MarkLinks(int item);
+  void MarkReaders(const Use& use);
+  int FindSource(int item) const;
+  int FindReach(int item) const;
+  void TakeLinks();
+  void TakeNextOuts();
+  void LoadLinks();
+  int SourceOf(int item) const {
+    return links_[item].touched == edits_ ? FindSource(item)
+                                          : links_[item].source;
+  }
+  // The last slot at which it matters when `item` was ready; -1: none.
+  int ReachOf(int item) const {
+    const int reach =
+        links_[item].touched == edits_ ? FindReach(item) : links_[item].reach;
+    return reach < 0 ? -1 : slot_of_[reach];
+  }
   void AddTouch(int value, Touch touch);
   void MoveTouch(int value, int item, int slot);
   void DropTouch(int value, int item);
@@ -169,12 +209,33 @@ class SearchState {
   void Restore(const Edit& edit);  // without counting
   void Reverse(const Edit& edit);  // with
   int SlideFor(int slot);
-  static inline void Stall(double ready, ItemTimes& at);
-  inline int MakerOf(int value, int slot) const;
+  // Compute waits until `ready`.
+  static void Stall(double ready, ItemTimes& at) {
+    if (ready <= at.passed) return;
+    at.stall += ready - at.passed;
+    at.passed = ready;
+  }
+  int MakerOf(int value, int slot) const;
   inline double ReadyAt(int maker) const;
-  inline bool TooLate(const ItemTimes& at, double limit_ns) const;
+  bool TooLate(const ItemTimes& at, double limit_ns) const {
+    const double most = limit_ns + kRounding;
+    return at.stall + static_cast<double>(compute_ns_) > most ||
+           at.out_idle + out_ns_ > most || at.in_idle + in_ns_ > most;
+  }
   double RunLanes(double limit_ns);
-  double RunCoupledLanes();
+  double RunCoupledLanes(double limit_ns);
+  int RestartCoupled(ItemTimes& at, LanePair& lanes) const;
+  double PassedAt(int item, int restart_slot) const {
+    return slot_of_[item] <= restart_slot ? times_[item].passed
+                                          : trial_[item].passed;
+  }
+  int NextOut(int item) const;
+  int NextIn(int item, int end) const;
+  bool SameLanes(const LanePair& a, const LanePair& b) const;
+  struct CoupledPass;
+  void TakeOut(CoupledPass& pass, int token) const;
+  void TakeIn(CoupledPass& pass, int token) const;
+  bool StepLanes(CoupledPass& pass) const;
   void TakeTimes();
 
   const Model& model_;
@@ -205,11 +266,15 @@ class SearchState {
   std::vector<ItemTimes> times_, trial_;       // by item
   std::vector<double> passed_ns_;              // by item, see PassedNs
   bool trial_done_ = false;
+  int trial_begin_ = -1;
   int trial_end_ = -1;  // from this item on the times are the committed ones
   double trial_ns_ = 0, end_ns_ = 0;  // makespans
   bool times_stale_ = true;           // times_ are not the committed state's
-  LaneSimulator lanes_;
-  std::vector<Item> sequence_;  // scratch
+  // By item, only where the lanes slow each other down.
+  std::vector<LanePair> lanes_, trial_lanes_;
+  std::vector<ItemLinks> links_;  // by item
+  uint64_t edits_ = 1;            // transactions so far
+  std::vector<int> touched_;      // items whose links may have changed
 };
 
 }  // namespace loadline::planner

@@ -1,9 +1,8 @@
 // Times of the lanes of a SearchState, from the first changed item on: a pass
 // in sequence order (as LaneSimulator's, see lanes.cc) that starts from the
 // committed times of the item before and stops once what a lane still has to do
-// leads past the limit. Lanes that slow each other down are simulated by
-// LaneSimulator, but only if the same pass with both lanes at full rate, which
-// cannot be slower, stays within the limit. Tested in search_state_test.cc.
+// leads past the limit. Lanes that slow each other down: search_coupled.cc.
+// Tested in search_state_test.cc.
 #include <algorithm>
 
 #include "planner/search_state.h"
@@ -12,16 +11,8 @@ namespace loadline::planner {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 0.01;  // of the sums of times, at most
 
 }  // namespace
-
-// Compute waits until `ready`.
-inline void SearchState::Stall(double ready, ItemTimes& at) {
-  if (ready <= at.passed) return;
-  at.stall += ready - at.passed;
-  at.passed = ready;
-}
 
 // The last item before a slot, -1 if there is none.
 int SearchState::ItemBefore(int slot) const {
@@ -31,53 +22,12 @@ int SearchState::ItemBefore(int slot) const {
   return -1;
 }
 
-// The item that made the instance of `value` that a touch at `slot` reads; -1:
-// it was there at the start.
-inline int SearchState::MakerOf(int value, int slot) const {
-  int maker = -1;
-  for (const Touch& touch : touches_[value]) {
-    if (touch.slot >= slot) break;
-    if (touch.makes()) maker = touch.item;
-  }
-  return maker;
-}
-
 // When what `maker` makes is there.
 inline double SearchState::ReadyAt(int maker) const {
   if (maker < 0) return 0;
   const bool before = !times_stale_ && slot_of_[maker] < first_changed_;
   const ItemTimes& at = before ? times_[maker] : trial_[maker];
   return items_[maker].kind == ItemKind::kIn ? at.in_free : at.passed;
-}
-
-// The last slot at which it matters when `item` was ready: compute waits for a
-// copy back at its first read only, and for what it has run itself never.
-inline int SearchState::LastWaiter(int item) const {
-  const Item& what = items_[item];
-  if (what.kind == ItemKind::kOut) return 0;
-  if (what.kind == ItemKind::kIn) {
-    for (const Touch& touch : touches_[what.id]) {
-      if (touch.slot > slot_of_[item]) return touch.slot;
-    }
-    return 0;
-  }
-  int slot = 0;
-  const Use* use = uses_.data() + use_begin_[what.id + 1];
-  const Use* begin = uses_.data() + use_begin_[what.id];
-  while (use != begin && ((--use)->flags & kMakes) != 0) {
-    if (out_count_[use->value] == 0) continue;
-    for (const Touch& touch : touches_[use->value]) {
-      if ((touch.flags & kToHost) != 0) slot = std::max(slot, touch.slot);
-    }
-  }
-  return slot;
-}
-
-// Whether a lane that is idle no more still ends after the limit.
-inline bool SearchState::TooLate(const ItemTimes& at, double limit_ns) const {
-  return at.stall + static_cast<double>(compute_ns_) > limit_ns + kRounding ||
-         at.out_idle + out_ns_ > limit_ns + kRounding ||
-         at.in_idle + in_ns_ > limit_ns + kRounding;
 }
 
 double SearchState::RunLanes(double limit_ns) {
@@ -89,30 +39,29 @@ double SearchState::RunLanes(double limit_ns) {
     item = next(before);
   }
   if (TooLate(at, limit_ns)) return kNever;
+  trial_begin_ = item;
   // Beyond this slot nothing has changed if the lanes' state has not.
   int unlike = last_changed_;
   for (; item >= 0; item = next_[item]) {
     const Item what = items_[item];
     const int slot = slot_of_[item];
     if (what.kind == ItemKind::kRun) {
-      const Use* use = uses_.data() + use_begin_[what.id];
-      const Use* end = uses_.data() + use_begin_[what.id + 1];
-      for (; use != end && (use->flags & kMakes) == 0; ++use) {
-        if (in_count_[use->value] > 0) {
-          Stall(ReadyAt(MakerOf(use->value, slot)), at);
-        }
+      const int copy = SourceOf(item);
+      if (copy >= 0) {
+        Stall(ReadyAt(copy), at);
+        if (TooLate(at, limit_ns)) return kNever;
       }
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
-      const double ready = model_.copies_stop_compute
-                               ? at.passed
-                               : ReadyAt(MakerOf(what.id, slot));
+      const double ready =
+          model_.copies_stop_compute ? at.passed : ReadyAt(SourceOf(item));
       if (ready > at.out_free) {
         at.out_idle += ready - at.out_free;
         at.out_free = ready;
       }
       at.out_free += model_.out_ns[what.id];
       Stall(at.out_free, at);
+      if (TooLate(at, limit_ns)) return kNever;
     } else {
       if (at.passed > at.in_free) {
         at.in_idle += at.passed - at.in_free;
@@ -120,8 +69,8 @@ double SearchState::RunLanes(double limit_ns) {
       }
       at.in_free += model_.in_ns[what.id];
       if (model_.copies_stop_compute) Stall(at.in_free, at);
+      if (TooLate(at, limit_ns)) return kNever;
     }
-    if (TooLate(at, limit_ns)) return kNever;
     trial_[item] = at;
     const ItemTimes& old = times_[item];
     if (slot > unlike && at.passed == old.passed &&
@@ -131,9 +80,9 @@ double SearchState::RunLanes(double limit_ns) {
       return end_ns_ > limit_ns ? kNever : end_ns_;
     }
     const bool in = what.kind == ItemKind::kIn;
-    if (slot <= unlike ||
+    if (slot <= last_changed_ ||
         (in ? at.in_free != old.in_free : at.passed != old.passed)) {
-      unlike = std::max(unlike, LastWaiter(item));
+      unlike = std::max(unlike, ReachOf(item));
     }
   }
   trial_end_ = -1;
@@ -141,33 +90,23 @@ double SearchState::RunLanes(double limit_ns) {
   return end > limit_ns ? kNever : end;
 }
 
-double SearchState::RunCoupledLanes() {
-  sequence_.clear();
-  for (int item = head_; item >= 0; item = next_[item]) {
-    sequence_.push_back(items_[item]);
-  }
-  return lanes_.Run(sequence_, nullptr);
-}
-
 double SearchState::Makespan(double limit_ns) {
   const double compute = static_cast<double>(compute_ns_);
   if (model_.d2h_bytes_per_ns <= 0) {
     return compute > limit_ns ? kNever : compute;
   }
-  double end = RunLanes(limit_ns);
-  if (end < kNever && model_.bidirectional < 1) {
-    end = RunCoupledLanes();
-    trial_end_ = -1;
-  }
+  const double end =
+      model_.bidirectional < 1 ? RunCoupledLanes(limit_ns) : RunLanes(limit_ns);
   trial_done_ = end < kNever;
   trial_ns_ = end;
   return end > limit_ns ? kNever : end;
 }
 
 void SearchState::TakeTimes() {
-  int item = times_stale_ ? head_ : next(ItemBefore(first_changed_));
+  int item = trial_begin_;
   for (; item != trial_end_; item = next_[item]) {
     times_[item] = trial_[item];
+    if (!lanes_.empty()) lanes_[item] = trial_lanes_[item];
     passed_ns_[item] = times_[item].passed;
   }
   // The rest passes when it did, so lanes with more to do were less idle.

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/search.h"
+#include "planner/simulate.h"
 
 namespace loadline::planner {
 namespace {

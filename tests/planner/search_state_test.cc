@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "planner/edits.h"
 #include "planner/emit.h"
+#include "planner/simulate.h"
 #include "planner/solve.h"
 #include "planner/verify.h"
 #include "tests/planner/random_problem.h"
@@ -69,12 +70,16 @@ void ExpectSame(const Model& model, SearchState& state) {
   ASSERT_EQ(static_cast<int64_t>(state.PeakBytes()), lives.peak_bytes);
   const Times times = FindTimes(model, schedule);
   ASSERT_EQ(state.compute_ns(), times.compute_ns);
-  ASSERT_DOUBLE_EQ(state.Makespan(), times.step_ns);
+  if (model.bidirectional < 1) {
+    ASSERT_NEAR(state.Makespan(), times.step_ns, 1e-3);
+  } else {
+    ASSERT_DOUBLE_EQ(state.Makespan(), times.step_ns);
+  }
 }
 
 TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
   int valid = 0, with_copies = 0, with_codecs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 250; ++seed) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
                                     seed % 3 != 0, seed % 4 != 1);
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
