@@ -10,6 +10,7 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
@@ -20,11 +21,7 @@ constexpr int64_t kSmallPlane = 64;
 // Columns (channel, position) handled together; multiples of whole channels.
 constexpr int64_t kColumns = 256;
 
-struct Shape {
-  int64_t n, channels, plane;
-  float epsilon;
-
-  int64_t count() const { return n * plane; }
+struct Shape : NormChannels {
   const float* At(const float* x, int64_t i, int64_t c) const {
     return x + (i * channels + c) * plane;
   }
@@ -34,8 +31,7 @@ struct Shape {
 };
 
 Shape MakeShape(const Prepare& p, const TensorType& x) {
-  return {x.dims[0], x.dims[1], Elements(x.dims, 2, x.rank()),
-          static_cast<float>(p.attributes().Float("epsilon", 1e-5))};
+  return {MakeNormChannels(p, x)};
 }
 
 // body(c, channels) for groups of channels that share a row of sums.
@@ -168,18 +164,6 @@ PreparedKernel BatchNormTraining(const Prepare& p) {
   });
 }
 
-// dx = scale rstd (dy - dbias / M - xhat dscale / M), with xhat = (x - mean)
-// rstd, written as factor * dy + slope * (x - mean) + shift.
-struct GradFactors {
-  float factor, slope, shift;
-};
-GradFactors MakeGradFactors(const Shape& s, float scale, float rstd,
-                            float dscale, float dbias) {
-  const auto count = static_cast<float>(s.count());
-  const float factor = scale * rstd;
-  return {factor, -factor * rstd * dscale / count, -factor * dbias / count};
-}
-
 struct GradTensors {
   const float *dy, *x, *scale, *mean, *rstd;
   float *dx, *dscale, *dbias;
@@ -204,7 +188,7 @@ void GradSmallPlanes(const Shape& s, const GradTensors& t) {
     Fold(s, sums, channels, t.dscale + c);
     for (int64_t k = 0; k < channels; ++k) {
       t.dscale[c + k] *= t.rstd[c + k];
-      const GradFactors g = MakeGradFactors(s, t.scale[c + k], t.rstd[c + k],
+      const ChannelGrad g = MakeChannelGrad(s, t.scale[c + k], t.rstd[c + k],
                                             t.dscale[c + k], t.dbias[c + k]);
       factor[k] = g.factor;
       slope[k] = g.slope;
@@ -239,8 +223,8 @@ void GradLargePlanes(const Shape& s, const GradTensors& t) {
     }
     t.dbias[c] = static_cast<float>(sum);
     t.dscale[c] = static_cast<float>(product) * t.rstd[c];
-    const GradFactors g =
-        MakeGradFactors(s, t.scale[c], t.rstd[c], t.dscale[c], t.dbias[c]);
+    const ChannelGrad g =
+        MakeChannelGrad(s, t.scale[c], t.rstd[c], t.dscale[c], t.dbias[c]);
     for (int64_t i = 0; i < s.n; ++i) {
       const float* x = s.At(t.x, i, c);
       const float* dy = s.At(t.dy, i, c);
@@ -285,24 +269,14 @@ PreparedKernel BatchNormalization(const Prepare& p) {
   });
 }
 
-// PyTorch keeps the unbiased variance: biased * count / (count - 1).
 PreparedKernel RunningStatsUpdate(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t channels = p.output(0).elements();
-  const double keep = p.attributes().Float("momentum", 0.9);
-  const double epsilon = p.attributes().Float("epsilon", 1e-5);
-  const auto count = static_cast<double>(p.attributes().Int("count", 1));
-  const double unbias = count > 1 ? count / (count - 1) : 1.0;
+  const RunningStats stats = MakeRunningStats(p);
   return MakeKernel([=](const KernelArgs& args) {
-    const float* mean = In(args, 2);
-    const float* rstd = In(args, 3);
     for (int64_t c = 0; c < channels; ++c) {
-      const double r = rstd[c];
-      const double variance = std::max(0.0, 1.0 / (r * r) - epsilon) * unbias;
-      Out(args, 0)[c] =
-          static_cast<float>(keep * In(args, 0)[c] + (1 - keep) * mean[c]);
-      Out(args, 1)[c] =
-          static_cast<float>(keep * In(args, 1)[c] + (1 - keep) * variance);
+      Out(args, 0)[c] = stats.Mean(In(args, 0)[c], In(args, 2)[c]);
+      Out(args, 1)[c] = stats.Variance(In(args, 1)[c], In(args, 3)[c]);
     }
   });
 }

@@ -7,8 +7,8 @@
 // Tested in tests/conformance/.
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
+#include "executor/arithmetic.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
@@ -63,45 +63,6 @@ PreparedKernel Binary(const Prepare& p, F f) {
     RunBinary(nest, In<T>(args, 0), In<T>(args, 1), Out<R>(args, 0), f);
   });
 }
-
-// Integer arithmetic wraps round, as NumPy's: done unsigned, where that is
-// defined.
-template <typename T>
-using Wrapping =
-    typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
-                                std::type_identity<T>>::type;
-
-struct AddOf {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) +
-                          static_cast<Wrapping<T>>(b));
-  }
-};
-struct SubOf {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) -
-                          static_cast<Wrapping<T>>(b));
-  }
-};
-struct MulOf {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) *
-                          static_cast<Wrapping<T>>(b));
-  }
-};
-struct DivOf {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      // The smallest number over -1 overflows; Run has refused zeros.
-      if (b == -1) return SubOf()(T{0}, a);
-    }
-    return a / b;
-  }
-};
 
 template <typename F>
 PreparedKernel Arithmetic(const Prepare& p) {
@@ -167,18 +128,18 @@ PreparedKernel Pow(const Prepare& p) {
 }
 
 template <typename F>
-PreparedKernel Compare(const Prepare& p, F f) {
+PreparedKernel Compare(const Prepare& p) {
   return WithNumberOrBool(p, p.input(0).dtype, [&](auto type) {
-    return Binary<decltype(type), bool>(p, f);
+    return Binary<decltype(type), bool>(p, F());
   });
 }
 
 template <typename F>
-PreparedKernel Logic(const Prepare& p, F f) {
+PreparedKernel Logic(const Prepare& p) {
   if (p.input(0).dtype != DType::kBool) {
     return p.Unsupported(p.input(0).dtype);
   }
-  return Binary<bool, bool>(p, f);
+  return Binary<bool, bool>(p, F());
 }
 
 template <typename T>
@@ -234,34 +195,13 @@ constexpr KernelEntry kKernels[] = {
     {"Mul", Arithmetic<MulOf>},
     {"Div", Div},
     {"Pow", Pow},
-    {"Equal",
-     [](const Prepare& p) {
-       return Compare(p, [](auto a, auto b) { return a == b; });
-     }},
-    {"Less",
-     [](const Prepare& p) {
-       return Compare(p, [](auto a, auto b) { return a < b; });
-     }},
-    {"LessOrEqual",
-     [](const Prepare& p) {
-       return Compare(p, [](auto a, auto b) { return a <= b; });
-     }},
-    {"Greater",
-     [](const Prepare& p) {
-       return Compare(p, [](auto a, auto b) { return a > b; });
-     }},
-    {"GreaterOrEqual",
-     [](const Prepare& p) {
-       return Compare(p, [](auto a, auto b) { return a >= b; });
-     }},
-    {"And",
-     [](const Prepare& p) {
-       return Logic(p, [](bool a, bool b) { return a && b; });
-     }},
-    {"Or",
-     [](const Prepare& p) {
-       return Logic(p, [](bool a, bool b) { return a || b; });
-     }},
+    {"Equal", Compare<EqualOf>},
+    {"Less", Compare<LessOf>},
+    {"LessOrEqual", Compare<LessOrEqualOf>},
+    {"Greater", Compare<GreaterOf>},
+    {"GreaterOrEqual", Compare<GreaterOrEqualOf>},
+    {"And", Logic<AndOf>},
+    {"Or", Logic<OrOf>},
     {"Where", Where},
 };
 

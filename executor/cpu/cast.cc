@@ -1,34 +1,11 @@
 // Cast between f32, i64, i32 and bool. Tested in tests/conformance/.
-#include <limits>
-
+#include "executor/arithmetic.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
 
 namespace loadline::executor::cpu {
 namespace {
-
-// Truncates towards zero; what does not fit becomes the nearest end of the
-// range and NaN becomes 0 (C++ leaves both undefined).
-template <typename To>
-To Truncate(float x) {
-  // Both are powers of two (or minus one), exact as floats.
-  constexpr float kLow = static_cast<float>(std::numeric_limits<To>::min());
-  if (x >= -kLow) return std::numeric_limits<To>::max();
-  if (x >= kLow) return static_cast<To>(x);
-  return x < kLow ? std::numeric_limits<To>::min() : To{0};
-}
-
-template <typename To, typename From>
-To Convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return x != From{0};
-  } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
-    return Truncate<To>(x);
-  } else {
-    return static_cast<To>(x);
-  }
-}
 
 PreparedKernel Cast(const Prepare& p) {
   const int64_t n = p.output(0).elements();

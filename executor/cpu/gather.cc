@@ -7,59 +7,43 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
+#include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-// data is [outer, size, inner]; y and dy are [outer, count, inner].
-struct Layout {
-  AxisSplit data;
-  int64_t count;
-  std::string name;
-};
-
-// Negative indices count from the end, as ONNX says.
 template <typename Index>
-int64_t Row(Index index, int64_t size) {
-  const int64_t i = index;
-  return i < 0 ? i + size : i;
-}
-
-template <typename Index>
-absl::Status CheckIndices(const Index* indices, const Layout& l) {
+absl::Status CheckIndices(const Index* indices, const GatherLayout& l,
+                          const std::string& name) {
   for (int64_t i = 0; i < l.count; ++i) {
-    const int64_t row = Row(indices[i], l.data.size);
+    const int64_t row = GatherRow(indices[i], l.data.size);
     if (row < 0 || row >= l.data.size) {
       return absl::OutOfRangeError(absl::StrCat(
-          "node ", l.name, ": index ", int64_t{indices[i]}, " at position ", i,
+          "node ", name, ": index ", int64_t{indices[i]}, " at position ", i,
           " is outside [0, ", l.data.size, ")"));
     }
   }
   return absl::OkStatus();
 }
 
-Layout MakeLayout(const Prepare& p, const TensorType& data) {
-  return {SplitAt(data.dims, p.attributes().Int("axis", 0)),
-          p.input(1).elements(), p.node().name};
-}
-
 PreparedKernel Gather(const Prepare& p) {
-  const Layout layout = MakeLayout(p, p.input(0));
+  const GatherLayout layout = MakeGatherLayout(p, p.input(0));
   const int64_t bytes =
       layout.data.inner * models::DTypeBytes(p.input(0).dtype);
   return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([layout, bytes](const KernelArgs& args) {
+    return MakeKernel([layout, bytes,
+                       name = p.node().name](const KernelArgs& args) {
       const Index* indices = In<Index>(args, 1);
-      LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout));
+      LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout, name));
       const std::byte* data = args.inputs[0];
       std::byte* y = args.outputs[0];
       ParallelEach(
           layout.data.outer * layout.count, bytes / 4 + 1, [&](int64_t unit) {
             const int64_t outer = unit / layout.count;
             const int64_t row =
-                Row(indices[unit % layout.count], layout.data.size);
+                GatherRow(indices[unit % layout.count], layout.data.size);
             std::memcpy(y + unit * bytes,
                         data + (outer * layout.data.size + row) * bytes, bytes);
           });
@@ -70,8 +54,9 @@ PreparedKernel Gather(const Prepare& p) {
 
 // Columns [begin, end) of every row.
 template <typename Index>
-void ScatterColumns(const Layout& l, const float* dy, const Index* indices,
-                    float* dx, int64_t begin, int64_t end) {
+void ScatterColumns(const GatherLayout& l, const float* dy,
+                    const Index* indices, float* dx, int64_t begin,
+                    int64_t end) {
   const int64_t inner = l.data.inner;
   for (int64_t outer = 0; outer < l.data.outer; ++outer) {
     float* block = dx + outer * l.data.size * inner;
@@ -79,7 +64,7 @@ void ScatterColumns(const Layout& l, const float* dy, const Index* indices,
       std::fill(block + row * inner + begin, block + row * inner + end, 0.0f);
     }
     for (int64_t i = 0; i < l.count; ++i) {
-      float* to = block + Row(indices[i], l.data.size) * inner;
+      float* to = block + GatherRow(indices[i], l.data.size) * inner;
       const float* from = dy + (outer * l.count + i) * inner;
 #pragma omp simd
       for (int64_t j = begin; j < end; ++j) to[j] += from[j];
@@ -91,12 +76,12 @@ PreparedKernel GatherGrad(const Prepare& p) {
   if (p.output(0).dtype != DType::kF32) {
     return p.Unsupported(p.output(0).dtype);
   }
-  const Layout layout = MakeLayout(p, p.output(0));
+  const GatherLayout layout = MakeGatherLayout(p, p.output(0));
   return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([layout](const KernelArgs& args) {
+    return MakeKernel([layout, name = p.node().name](const KernelArgs& args) {
       const Index* indices = In<Index>(args, 1);
-      LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout));
+      LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout, name));
       const AxisSplit& data = layout.data;
       const bool small =
           data.outer * (layout.count + data.size) * data.inner < kElementBlock;

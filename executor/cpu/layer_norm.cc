@@ -7,25 +7,15 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-struct Rows {
-  int64_t rows, size;
-  float epsilon;
-};
-
-Rows MakeRows(const Prepare& p, const TensorType& x) {
-  const int64_t axis = PositiveAxis(p.attributes().Int("axis", -1), x.rank());
-  return {Elements(x.dims, 0, axis), Elements(x.dims, axis, x.rank()),
-          static_cast<float>(p.attributes().Float("epsilon", 1e-5))};
-}
-
 PreparedKernel LayerNormalization(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const Rows r = MakeRows(p, p.input(0));
+  const NormRows r = MakeNormRows(p, p.input(0));
   if (r.size == 0) return p.Invalid("statistics of nothing");
   const bool has_bias = p.has_input(2);
   return MakeKernel([r, has_bias](const KernelArgs& args) {
@@ -67,8 +57,8 @@ struct GradTensors {
 };
 
 // One row: dx, and its terms added to dscale and dbias.
-void GradRow(const Rows& r, const GradTensors& t, int64_t row, float* dscale,
-             float* dbias) {
+void GradRow(const NormRows& r, const GradTensors& t, int64_t row,
+             float* dscale, float* dbias) {
   const float* dy = t.dy + row * r.size;
   const float* x = t.x + row * r.size;
   const float* scale = t.scale;
@@ -106,7 +96,7 @@ void SumParts(const float* partial, int64_t parts, int64_t stride, int64_t n,
 
 PreparedKernel LayerNormGrad(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const Rows r = MakeRows(p, p.input(1));
+  const NormRows r = MakeNormRows(p, p.input(1));
   const int64_t parts = std::clamp<int64_t>(r.rows / 32, 1, 32);
   const int64_t workspace = parts * 2 * r.size * int64_t{sizeof(float)};
   return MakeKernel(

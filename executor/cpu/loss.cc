@@ -5,35 +5,19 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
 #include "executor/dispatch.h"
+#include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-// Logits as lines along the class axis; line (outer, j) has target
-// outer * inner + j.
-struct Classes {
-  AxisSplit lines;
-  std::string name;
-
-  int64_t targets() const { return lines.outer * lines.inner; }
-  // Offset in the logits of class `c` of target i.
-  int64_t At(int64_t i, int64_t c) const {
-    return (i / lines.inner * lines.size + c) * lines.inner + i % lines.inner;
-  }
-};
-
-Classes MakeClasses(const Prepare& p, const TensorType& logits) {
-  return {SplitAt(logits.dims, p.attributes().Int("class_axis", -1)),
-          p.node().name};
-}
-
 template <typename Index>
-absl::Status CheckTargets(const Classes& c, const Index* target) {
+absl::Status CheckTargets(const ClassLines& c, const Index* target,
+                          const std::string& name) {
   for (int64_t i = 0; i < c.targets(); ++i) {
     if (target[i] < 0 || target[i] >= c.lines.size) {
       return absl::OutOfRangeError(absl::StrCat(
-          "node ", c.name, ": target ", int64_t{target[i]}, " at position ", i,
+          "node ", name, ": target ", int64_t{target[i]}, " at position ", i,
           " is not one of ", c.lines.size, " classes"));
     }
   }
@@ -41,7 +25,7 @@ absl::Status CheckTargets(const Classes& c, const Index* target) {
 }
 
 // log(sum(exp(line))) of every line.
-void LogSumExp(const Classes& c, const float* logits, float* lse) {
+void LogSumExp(const ClassLines& c, const float* logits, float* lse) {
   const AxisSplit& s = c.lines;
   if (s.inner == 1) {
     ParallelEach(s.outer, s.size, [&](int64_t row) {
@@ -65,14 +49,14 @@ void LogSumExp(const Classes& c, const float* logits, float* lse) {
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
-  const Classes c = MakeClasses(p, p.input(0));
+  const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([c](const KernelArgs& args) {
+    return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
       const float* logits = In(args, 0);
       const Index* target = In<Index>(args, 1);
-      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target));
+      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
       float* lse = Out(args, 1);
       LogSumExp(c, logits, lse);
       double sum = 0;
@@ -88,7 +72,7 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
 
 // dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
 template <typename Index>
-void CrossEntropyGrad(const Classes& c, float scale, const float* logits,
+void CrossEntropyGrad(const ClassLines& c, float scale, const float* logits,
                       const Index* target, const float* lse, float* dx) {
   const AxisSplit& s = c.lines;
   if (s.inner == 1) {
@@ -117,13 +101,13 @@ void CrossEntropyGrad(const Classes& c, float scale, const float* logits,
 
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
-  const Classes c = MakeClasses(p, p.input(1));
+  const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([c](const KernelArgs& args) {
+    return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
       const Index* target = In<Index>(args, 2);
-      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target));
+      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
       const float scale = *In(args, 0) / static_cast<float>(c.targets());
       CrossEntropyGrad(c, scale, In(args, 1), target, In(args, 3),
                        Out(args, 0));
@@ -163,7 +147,7 @@ PreparedKernel MseLossGrad(const Prepare& p) {
 // The first of equal logits counts as the argmax.
 PreparedKernel CountCorrect(const Prepare& p) {
   if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
-  const Classes c = MakeClasses(p, p.input(0));
+  const ClassLines c = MakeClassLines(p, p.input(0));
   return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
     return MakeKernel([c](const KernelArgs& args) {

@@ -1,88 +1,59 @@
-// Optimizer updates, in place: as torch.optim.SGD and torch.optim.AdamW, with
-// the same order of operations. Factors that depend on the step are computed
-// in double. Tested in tests/conformance/.
-#include <cmath>
-
+// Optimizer updates, in place. Tested in tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/optimizer_formulas.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-struct SgdSettings {
-  float momentum, weight_decay;
-  bool nesterov;
-};
-
-void SgdBlock(const SgdSettings& s, float rate, const float* p, const float* g,
-              const float* buffer, float* new_p, float* new_buffer,
-              int64_t begin, int64_t end) {
-  if (buffer == nullptr) {
+PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
+  return MakeKernel([s, n](const KernelArgs& args) {
+    const float rate = args.scalars->learning_rate;
+    const float* p = In(args, 0);
+    const float* g = In(args, 1);
+    float* new_p = Out(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-    for (int64_t i = begin; i < end; ++i) {
-      new_p[i] = p[i] - rate * (g[i] + s.weight_decay * p[i]);
-    }
-    return;
-  }
-  const float ahead = s.nesterov ? s.momentum : 0.0f;
-#pragma omp simd
-  for (int64_t i = begin; i < end; ++i) {
-    const float gradient = g[i] + s.weight_decay * p[i];
-    const float moved = s.momentum * buffer[i] + gradient;
-    const float direction = s.nesterov ? gradient + ahead * moved : moved;
-    new_buffer[i] = moved;
-    new_p[i] = p[i] - rate * direction;
-  }
+      for (int64_t i = begin; i < end; ++i) {
+        new_p[i] = SgdPlain(s, rate, p[i], g[i]);
+      }
+    });
+  });
 }
 
 PreparedKernel Sgd(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
-  const SgdSettings settings = {
-      static_cast<float>(p.attributes().Float("momentum", 0)),
-      static_cast<float>(p.attributes().Float("weight_decay", 0)),
-      p.attributes().Int("nesterov", 0) != 0};
-  const bool has_buffer = p.has_input(2);
-  if (has_buffer != (p.outputs() == 2)) {
+  const SgdSettings s = MakeSgdSettings(p);
+  if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  return MakeKernel([=](const KernelArgs& args) {
-    ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
-      SgdBlock(settings, args.scalars->learning_rate, In(args, 0), In(args, 1),
-               has_buffer ? In(args, 2) : nullptr, Out(args, 0),
-               has_buffer ? Out(args, 1) : nullptr, begin, end);
+  if (!p.has_input(2)) return SgdWithoutMomentum(s, n);
+  return MakeKernel([s, n](const KernelArgs& args) {
+    const float rate = args.scalars->learning_rate;
+    const float* p = In(args, 0);
+    const float* g = In(args, 1);
+    const float* buffer = In(args, 2);
+    float* new_p = Out(args, 0);
+    float* new_buffer = Out(args, 1);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const SgdMoved moved = SgdMomentum(s, rate, p[i], g[i], buffer[i]);
+        new_buffer[i] = moved.buffer;
+        new_p[i] = moved.p;
+      }
     });
   });
 }
 
-struct AdamFactors {
-  float decay;       // 1 - lr weight_decay
-  float beta1_rest;  // 1 - beta1
-  float beta2, beta2_rest;
-  float step_size;   // lr / (1 - beta1^t)
-  float root_scale;  // sqrt(1 - beta2^t)
-  float epsilon;
-};
-
 PreparedKernel AdamW(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
-  const double beta1 = p.attributes().Float("beta1", 0.9);
-  const double beta2 = p.attributes().Float("beta2", 0.999);
-  const double epsilon = p.attributes().Float("epsilon", 1e-8);
-  const double weight_decay = p.attributes().Float("weight_decay", 0.01);
+  const AdamSettings settings = MakeAdamSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
-    const auto t = static_cast<double>(args.scalars->step);
-    const double rate = args.scalars->learning_rate;
-    const AdamFactors f = {
-        static_cast<float>(1 - rate * weight_decay),
-        static_cast<float>(1 - beta1),
-        static_cast<float>(beta2),
-        static_cast<float>(1 - beta2),
-        static_cast<float>(rate / (1 - std::pow(beta1, t))),
-        static_cast<float>(std::sqrt(1 - std::pow(beta2, t))),
-        static_cast<float>(epsilon)};
+    const AdamFactors f = MakeAdamFactors(settings, *args.scalars);
     const float* p_in = In(args, 0);
     const float* g = In(args, 1);
     const float* m_in = In(args, 2);
@@ -93,14 +64,10 @@ PreparedKernel AdamW(const Prepare& p) {
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const float gradient = g[i];
-        const float m = m_in[i] + (gradient - m_in[i]) * f.beta1_rest;
-        const float v =
-            v_in[i] * f.beta2 + f.beta2_rest * (gradient * gradient);
-        const float root = std::sqrt(v) / f.root_scale + f.epsilon;
-        m_out[i] = m;
-        v_out[i] = v;
-        p_out[i] = p_in[i] * f.decay - f.step_size * (m / root);
+        const AdamMoved moved = AdamStep(f, p_in[i], g[i], m_in[i], v_in[i]);
+        m_out[i] = moved.m;
+        v_out[i] = moved.v;
+        p_out[i] = moved.p;
       }
     });
   });

@@ -2,80 +2,53 @@
 // saved tensor. All of them may write over their first input: a loop reads
 // element i before it writes element i and nothing else.
 // Tested in tests/conformance/.
-#include <cmath>
 #include <string>
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
+#include "executor/pointwise_formulas.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-constexpr float kSqrtHalf = 0.707106781186547524f;
-constexpr float kTwoOverSqrtPi = 1.12837916709551257f;
-constexpr float kSqrtTwoOverPi = 0.797884560802865356f;
-constexpr float kOneOverSqrtTwoPi = 0.398942280401432678f;
-constexpr float kGeluCubic = 0.044715f;
+struct Math {
+  static float Exp(float x) { return cpu::Exp(x); }
+  static float Log(float x) { return cpu::Log(x); }
+  static float Tanh(float x) { return cpu::Tanh(x); }
+  static float Erf(float x) { return cpu::Erf(x); }
+  static float Sigmoid(float x) { return cpu::Sigmoid(x); }
+};
 
-template <typename Function>
-void Map(const float* x, float* y, int64_t n, const Function& f) {
-  ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
-  });
-}
-
-template <typename Function>
-void MapPair(const float* a, const float* b, float* y, int64_t n,
-             const Function& f) {
-  ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] = f(a[i], b[i]);
-  });
-}
-
-template <typename Function>
-PreparedKernel Unary(const Prepare& p, Function f) {
+template <typename F>
+PreparedKernel Unary(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
-  return MakeKernel(
-      [n, f](const KernelArgs& args) { Map(In(args, 0), Out(args, 0), n, f); });
-}
-
-template <typename Function>
-PreparedKernel Gradient(const Prepare& p, Function f) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const int64_t n = p.output(0).elements();
-  return MakeKernel([n, f](const KernelArgs& args) {
-    MapPair(In(args, 0), In(args, 1), Out(args, 0), n, f);
+  return MakeKernel([n](const KernelArgs& args) {
+    const float* x = In(args, 0);
+    float* y = Out(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) y[i] = F()(x[i]);
+    });
   });
 }
 
-// NaN stays NaN, as in PyTorch.
-float ReluOf(float x) { return x < 0.0f ? 0.0f : x; }
-
-float GeluExact(float x) { return 0.5f * x * (1.0f + Erf(x * kSqrtHalf)); }
-
-float GeluTanh(float x) {
-  const float inner = kSqrtTwoOverPi * (x + kGeluCubic * x * x * x);
-  return 0.5f * x * (1.0f + Tanh(inner));
-}
-
-float GeluExactGrad(float dy, float x) {
-  const float cdf = 0.5f * (1.0f + Erf(x * kSqrtHalf));
-  const float pdf = kOneOverSqrtTwoPi * Exp(-0.5f * x * x);
-  return dy * (cdf + x * pdf);
-}
-
-float GeluTanhGrad(float dy, float x) {
-  const float square = x * x;
-  const float inner = kSqrtTwoOverPi * (x + kGeluCubic * x * square);
-  const float t = Tanh(inner);
-  const float slope = kSqrtTwoOverPi * (1.0f + 3.0f * kGeluCubic * square);
-  return dy * (0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope);
+template <typename F>
+PreparedKernel Gradient(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.output(0).elements();
+  return MakeKernel([n](const KernelArgs& args) {
+    const float* dy = In(args, 0);
+    const float* saved = In(args, 1);
+    float* dx = Out(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) dx[i] = F()(dy[i], saved[i]);
+    });
+  });
 }
 
 bool IsTanhForm(const Prepare& p) {
@@ -83,15 +56,13 @@ bool IsTanhForm(const Prepare& p) {
 }
 
 PreparedKernel Gelu(const Prepare& p) {
-  if (IsTanhForm(p)) return Unary(p, [](float x) { return GeluTanh(x); });
-  return Unary(p, [](float x) { return GeluExact(x); });
+  return IsTanhForm(p) ? Unary<GeluTanhOf<Math>>(p)
+                       : Unary<GeluExactOf<Math>>(p);
 }
 
 PreparedKernel GeluGrad(const Prepare& p) {
-  if (IsTanhForm(p)) {
-    return Gradient(p, [](float dy, float x) { return GeluTanhGrad(dy, x); });
-  }
-  return Gradient(p, [](float dy, float x) { return GeluExactGrad(dy, x); });
+  return IsTanhForm(p) ? Gradient<GeluTanhGradOf<Math>>(p)
+                       : Gradient<GeluExactGradOf<Math>>(p);
 }
 
 PreparedKernel Not(const Prepare& p) {
@@ -107,62 +78,23 @@ PreparedKernel Not(const Prepare& p) {
 }
 
 constexpr KernelEntry kKernels[] = {
-    {"Relu",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return ReluOf(x); });
-     }},
-    {"Sigmoid",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return Sigmoid(x); });
-     }},
-    {"Tanh",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return Tanh(x); });
-     }},
-    {"Exp",
-     [](const Prepare& p) { return Unary(p, [](float x) { return Exp(x); }); }},
-    {"Log",
-     [](const Prepare& p) { return Unary(p, [](float x) { return Log(x); }); }},
-    {"Sqrt",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return std::sqrt(x); });
-     }},
-    {"Neg",
-     [](const Prepare& p) { return Unary(p, [](float x) { return -x; }); }},
-    {"Abs",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return std::fabs(x); });
-     }},
-    {"Erf",
-     [](const Prepare& p) { return Unary(p, [](float x) { return Erf(x); }); }},
-    {"Reciprocal",
-     [](const Prepare& p) {
-       return Unary(p, [](float x) { return 1.0f / x; });
-     }},
+    {"Relu", Unary<ReluOf>},
+    {"Sigmoid", Unary<SigmoidOf<Math>>},
+    {"Tanh", Unary<TanhOf<Math>>},
+    {"Exp", Unary<ExpOf<Math>>},
+    {"Log", Unary<LogOf<Math>>},
+    {"Sqrt", Unary<SqrtOf>},
+    {"Neg", Unary<NegOf>},
+    {"Abs", Unary<AbsOf>},
+    {"Erf", Unary<ErfOf<Math>>},
+    {"Reciprocal", Unary<ReciprocalOf>},
     {"Gelu", Gelu},
     {"Not", Not},
-    {"ReluGrad",
-     [](const Prepare& p) {
-       return Gradient(p,
-                       [](float dy, float y) { return y > 0.0f ? dy : 0.0f; });
-     }},
-    {"SigmoidGrad",
-     [](const Prepare& p) {
-       return Gradient(p,
-                       [](float dy, float y) { return dy * (y * (1.0f - y)); });
-     }},
-    {"TanhGrad",
-     [](const Prepare& p) {
-       return Gradient(p,
-                       [](float dy, float y) { return dy * (1.0f - y * y); });
-     }},
+    {"ReluGrad", Gradient<ReluGradOf>},
+    {"SigmoidGrad", Gradient<SigmoidGradOf>},
+    {"TanhGrad", Gradient<TanhGradOf>},
     {"GeluGrad", GeluGrad},
-    {"ErfGrad",
-     [](const Prepare& p) {
-       return Gradient(p, [](float dy, float x) {
-         return dy * (kTwoOverSqrtPi * Exp(-x * x));
-       });
-     }},
+    {"ErfGrad", Gradient<ErfGradOf<Math>>},
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/loop_nest.h"
+#include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
@@ -130,27 +131,8 @@ int64_t Parts(int64_t kept_units, int64_t reduced_terms, int64_t elements) {
   return std::max<int64_t>(1, std::min(wanted, reduced_terms / kRun));
 }
 
-struct Axis {
-  int64_t dim;
-  bool reduced;
-};
-
-// Dimensions of size 1 dropped, neighbours of one kind merged.
-std::vector<Axis> MergedAxes(const Prepare& p) {
-  const Ints& dims = p.input(0).dims;
-  std::vector<bool> reduced(dims.size(), !p.attributes().Has("axes"));
-  for (int64_t axis : p.attributes().IntList("axes")) {
-    reduced[PositiveAxis(axis, p.input(0).rank())] = true;
-  }
-  std::vector<Axis> merged;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 1) continue;
-    if (!merged.empty() && merged.back().reduced == reduced[d]) {
-      merged.back().dim *= dims[d];
-    } else {
-      merged.push_back({dims[d], reduced[d]});
-    }
-  }
+std::vector<ReduceAxis> CutAxes(const Prepare& p) {
+  std::vector<ReduceAxis> merged = MergedReduceAxes(p);
   // One long reduced stretch becomes rows, so that parts can share it.
   if (!merged.empty() && merged.back().reduced) {
     const int64_t inner = merged.back().dim;
@@ -163,9 +145,9 @@ std::vector<Axis> MergedAxes(const Prepare& p) {
 }
 
 Reduction MakeReduction(const Prepare& p, bool mean) {
-  std::vector<Axis> axes = MergedAxes(p);
+  std::vector<ReduceAxis> axes = CutAxes(p);
   Ints dims;
-  for (const Axis& axis : axes) dims.push_back(axis.dim);
+  for (const ReduceAxis& axis : axes) dims.push_back(axis.dim);
   const Ints strides = DenseStrides(dims);
   int64_t inner = 1;
   bool inner_reduced = true;
@@ -181,20 +163,15 @@ Reduction MakeReduction(const Prepare& p, bool mean) {
   }
   const LoopNest<1> kept(kept_dims, {kept_strides});
   const LoopNest<1> reduced(reduced_dims, {reduced_strides});
-  const int64_t outputs = p.output(0).elements();
   const int64_t elements = p.input(0).elements();
   const int64_t units =
       kept.elements() * (inner_reduced ? 1 : (inner + kColumns - 1) / kColumns);
-  const float divisor =
-      mean ? static_cast<float>(elements) /
-                 static_cast<float>(std::max<int64_t>(outputs, 1))
-           : 1.0f;
   return {kept,
           reduced,
           inner_reduced,
           inner,
           Parts(units, reduced.elements(), elements),
-          divisor};
+          mean ? MeanDivisor(p) : 1.0f};
 }
 
 PreparedKernel PrepareReduce(const Prepare& p, bool mean) {

@@ -6,6 +6,7 @@
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
 #include "executor/loop_nest.h"
+#include "executor/operator_shapes.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -19,34 +20,8 @@ void CopyRows(const std::byte* from, int64_t from_stride, std::byte* to,
   });
 }
 
-// Concat and Split: for each part, the bytes of one row of it; a row of the
-// whole is one row of every part after the other.
-struct Parts {
-  int64_t rows = 0;
-  int64_t whole_bytes = 0;
-  Ints part_bytes;
-};
-
-Parts MakeParts(const Prepare& p, const TensorType& whole,
-                const std::vector<const TensorType*>& parts) {
-  Parts made;
-  const AxisSplit split = SplitAt(whole.dims, p.attributes().Int("axis", 0));
-  const int64_t cell = split.inner * models::DTypeBytes(whole.dtype);
-  made.rows = split.outer;
-  made.whole_bytes = split.size * cell;
-  for (const TensorType* part : parts) {
-    made.part_bytes.push_back(
-        SplitAt(part->dims, p.attributes().Int("axis", 0)).size * cell);
-  }
-  return made;
-}
-
 PreparedKernel Concat(const Prepare& p) {
-  std::vector<const TensorType*> types;
-  types.reserve(static_cast<size_t>(p.inputs()));
-  for (int i = 0; i < p.inputs(); ++i) types.push_back(&p.input(i));
-  const Parts parts = MakeParts(p, p.output(0), types);
-  return MakeKernel([parts](const KernelArgs& args) {
+  return MakeKernel([parts = ConcatParts(p)](const KernelArgs& args) {
     std::byte* to = args.outputs[0];
     for (size_t i = 0; i < parts.part_bytes.size(); ++i) {
       const int64_t bytes = parts.part_bytes[i];
@@ -57,11 +32,7 @@ PreparedKernel Concat(const Prepare& p) {
 }
 
 PreparedKernel Split(const Prepare& p) {
-  std::vector<const TensorType*> types;
-  types.reserve(static_cast<size_t>(p.outputs()));
-  for (int i = 0; i < p.outputs(); ++i) types.push_back(&p.output(i));
-  const Parts parts = MakeParts(p, p.input(0), types);
-  return MakeKernel([parts](const KernelArgs& args) {
+  return MakeKernel([parts = SplitParts(p)](const KernelArgs& args) {
     const std::byte* from = args.inputs[0];
     for (size_t i = 0; i < parts.part_bytes.size(); ++i) {
       const int64_t bytes = parts.part_bytes[i];
@@ -92,31 +63,8 @@ void CopyNest(const LoopNest<2>& nest, const T* x, T* y) {
   });
 }
 
-// Where a slice lies in the larger tensor.
-struct Window {
-  int64_t first = 0;  // element offset
-  Ints strides;
-};
-
-Window MakeWindow(const Prepare& p, const Ints& whole) {
-  Window window;
-  const Ints dense = DenseStrides(whole);
-  window.strides = dense;
-  const Ints starts = p.attributes().IntList("starts");
-  Ints all;
-  for (size_t i = 0; i < starts.size(); ++i) all.push_back(i);
-  const Ints axes = p.attributes().IntList("axes", all);
-  const Ints steps = p.attributes().IntList("steps", Ints(starts.size(), 1));
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const int64_t axis = PositiveAxis(axes[i], whole.size());
-    window.first += starts[i] * dense[axis];
-    window.strides[axis] = dense[axis] * steps[i];
-  }
-  return window;
-}
-
 PreparedKernel Slice(const Prepare& p) {
-  const Window window = MakeWindow(p, p.input(0).dims);
+  const SliceWindow window = MakeSliceWindow(p, p.input(0).dims);
   const Ints& dims = p.output(0).dims;
   const LoopNest<2> nest(dims, {window.strides, DenseStrides(dims)});
   return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
@@ -129,7 +77,7 @@ PreparedKernel Slice(const Prepare& p) {
 }
 
 PreparedKernel SliceGrad(const Prepare& p) {
-  const Window window = MakeWindow(p, p.output(0).dims);
+  const SliceWindow window = MakeSliceWindow(p, p.output(0).dims);
   const Ints& dims = p.input(0).dims;
   const LoopNest<2> nest(dims, {DenseStrides(dims), window.strides});
   const int64_t bytes = p.output(0).bytes();

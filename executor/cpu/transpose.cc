@@ -7,18 +7,12 @@
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
 #include "executor/loop_nest.h"
+#include "executor/operator_shapes.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
 constexpr int64_t kTile = 16;
-
-Ints InputStridesByOutput(const Prepare& p, const Ints& perm) {
-  const Ints dense = DenseStrides(p.input(0).dims);
-  Ints strides;
-  for (int64_t axis : perm) strides.push_back(dense[axis]);
-  return strides;
-}
 
 template <typename T>
 PreparedKernel CopyStretches(const LoopNest<2>& nest) {
@@ -35,19 +29,8 @@ PreparedKernel CopyStretches(const LoopNest<2>& nest) {
   });
 }
 
-// The two dimensions that trade places, and the others.
-struct Tiled {
-  LoopNest<2> outer;
-  // The dimension in which the input is dense, and its stride in the output.
-  int64_t rows;
-  int64_t out_stride;
-  // The output's innermost dimension, and its stride in the input.
-  int64_t columns;
-  int64_t in_stride;
-};
-
 template <typename T>
-void TransposeRows(const Tiled& t, const T* x, T* y, int64_t row,
+void TransposeRows(const TransposeTiles& t, const T* x, T* y, int64_t row,
                    int64_t rows) {
   for (int64_t column = 0; column < t.columns; column += kTile) {
     const int64_t columns = std::min(kTile, t.columns - column);
@@ -62,7 +45,7 @@ void TransposeRows(const Tiled& t, const T* x, T* y, int64_t row,
 }
 
 template <typename T>
-PreparedKernel TransposeTiles(const Tiled& t) {
+PreparedKernel MakeTiles(const TransposeTiles& t) {
   return MakeKernel([t](const KernelArgs& args) {
     const T* x = In<T>(args, 0);
     T* y = Out<T>(args, 0);
@@ -80,37 +63,15 @@ PreparedKernel TransposeTiles(const Tiled& t) {
   });
 }
 
-Tiled MakeTiled(const LoopNest<2>& nest) {
-  Ints dims = nest.dims();
-  Ints in = nest.strides(0);
-  Ints out = nest.strides(1);
-  const int64_t columns = dims.back();
-  const int64_t in_stride = in.back();
-  dims.pop_back();
-  in.pop_back();
-  out.pop_back();
-  const size_t d = std::find(in.begin(), in.end(), 1) - in.begin();
-  const int64_t rows = dims[d];
-  const int64_t out_stride = out[d];
-  dims.erase(dims.begin() + d);
-  in.erase(in.begin() + d);
-  out.erase(out.begin() + d);
-  return {LoopNest<2>(dims, {in, out}), rows, out_stride, columns, in_stride};
-}
-
 PreparedKernel Transpose(const Prepare& p) {
-  Ints reversed;
-  for (int64_t d = p.input(0).rank(); d-- > 0;) reversed.push_back(d);
-  const Ints perm = p.attributes().IntList("perm", reversed);
-  const LoopNest<2> nest(p.output(0).dims, {InputStridesByOutput(p, perm),
-                                            DenseStrides(p.output(0).dims)});
+  const LoopNest<2> nest = TransposeNest(p);
   return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     // A stride of 0 is a single element; nothing to copy needs no tiles.
     if (nest.inner_stride(0) <= 1 || nest.elements() == 0) {
       return CopyStretches<T>(nest);
     }
-    return TransposeTiles<T>(MakeTiled(nest));
+    return MakeTiles<T>(MakeTransposeTiles(nest));
   });
 }
 
