@@ -9,6 +9,19 @@
 namespace loadline::executor::cuda {
 
 absl::Span<const KernelEntry> PointwiseKernels();
+absl::Span<const KernelEntry> CastKernels();
+absl::Span<const KernelEntry> BroadcastKernels();
+absl::Span<const KernelEntry> ReduceKernels();
+absl::Span<const KernelEntry> TransposeKernels();
+absl::Span<const KernelEntry> ShapeKernels();
+absl::Span<const KernelEntry> GatherKernels();
+absl::Span<const KernelEntry> BatchNormKernels();
+absl::Span<const KernelEntry> LayerNormKernels();
+absl::Span<const KernelEntry> SoftmaxKernels();
+absl::Span<const KernelEntry> PoolKernels();
+absl::Span<const KernelEntry> DropoutKernels();
+absl::Span<const KernelEntry> LossKernels();
+absl::Span<const KernelEntry> OptimizerKernels();
 
 }  // namespace loadline::executor::cuda
 

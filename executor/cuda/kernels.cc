@@ -8,8 +8,12 @@ namespace loadline::executor {
 namespace {
 
 const KernelTable<cuda::Prepare>& Kernels() {
-  static const auto* table =
-      new KernelTable<cuda::Prepare>({cuda::PointwiseKernels()});
+  static const auto* table = new KernelTable<cuda::Prepare>(
+      {cuda::PointwiseKernels(), cuda::CastKernels(), cuda::BroadcastKernels(),
+       cuda::ReduceKernels(), cuda::TransposeKernels(), cuda::ShapeKernels(),
+       cuda::GatherKernels(), cuda::BatchNormKernels(),
+       cuda::LayerNormKernels(), cuda::SoftmaxKernels(), cuda::PoolKernels(),
+       cuda::DropoutKernels(), cuda::LossKernels(), cuda::OptimizerKernels()});
   return *table;
 }
 

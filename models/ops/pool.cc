@@ -65,20 +65,20 @@ absl::StatusOr<OutputTypes> InferMaxPoolGrad(const Node& node,
   LOADLINE_RETURN_IF_ERROR(
       RequireType(inputs, 1, TensorType{DType::kI32, inputs[0]->dims}));
   LOADLINE_ASSIGN_OR_RETURN(TensorType x, CheckedShape(node, DType::kF32));
-  if (x.rank() < 3 || x.rank() != inputs[0]->rank() ||
-      x.dims[0] != inputs[0]->dims[0] || x.dims[1] != inputs[0]->dims[1]) {
-    return Refuse("dy is ", inputs[0]->ToString(), ", which no pool makes of ",
-                  x.ToString());
-  }
+  LOADLINE_ASSIGN_OR_RETURN(TensorType y, PoolOutput(node, x));
+  LOADLINE_RETURN_IF_ERROR(RequireDims("dy", *inputs[0], y.dims));
   return OutputTypes{std::move(x)};
 }
 
 absl::Status MaxPoolGradient(GradientContext& c) {
   if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
-  const Ints shape = c.type(c.input(0)).dims;
+  // With the window, a GPU finds an element's outputs without adding
+  // atomically.
+  Attributes attributes = c.forward().attributes;
+  attributes.Set("shape", c.type(c.input(0)).dims);
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId dx, c.Emit("MaxPoolGrad", {c.output_gradient(0), c.output(1)},
-                         {{"shape", shape}}));
+                         std::move(attributes)));
   c.SetInputGradient(0, dx);
   return absl::OkStatus();
 }
@@ -125,7 +125,15 @@ OperatorCost PoolCost(const Node& node, InputTypes inputs,
   return WindowCost(node, outputs[0], BytesReadAndWritten(inputs, outputs));
 }
 
-// For MaxPoolGrad, which has no kernel, one addition per element of dy.
+// One addition per element of dy.
+OperatorCost MaxPoolGradCost(const Node&, InputTypes inputs,
+                             absl::Span<const TensorType> outputs) {
+  OperatorCost cost;
+  cost.flops = static_cast<double>(inputs[0]->elements());
+  cost.bytes = BytesReadAndWritten(inputs, outputs);
+  return cost;
+}
+
 OperatorCost PoolGradCost(const Node& node, InputTypes inputs,
                           absl::Span<const TensorType> outputs) {
   return WindowCost(node, *inputs[0], BytesReadAndWritten(inputs, outputs));
@@ -144,12 +152,13 @@ std::vector<Operator> PoolOperators() {
                     {"pads", AttributeKind::kInts},
                     {"dilations", AttributeKind::kInts},
                     {"ceil_mode", AttributeKind::kInt}};
-  Operator max_grad;
+  Operator max_grad = max;
   max_grad.name = "MaxPoolGrad";
   max_grad.min_inputs = max_grad.max_inputs = 2;
   max_grad.infer = InferMaxPoolGrad;
-  max_grad.cost = PoolGradCost;
-  max_grad.attributes = {{"shape", AttributeKind::kInts, true}};
+  max_grad.gradient = nullptr;
+  max_grad.cost = MaxPoolGradCost;
+  max_grad.attributes.push_back({"shape", AttributeKind::kInts, true});
 
   Operator average = max;
   average.name = "AveragePool";

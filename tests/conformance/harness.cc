@@ -1,9 +1,13 @@
 // Guarded runs of kernels; used by every test of this folder.
 #include "tests/conformance/harness.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "executor/cpu/kernels.h"
+#include "gtest/gtest.h"
+#include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
@@ -18,6 +22,20 @@ constexpr int64_t kCanaryBytes = 128;
 constexpr std::byte kCanary{0xA5};
 // What a buffer holds before anyone writes it: quiet NaNs.
 constexpr std::byte kStale{0xFF};
+
+// bfloat16 as its bits.
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  // To nearest even; of finite numbers.
+  explicit BFloat16(double x) {
+    const auto f = std::bit_cast<uint32_t>(static_cast<float>(x));
+    bits = static_cast<uint16_t>((f + 0x7fff + ((f >> 16) & 1)) >> 16);
+  }
+  explicit operator double() const {
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+  }
+};
 
 template <typename T>
 void Store(const Array& a, std::byte* to) {
@@ -49,6 +67,59 @@ Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
   return a;
 }
 
+// What a MaxPool with these attributes gives for random numbers: the argmax
+// that MaxPoolGrad may be handed.
+void MakeArgmax(const OperatorCase& c, std::mt19937_64& random, Array& argmax) {
+  const Array x =
+      RandomArray(F32(c.attributes.IntList("shape"), -20, 20), random);
+  std::vector<Array> outputs = {argmax, argmax};
+  const executor::StepScalars scalars;
+  References().at("MaxPool")(Call{c.attributes, {&x}, outputs, scalars});
+  argmax = outputs[1];
+}
+
+struct F32Values {
+  std::vector<size_t> inputs, outputs;
+};
+// Which values stay f32 when the rest of an operator's are bf16; one entry for
+// each form.
+std::vector<F32Values> Bf16Rules(const std::string& op) {
+  static const auto* rules = new std::map<std::string, std::vector<F32Values>>{
+      {"Cast", {{{0}, {}}, {{}, {0}}}},
+      {"LayerNormalization", {{{1, 2}, {1, 2}}}},
+      {"LayerNormGrad", {{{2, 3, 4}, {1, 2}}}},
+      {"BatchNormTraining", {{{1, 2}, {1, 2}}}},
+      {"BatchNormGrad", {{{2, 3, 4}, {1, 2}}}},
+      {"BatchNormalization", {{{1, 2, 3, 4}, {}}}},
+      {"RunningStatsUpdate", {}},
+      {"SoftmaxCrossEntropy", {{{}, {0, 1}}}},
+      {"SoftmaxCrossEntropyGrad", {{{0, 3}, {}}}},
+      {"MseLoss", {{{}, {0}}}},
+      {"MseLossGrad", {{{0}, {}}}},
+      {"Sgd", {{{0, 2}, {0, 1}}}},
+      {"AdamW", {{{0, 2, 3}, {0, 1, 2}}}},
+  };
+  const auto it = rules->find(op);
+  return it == rules->end() ? std::vector<F32Values>{{}} : it->second;
+}
+
+// Makes f32 values bf16, except those at the positions `kept`. Whether any is.
+bool ToBf16(const std::vector<models::ValueId>& ids,
+            const std::vector<size_t>& kept, models::Graph& graph) {
+  bool changed = false;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == models::kNoValue) continue;
+    TensorType& type = graph.values[models::Index(ids[i])].type;
+    if (type.dtype != DType::kF32 ||
+        std::find(kept.begin(), kept.end(), i) != kept.end()) {
+      continue;
+    }
+    type.dtype = DType::kBF16;
+    changed = true;
+  }
+  return changed;
+}
+
 bool SameBytes(const std::byte* a, const std::vector<std::byte>& b) {
   return b.empty() || std::memcmp(a, b.data(), b.size()) == 0;
 }
@@ -77,6 +148,9 @@ std::vector<std::byte> ToBytes(const Array& a) {
     case DType::kF32:
       Store<float>(a, bytes.data());
       break;
+    case DType::kBF16:
+      Store<BFloat16>(a, bytes.data());
+      break;
     case DType::kI64:
       Store<int64_t>(a, bytes.data());
       break;
@@ -94,6 +168,9 @@ Array ToArray(const TensorType& type, const std::byte* bytes) {
   switch (type.dtype) {
     case DType::kF32:
       Load<float>(bytes, a);
+      break;
+    case DType::kBF16:
+      Load<BFloat16>(bytes, a);
       break;
     case DType::kI64:
       Load<int64_t>(bytes, a);
@@ -128,12 +205,62 @@ absl::StatusOr<CaseGraph> MakeCaseGraph(const OperatorCase& c, uint64_t seed) {
     inputs.push_back(made.graph.AddInput("x", spec->type));
     made.inputs.push_back(RandomArray(*spec, random));
   }
+  if (c.op == "MaxPoolGrad") MakeArgmax(c, random, made.inputs[1]);
   LOADLINE_ASSIGN_OR_RETURN(
       made.graph.outputs,
       made.graph.AddNode(c.op, "node", inputs, c.attributes));
   made.node = models::NodeId(0);
   return made;
 }
+
+std::vector<CaseGraph> Bf16Forms(const CaseGraph& c) {
+  std::vector<CaseGraph> forms;
+  for (const F32Values& kept : Bf16Rules(c.the_node().op)) {
+    CaseGraph form = c;
+    const bool in = ToBf16(c.the_node().inputs, kept.inputs, form.graph);
+    const bool out = ToBf16(c.the_node().outputs, kept.outputs, form.graph);
+    if (!in && !out) continue;
+    for (size_t i = 0; i < form.inputs.size(); ++i) {
+      Array& a = form.inputs[i];
+      a.type = form.graph.value(form.graph.inputs[i]).type;
+      a = ToArray(a.type, ToBytes(a).data());  // rounds
+    }
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c) {
+  const models::Node& node = c.the_node();
+  std::vector<std::pair<int, int>> pairs;
+  for (const auto& [in, out] : models::FindOperator(node.op)->inplace) {
+    if (in < static_cast<int>(node.inputs.size()) &&
+        out < static_cast<int>(node.outputs.size()) &&
+        node.inputs[in] != models::kNoValue &&
+        c.graph.value(node.inputs[in]).type.bytes() ==
+            c.graph.value(node.outputs[out]).type.bytes()) {
+      pairs.emplace_back(in, out);
+    }
+  }
+  return pairs;
+}
+
+void ExpectClose(const Array& got, const Array& want, double tolerance) {
+  ASSERT_EQ(got.values.size(), want.values.size());
+  for (size_t i = 0; i < got.values.size(); ++i) {
+    const double allowed = tolerance * (1 + std::fabs(want.values[i]));
+    // Written so that a NaN fails.
+    ASSERT_TRUE(std::fabs(got.values[i] - want.values[i]) <= allowed)
+        << "element " << i << ": " << got.values[i] << " instead of "
+        << want.values[i];
+  }
+}
+
+const Backend kCpu = {
+    executor::PrepareCpuKernel,
+    [](executor::Kernel& kernel, const executor::KernelArgs& args) {
+      return kernel.Run(args);
+    }};
 
 executor::StepScalars TestScalars() {
   executor::StepScalars scalars;
@@ -146,7 +273,7 @@ executor::StepScalars TestScalars() {
 absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
                                   const RunOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<executor::Kernel> kernel,
-                            executor::PrepareCpuKernel(c.graph, c.the_node()));
+                            options.backend->prepare(c.graph, c.the_node()));
   const std::vector<const Array*> arrays = c.NodeInputs();
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   std::vector<const std::byte*> inputs;
@@ -181,7 +308,7 @@ absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
       std::copy(contents[i].begin(), contents[i].end(), writable[i]);
     }
     const HeapUse before = HeapUseSoFar();
-    const absl::Status status = kernel->Run(args);
+    const absl::Status status = options.backend->run(*kernel, args);
     const HeapUse after = HeapUseSoFar();
     LOADLINE_RETURN_IF_ERROR(status);
     result.allocations = after.calls - before.calls;
@@ -203,15 +330,27 @@ absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
 
 std::vector<Array> ReferenceOutputs(const CaseGraph& c,
                                     const std::vector<const Array*>& inputs) {
+  // References know no bf16: to them its numbers are f32.
+  const auto plain = [](TensorType type) {
+    if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
+    return type;
+  };
+  std::vector<Array> copies(inputs.size());
+  std::vector<const Array*> plain_inputs(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    copies[i] = {plain(inputs[i]->type), inputs[i]->values};
+    plain_inputs[i] = &copies[i];
+  }
   std::vector<Array> outputs;
   for (models::ValueId id : c.the_node().outputs) {
-    const TensorType& type = c.graph.value(id).type;
+    const TensorType type = plain(c.graph.value(id).type);
     outputs.push_back({type, std::vector<double>(type.elements(), 0.0)});
   }
   const auto it = References().find(c.the_node().op);
   LOADLINE_CHECK(it != References().end());
   const executor::StepScalars scalars = TestScalars();
-  it->second(Call{c.the_node().attributes, inputs, outputs, scalars});
+  it->second(Call{c.the_node().attributes, plain_inputs, outputs, scalars});
   return outputs;
 }
 

@@ -41,14 +41,31 @@ struct CaseGraph {
 };
 absl::StatusOr<CaseGraph> MakeCaseGraph(const OperatorCase& c, uint64_t seed);
 
+void ExpectClose(const Array& got, const Array& want, double tolerance);
+
 std::vector<std::byte> ToBytes(const Array& a);
 Array ToArray(const models::TensorType& type, const std::byte* bytes);
+
+// The same with bf16 in place of f32, both in types and in numbers, except
+// where kernels want f32 whatever x is: statistics, parameters, losses. Empty
+// where the case has no such form.
+std::vector<CaseGraph> Bf16Forms(const CaseGraph& c);
+
+// Who prepares and runs kernels.
+struct Backend {
+  absl::StatusOr<std::unique_ptr<executor::Kernel>> (*prepare)(
+      const models::Graph& graph, const models::Node& node);
+  absl::Status (*run)(executor::Kernel& kernel,
+                      const executor::KernelArgs& args);
+};
+extern const Backend kCpu;
 
 struct RunOptions {
   int64_t shift = 0;  // of every buffer
   // (input, output) that share their bytes, or none.
   std::vector<std::pair<int, int>> inplace;
   int repeats = 1;
+  const Backend* backend = &kCpu;
 };
 struct RunResult {
   std::vector<std::vector<std::byte>> outputs;
@@ -57,6 +74,8 @@ struct RunResult {
   int64_t allocations = 0;       // during the last repeat
   int64_t allocated_bytes = 0;
 };
+// The pairs that the case's operator may have in place.
+std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c);
 // Prepares and runs the case's kernel. Repeats start from the same inputs.
 absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
                                   const RunOptions& options);

@@ -1,7 +1,5 @@
 // Every operator's kernel against its reference, and what every kernel owes
 // its caller: its bytes only, no heap, the same bits every time.
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "executor/cpu/kernels.h"
@@ -23,17 +21,6 @@ bool RunsOneDnn(const std::string& op) {
 int64_t OneDnnHeapBytes(const OperatorCase& c) {
   // Grouped convolutions of few channels take more.
   return c.attributes.Int("group", 1) > 1 ? 1 << 20 : 32 << 10;
-}
-
-void ExpectClose(const Array& got, const Array& want, double tolerance) {
-  ASSERT_EQ(got.values.size(), want.values.size());
-  for (size_t i = 0; i < got.values.size(); ++i) {
-    const double allowed = tolerance * (1 + std::fabs(want.values[i]));
-    // Written so that a NaN fails.
-    ASSERT_TRUE(std::fabs(got.values[i] - want.values[i]) <= allowed)
-        << "element " << i << ": " << got.values[i] << " instead of "
-        << want.values[i];
-  }
 }
 
 TEST(CpuKernels, EveryOperatorThatRunsHasAKernelAndACase) {
@@ -103,17 +90,8 @@ TEST(CpuKernels, GiveTheSameBitsInPlace) {
     SCOPED_TRACE(c.Name());
     const auto graph = MakeCaseGraph(c, ++seed);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    const models::Node& node = graph->the_node();
     RunOptions options;
-    for (const auto& [in, out] : models::FindOperator(c.op)->inplace) {
-      if (in < static_cast<int>(node.inputs.size()) &&
-          out < static_cast<int>(node.outputs.size()) &&
-          node.inputs[in] != models::kNoValue &&
-          graph->graph.value(node.inputs[in]).type.bytes() ==
-              graph->graph.value(node.outputs[out]).type.bytes()) {
-        options.inplace.emplace_back(in, out);
-      }
-    }
+    options.inplace = InplacePairs(*graph);
     if (options.inplace.empty()) continue;
     const auto apart = RunCase(*graph, {});
     const auto inplace = RunCase(*graph, options);

@@ -1,0 +1,39 @@
+// Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
+#include "executor/arithmetic.h"
+#include "executor/cuda/elementwise.h"
+#include "executor/cuda/families.h"
+
+namespace loadline::executor::cuda {
+namespace {
+
+template <typename To, typename From>
+struct ConvertOf {
+  __device__ To operator()(From x) const {
+    return Narrow<To>(Convert<Wide<To>>(Widen(x)));
+  }
+};
+
+template <typename Body>
+PreparedKernel WithAny(const Prepare& p, DType dtype, const Body& body) {
+  if (dtype == DType::kBool) return body(bool{});
+  return WithFloatOrInt(p, dtype, body);
+}
+
+PreparedKernel Cast(const Prepare& p) {
+  const int64_t n = p.output(0).elements();
+  return WithAny(p, p.input(0).dtype, [&](auto from) {
+    using From = decltype(from);
+    return WithAny(p, p.output(0).dtype, [&](auto to) {
+      using To = decltype(to);
+      return MakeMap<ConvertOf<To, From>, From, To>(n);
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Cast", Cast}};
+
+}  // namespace
+
+absl::Span<const KernelEntry> CastKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cuda

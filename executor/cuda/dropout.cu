@@ -1,0 +1,81 @@
+// Dropout with the CPU's bits: element e is kept where word e % 4 of Philox's
+// output is at least ratio * 2^32. The counter's words are e / 4 (low, high),
+// the step and the salt (both modulo 2^32); the key is the run's seed. A thread
+// takes the four elements of one counter. Tested in tests/conformance/.
+#include "executor/cuda/families.h"
+#include "executor/cuda/launch.h"
+#include "executor/cuda/numbers.h"
+#include "executor/operator_shapes.h"
+#include "executor/philox.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cuda {
+namespace {
+
+constexpr int kWords = 4;
+
+struct KeptOf {
+  DropoutSettings settings;
+  PhiloxCounters<1> words;
+
+  template <typename T>
+  __device__ T operator()(T x, int word) const {
+    const bool kept = words.words[word][0] >= settings.threshold;
+    return Narrow<T>(Widen(x) * (kept ? settings.scale : 0.0f));
+  }
+};
+
+template <typename T>
+__global__ void DropoutKernel(DropoutSettings settings,
+                              const StepScalars* scalars, const T* x, T* y,
+                              int64_t n) {
+  const uint64_t seed = scalars->seed;
+  const auto step = static_cast<uint32_t>(scalars->step);
+  const int64_t counters = (n + kWords - 1) / kWords;
+  for (int64_t i = GridThread(); i < counters; i += GridThreads()) {
+    KeptOf kept = {settings, {}};
+    kept.words.words[0][0] = static_cast<uint32_t>(i);
+    kept.words.words[1][0] =
+        static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32);
+    kept.words.words[2][0] = step;
+    kept.words.words[3][0] = settings.salt;
+    PhiloxRounds(kept.words, static_cast<uint32_t>(seed),
+                 static_cast<uint32_t>(seed >> 32));
+    if ((i + 1) * kWords <= n) {
+      Pack<T, kWords> pack = LoadPack<kWords>(x + i * kWords);
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) pack.at[w] = kept(pack.at[w], w);
+      StorePack(y + i * kWords, pack);
+    } else {
+      for (int64_t e = i * kWords; e < n; ++e) {
+        y[e] = kept(x[e], static_cast<int>(e % kWords));
+      }
+    }
+  }
+}
+
+PreparedKernel Dropout(const Prepare& p) {
+  if (p.input(0).dtype != p.output(0).dtype) {
+    return p.Unsupported(p.input(0).dtype);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const DropoutSettings settings,
+                            MakeDropoutSettings(p));
+  const int64_t n = p.output(0).elements();
+  return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
+      if (n == 0) return absl::OkStatus();
+      return LaunchKernel(DropoutKernel<T>, GridFor(n / kWords + 1), kBlock, 0,
+                          launch.stream, settings, args.scalars, In<T>(args, 0),
+                          Out<T>(args, 0), n);
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Dropout", Dropout}};
+
+}  // namespace
+
+absl::Span<const KernelEntry> DropoutKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cuda

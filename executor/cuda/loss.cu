@@ -1,0 +1,302 @@
+// Losses, their gradients, and CountCorrect. Logits are f32 or bf16; losses,
+// lse and sums over targets f32, the last in double. A target outside the
+// classes is reported, and stands for none. Tested in tests/conformance/.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "executor/cuda/elementwise.h"
+#include "executor/cuda/families.h"
+#include "executor/cuda/launch.h"
+#include "executor/cuda/line_statistics.h"
+#include "executor/cuda/numbers.h"
+#include "executor/cuda/team.h"
+#include "executor/operator_shapes.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cuda {
+namespace {
+
+constexpr int kSumThreads = 512;  // of the one block that adds all targets
+constexpr int64_t kMseParts = 256;
+
+DescribeFunction DescribeTarget(const Prepare& p, const ClassLines& c) {
+  return [name = p.node().name, classes = c.lines.size](int64_t position) {
+    return absl::OutOfRangeError(
+        absl::StrCat("node ", name, ": the target at ", "position ", position,
+                     " is not one of ", classes, " classes"));
+  };
+}
+
+// Launches `rows` for lines in one stretch, `lines` otherwise; both take
+// (ClassLines, arguments...).
+template <typename Kernel, typename... Arguments>
+absl::Status LaunchLines(Kernel warp_rows, Kernel block_rows, Kernel lines,
+                         const ClassLines& c, cudaStream_t stream,
+                         const Arguments&... arguments) {
+  const int64_t targets = c.targets();
+  if (c.lines.inner != 1) {
+    return LaunchKernel(lines, GridFor(targets), kBlock, 0, stream, c,
+                        arguments...);
+  }
+  if (c.lines.size > kLongRow) {
+    return LaunchKernel(block_rows, GridFor(targets * kBlock), kBlock, 0,
+                        stream, c, arguments...);
+  }
+  return LaunchKernel(warp_rows, GridFor(targets * kWarp), kBlock, 0, stream, c,
+                      arguments...);
+}
+
+// lse = log(sum(exp(line))) of every line; a team of one thread walks a line
+// that is not one stretch.
+template <int kTeam, typename T>
+__global__ void LogSumExpKernel(ClassLines c, const T* logits, float* lse) {
+  for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
+       i += TeamsOfGrid<kTeam>()) {
+    ExpSum line;
+    if constexpr (kTeam == 1) {
+      line = LineExpSum(c.lines, logits + FirstOfLine(c.lines, i));
+    } else {
+      line = RowExpSum<kTeam, 1>(logits + i * c.lines.size, c.lines.size);
+    }
+    if (TeamThread<kTeam>() == 0) lse[i] = line.largest + Math::Log(line.sum);
+  }
+}
+
+// loss = mean of lse - logit[target], by one block.
+template <typename T, typename Index>
+__global__ void MeanLossKernel(ClassLines c, const T* logits,
+                               const Index* target, const float* lse,
+                               float* loss, DataErrorSink errors) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < c.targets(); i += kSumThreads) {
+    const int64_t t = target[i];
+    if (t < 0 || t >= c.lines.size) {
+      ReportDataError(errors, i);
+    } else {
+      sum += double{lse[i]} - double{Widen(logits[c.At(i, t)])};
+    }
+  }
+  sum = TeamSum<kSumThreads>(sum);
+  if (threadIdx.x == 0) {
+    *loss = static_cast<float>(sum / static_cast<double>(c.targets()));
+  }
+}
+
+template <typename T, typename Index>
+absl::Status LaunchCrossEntropy(const ClassLines& c, const KernelArgs& args,
+                                const LaunchContext& launch) {
+  const T* logits = In<T>(args, 0);
+  float* lse = Out(args, 1);
+  LOADLINE_RETURN_IF_ERROR(
+      LaunchLines(LogSumExpKernel<kWarp, T>, LogSumExpKernel<kBlock, T>,
+                  LogSumExpKernel<1, T>, c, launch.stream, logits, lse));
+  return LaunchKernel(MeanLossKernel<T, Index>, 1, kSumThreads, 0,
+                      launch.stream, c, logits, In<Index>(args, 1), lse,
+                      Out(args, 0), launch.sink());
+}
+
+PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  return WithFloat(p, p.input(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel(
+          [c](const KernelArgs& args, const LaunchContext& launch) {
+            return LaunchCrossEntropy<T, Index>(c, args, launch);
+          },
+          0, DescribeTarget(p, c));
+    });
+  });
+}
+
+// dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
+template <int kTeam, typename T, typename Index>
+__global__ void CrossEntropyGradKernel(ClassLines c, const float* dloss,
+                                       const T* logits, const Index* target,
+                                       const float* lse, T* dx,
+                                       DataErrorSink errors) {
+  const float scale = *dloss / static_cast<float>(c.targets());
+  for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
+       i += TeamsOfGrid<kTeam>()) {
+    const int64_t first = FirstOfLine(c.lines, i);
+    const int64_t hit = target[i];
+    const float shift = lse[i];
+    if (TeamThread<kTeam>() == 0 && (hit < 0 || hit >= c.lines.size)) {
+      ReportDataError(errors, i);
+    }
+    for (int64_t k = TeamThread<kTeam>(); k < c.lines.size; k += kTeam) {
+      const int64_t at = first + k * c.lines.inner;
+      const float softmax = Math::Exp(Widen(logits[at]) - shift);
+      dx[at] = Narrow<T>(softmax * scale - (hit == k ? scale : 0.0f));
+    }
+  }
+}
+
+PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
+  const ClassLines c = MakeClassLines(p, p.input(1));
+  if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  if (p.input(1).dtype != p.output(0).dtype) {
+    return p.Unsupported(p.output(0).dtype);
+  }
+  return WithFloat(p, p.input(1).dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel(
+          [c](const KernelArgs& args, const LaunchContext& launch) {
+            return LaunchLines(CrossEntropyGradKernel<kWarp, T, Index>,
+                               CrossEntropyGradKernel<kBlock, T, Index>,
+                               CrossEntropyGradKernel<1, T, Index>, c,
+                               launch.stream, In(args, 0), In<T>(args, 1),
+                               In<Index>(args, 2), In(args, 3), Out<T>(args, 0),
+                               launch.sink());
+          },
+          0, DescribeTarget(p, c));
+    });
+  });
+}
+
+// The part sums of (a - b)^2, then their mean.
+template <typename T>
+__global__ void SquaresKernel(const T* a, const T* b, int64_t n, double* sums) {
+  double sum = 0;
+  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
+    const float d = Widen(a[i]) - Widen(b[i]);
+    sum += d * d;
+  }
+  sum = TeamSum<kBlock>(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+__global__ void MeanKernel(const double* sums, int64_t parts, double count,
+                           float* mean) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < parts; i += kBlock) sum += sums[i];
+  sum = TeamSum<kBlock>(sum);
+  if (threadIdx.x == 0) *mean = static_cast<float>(sum / count);
+}
+
+PreparedKernel MseLoss(const Prepare& p) {
+  const int64_t n = p.input(0).elements();
+  if (n == 0) return p.Invalid("a mean over nothing");
+  if (p.input(0).dtype != p.input(1).dtype) {
+    return p.Unsupported(p.input(1).dtype);
+  }
+  const int64_t parts =
+      std::clamp<int64_t>((n + kBlock - 1) / kBlock, 1, kMseParts);
+  return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    return MakeKernel(
+        [=](const KernelArgs& args, const LaunchContext& launch) {
+          auto* sums = Workspace<double>(args);
+          LOADLINE_RETURN_IF_ERROR(LaunchKernel(
+              SquaresKernel<T>, static_cast<unsigned>(parts), kBlock, 0,
+              launch.stream, In<T>(args, 0), In<T>(args, 1), n, sums));
+          return LaunchKernel(MeanKernel, 1, kBlock, 0, launch.stream, sums,
+                              parts, static_cast<double>(n), Out(args, 0));
+        },
+        parts * int64_t{sizeof(double)});
+  });
+}
+
+template <typename T>
+__global__ void MseGradKernel(const float* dloss, const T* a, const T* b,
+                              int64_t n, T* dx) {
+  const float scale = *dloss * 2.0f / static_cast<float>(n);
+  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
+    dx[i] = Narrow<T>((Widen(a[i]) - Widen(b[i])) * scale);
+  }
+}
+
+PreparedKernel MseLossGrad(const Prepare& p) {
+  const int64_t n = p.input(1).elements();
+  for (int i : {1, 2}) {
+    if (p.input(i).dtype != p.output(0).dtype) {
+      return p.Unsupported(p.input(i).dtype);
+    }
+  }
+  return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    return MakeKernel([n](const KernelArgs& args, const LaunchContext& launch) {
+      if (n == 0) return absl::OkStatus();
+      return LaunchKernel(MseGradKernel<T>, GridFor(n), kBlock, 0,
+                          launch.stream, In(args, 0), In<T>(args, 1),
+                          In<T>(args, 2), n, Out<T>(args, 0));
+    });
+  });
+}
+
+struct Candidate {
+  float value;
+  int index;
+};
+// The first of equal logits counts as the argmax; as the CPU compares, a NaN
+// wins in the first place and nowhere else.
+struct Better {
+  __device__ Candidate operator()(const Candidate& a,
+                                  const Candidate& b) const {
+    if (a.value == b.value) return a.index < b.index ? a : b;
+    return a.value > b.value ? a : b;
+  }
+};
+__device__ inline Candidate MakeCandidate(float x, int64_t k) {
+  const float nan_as = k == 0 ? INFINITY : -INFINITY;
+  return {x != x ? nan_as : x, static_cast<int>(k)};
+}
+
+template <int kTeam, typename T, typename Index>
+__global__ void CountCorrectKernel(ClassLines c, const T* logits,
+                                   const Index* target,
+                                   unsigned long long* correct) {
+  for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
+       i += TeamsOfGrid<kTeam>()) {
+    const T* first = logits + FirstOfLine(c.lines, i);
+    Candidate best = MakeCandidate(-INFINITY, c.lines.size);
+    for (int64_t k = TeamThread<kTeam>(); k < c.lines.size; k += kTeam) {
+      best = Better()(best, MakeCandidate(Widen(first[k * c.lines.inner]), k));
+    }
+    if constexpr (kTeam > 1) best = TeamReduce<kTeam>(best, Better());
+    if (TeamThread<kTeam>() == 0 &&
+        best.index == static_cast<int64_t>(target[i])) {
+      atomicAdd(correct, 1ull);
+    }
+  }
+}
+
+PreparedKernel CountCorrect(const Prepare& p) {
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  return WithFloat(p, p.input(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel([c](const KernelArgs& args,
+                            const LaunchContext& launch) {
+        auto* correct = Out<unsigned long long>(args, 0);
+        LOADLINE_RETURN_IF_ERROR(CudaStatus(
+            cudaMemsetAsync(correct, 0, sizeof(*correct), launch.stream),
+            "clearing a count"));
+        if (c.targets() == 0) return absl::OkStatus();
+        return LaunchLines(CountCorrectKernel<kWarp, T, Index>,
+                           CountCorrectKernel<kBlock, T, Index>,
+                           CountCorrectKernel<1, T, Index>, c, launch.stream,
+                           In<T>(args, 0), In<Index>(args, 1), correct);
+      });
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
+    {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"MseLoss", MseLoss},
+    {"MseLossGrad", MseLossGrad},
+    {"CountCorrect", CountCorrect},
+};
+
+}  // namespace
+
+absl::Span<const KernelEntry> LossKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cuda

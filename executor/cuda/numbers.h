@@ -1,0 +1,97 @@
+// Element types on the device: f32 and bf16 computed as float, and packs of
+// elements that are loaded and stored as one.
+#ifndef LOADLINE_EXECUTOR_CUDA_NUMBERS_H_
+#define LOADLINE_EXECUTOR_CUDA_NUMBERS_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "executor/dispatch.h"
+
+namespace loadline::executor::cuda {
+
+using BFloat16 = __nv_bfloat16;
+
+// What arithmetic on T is done in.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
+
+template <typename T>
+__device__ inline Wide<T> Widen(T x) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return __bfloat162float(x);
+  } else {
+    return x;
+  }
+}
+template <typename T>
+__device__ inline T Narrow(Wide<T> x) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return __float2bfloat16(x);
+  } else {
+    return x;
+  }
+}
+
+template <typename T, int kWidth>
+struct alignas(sizeof(T) * kWidth) Pack {
+  T at[kWidth];
+};
+// Elements of one 16-byte access.
+template <typename T>
+inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
+
+template <int kWidth, typename T>
+__device__ inline Pack<T, kWidth> LoadPack(const T* from) {
+  return *reinterpret_cast<const Pack<T, kWidth>*>(from);
+}
+template <int kWidth, typename T>
+__device__ inline void StorePack(T* to, const Pack<T, kWidth>& pack) {
+  *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
+}
+
+// A pack where the stride is 1, one element again and again where it is 0.
+template <int kWidth, typename T>
+__device__ inline Pack<T, kWidth> LoadOrRepeat(const T* from, int64_t stride) {
+  if constexpr (kWidth > 1) {
+    if (stride == 0) {
+      Pack<T, kWidth> pack;
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) pack.at[k] = *from;
+      return pack;
+    }
+  }
+  return LoadPack<kWidth>(from);
+}
+
+// This thread's place in a loop of all threads of the grid, and their number.
+__device__ inline int64_t GridThread() {
+  return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+}
+__device__ inline int64_t GridThreads() {
+  return int64_t{gridDim.x} * blockDim.x;
+}
+
+// body(T{}) with T of f32 or bf16; else Unsupported.
+template <typename Body>
+PreparedKernel WithFloat(const executor::Prepare& p, DType dtype,
+                         const Body& body) {
+  if (dtype == DType::kF32) return body(float{});
+  if (dtype == DType::kBF16) return body(BFloat16{});
+  return p.Unsupported(dtype);
+}
+
+// The same, and i64 and i32.
+template <typename Body>
+PreparedKernel WithFloatOrInt(const executor::Prepare& p, DType dtype,
+                              const Body& body) {
+  if (dtype == DType::kBF16) return body(BFloat16{});
+  return WithNumber(p, dtype, body);
+}
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_NUMBERS_H_

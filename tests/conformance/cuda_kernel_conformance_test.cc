@@ -1,0 +1,198 @@
+// Every CUDA kernel of our own, run by the emulator: against the reference,
+// inside its buffers, with the same bits whatever thread runs first.
+#include <algorithm>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "models/ops/operator.h"
+#include "tests/conformance/harness.h"
+#include "tests/cuda_emulator/emulator.h"
+#include "tests/cuda_emulator/kernels.h"
+
+namespace loadline::conformance {
+namespace {
+
+const Backend kEmulated = {cuda_emulator::PrepareKernel,
+                           cuda_emulator::RunKernel};
+
+// Products and convolutions are libraries' on a GPU.
+bool IsLibrarys(const std::string& op) {
+  static const std::set<std::string> ops = {"Conv", "ConvInputGrad",
+                                            "ConvWeightGrad", "MatMul", "Gemm"};
+  return ops.count(op) > 0;
+}
+
+// Half of the distance of two bf16 numbers is 2^-9 of their size, and one more
+// for a bit lost before.
+constexpr double kBf16Tolerance = 1.0 / 256;
+
+double Bf16Tolerance(const OperatorCase& c) {
+  // What only moves elements is exact in any type.
+  if (c.tolerance == 0 && c.op != "Cast") return 0;
+  return std::max(c.tolerance, kBf16Tolerance);
+}
+
+struct Form {
+  std::string name;
+  CaseGraph graph;
+  double tolerance;
+};
+
+// All forms of all cases of our own kernels.
+const std::vector<Form>& Forms() {
+  static const auto* all = [] {
+    auto* forms = new std::vector<Form>;
+    uint64_t seed = 1;
+    for (const OperatorCase& c : OperatorCases()) {
+      if (IsLibrarys(c.op)) continue;
+      const auto graph = MakeCaseGraph(c, ++seed);
+      EXPECT_TRUE(graph.ok()) << graph.status();
+      for (CaseGraph& bf16 : Bf16Forms(*graph)) {
+        forms->push_back(
+            {c.Name() + " bf16", std::move(bf16), Bf16Tolerance(c)});
+      }
+      forms->push_back({c.Name(), *graph, c.tolerance});
+    }
+    return forms;
+  }();
+  return *all;
+}
+
+absl::StatusOr<RunResult> RunEmulated(const CaseGraph& c, RunOptions options,
+                                      uint64_t order) {
+  options.backend = &kEmulated;
+  cuda_emulator::SetOrder(order);
+  auto result = RunCase(c, options);
+  cuda_emulator::SetOrder(0);
+  return result;
+}
+
+TEST(CudaKernels, EveryOperatorThatRunsHasAKernel) {
+  for (const models::Operator* op : models::AllOperators()) {
+    const std::string name(op->name);
+    if (IsLibrarys(name)) continue;
+    EXPECT_EQ(cuda_emulator::HasKernel(name), !op->view) << name;
+  }
+}
+
+TEST(CudaKernels, AgreeWithTheReferenceInsideTheirBuffers) {
+  for (const Form& form : Forms()) {
+    SCOPED_TRACE(form.name);
+    const auto run = RunEmulated(form.graph, {}, 0);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_TRUE(run->intact);
+    EXPECT_TRUE(run->inputs_unchanged);
+    const std::vector<Array> want =
+        ReferenceOutputs(form.graph, form.graph.NodeInputs());
+    for (size_t i = 0; i < want.size(); ++i) {
+      const models::ValueId id = form.graph.the_node().outputs[i];
+      ExpectClose(
+          ToArray(form.graph.graph.value(id).type, run->outputs[i].data()),
+          want[i], form.tolerance);
+    }
+  }
+}
+
+TEST(CudaKernels, GiveTheSameBitsInAnyOrderOfThreadsAndAnywhere) {
+  for (const Form& form : Forms()) {
+    SCOPED_TRACE(form.name);
+    const auto first = RunEmulated(form.graph, {}, 0);
+    RunOptions elsewhere;
+    elsewhere.shift = 64;
+    const auto again = RunEmulated(form.graph, elsewhere, 3);
+    ASSERT_TRUE(first.ok() && again.ok()) << first.status() << again.status();
+    EXPECT_EQ(first->outputs, again->outputs);
+    EXPECT_TRUE(again->intact);
+  }
+}
+
+TEST(CudaKernels, GiveTheSameBitsInPlace) {
+  int runs = 0;
+  for (const Form& form : Forms()) {
+    SCOPED_TRACE(form.name);
+    RunOptions options;
+    options.inplace = InplacePairs(form.graph);
+    if (options.inplace.empty()) continue;
+    const auto apart = RunEmulated(form.graph, {}, 0);
+    const auto inplace = RunEmulated(form.graph, options, 4);
+    ASSERT_TRUE(apart.ok() && inplace.ok());
+    EXPECT_EQ(apart->outputs, inplace->outputs);
+    EXPECT_TRUE(inplace->intact);
+    EXPECT_TRUE(inplace->inputs_unchanged);
+    ++runs;
+  }
+  EXPECT_GT(runs, 100);
+}
+
+TEST(CudaKernels, DrawTheDropoutOfTheCpu) {
+  int runs = 0;
+  for (const Form& form : Forms()) {
+    if (form.graph.the_node().op != "Dropout") continue;
+    if (form.graph.inputs[0].type.dtype != models::DType::kF32) continue;
+    SCOPED_TRACE(form.name);
+    const auto cpu = RunCase(form.graph, {});
+    const auto emulated = RunEmulated(form.graph, {}, 0);
+    ASSERT_TRUE(cpu.ok() && emulated.ok());
+    EXPECT_EQ(cpu->outputs, emulated->outputs);
+    ++runs;
+  }
+  EXPECT_GT(runs, 10);
+}
+
+// Also where they lie; the first of several is named, whatever thread ran
+// first.
+TEST(CudaKernels, ReportWhatIsWrongInTheData) {
+  struct Wrong {
+    OperatorCase c;
+    absl::StatusCode code;
+    std::string message;
+  };
+  const models::Attributes axis = {{"axis", int64_t{0}}};
+  const models::Attributes grad = {{"axis", int64_t{0}},
+                                   {"shape", models::Ints{4, 3}}};
+  const models::Attributes classes = {{"class_axis", int64_t{1}}};
+  for (const Wrong& wrong : std::vector<Wrong>{
+           {{"Gather", "", {F32({4, 3}), I64({500}, 4, 9)}, axis},
+            absl::StatusCode::kOutOfRange,
+            "index at position 0 is outside [0, 4)"},
+           {{"GatherGrad", "", {F32({500, 3}), I64({500}, 4, 9)}, grad},
+            absl::StatusCode::kOutOfRange,
+            "index at position 0 is outside [0, 4)"},
+           {{"SoftmaxCrossEntropy", "", {F32({2, 3}), I64({2}, 3, 9)}, classes},
+            absl::StatusCode::kOutOfRange,
+            "position 0 is not one of 3 classes"},
+           {{"SoftmaxCrossEntropyGrad",
+             "",
+             {F32({}), F32({2, 3}), I32({2}, -9, -1), F32({2})},
+             classes},
+            absl::StatusCode::kOutOfRange,
+            "position 0 is not one of 3 classes"},
+           {{"Div", "", {I64({3}, 1, 9), I64({3}, 0, 0)}, {}},
+            absl::StatusCode::kInvalidArgument,
+            "integer division by zero"}}) {
+    SCOPED_TRACE(wrong.c.op);
+    const auto graph = MakeCaseGraph(wrong.c, 1);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    for (uint64_t order : {0, 5}) {
+      const auto run = RunEmulated(*graph, {}, order);
+      EXPECT_EQ(run.status().code(), wrong.code);
+      EXPECT_NE(run.status().message().find(wrong.message),
+                absl::string_view::npos)
+          << run.status();
+    }
+  }
+}
+
+TEST(CudaKernels, RefuseTypesAndOperatorsByTheirNames) {
+  models::Graph graph;
+  models::Node node;
+  node.name = "odd one";
+  node.op = "Frobnicate";
+  const auto kernel = cuda_emulator::PrepareKernel(graph, node);
+  EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(kernel.status().message().find("no CUDA kernel for operator Frob"),
+            absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace loadline::conformance

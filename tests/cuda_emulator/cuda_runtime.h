@@ -1,0 +1,154 @@
+// Stands in for the toolkit's header of this name: what our kernels use of
+// CUDA, for plain C++. Found first on the include path of the emulated kernels
+// only. Launches run for real, see emulator.h.
+#ifndef LOADLINE_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
+#define LOADLINE_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <source_location>
+#include <type_traits>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+// Blocks run one after the other, so one copy is enough.
+#define __shared__ static
+
+struct dim3 {
+  unsigned x, y, z;
+  // NOLINTNEXTLINE: implicit, as CUDA's.
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+// Of the thread that runs now.
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorLaunchFailure = 719 };
+typedef struct CUstream_st* cudaStream_t;
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+namespace cuda_emulator {
+
+using Where = std::source_location;
+
+cudaError_t Launch(const dim3& grid, const dim3& block,
+                   const std::function<void()>& thread);
+void SyncThreads(const Where& where);
+// Deposits `bits` and waits until all 32 lanes have; their bits by lane.
+const uint64_t* Exchange(unsigned mask, uint64_t bits, const Where& where);
+int Lane();
+
+template <typename T>
+uint64_t ToBits(T value) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+template <typename T>
+T FromBits(uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+}  // namespace cuda_emulator
+
+const char* cudaGetErrorString(cudaError_t error);
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes,
+                                   cudaStream_t) {
+  std::memset(to, value, bytes);
+  return cudaSuccess;
+}
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
+                               void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  return cuda_emulator::Launch(config->gridDim, config->blockDim, [&] {
+    kernel(static_cast<Parameters>(arguments)...);
+  });
+}
+
+inline void __syncthreads(
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  cuda_emulator::SyncThreads(where);
+}
+inline void __syncwarp(
+    unsigned mask = 0xffffffffu,
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  cuda_emulator::Exchange(mask, 0, where);
+}
+template <typename T>
+T __shfl_xor_sync(
+    unsigned mask, T value, int lane_mask,
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  const uint64_t* lanes =
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+  return cuda_emulator::FromBits<T>(lanes[cuda_emulator::Lane() ^ lane_mask]);
+}
+template <typename T>
+T __shfl_sync(
+    unsigned mask, T value, int lane,
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  const uint64_t* lanes =
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+  return cuda_emulator::FromBits<T>(lanes[lane & 31]);
+}
+template <typename T>
+T __shfl_up_sync(
+    unsigned mask, T value, unsigned delta,
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  const uint64_t* lanes =
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+  const int from = cuda_emulator::Lane() - static_cast<int>(delta);
+  return from < 0 ? value : cuda_emulator::FromBits<T>(lanes[from]);
+}
+template <typename T>
+unsigned __match_any_sync(
+    unsigned mask, T value,
+    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+  const uint64_t mine = cuda_emulator::ToBits(value);
+  const uint64_t* lanes = cuda_emulator::Exchange(mask, mine, where);
+  unsigned same = 0;
+  for (int lane = 0; lane < warpSize; ++lane) {
+    if (lanes[lane] == mine) same |= 1u << lane;
+  }
+  return same;
+}
+
+// Threads take turns only at barriers and exchanges, so these are atomic.
+template <typename T>
+T atomicAdd(T* at, T value) {
+  static_assert(std::is_integral_v<T>, "no float atomics: not deterministic");
+  const T old = *at;
+  *at += value;
+  return old;
+}
+template <typename T>
+T atomicMin(T* at, T value) {
+  static_assert(std::is_integral_v<T>);
+  const T old = *at;
+  if (value < old) *at = value;
+  return old;
+}
+
+inline int __popc(unsigned bits) { return std::popcount(bits); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((uint64_t{a} * b) >> 32);
+}
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+
+#endif  // LOADLINE_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_

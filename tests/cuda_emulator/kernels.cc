@@ -1,0 +1,55 @@
+// The seam between tests, which see no CUDA header, and emulated kernels. Used
+// by tests/conformance/cuda_kernel_conformance_test.cc.
+#include "tests/cuda_emulator/kernels.h"
+
+#include "executor/cuda/kernels.h"
+#include "executor/cuda/sort.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor {
+// No library, so nothing to share.
+class CudaContext {};
+}  // namespace loadline::executor
+
+namespace cuda_emulator {
+
+namespace cuda = loadline::executor::cuda;
+
+bool HasKernel(absl::string_view op) {
+  return loadline::executor::HasCudaKernel(op);
+}
+
+absl::StatusOr<std::unique_ptr<loadline::executor::Kernel>> PrepareKernel(
+    const loadline::models::Graph& graph, const loadline::models::Node& node) {
+  static auto* context = new loadline::executor::CudaContext;
+  return loadline::executor::PrepareCudaKernel(graph, node, *context);
+}
+
+absl::Status RunKernel(loadline::executor::Kernel& kernel,
+                       const loadline::executor::KernelArgs& args) {
+  auto& cuda_kernel = static_cast<cuda::CudaKernel&>(kernel);
+  cuda::DataErrorWord word = cuda::kNoDataError;
+  LOADLINE_RETURN_IF_ERROR(cuda_kernel.Enqueue(args, {nullptr, &word, 5}));
+  if (word == cuda::kNoDataError) return absl::OkStatus();
+  const cuda::DataError error = cuda::UnpackDataError(word);
+  if (error.launch != 5) return absl::InternalError("not the launch's number");
+  return cuda_kernel.DescribeDataError(error.position);
+}
+
+absl::StatusOr<std::vector<uint32_t>> SortPositions(
+    const std::vector<uint32_t>& keys, int64_t bound) {
+  const auto count = static_cast<int64_t>(keys.size());
+  const cuda::StableSort sort(count, bound);
+  std::vector<std::byte> workspace(static_cast<size_t>(sort.workspace_bytes()));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    sort.Unsorted(workspace.data())[i] = {keys[i], static_cast<uint32_t>(i)};
+  }
+  LOADLINE_RETURN_IF_ERROR(sort.Enqueue(workspace.data(), nullptr));
+  std::vector<uint32_t> positions;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    positions.push_back(sort.Sorted(workspace.data())[i].position);
+  }
+  return positions;
+}
+
+}  // namespace cuda_emulator

@@ -1,0 +1,31 @@
+// The CUDA executor's own kernels, compiled for the emulator.
+#ifndef LOADLINE_TESTS_CUDA_EMULATOR_KERNELS_H_
+#define LOADLINE_TESTS_CUDA_EMULATOR_KERNELS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "executor/kernel.h"
+#include "models/graph.h"
+
+namespace cuda_emulator {
+
+bool HasKernel(absl::string_view op);
+// As executor::PrepareCudaKernel.
+absl::StatusOr<std::unique_ptr<loadline::executor::Kernel>> PrepareKernel(
+    const loadline::models::Graph& graph, const loadline::models::Node& node);
+// Enqueues a prepared kernel, and returns its data error as a device does.
+absl::Status RunKernel(loadline::executor::Kernel& kernel,
+                       const loadline::executor::KernelArgs& args);
+
+// The positions of `keys` in stable order of the keys, by StableSort.
+absl::StatusOr<std::vector<uint32_t>> SortPositions(
+    const std::vector<uint32_t>& keys, int64_t bound);
+
+}  // namespace cuda_emulator
+
+#endif  // LOADLINE_TESTS_CUDA_EMULATOR_KERNELS_H_
