@@ -23,7 +23,9 @@ namespace {
 constexpr int kColumnRows = 8;  // threads that share a column
 constexpr int64_t kMostParts = 128;
 constexpr int64_t kWantedBlocks = 264;  // two for each of 132 processors
-constexpr int64_t kLeastTerms = 256;    // of a part
+// Fewest terms of a part, of columns and of rows.
+constexpr int64_t kColumnTerms = 256;
+constexpr int64_t kRowTerms = 4096;
 
 struct Reduction {
   Nest<1> kept, reduced;  // all dimensions of each kind
@@ -137,10 +139,10 @@ absl::StatusOr<Reduction> MakeReduction(const Prepare& p, bool mean,
   const int64_t blocks = columns
                              ? (r.kept.elements + kWarp - 1) / kWarp
                              : (r.kept.elements * kWarp + kBlock - 1) / kBlock;
-  r.parts =
-      std::clamp<int64_t>(std::min(kWantedBlocks / std::max<int64_t>(blocks, 1),
-                                   r.reduced.elements / kLeastTerms),
-                          1, kMostParts);
+  r.parts = std::clamp<int64_t>(
+      std::min(kWantedBlocks / std::max<int64_t>(blocks, 1),
+               r.reduced.elements / (columns ? kColumnTerms : kRowTerms)),
+      1, kMostParts);
   return r;
 }
 

@@ -1,6 +1,7 @@
 // Every CUDA kernel of our own, run by the emulator: against the reference,
 // inside its buffers, with the same bits whatever thread runs first.
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -183,7 +184,36 @@ TEST(CudaKernels, ReportWhatIsWrongInTheData) {
   }
 }
 
+TEST(Divider, DividesExactlyOnBothSidesOfItsShortWay) {
+  const int64_t edge = int64_t{1} << 31;
+  std::vector<int64_t> numbers = {edge - 1, edge, edge + 1, edge * 2,
+                                  int64_t{1} << 40};
+  std::mt19937_64 random(1);
+  for (int bits = 1; bits < 34; ++bits) {
+    const int64_t power = int64_t{1} << (bits - 1);
+    for (int64_t near : {power - 1, power, power + 1}) numbers.push_back(near);
+    for (int i = 0; i < 10; ++i) {
+      numbers.push_back(static_cast<int64_t>(random() >> (64 - bits)));
+    }
+  }
+  for (int64_t divisor : numbers) {
+    if (divisor == 0) continue;
+    for (int64_t n : numbers) {
+      ASSERT_EQ(cuda_emulator::DivideOnDevice(n, divisor), n / divisor)
+          << n << " / " << divisor;
+    }
+  }
+}
+
 TEST(CudaKernels, RefuseTypesAndOperatorsByTheirNames) {
+  const auto halves = MakeCaseGraph({"Relu", "", {F32({3})}, {}}, 1);
+  ASSERT_TRUE(halves.ok()) << halves.status();
+  models::Graph f16 = halves->graph;
+  for (models::Value& value : f16.values) {
+    value.type.dtype = models::DType::kF16;
+  }
+  EXPECT_EQ(cuda_emulator::PrepareKernel(f16, f16.nodes[0]).status().message(),
+            "no CUDA kernel for Relu of type f16 (node node)");
   models::Graph graph;
   models::Node node;
   node.name = "odd one";

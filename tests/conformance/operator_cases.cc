@@ -84,7 +84,11 @@ const std::vector<Shapes> kBroadcasts = {{{7, 13}, {7, 13}},
                                          {{5, 1, 7}, {4, 1}},
                                          {{0, 3}, {3}},
                                          {{3, 127, 131}, {131}},
-                                         {{3, 127, 131}, {3, 127, 131}}};
+                                         {{3, 127, 131}, {3, 127, 131}},
+                                         // Whole vectors of any type.
+                                         {{3, 8, 16}, {16}},
+                                         {{3, 8, 16}, {8, 1}},
+                                         {{5, 32}, {5, 32}}};
 
 void AddBroadcastCases(std::vector<OperatorCase>& cases) {
   for (const auto& [a, b] : kBroadcasts) {

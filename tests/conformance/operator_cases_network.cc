@@ -70,6 +70,7 @@ void AddBatchNormCases(std::vector<OperatorCase>& cases) {
                                          {6, 5},
                                          {2, 3, 9, 11},
                                          {70, 3, 4, 4},
+                                         {2, 2, 96, 96},
                                          {3, 2, 67}}) {
     const Ints c = {x[1]};
     const std::string what = std::to_string(cases.size());
@@ -112,6 +113,8 @@ void AddLayerNormCases(std::vector<OperatorCase>& cases) {
                                            {{2, 3, 4, 5}, 2},
                                            {{3, 1000}, 1},
                                            {{200, 33}, 1},
+                                           {{3, 2500}, 1},
+                                           {{2, 2056}, 1},
                                            {{1, 2}, 1}}) {
     const int64_t axis = s.axis < 0 ? s.axis + s.x.size() : s.axis;
     const Ints rows(s.x.begin(), s.x.begin() + axis);
@@ -148,7 +151,8 @@ void AddSoftmaxCases(std::vector<OperatorCase>& cases) {
                                            {{3, 4, 70}, 1},
                                            {{6, 5}, 0},
                                            {{4, 1}, 1},
-                                           {{2, 5000}, 1}}) {
+                                           {{2, 5000}, 1},
+                                           {{2, 2051}, 1}}) {
     const int64_t axis = s.axis < 0 ? s.axis + s.x.size() : s.axis;
     const Attributes attributes = {{"axis", s.axis}};
     const Attributes grad = {{"axis", axis}};

@@ -123,6 +123,7 @@ void AddMoveCases(std::vector<OperatorCase>& cases) {
                                           {{7, 1}, {7, 13}},
                                           {{}, {3, 5}},
                                           {{3, 1, 5}, {2, 3, 4, 5}},
+                                          {{3, 1, 16}, {3, 4, 16}},
                                           {{1}, {40000}}}) {
     const std::string what = std::to_string(cases.size());
     cases.push_back({"Expand", what, {F32(from)}, {{"shape", to}}, 0});

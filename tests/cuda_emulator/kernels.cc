@@ -3,6 +3,7 @@
 #include "tests/cuda_emulator/kernels.h"
 
 #include "executor/cuda/kernels.h"
+#include "executor/cuda/nest.h"
 #include "executor/cuda/sort.h"
 #include "planner/status_macros.h"
 
@@ -50,6 +51,10 @@ absl::StatusOr<std::vector<uint32_t>> SortPositions(
     positions.push_back(sort.Sorted(workspace.data())[i].position);
   }
   return positions;
+}
+
+int64_t DivideOnDevice(int64_t n, int64_t divisor) {
+  return cuda::Divider(divisor).Divide(n);
 }
 
 }  // namespace cuda_emulator

@@ -26,6 +26,9 @@ absl::Status RunKernel(loadline::executor::Kernel& kernel,
 absl::StatusOr<std::vector<uint32_t>> SortPositions(
     const std::vector<uint32_t>& keys, int64_t bound);
 
+// n / divisor as kernels divide.
+int64_t DivideOnDevice(int64_t n, int64_t divisor);
+
 }  // namespace cuda_emulator
 
 #endif  // LOADLINE_TESTS_CUDA_EMULATOR_KERNELS_H_
