@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <source_location>
 #include <type_traits>
 
 #define __global__
@@ -41,7 +40,12 @@ struct cudaLaunchConfig_t {
 
 namespace cuda_emulator {
 
-using Where = std::source_location;
+// A place in the code. Functions that wait take their caller's by built-in
+// defaults: not every clang has std::source_location.
+struct Where {
+  const char* file = "";
+  int line = 0;
+};
 
 cudaError_t Launch(const dim3& grid, const dim3& block,
                    const std::function<void()>& thread);
@@ -82,46 +86,46 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
   });
 }
 
-inline void __syncthreads(
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
-  cuda_emulator::SyncThreads(where);
+inline void __syncthreads(const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  cuda_emulator::SyncThreads({file, line});
 }
-inline void __syncwarp(
-    unsigned mask = 0xffffffffu,
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
-  cuda_emulator::Exchange(mask, 0, where);
+inline void __syncwarp(unsigned mask = 0xffffffffu,
+                       const char* file = __builtin_FILE(),
+                       int line = __builtin_LINE()) {
+  cuda_emulator::Exchange(mask, 0, {file, line});
 }
 template <typename T>
-T __shfl_xor_sync(
-    unsigned mask, T value, int lane_mask,
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask,
+                  const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   const uint64_t* lanes =
-      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), {file, line});
   return cuda_emulator::FromBits<T>(lanes[cuda_emulator::Lane() ^ lane_mask]);
 }
 template <typename T>
-T __shfl_sync(
-    unsigned mask, T value, int lane,
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+T __shfl_sync(unsigned mask, T value, int lane,
+              const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
   const uint64_t* lanes =
-      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), {file, line});
   return cuda_emulator::FromBits<T>(lanes[lane & 31]);
 }
 template <typename T>
-T __shfl_up_sync(
-    unsigned mask, T value, unsigned delta,
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+T __shfl_up_sync(unsigned mask, T value, unsigned delta,
+                 const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
   const uint64_t* lanes =
-      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), where);
+      cuda_emulator::Exchange(mask, cuda_emulator::ToBits(value), {file, line});
   const int from = cuda_emulator::Lane() - static_cast<int>(delta);
   return from < 0 ? value : cuda_emulator::FromBits<T>(lanes[from]);
 }
 template <typename T>
-unsigned __match_any_sync(
-    unsigned mask, T value,
-    const cuda_emulator::Where& where = cuda_emulator::Where::current()) {
+unsigned __match_any_sync(unsigned mask, T value,
+                          const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
   const uint64_t mine = cuda_emulator::ToBits(value);
-  const uint64_t* lanes = cuda_emulator::Exchange(mask, mine, where);
+  const uint64_t* lanes = cuda_emulator::Exchange(mask, mine, {file, line});
   unsigned same = 0;
   for (int lane = 0; lane < warpSize; ++lane) {
     if (lanes[lane] == mine) same |= 1u << lane;

@@ -70,12 +70,11 @@ void Shuffle(std::vector<int>& order) {
 }
 
 bool SamePlace(const Where& a, const Where& b) {
-  return a.line() == b.line() && a.column() == b.column() &&
-         std::strcmp(a.file_name(), b.file_name()) == 0;
+  return a.line == b.line && std::strcmp(a.file, b.file) == 0;
 }
 
 std::string Place(const Where& where) {
-  return std::string(where.file_name()) + ":" + std::to_string(where.line());
+  return std::string(where.file) + ":" + std::to_string(where.line);
 }
 
 void Fail(const std::string& what, const Where& where) {
@@ -149,7 +148,7 @@ cudaError_t Launch(const dim3& grid, const dim3& block,
   ++e.counts.launches;
   if (threads == 0 || threads > kMostThreads || blocks == 0 || grid.y > 65535 ||
       grid.z > 65535) {
-    Fail("a launch of no size that a GPU takes", Where::current());
+    Fail("a launch of no size that a GPU takes", {__FILE__, __LINE__});
     return cudaErrorLaunchFailure;
   }
   e.body = &thread;
