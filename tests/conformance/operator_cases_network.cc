@@ -282,6 +282,7 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
                                            {{2, 3, 65}, {2, 3}, -1},
                                            {{2, 10, 7}, {2, 7}, 1},
                                            {{3, 4, 9, 9}, {3, 9, 9}, 1},
+                                           {{700, 3}, {700}, 1},
                                            {{1, 1}, {1}, 1},
                                            {{6, 5000}, {6}, 1}}) {
     const int64_t axis = s.axis < 0 ? s.axis + s.logits.size() : s.axis;
