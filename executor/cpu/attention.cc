@@ -19,6 +19,7 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/tile_product.h"
+#include "executor/cpu/transpose_lanes.h"
 #include "executor/cpu/vector_math.h"
 #include "executor/loop_nest.h"
 #include "planner/status_macros.h"
@@ -110,10 +111,8 @@ struct Block {
 // to[d][r] = factor * rows[r][d], 0 in the lanes behind the last row.
 void PackTransposed(const float* rows, int64_t stride, int64_t count,
                     int64_t width, float factor, int64_t lanes, float* to) {
-  for (int64_t r = 0; r < count; ++r) {
-    const float* row = rows + r * stride;
-    for (int64_t d = 0; d < width; ++d) to[d * lanes + r] = factor * row[d];
-  }
+  TransposeBlock(rows, stride, count, width, to, lanes,
+                 [factor](int64_t) { return factor; });
   for (int64_t d = 0; count < lanes && d < width; ++d) {
     std::fill(to + d * lanes + count, to + (d + 1) * lanes, 0.0f);
   }
@@ -123,11 +122,8 @@ void PackTransposed(const float* rows, int64_t stride, int64_t count,
 void StoreTransposed(const float* from, int64_t lanes, int64_t count,
                      int64_t width, const float* factor, float* rows,
                      int64_t stride) {
-  for (int64_t r = 0; r < count; ++r) {
-    float* row = rows + r * stride;
-    for (int64_t d = 0; d < width; ++d)
-      row[d] = from[d * lanes + r] * factor[r];
-  }
+  TransposeBlock(from, lanes, width, count, rows, stride,
+                 [factor](int64_t r) { return factor[r]; });
 }
 
 // Rows as they are, each padded to whole vectors; zeros behind the last.

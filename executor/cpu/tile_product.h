@@ -31,33 +31,45 @@ inline Lanes LoadLanes(const float* from) {
 
 // Writes the first `count` lanes, added to what is there where `add`.
 inline void StoreLanes(Lanes lanes, float* to, int64_t count, bool add) {
-  if (count == kLanes) {
-    if (add) lanes += LoadLanes(to);
-    std::memcpy(to, &lanes, sizeof(lanes));
-    return;
-  }
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i] + (add ? to[i] : 0.0f);
 }
 
 // kRows rows and `columns` columns, at most 16 kVectors and more than 16 less.
+// Loops are unrolled by name: only so does GCC keep `sum` in registers.
 template <int kRows, int kVectors>
 void Tile(const StridedMatrix& a, const float* b, int64_t b_row, int64_t depth,
           float* c, int64_t c_row, int64_t columns, bool add) {
-  Lanes sum[kRows][kVectors] = {};
+  Lanes sum[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = Lanes{};
+  }
   for (int64_t k = 0; k < depth; ++k) {
     Lanes factor[kVectors];
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       factor[v] = LoadLanes(b + k * b_row + v * kLanes);
     }
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const float x = a.data[i * a.row + k * a.step];
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[i][v] += x * factor[v];
     }
   }
+  const int64_t tail = columns - (kVectors - 1) * kLanes;
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      StoreLanes(sum[i][v], c + i * c_row + v * kLanes,
-                 std::min<int64_t>(kLanes, columns - v * kLanes), add);
+      float* to = c + i * c_row + v * kLanes;
+      if (v == kVectors - 1 && tail < kLanes) {
+        StoreLanes(sum[i][v], to, tail, add);
+        continue;
+      }
+      if (add) sum[i][v] += LoadLanes(to);
+      std::memcpy(to, &sum[i][v], sizeof(Lanes));
     }
   }
 }
