@@ -15,10 +15,11 @@ except (ImportError, AttributeError) as error:
         "with torch 2.15") from error
 
 from loadline.torch.compiler import PlannedGraph, backend, planned
+from loadline.torch.in_place import compile_in_place
 from loadline.torch.joint import Unsupported
 from loadline.torch.ledger import Ledger, virtual_device
 from loadline.torch.prepare import prepare
 from loadline.torch.report import report
 
-__all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "planned", "prepare",
-           "report", "virtual_device"]
+__all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "compile_in_place",
+           "planned", "prepare", "report", "virtual_device"]

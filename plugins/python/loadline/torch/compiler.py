@@ -18,9 +18,9 @@ import torch
 from loadline import planning
 from loadline._library import version as loadline_version
 from loadline.budget import format_bytes, parse_budget
-from loadline.errors import Infeasible, InternalError, InvalidArgument
+from loadline.errors import Infeasible, InternalError, InvalidArgument, LoadlineError
 from loadline.machine import Machine
-from loadline.torch import private
+from loadline.torch import agree, private
 from loadline.torch.copies import Slab
 from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_eagerly
@@ -55,6 +55,8 @@ class Options:
     # Of the budget, by graph in the order of compiling: after a graph break each
     # has its own. None: each the whole.
     shares: tuple[float, ...] = ()
+    # One plan for all ranks, where torch.distributed is initialized (agree.py).
+    agree: bool = False
 
     @staticmethod
     def read(options: dict[str, Any] | None) -> Options:
@@ -175,6 +177,18 @@ class Partitioner(private.CustomPartitionerFn):
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
                                          torch.fx.GraphModule]:
+        try:
+            return self.partition(gm, joint_inputs, **kwargs)
+        except LoadlineError:
+            raise
+        except Exception as error:
+            # Some kinds would make the compiler run the model unplanned.
+            raise InternalError(
+                f"{type(error).__name__} while planning: {error}") from error
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                          torch.fx.GraphModule]:
         start = time.perf_counter()
         clean(gm)
         joint = read_joint(gm, kwargs["num_fwd_outputs"],
@@ -187,8 +201,15 @@ class Partitioner(private.CustomPartitionerFn):
         if not copies and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         posed = pose(joint, machine, self.options.state, copies)
+        together = self.options.agree and agree.ranks() > 1
+        if together:
+            posed.document, together = agree.worst_problem(posed.document)
         whole = planning.keep_everything(posed.document).peak_bytes
-        plan = make_plan(posed, whole, self.options, self.number)
+
+        def solve() -> planning.Plan:
+            return make_plan(posed, whole, self.options, self.number)
+
+        plan = agree.from_rank_0(posed.document, solve) if together else solve()
         tail = tail_of(posed, plan.document)
         peak, update_peak = peaks(posed.document,
                                   *with_tail(posed, plan.document, tail))

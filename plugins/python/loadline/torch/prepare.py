@@ -171,7 +171,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         call = torch.compile(
             model, backend=compiler.backend, dynamic=False,
             options={
-                **options, "budget": budget, "shares": shares,
+                "agree": True, **options, "budget": budget, "shares": shares,
                 "reserve_bytes": read.reserve_bytes + accumulated + corrected
                 + foretold.bytes - posed,
                 "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)

@@ -27,7 +27,8 @@ from torch.utils.flop_counter import flop_registry
 __all__ = [
     "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
     "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
-    "frame_id", "fx_graph_cse", "get_hash_for_files", "must_save",
+    "frame_id", "fx_graph_cse", "get_hash_for_files",
+    "ignore_logging", "must_save",
     "partition_by_tags", "pytorch_partition", "saved_description",
 ]
 
@@ -46,6 +47,11 @@ def frame_id() -> int:
     break, the same one for another shape."""
     compiling = torch._guards.CompileContext.current_compile_id()
     return -1 if compiling is None else compiling.frame_id
+
+
+def ignore_logging(*functions: Any) -> None:
+    """They break no graph, and do nothing inside one."""
+    torch._dynamo.config.ignore_logging_functions.update(functions)
 
 
 def must_save(node: torch.fx.Node) -> bool:

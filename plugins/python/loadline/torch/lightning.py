@@ -1,0 +1,37 @@
+"""A budget for Lightning's Trainer, as a callback.
+
+    lightning.Trainer(..., callbacks=[BudgetCallback("22GiB", module="model")])
+
+Tested by tests/plugins/python/torch_examples_test.py.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import lightning
+from loadline.errors import InvalidArgument
+from loadline.torch.in_place import compile_in_place
+
+
+class BudgetCallback(lightning.Callback):  # type: ignore[misc]
+    """module: the attribute that is planned; without it, the only child that has
+    parameters. training_step itself stays as it is, so that it may log.
+    Other options are those of the backend (docs/pytorch.md)."""
+
+    def __init__(self, budget: int | str, module: str | None = None, **options: Any):
+        self.budget, self.module, self.options = budget, module, options
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        children = [name for name, child in pl_module.named_children()
+                    if any(True for _ in child.parameters())]
+        name = self.module
+        if name is None:
+            if len(children) != 1:
+                raise InvalidArgument(
+                    f"BudgetCallback: which of {', '.join(children)} is planned? "
+                    "Say module=...")
+            name = children[0]
+        compile_in_place(pl_module.get_submodule(name), self.budget,
+                         optimizers=trainer.optimizers,
+                         accumulate=trainer.accumulate_grad_batches > 1,
+                         **self.options)

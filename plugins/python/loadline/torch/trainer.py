@@ -1,0 +1,47 @@
+"""A budget for the Trainer of Hugging Face transformers, as a callback.
+
+    Trainer(..., callbacks=[BudgetCallback("22GiB")])
+
+Tested by tests/plugins/python/torch_examples_test.py.
+"""
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from loadline.errors import LoadlineError
+from loadline.torch import private
+from loadline.torch.compiler import planned
+from loadline.torch.in_place import compile_in_place
+from transformers import TrainerCallback
+
+
+class BudgetCallback(TrainerCallback):  # type: ignore[misc]
+    """Other options are those of the backend (docs/pytorch.md)."""
+
+    def __init__(self, budget: int | str, **options: Any):
+        self.budget, self.options = budget, options
+        self._before = 0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any,
+                       optimizer: Any = None, **ignored: Any) -> None:
+        if args.torch_compile:
+            raise LoadlineError("torch_compile=True and a budget both compile the "
+                                "model: leave torch_compile out")
+        # Models log while they run, and each log would break the graph.
+        private.ignore_logging(*(
+            getattr(logging.Logger, name) for name in ("warning_once", "info_once")
+            if hasattr(logging.Logger, name)))
+        # Of a Trainer's wrapper the optimizer's own class is inside.
+        optimizer = getattr(optimizer, "optimizer", optimizer)
+        self._before = len(planned)
+        compile_in_place(model, self.budget,
+                         optimizers=[] if optimizer is None else [optimizer],
+                         accumulate=args.gradient_accumulation_steps > 1,
+                         **self.options)
+
+    def on_step_end(self, args: Any, state: Any, control: Any,
+                    **ignored: Any) -> None:
+        if len(planned) == self._before:
+            raise LoadlineError("the first step ran without a plan: no traced part "
+                                "of the model needs a gradient")

@@ -1,0 +1,132 @@
+"""Two processes over gloo: one plan on both, the same losses as without."""
+import tempfile
+import unittest
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.distributed.fsdp import fully_shard
+
+import loadline
+from chain import chain_problem
+from loadline import planning
+from loadline import torch as lt
+from loadline.torch import agree
+from models import MODELS
+from steps import same_bits
+
+OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
+
+
+def train(call, parameters, batch):
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = call(*batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach().clone())
+    return losses
+
+
+def made(rank):
+    torch.manual_seed(0)
+    model = MODELS["gpt"]()
+    torch.manual_seed(100 + rank)  # its own data
+    return model, MODELS["gpt"].batch()
+
+
+def ddp(rank, prepare):
+    model, batch = made(rank)
+    call = prepare(model, batch)
+    call = torch.nn.parallel.DistributedDataParallel(call)
+    return train(call, call.parameters(), batch)
+
+
+def fsdp(rank, prepare):
+    """Sharded after it was compiled."""
+    model, batch = made(rank)
+    call = prepare(model, batch)
+    fully_shard(model)
+    return train(call, model.parameters(), batch)
+
+
+def planned(model, batch):
+    return lt.prepare(model, sample=batch, budget="75%", **OPTIONS)[0]
+
+
+def uneven(rank):
+    """Ranks whose problems differ in bytes, or in more than that."""
+    problem = chain_problem()
+    problem["values"][1]["bytes"] += 50 * rank
+    worst, together = agree.worst_problem(problem)
+    plan = agree.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
+    problem["nodes"][0]["name"] += str(rank)
+    with mock.patch("warnings.warn") as warn:
+        apart = agree.worst_problem(problem)[1]
+    return (worst["values"][1]["bytes"], together, plan.json, apart,
+            warn.call_args[0][0][:50])
+
+
+def infeasible(rank):
+    problem = chain_problem()
+    try:
+        agree.from_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
+    except loadline.Infeasible as error:
+        return error.smallest_met_bytes
+
+
+def work(rank, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank,
+                            world_size=2)
+    result = {"uneven": uneven(rank), "infeasible": infeasible(rank)}
+    for kind in (ddp, fsdp):
+        torch._dynamo.reset()
+        expected = kind(rank, lambda model, batch: model)
+        torch._dynamo.reset()
+        count = len(lt.planned)
+        with mock.patch.object(planning, "plan", wraps=planning.plan) as solve:
+            found = kind(rank, planned)
+        result[kind.__name__] = (
+            expected, found, [g.plan.json for g in lt.planned[count:]],
+            solve.call_count,
+            [g.recomputed_flops for g in lt.planned[count:]])
+    torch.save(result, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+class TwoProcesses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            mp.spawn(work, (folder,), nprocs=2)
+            cls.ranks = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
+
+    def test_train_as_without_by_one_plan(self):
+        for kind in ("ddp", "fsdp"):
+            with self.subTest(kind):
+                for rank in self.ranks:
+                    expected, found, _, _, again = rank[kind]
+                    self.assertTrue(same_bits(expected, found))
+                    self.assertGreater(again[-1], 0)
+                (_, _, plans, solved, _), (_, _, other, solved1, _) = (
+                    rank[kind] for rank in self.ranks)
+                self.assertEqual(plans, other)
+                self.assertEqual(solved, len(plans))
+                self.assertEqual(solved1, 0)  # rank 0 planned for both
+
+    def test_the_worst_ranks_numbers_count(self):
+        for rank in self.ranks:
+            bytes_, together, plan, apart, warning = rank["uneven"]
+            self.assertEqual((bytes_, together, apart), (150, True, False))
+            self.assertEqual(plan, self.ranks[0]["uneven"][2])
+            self.assertIn("different graphs", warning)
+
+    def test_rank_0s_error_is_everyones(self):
+        self.assertEqual([rank["infeasible"] for rank in self.ranks], [310, 310])
+
+
+if __name__ == "__main__":
+    unittest.main()
