@@ -217,11 +217,13 @@ class _Reader:
         self.add(node, [node], [self.joint.bytes[node]])
 
     def tuple(self, node: torch.fx.Node, value: Any) -> None:
-        elements = {}
+        elements: dict[int, torch.fx.Node] = {}
         for user in node.users:
             if user.target is not operator.getitem:
                 raise Unsupported(f"{user.name} reads the tuple {node.name} whole")
-            elements.setdefault(user.args[1], user)
+            index = user.args[1]
+            assert isinstance(index, int)
+            elements.setdefault(index, user)
         self.element_of[node] = elements
         makes: list[torch.fx.Node | int] = []
         sizes = []
@@ -239,6 +241,7 @@ class _Reader:
     def getitem(self, node: torch.fx.Node) -> None:
         parent, index = node.args
         assert isinstance(parent, torch.fx.Node)
+        assert isinstance(index, int)
         root = self.joint.root
         if parent in root:  # a list of views
             root[node] = root[parent]

@@ -92,11 +92,12 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                  ledger: Ledger) -> Any:
     freed = _last_uses(module.graph)
     values: dict[torch.fx.Node, Any] = {}
-    given = iter(list(arguments))
+    given: Iterator[Any] | None = iter(list(arguments))
     arguments.clear()
     result = None
     for node in module.graph.nodes:
         if node.op == "placeholder":
+            assert given is not None
             values[node] = next(given)
             if not node.name.startswith("host_token_"):
                 ledger.watch(values[node])

@@ -89,11 +89,11 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
                        if name in shadow})
         groups.append(shadow)
     before = [dict(group) for group in groups]
-    other = ghost(optimizer, groups,
+    stand_in = ghost(optimizer, groups,
                   type(optimizer.state)(optimizer.state.default_factory))
-    attributes = dict(other.__dict__)
+    attributes = dict(stand_in.__dict__)
     try:
-        run_step(other)
+        run_step(stand_in)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         if optimizer.state:
             return Foretold([(p, _state_bytes(s)) for p, s in
@@ -103,15 +103,15 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
             "run one optimizer step first, then its state is counted") from error
     apart = all(
         now.keys() == then.keys() and all(now[k] is then[k] for k in then)
-        for now, then in zip([other.__dict__, *groups], [attributes, *before]))
+        for now, then in zip([stand_in.__dict__, *groups], [attributes, *before]))
     found = [(parameter, _state_bytes(
         optimizer.state[parameter] if parameter in optimizer.state
-        else other.state.get(shadow, {})))
+        else stand_in.state.get(shadow, {})))
         for shadow, parameter in ghosts.items()]
     # State that the step changes in ways of its own (lists, no parameter's).
     apart = apart and all(
         key in ghosts and not any(isinstance(v, (list, dict)) for v in s.values())
-        for key, s in other.state.items())
+        for key, s in stand_in.state.items())
     return Foretold(found, apart)
 
 

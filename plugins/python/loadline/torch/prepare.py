@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
-from loadline.torch import compiler
+from loadline.torch import compiler, private
 from loadline.torch.copies import Slab
 from loadline.torch.host_state import HostState
 from loadline.torch.ledger import virtual_device
@@ -52,7 +52,8 @@ def attached_to(optimizer: torch.optim.Optimizer | None) -> HostState | None:
 def _no_trace_left(model: torch.nn.Module) -> Iterator[None]:
     """A step in here changes no buffer, gradient or random number."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
+    gradients: list[tuple[torch.nn.Parameter, torch.Tensor | None]] = [
+        (parameter, parameter.grad) for parameter in model.parameters()]
     for parameter, _ in gradients:
         parameter.grad = None
     devices = {parameter.device for parameter in model.parameters()
@@ -64,8 +65,8 @@ def _no_trace_left(model: torch.nn.Module) -> Iterator[None]:
             with torch.no_grad():
                 for buffer, before in buffers:
                     buffer.copy_(before)
-            for parameter, before in gradients:
-                parameter.grad = before
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
 
 
 def _scalar(output: Any) -> torch.Tensor:
@@ -75,7 +76,8 @@ def _scalar(output: Any) -> torch.Tensor:
         raise LoadlineError(
             "the model's output needs no gradient: hand prepare a model in training "
             "mode, without torch.no_grad()")
-    return losses[0] if losses[0].dim() == 0 else sum(l.sum() for l in losses)
+    return losses[0] if losses[0].dim() == 0 else torch.stack(
+        [loss.sum() for loss in losses]).sum()
 
 
 def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -166,17 +168,17 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
     while True:
-        torch._dynamo.reset_code(model.forward.__code__)
+        private.forget_compiled(model)
         posed = sum(bucket.state_bytes for bucket in buckets)
-        call = torch.compile(
-            model, backend=compiler.backend, dynamic=False,
-            options={
-                "agree": True, **options, "budget": budget, "shares": shares,
-                "reserve_bytes": read.reserve_bytes + accumulated + corrected
-                + foretold.bytes - posed,
-                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
-                               for b in buckets),
-                "found_bytes": tuple(sorted(found_bytes.items()))})
+        asked: dict[str, Any] = {
+            "agree": True, **options, "budget": budget, "shares": shares,
+            "reserve_bytes": read.reserve_bytes + accumulated + corrected
+            + foretold.bytes - posed,
+            "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
+                           for b in buckets),
+            "found_bytes": tuple(sorted(found_bytes.items()))}
+        call = torch.compile(model, backend=compiler.backend, dynamic=False,
+                             options=asked)
         graphs, measured = _warm_up(model, call, sample, read.inner)
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured

@@ -28,7 +28,7 @@ __all__ = [
     "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
     "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
     "frame_id", "fx_graph_cse", "get_hash_for_files",
-    "ignore_logging", "must_save",
+    "forget_compiled", "ignore_logging", "must_save",
     "partition_by_tags", "pytorch_partition", "saved_description",
 ]
 
@@ -46,12 +46,18 @@ def frame_id() -> int:
     """Of the Python frame that is being compiled: another one after a graph
     break, the same one for another shape."""
     compiling = torch._guards.CompileContext.current_compile_id()
-    return -1 if compiling is None else compiling.frame_id
+    frame = None if compiling is None else compiling.frame_id
+    return -1 if frame is None else frame
 
 
 def ignore_logging(*functions: Any) -> None:
     """They break no graph, and do nothing inside one."""
     torch._dynamo.config.ignore_logging_functions.update(functions)
+
+
+def forget_compiled(model: torch.nn.Module) -> None:
+    """What was compiled of the model's forward, of whatever instance."""
+    torch._dynamo.reset_code(model.forward.__code__)
 
 
 def must_save(node: torch.fx.Node) -> bool:

@@ -272,7 +272,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
         [*returned(body, leaves[:count] + passed), *tokens.values()],
         _descriptions(forward_frame, count, len(passed) + len(tokens)))
 
-    forward.loadline_slab = slab
+    forward.__dict__["loadline_slab"] = slab
 
     body = _Body(posed, step)
     framed_names = {node.name for node in framed}
@@ -291,7 +291,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
-    backward.loadline_slab = slab
+    backward.__dict__["loadline_slab"] = slab
     return Split(forward, backward, passed, slab, partition_s, [n.name for n in missing],
                  [n.name for n in framed if joint.root[n] not in wanted])
 

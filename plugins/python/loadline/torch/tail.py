@@ -20,8 +20,8 @@ LOAD, UPDATE, STORE = "load", "update", "store"
 def tail_of(posed: Posed, plan: dict[str, Any]) -> list[tuple[str, int]]:
     """Loads, updates and stores of buckets; those that stay are only updated."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
-    loaded = {}  # by bucket: where its last copy in stands
-    updated = {}
+    loaded: dict[int, int] = {}  # by bucket: where its last copy in stands
+    updated: dict[int, int] = {}
     for at, step in enumerate(plan["steps"]):
         if step["lane"] == "compute":
             if step["node"] > posed.end:

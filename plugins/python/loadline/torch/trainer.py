@@ -23,8 +23,8 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
         self.budget, self.options = budget, options
         self._before = 0
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, *, model: Any,
-                       optimizer: Any = None, **ignored: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any,
+                       **kwargs: Any) -> None:
         if args.torch_compile:
             raise LoadlineError("torch_compile=True and a budget both compile the "
                                 "model: leave torch_compile out")
@@ -33,9 +33,10 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
         # Of a Trainer's wrapper the optimizer's own class is inside.
+        optimizer = kwargs.get("optimizer")
         optimizer = getattr(optimizer, "optimizer", optimizer)
         self._before = len(planned)
-        compile_in_place(model, self.budget,
+        compile_in_place(kwargs["model"], self.budget,
                          optimizers=[] if optimizer is None else [optimizer],
                          accumulate=args.gradient_accumulation_steps > 1,
                          **self.options)
