@@ -45,6 +45,10 @@ constexpr double kSlimShare = 0.03;
 // does not fit: in the end there must be one.
 constexpr double kRetryStep = 0.6;
 constexpr double kRetryGrowth = 0.3;
+// Where layers are stitched a search costs much more than its work says, and a
+// layout too: fewer bytes at once, and fewer finds laid out.
+constexpr double kLayeredRetryStep = 1.2;
+constexpr int kLayeredFinds = 2;
 
 // The roundest point strictly between that is nearest to the middle; 0: none.
 int PointBetween(int lower, int upper) {
@@ -174,6 +178,7 @@ void Frontier::Search(Walker& walker, const Task& task,
     int tried = 0;
     for (Found& found : finds) {
       if (walker.here && found.step_ns >= walker.here->step_ns) break;
+      if (walker.layered && tried == kLayeredFinds) break;
       int64_t over = 0;
       const FitOptions fit = {
           PlaceWithin(task.budget_bytes, pursuit.work), pursuit.floor_ns,
@@ -202,7 +207,8 @@ void Frontier::Search(Walker& walker, const Task& task,
       if (too_many - enough < task.budget_bytes / kNearlySame) return;
       pursuit.target_bytes = enough + (too_many - enough) / 2;
     } else {
-      const double step = kRetryStep + kRetryGrowth * round;
+      const double step = (walker.layered ? kLayeredRetryStep : kRetryStep) +
+                          kRetryGrowth * round;
       excess = std::max(excess, task.budget_bytes / kNearlySame);
       // A find may take fewer bytes than it might have: then fewer than these.
       const int64_t taken_bytes =

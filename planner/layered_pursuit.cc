@@ -19,6 +19,8 @@ namespace loadline::planner {
 namespace {
 
 constexpr int kRounds = 6;
+// Where nothing was found so often in a row, nothing is.
+constexpr int kMostMisses = 2;
 // Where greedy descents get stuck, they often do not a little lower, and from
 // there the way up is easy: searches at so many sixteenths of the bytes.
 constexpr int kSearchParts[] = {16, 14, 16};
@@ -188,6 +190,7 @@ std::vector<Found> LayeredPursuit::SearchFew(const Hunt& hunt,
     Merge(planner::Pursue(few_model_, few_orders_, starts, few, outside),
           finds);
     if (few.repair || outside.Interrupted()) break;
+    if (parts < kSearchParts[0] && finds.empty()) break;
     if (!finds.empty()) {
       if (finds.front().step_ns <= few.floor_ns) break;
       starts.insert(starts.begin(), finds.front().schedule);
@@ -198,6 +201,7 @@ std::vector<Found> LayeredPursuit::SearchFew(const Hunt& hunt,
 }
 
 bool LayeredPursuit::Lower(Hunt& hunt) {
+  if (++hunt.misses >= kMostMisses) return false;
   hunt.too_many = std::min(hunt.too_many, hunt.few.target_bytes);
   hunt.few.target_bytes -= hunt.few.target_bytes / kTunable;
   hunt.few.repair = false;
@@ -231,6 +235,7 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
   const std::vector<Found> few_finds = SearchFew(hunt, outside);
   if (few_finds.empty()) {
     if (!hunt.few.repair) return Lower(hunt);
+    if (!hunt.finds.empty()) return false;
     hunt.few.repair = false;
     hunt.few.work = hunt.first_work;
     return true;
@@ -250,6 +255,7 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
     break;
   }
   if (taken == nullptr) return Lower(hunt);
+  hunt.misses = 0;
   std::optional<Found> found = Tune(*stitched, hunt.options, outside);
   const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
   const bool usable = found && !too_fast;

@@ -48,6 +48,7 @@ class LayeredPursuit {
     std::vector<Way> ways;
     // Bytes of the few whose plan turned out too high, and not.
     int64_t too_many = INT64_MAX, enough = -1;
+    int misses = 0;           // rounds in a row that gave no schedule of all
     uint64_t found_hash = 0;  // of what the last round found for the few
     std::vector<Found> finds;
   };
