@@ -11,6 +11,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cuda_emulator/cuda_runtime.h"
@@ -137,6 +138,18 @@ void RunBlock(int threads) {
   e.counts.threads += threads;
 }
 
+void RunBlocks(int blocks, unsigned threads) {
+  Emulator& e = Self();
+  std::vector<int> order(static_cast<size_t>(blocks));
+  std::iota(order.begin(), order.end(), 0);
+  Shuffle(order);
+  for (int b : order) {
+    blockIdx = Unflatten(static_cast<unsigned>(b), gridDim);
+    RunBlock(static_cast<int>(threads));
+    if (!e.error.empty()) return;
+  }
+}
+
 }  // namespace
 
 cudaError_t Launch(const dim3& grid, const dim3& block,
@@ -155,15 +168,8 @@ cudaError_t Launch(const dim3& grid, const dim3& block,
   e.random.seed(e.seed);
   blockDim = block;
   gridDim = grid;
-  std::vector<int> order(blocks);
-  std::iota(order.begin(), order.end(), 0);
-  Shuffle(order);
-  for (int b : order) {
-    blockIdx = Unflatten(static_cast<unsigned>(b), grid);
-    RunBlock(static_cast<int>(threads));
-    if (!e.error.empty()) return cudaErrorLaunchFailure;
-  }
-  return cudaSuccess;
+  std::thread([&] { RunBlocks(static_cast<int>(blocks), threads); }).join();
+  return e.error.empty() ? cudaSuccess : cudaErrorLaunchFailure;
 }
 
 void SyncThreads(const Where& where) {
