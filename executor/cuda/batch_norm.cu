@@ -14,6 +14,7 @@
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -237,7 +238,8 @@ absl::Status LaunchTraining(const Channels& c, const KernelArgs& args,
 PreparedKernel BatchNormTraining(const Prepare& p) {
   const Channels c = MakeChannels(p, p.input(0));
   if (c.s.count() == 0) return p.Invalid("statistics of nothing");
-  if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {1, 2}, {1, 2}));
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel(
@@ -272,9 +274,8 @@ absl::Status LaunchGrad(const Channels& c, const KernelArgs& args,
 PreparedKernel BatchNormGrad(const Prepare& p) {
   const Channels c = MakeChannels(p, p.input(1));
   if (c.s.count() == 0) return p.Invalid("statistics of nothing");
-  if (p.input(0).dtype != p.input(1).dtype || p.input(2).dtype != DType::kF32) {
-    return p.Unsupported(p.input(0).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {0}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2, 3, 4}, {1, 2}));
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel(
@@ -287,7 +288,8 @@ PreparedKernel BatchNormGrad(const Prepare& p) {
 
 PreparedKernel BatchNormalization(const Prepare& p) {
   const Channels c = MakeChannels(p, p.input(0));
-  if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {1, 2, 3, 4}, {}));
   const int64_t n = p.output(0).elements();
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);

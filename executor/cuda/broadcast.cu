@@ -12,6 +12,7 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -57,9 +58,7 @@ PreparedKernel MakeBinary(const Nest<2>& nest) {
 
 template <typename T, typename R, typename F>
 PreparedKernel Binary(const Prepare& p) {
-  if (p.input(1).dtype != p.input(0).dtype) {
-    return p.Unsupported(p.input(1).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {1}, {}));
   LOADLINE_ASSIGN_OR_RETURN(const Nest<2> nest, BinaryNest(p));
   // Comparisons and integers are rare on a device: one form is enough.
   constexpr bool kHot = std::is_same_v<T, R> && (std::is_same_v<T, float> ||
@@ -74,6 +73,7 @@ PreparedKernel Binary(const Prepare& p) {
 
 template <typename F>
 PreparedKernel Arithmetic(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return WithFloatOrInt(p, p.output(0).dtype, [&](auto type) {
     using T = decltype(type);
     return Binary<T, T, F>(p);
@@ -111,6 +111,7 @@ PreparedKernel IntegerDiv(const Prepare& p) {
 }
 
 PreparedKernel Div(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   switch (p.output(0).dtype) {
     case DType::kI64:
       return IntegerDiv<int64_t>(p);
@@ -137,6 +138,7 @@ struct PowOf {
 };
 
 PreparedKernel Pow(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return WithFloat(p, p.output(0).dtype, [&](auto type) {
     using T = decltype(type);
     return Binary<T, T, PowOf>(p);
@@ -145,6 +147,7 @@ PreparedKernel Pow(const Prepare& p) {
 
 template <typename F>
 PreparedKernel Compare(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kBool, {}, {0}));
   if (p.input(0).dtype == DType::kBool) return Binary<bool, bool, F>(p);
   return WithFloatOrInt(p, p.input(0).dtype, [&](auto type) {
     return Binary<decltype(type), bool, F>(p);
@@ -153,6 +156,7 @@ PreparedKernel Compare(const Prepare& p) {
 
 template <typename F>
 PreparedKernel Logic(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kBool, {}, {0}));
   if (p.input(0).dtype != DType::kBool) {
     return p.Unsupported(p.input(0).dtype);
   }
@@ -193,6 +197,7 @@ PreparedKernel MakeWhere(const Nest<3>& nest) {
 }
 
 PreparedKernel Where(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.output(0).dtype, {1, 2}, {}));
   const Ints& out = p.output(0).dims;
   LOADLINE_ASSIGN_OR_RETURN(
       const Nest<3> nest,

@@ -5,6 +5,7 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "executor/philox.h"
 #include "planner/status_macros.h"
@@ -47,17 +48,17 @@ __global__ void DropoutKernel(DropoutSettings settings,
       for (int w = 0; w < kWords; ++w) pack.at[w] = kept(pack.at[w], w);
       StorePack(y + i * kWords, pack);
     } else {
-      for (int64_t e = i * kWords; e < n; ++e) {
-        y[e] = kept(x[e], static_cast<int>(e % kWords));
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        const int64_t e = i * kWords + w;
+        if (e < n) y[e] = kept(x[e], w);
       }
     }
   }
 }
 
 PreparedKernel Dropout(const Prepare& p) {
-  if (p.input(0).dtype != p.output(0).dtype) {
-    return p.Unsupported(p.input(0).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   LOADLINE_ASSIGN_OR_RETURN(const DropoutSettings settings,
                             MakeDropoutSettings(p));
   const int64_t n = p.output(0).elements();

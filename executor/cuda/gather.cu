@@ -11,6 +11,7 @@
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/sort.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -63,6 +64,7 @@ PreparedKernel MakeGather(GatherLayout l, int64_t row_bytes,
 }
 
 PreparedKernel Gather(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   const GatherLayout l = MakeGatherLayout(p, p.input(0));
   const int64_t bytes = l.data.inner * models::DTypeBytes(p.input(0).dtype);
   return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
@@ -188,9 +190,7 @@ PreparedKernel GatherGrad(const Prepare& p) {
   if (l.count >= kMost || l.data.size >= kMost) {
     return p.Invalid("2^31 indices or rows, or more");
   }
-  if (p.input(0).dtype != p.output(0).dtype) {
-    return p.Unsupported(p.input(0).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   const StableSort sort(l.count, l.data.size + 1);
   return WithFloat(p, p.output(0).dtype, [&](auto type) {
     using T = decltype(type);

@@ -11,6 +11,7 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -194,7 +195,8 @@ PreparedKernel LayerNormalization(const Prepare& p) {
   const NormRows r = MakeNormRows(p, p.input(0));
   if (r.size == 0) return p.Invalid("statistics of nothing");
   const bool has_bias = p.has_input(2);
-  if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {1, 2}, {1, 2}));
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
@@ -230,9 +232,8 @@ PreparedKernel LayerNormGrad(const Prepare& p) {
   const NormRows r = MakeNormRows(p, p.input(1));
   if (r.size == 0) return p.Invalid("statistics of nothing");
   const int64_t parts = std::clamp<int64_t>(r.rows / kPartRows, 1, kMostParts);
-  if (p.input(0).dtype != p.input(1).dtype || p.input(2).dtype != DType::kF32) {
-    return p.Unsupported(p.input(0).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {0}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2, 3, 4}, {1, 2}));
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel(

@@ -11,6 +11,7 @@
 #include "executor/cuda/line_statistics.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -97,6 +98,7 @@ absl::Status LaunchCrossEntropy(const ClassLines& c, const KernelArgs& args,
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0, 1}));
   const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithFloat(p, p.input(0).dtype, [&](auto type) {
@@ -138,9 +140,8 @@ __global__ void CrossEntropyGradKernel(ClassLines c, const float* dloss,
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  if (p.input(1).dtype != p.output(0).dtype) {
-    return p.Unsupported(p.output(0).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {}, {0}));
   return WithFloat(p, p.input(1).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
@@ -181,9 +182,8 @@ __global__ void MeanKernel(const double* sums, int64_t parts, double count,
 PreparedKernel MseLoss(const Prepare& p) {
   const int64_t n = p.input(0).elements();
   if (n == 0) return p.Invalid("a mean over nothing");
-  if (p.input(0).dtype != p.input(1).dtype) {
-    return p.Unsupported(p.input(1).dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {1}, {}));
   const int64_t parts =
       std::clamp<int64_t>((n + kBlock - 1) / kBlock, 1, kMseParts);
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
@@ -212,11 +212,8 @@ __global__ void MseGradKernel(const float* dloss, const T* a, const T* b,
 
 PreparedKernel MseLossGrad(const Prepare& p) {
   const int64_t n = p.input(1).elements();
-  for (int i : {1, 2}) {
-    if (p.input(i).dtype != p.output(0).dtype) {
-      return p.Unsupported(p.input(i).dtype);
-    }
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.output(0).dtype, {1, 2}, {}));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel([n](const KernelArgs& args, const LaunchContext& launch) {

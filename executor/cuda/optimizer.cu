@@ -5,7 +5,9 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "executor/optimizer_formulas.h"
+#include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
@@ -41,7 +43,7 @@ PreparedKernel Sgd(const Prepare& p) {
   if (has_buffer != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2}, {0, 1}));
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using G = decltype(type);
     return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
@@ -98,7 +100,7 @@ __global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
 PreparedKernel AdamW(const Prepare& p) {
   const int64_t n = p.output(0).elements();
   const AdamSettings s = MakeAdamSettings(p);
-  if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1, 2}));
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     using G = decltype(type);
     return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {

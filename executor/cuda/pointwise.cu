@@ -3,31 +3,27 @@
 #include "executor/cuda/elementwise.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/math.h"
+#include "executor/cuda/types.h"
 #include "executor/pointwise_formulas.h"
+#include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
 
 template <typename F>
 PreparedKernel Unary(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
-    if (p.input(0).dtype != p.output(0).dtype) {
-      return p.Unsupported(p.input(0).dtype);
-    }
     return MakeMap<OnFloats<F, T>, T, T>(p.output(0).elements());
   });
 }
 
 template <typename F>
 PreparedKernel Gradient(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
-    for (int i : {0, 1}) {
-      if (p.input(i).dtype != p.output(0).dtype) {
-        return p.Unsupported(p.input(i).dtype);
-      }
-    }
     return MakeMapPair<OnFloats<F, T>, T>(p.output(0).elements());
   });
 }

@@ -8,6 +8,7 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "executor/pool_window.h"
 #include "planner/status_macros.h"
 
@@ -124,6 +125,7 @@ __global__ void AveragePoolGradKernel(Planes p, int64_t n, const T* dy, T* dx) {
 }
 
 PreparedKernel MaxPool(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
                             MakePool(p, p.input(0), p.output(0)));
   const int64_t n = p.output(0).elements();
@@ -140,6 +142,7 @@ PreparedKernel MaxPool(const Prepare& p) {
 }
 
 PreparedKernel MaxPoolGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
                             MakePool(p, p.output(0), p.input(0)));
   const int64_t n = p.output(0).elements();
@@ -156,6 +159,7 @@ PreparedKernel MaxPoolGrad(const Prepare& p) {
 }
 
 PreparedKernel AveragePool(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
                             MakePool(p, p.input(0), p.output(0)));
   const int64_t n = p.output(0).elements();
@@ -172,6 +176,7 @@ PreparedKernel AveragePool(const Prepare& p) {
 }
 
 PreparedKernel AveragePoolGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
                             MakePool(p, p.output(0), p.input(0)));
   const int64_t n = p.output(0).elements();

@@ -14,6 +14,7 @@
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -147,11 +148,9 @@ absl::StatusOr<Reduction> MakeReduction(const Prepare& p, bool mean,
 }
 
 PreparedKernel PrepareReduce(const Prepare& p, bool mean) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   bool columns = false;
   LOADLINE_ASSIGN_OR_RETURN(const Reduction r, MakeReduction(p, mean, columns));
-  if (p.input(0).dtype != p.output(0).dtype) {
-    return p.Unsupported(p.output(0).dtype);
-  }
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     const int64_t n = p.output(0).elements();

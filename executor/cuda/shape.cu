@@ -4,6 +4,7 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -59,6 +60,7 @@ absl::Status CopyRows(const std::byte* from, int64_t from_stride, std::byte* to,
 }
 
 PreparedKernel Concat(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return MakeKernel([parts = ConcatParts(p)](const KernelArgs& args,
                                              const LaunchContext& launch) {
     std::byte* to = args.outputs[0];
@@ -74,6 +76,7 @@ PreparedKernel Concat(const Prepare& p) {
 }
 
 PreparedKernel Split(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   return MakeKernel([parts = SplitParts(p)](const KernelArgs& args,
                                             const LaunchContext& launch) {
     const std::byte* from = args.inputs[0];
@@ -123,6 +126,7 @@ absl::Status CopyNest(const Nest<2>& nest, bool packs, const T* x, T* y,
 }
 
 PreparedKernel Slice(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   const SliceWindow window = MakeSliceWindow(p, p.input(0).dims);
   const Ints& dims = p.output(0).dims;
   LOADLINE_ASSIGN_OR_RETURN(
@@ -140,6 +144,7 @@ PreparedKernel Slice(const Prepare& p) {
 }
 
 PreparedKernel SliceGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   const SliceWindow window = MakeSliceWindow(p, p.output(0).dims);
   const Ints& dims = p.input(0).dims;
   LOADLINE_ASSIGN_OR_RETURN(
@@ -163,6 +168,7 @@ PreparedKernel SliceGrad(const Prepare& p) {
 }
 
 PreparedKernel Expand(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   const Ints& dims = p.output(0).dims;
   LOADLINE_ASSIGN_OR_RETURN(
       const Nest<2> nest,

@@ -9,6 +9,8 @@
 #include "executor/cuda/math.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
+#include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
@@ -167,11 +169,7 @@ absl::Status LaunchSoftmaxGrad(const AxisSplit& s, const KernelArgs& args,
 
 template <bool kLog, bool kGrad>
 PreparedKernel PrepareSoftmax(const Prepare& p) {
-  for (int i = 0; i < p.inputs(); ++i) {
-    if (p.input(i).dtype != p.output(0).dtype) {
-      return p.Unsupported(p.input(i).dtype);
-    }
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   const AxisSplit s = SplitAt(p.input(0).dims, p.attributes().Int("axis", -1));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);

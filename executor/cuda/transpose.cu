@@ -5,6 +5,7 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/types.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -90,6 +91,7 @@ PreparedKernel MakeTiles(const Tiled& t) {
 }
 
 PreparedKernel Transpose(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
   const LoopNest<2> both = TransposeNest(p);
   return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);

@@ -205,6 +205,24 @@ TEST(Divider, DividesExactlyOnBothSidesOfItsShortWay) {
   }
 }
 
+TEST(CudaKernels, RefuseAnyOneValueOfATypeTheyDoNotTake) {
+  for (const Form& form : Forms()) {
+    SCOPED_TRACE(form.name);
+    for (size_t i = 0; i < form.graph.graph.values.size(); ++i) {
+      models::Graph graph = form.graph.graph;
+      models::DType& dtype = graph.values[i].type.dtype;
+      if (dtype != models::DType::kF32 && dtype != models::DType::kBF16) {
+        continue;
+      }
+      dtype = models::DType::kF64;
+      EXPECT_EQ(
+          cuda_emulator::PrepareKernel(graph, graph.nodes[0]).status().code(),
+          absl::StatusCode::kUnimplemented)
+          << "value " << i;
+    }
+  }
+}
+
 TEST(CudaKernels, RefuseTypesAndOperatorsByTheirNames) {
   const auto halves = MakeCaseGraph({"Relu", "", {F32({3})}, {}}, 1);
   ASSERT_TRUE(halves.ok()) << halves.status();

@@ -103,6 +103,8 @@ void AddBroadcastCases(std::vector<OperatorCase>& cases) {
     cases.push_back({"Div", what, {F32(a), F32(b, 0.5, 3)}, {}});
     cases.push_back(
         {"Div", what + " i64", {I64(a, -50, 50), I64(b, 1, 9)}, {}, 0});
+    cases.push_back(
+        {"Div", what + " i32", {I32(a, -50, 50), I32(b, 1, 9)}, {}, 0});
     cases.push_back({"Pow", what, {F32(a, 0.3, 2), F32(b, -1, 3)}, {}, 4e-6});
     for (const char* op :
          {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {

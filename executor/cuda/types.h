@@ -1,0 +1,45 @@
+// Which types a kernel takes, asked when it is prepared.
+#ifndef LOADLINE_EXECUTOR_CUDA_TYPES_H_
+#define LOADLINE_EXECUTOR_CUDA_TYPES_H_
+
+#include <initializer_list>
+
+#include "absl/status/status.h"
+#include "executor/prepare.h"
+
+namespace loadline::executor::cuda {
+
+// Unsupported unless these inputs, where present, and outputs are of the type.
+inline absl::Status RequireType(const executor::Prepare& p, DType dtype,
+                                std::initializer_list<int> inputs,
+                                std::initializer_list<int> outputs) {
+  for (int i : inputs) {
+    if (p.has_input(i) && p.input(i).dtype != dtype) {
+      return p.Unsupported(p.input(i).dtype);
+    }
+  }
+  for (int i : outputs) {
+    if (i < p.outputs() && p.output(i).dtype != dtype) {
+      return p.Unsupported(p.output(i).dtype);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Unsupported unless all inputs and outputs are of one type.
+inline absl::Status RequireOneType(const executor::Prepare& p) {
+  const DType dtype = p.output(0).dtype;
+  for (int i = 0; i < p.inputs(); ++i) {
+    const absl::Status status = RequireType(p, dtype, {i}, {});
+    if (!status.ok()) return status;
+  }
+  for (int i = 0; i < p.outputs(); ++i) {
+    const absl::Status status = RequireType(p, dtype, {}, {i});
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_TYPES_H_
