@@ -20,7 +20,7 @@ from loadline._library import version as loadline_version
 from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument, LoadlineError
 from loadline.machine import Machine
-from loadline.torch import agree, private
+from loadline.torch import agree, private, self_test
 from loadline.torch.copies import Slab
 from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_eagerly
@@ -91,6 +91,7 @@ class PlannedGraph:
     keep_everything_bytes: int
     recomputed_flops: int
     planning_s: float  # added to what PyTorch does anyway
+    saved_count: int  # tensors that pass from forward to backward
     slab: weakref.ref[Slab]  # gone with the modules that copy
     options: Options
     measured_bytes: int | None = None  # of a step, where it could be measured
@@ -111,6 +112,9 @@ class PlannedGraph:
         return sum(bucket.bytes for number, bucket in enumerate(self.options.state)
                    if number not in self.hosted)
 
+
+# Of the step that self_test.py runs.
+_SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
 
 planned: list[PlannedGraph] = []  # of this process, oldest first
 
@@ -223,7 +227,7 @@ class Partitioner(private.CustomPartitionerFn):
             posed, plan, peak, update_peak, tail, whole,
             recomputed_flops(posed, plan.sequence),
             time.perf_counter() - start - parts.partition_s,
-            weakref.ref(parts.slab), self.options))
+            len(parts.saved), weakref.ref(parts.slab), self.options))
         log.info("%s", describe(planned[-1]))
         log.debug("saved beyond what PyTorch's partitioner would for these tags: "
                   "%s; not saved although it would: %s", parts.missing, parts.extra)
@@ -258,6 +262,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     if ignored:
         raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
     read = Options.read(options)
+    self_test.check(lambda: Partitioner(_SELF_TEST), planned)
     partitioner = Partitioner(read, _number_of_graph(options, bool(read.shares)))
     if read.inner == "aot_eager":
         return private.aot_autograd(

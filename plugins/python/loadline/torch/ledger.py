@@ -127,15 +127,15 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
     return result
 
 
-def run_eagerly(module: torch.fx.GraphModule,
-                inputs: Any) -> Callable[[list[Any]], Any]:
+def run_eagerly(gm: torch.fx.GraphModule,
+                example_inputs: Any) -> Callable[[list[Any]], Any]:
     """What inner="aot_eager" makes of a module."""
-    private.boxed(module)
-    forward = module.forward
+    private.boxed(gm)
+    forward = gm.forward
 
     def run(arguments: list[Any]) -> Any:
         if _open:
-            return run_watched(module, arguments, _open[-1])
+            return run_watched(gm, arguments, _open[-1])
         return forward(arguments)
 
     return private.boxed_compiler(run)

@@ -13,6 +13,7 @@ import torch
 import torch._functorch.config as functorch_config
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch._functorch.aot_autograd import aot_function
 from torch._functorch.compile_utils import fx_graph_cse
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.custom_graph_pass import (
@@ -26,7 +27,7 @@ from torch.utils.flop_counter import flop_registry
 
 __all__ = [
     "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
-    "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
+    "aot_function", "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
     "frame_id", "fx_graph_cse", "get_hash_for_files",
     "forget_compiled", "ignore_logging", "must_save",
     "partition_by_tags", "pytorch_partition", "saved_description",
