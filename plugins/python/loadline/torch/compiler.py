@@ -24,6 +24,7 @@ from loadline.torch import agree, private, self_test
 from loadline.torch.copies import Slab
 from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_eagerly
+from loadline.torch.measure import measured_ns
 from loadline.torch.pose import Posed, StateBucket, pose
 from loadline.torch.price import NOMINAL, node_flops
 from loadline.torch.program import peaks, program_of
@@ -48,6 +49,7 @@ class Options:
     offload: bool = True  # where the machine has copies
     work_limit: int = WORK_LIMIT
     seed: int = 0
+    measure: bool = False  # operators' times instead of the roofline (measure.py)
     # By node, what its result took in a step that was measured (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
     # Optimizer state that may live on the host (prepare.py).
@@ -204,7 +206,9 @@ class Partitioner(private.CustomPartitionerFn):
         copies = self.options.inner == "aot_eager" and on_cpu
         if not copies and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
-        posed = pose(joint, machine, self.options.state, copies)
+        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
+            self.options.measure) else {}
+        posed = pose(joint, machine, self.options.state, copies, times)
         together = self.options.agree and agree.ranks() > 1
         if together:
             posed.document, together = agree.worst_problem(posed.document)

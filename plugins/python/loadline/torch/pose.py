@@ -10,7 +10,8 @@ bucket: only how many bytes they hold and touch is known of them. Tested by test
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -86,11 +87,13 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
 
 class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
-                 state: Sequence[StateBucket], copies: bool):
+                 state: Sequence[StateBucket], copies: bool,
+                 measured_ns: Mapping[torch.fx.Node, int]):
         self.joint = joint
         self.machine = machine
         self.state = state
         self.copies = copies
+        self.measured_ns = measured_ns
         self.state_of: dict[int, int] = {}
         self.new_state: set[int] = set()
         self.documents: list[dict[str, Any]] = []
@@ -146,9 +149,10 @@ class _Writer:
                 inputs.append(self.token)
             self.token = self.value(f"after.{operation.name}", 0, None)
             outputs.append(self.token)
-        self.node(operation, operation.name,
-                  node_time_ns(operation.node, self.machine), inputs, outputs,
-                  **fields)
+        time_ns = self.measured_ns.get(operation.node)
+        if time_ns is None:
+            time_ns = node_time_ns(operation.node, self.machine)
+        self.node(operation, operation.name, time_ns, inputs, outputs, **fields)
 
     def boundary(self) -> None:
         inputs = [self.id_of[value] for value in self.joint.forward_outputs]
@@ -224,6 +228,8 @@ class _Writer:
 
 
 def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
-         copies: bool = True) -> Posed:
-    """copies: of the graph's own values; state may be copied in any case."""
-    return _Writer(joint, machine, state, copies).write()
+         copies: bool = True,
+         measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> Posed:
+    """copies: of the graph's own values; state may be copied in any case.
+    measured_ns: by operator; without one, the price of the roofline."""
+    return _Writer(joint, machine, state, copies, measured_ns).write()
