@@ -16,7 +16,7 @@ from loadline.torch.optimizer import optimizer_state_bytes
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                      optimizers: Iterable[torch.optim.Optimizer] = (),
-                     accumulate: bool = False, **options: Any) -> None:
+                     accumulate: bool = False, **options: Any) -> Options:
     """The model's forward and backward run inside the budget from now on; what the
     optimizers hold, and with `accumulate` gradients that stay from step to step, is
     reserved in it. Other options are those of the backend."""
@@ -26,5 +26,6 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
                         if p.requires_grad)
     options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved}
-    Options.read(options)  # mistakes now, not at the first step
+    read = Options.read(options)  # mistakes now, not at the first step
     model.compile(backend=backend, dynamic=False, options=options)
+    return read

@@ -5,7 +5,8 @@ the forward returns and makes the tangents, so what an order runs before it is
 the forward module and what it runs after it the backward module. Values of no
 bytes keep operations in order that must not pass each other (random numbers,
 effects). Behind the last gradient may stand updates of optimizer state, bucket by
-bucket: only how many bytes they hold and touch is known of them. Tested by tests/plugins/python/torch_step_test.py.
+bucket: only how many bytes they hold and touch is known of them. Tested by
+tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 

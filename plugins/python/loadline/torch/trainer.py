@@ -11,7 +11,7 @@ from typing import Any
 
 from loadline.errors import LoadlineError
 from loadline.torch import private
-from loadline.torch.compiler import planned
+from loadline.torch.compiler import Options, planned
 from loadline.torch.in_place import compile_in_place
 from transformers import TrainerCallback
 
@@ -21,7 +21,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, budget: int | str, **options: Any):
         self.budget, self.options = budget, options
-        self._before = 0
+        self._read: Options | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        **kwargs: Any) -> None:
@@ -35,14 +35,13 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
         # Of a Trainer's wrapper the optimizer's own class is inside.
         optimizer = kwargs.get("optimizer")
         optimizer = getattr(optimizer, "optimizer", optimizer)
-        self._before = len(planned)
-        compile_in_place(kwargs["model"], self.budget,
-                         optimizers=[] if optimizer is None else [optimizer],
-                         accumulate=args.gradient_accumulation_steps > 1,
-                         **self.options)
+        self._read = compile_in_place(
+            kwargs["model"], self.budget,
+            optimizers=[] if optimizer is None else [optimizer],
+            accumulate=args.gradient_accumulation_steps > 1, **self.options)
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:
-        if len(planned) == self._before:
+        if not any(graph.options == self._read for graph in planned):
             raise LoadlineError("the first step ran without a plan: no traced part "
                                 "of the model needs a gradient")
