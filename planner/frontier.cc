@@ -13,13 +13,17 @@ namespace {
 
 constexpr int kPoints = 400;  // quarter percents
 // Round distances between points, and the share of the work limit that the
-// search at such a point gets. One to four of the first two are on a walk.
+// search at such a point gets. Two to four of the first are on a walk.
 struct Roundness {
   int distance;
   double share;
 };
-constexpr Roundness kRoundness[] = {{80, 0.4}, {40, 0.3}, {20, 0.12},
-                                    {4, 0.06}, {2, 0.03}, {1, 0.03}};
+constexpr Roundness kRoundness[] = {
+    {40, 0.5}, {20, 0.12}, {4, 0.06}, {2, 0.03}, {1, 0.03}};
+// Where little is left, plans are hard to find and to lay out: more work for
+// points up to this one.
+constexpr int kLowPoint = kPoints * 2 / 5;
+constexpr double kMoreForLow = 1.4;
 constexpr int kLayoutTries = 5;
 // Below, the search of the whole is better than of a few layers of it.
 constexpr int kLayeredNodes = 3000;
@@ -64,7 +68,8 @@ int PointBetween(int lower, int upper) {
 
 double WorkShare(int point) {
   for (const Roundness& round : kRoundness) {
-    if (point % round.distance == 0) return round.share;
+    if (point % round.distance != 0) continue;
+    return point <= kLowPoint ? kMoreForLow * round.share : round.share;
   }
   return 0;
 }
