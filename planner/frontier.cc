@@ -3,6 +3,7 @@
 #include "planner/frontier.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/bound.h"
 #include "planner/fit.h"
@@ -53,6 +54,8 @@ constexpr double kRetryGrowth = 0.3;
 // layout too: fewer bytes at once, and fewer finds laid out.
 constexpr double kLayeredRetryStep = 1.2;
 constexpr int kLayeredFinds = 2;
+// Nor is a part of the step as small as this worth another one.
+constexpr double kLayeredNegligible = 5e-4;
 
 // The roundest point strictly between that is nearest to the middle; 0: none.
 int PointBetween(int lower, int upper) {
@@ -170,6 +173,7 @@ void Frontier::Search(Walker& walker, const Task& task,
   // Bytes to search with: the fewest whose best find could not be laid out in
   // the budget, the most whose best could.
   int64_t too_many = -1, enough = -1;
+  double unplaced_ns = std::numeric_limits<double>::infinity();
   const auto reached = [&] {
     return walker.here && walker.here->step_ns <= pursuit.floor_ns;
   };
@@ -206,9 +210,14 @@ void Frontier::Search(Walker& walker, const Task& task,
       enough = pursuit.target_bytes;
     } else {
       too_many = pursuit.target_bytes;
+      unplaced_ns = std::min(unplaced_ns, finds.front().step_ns);
       starts.insert(starts.begin(), finds.front().schedule);
     }
     if (enough >= 0) {
+      if (walker.layered && walker.here &&
+          walker.here->step_ns <= (1 + kLayeredNegligible) * unplaced_ns) {
+        return;
+      }
       if (too_many - enough < task.budget_bytes / kNearlySame) return;
       pursuit.target_bytes = enough + (too_many - enough) / 2;
     } else {
