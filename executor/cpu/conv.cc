@@ -6,6 +6,7 @@
 // only, so runs repeat bit by bit.
 // A node with empty tensors never gets here: import refuses those.
 // Tested in tests/conformance/.
+#include "executor/conv_shapes.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/onednn.h"
 #include "planner/status_macros.h"
@@ -25,34 +26,20 @@ struct Geometry {
 absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
                                       const TensorType& w,
                                       const TensorType& y) {
-  const size_t spatial = x.dims.size() - 2;
-  if (x.rank() < 3 || x.rank() > 4) {
-    return absl::UnimplementedError(
-        "Conv takes 1-d and 2-d images only (node " + p.node().name + ")");
-  }
-  Geometry g;
-  g.x = x.dims;
-  g.w = w.dims;
-  g.y = y.dims;
-  g.bias = {w.dims[0]};
-  g.strides = p.attributes().IntList("strides", Ints(spatial, 1));
-  g.dilations = p.attributes().IntList("dilations", Ints(spatial, 1));
-  const Ints pads = p.attributes().IntList("pads", Ints(2 * spatial, 0));
-  const int64_t group = p.attributes().Int("group", 1);
-  if (g.strides.size() != spatial || g.dilations.size() != spatial ||
-      pads.size() != 2 * spatial) {
-    return p.Invalid("strides, dilations or pads of the wrong length");
-  }
+  LOADLINE_ASSIGN_OR_RETURN(const ConvShapes s, MakeConvShapes(p, x, w, y));
+  Geometry g{.x = s.x,
+             .w = s.w,
+             .y = s.y,
+             .bias = {s.w[0]},
+             .strides = s.strides,
+             .dilations = s.dilations,
+             .pads_begin = s.pads_begin,
+             .pads_end = s.pads_end};
   // oneDNN counts the gaps: 0 is a dense kernel.
   for (int64_t& d : g.dilations) --d;
-  g.pads_begin.assign(pads.begin(), pads.begin() + spatial);
-  g.pads_end.assign(pads.begin() + spatial, pads.end());
-  if (group != 1) {
-    if (group < 1 || w.dims[0] % group != 0) {
-      return p.Invalid("group does not divide the output channels");
-    }
-    g.w[0] /= group;
-    g.w.insert(g.w.begin(), group);
+  if (s.group != 1) {
+    g.w[0] /= s.group;
+    g.w.insert(g.w.begin(), s.group);
   }
   return g;
 }

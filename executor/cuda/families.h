@@ -22,6 +22,8 @@ absl::Span<const KernelEntry> PoolKernels();
 absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
+absl::Span<const KernelEntry> MatMulKernels();
+absl::Span<const KernelEntry> ConvKernels();
 
 }  // namespace loadline::executor::cuda
 

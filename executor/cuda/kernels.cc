@@ -13,7 +13,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::ReduceKernels(), cuda::TransposeKernels(), cuda::ShapeKernels(),
        cuda::GatherKernels(), cuda::BatchNormKernels(),
        cuda::LayerNormKernels(), cuda::SoftmaxKernels(), cuda::PoolKernels(),
-       cuda::DropoutKernels(), cuda::LossKernels(), cuda::OptimizerKernels()});
+       cuda::DropoutKernels(), cuda::LossKernels(), cuda::OptimizerKernels(),
+       cuda::MatMulKernels(), cuda::ConvKernels()});
   return *table;
 }
 
@@ -22,9 +23,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
 bool HasCudaKernel(absl::string_view op) { return Kernels().Has(op); }
 
 PreparedKernel PrepareCudaKernel(const models::Graph& graph,
-                                 const models::Node& node,
-                                 CudaContext& context) {
-  return Kernels().Make(cuda::Prepare(graph, node, context));
+                                 const models::Node& node) {
+  return Kernels().Make(cuda::Prepare(graph, node));
 }
 
 }  // namespace loadline::executor

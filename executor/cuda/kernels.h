@@ -8,11 +8,9 @@
 
 namespace loadline::executor {
 
-// As PrepareCpuKernel; every kernel is a cuda::CudaKernel. `context` outlives
-// the kernel.
+// As PrepareCpuKernel; every kernel is a cuda::CudaKernel.
 PreparedKernel PrepareCudaKernel(const models::Graph& graph,
-                                 const models::Node& node,
-                                 CudaContext& context);
+                                 const models::Node& node);
 
 // Whether the operator has a kernel here.
 bool HasCudaKernel(absl::string_view op);

@@ -6,28 +6,16 @@
 #include "executor/kernel_table.h"
 #include "executor/prepare.h"
 
-namespace loadline::executor {
-
-// What kernels of one device share, such as the libraries' handles.
-class CudaContext;
-
-namespace cuda {
+namespace loadline::executor::cuda {
 
 class Prepare : public executor::Prepare {
  public:
-  Prepare(const models::Graph& graph, const models::Node& node,
-          CudaContext& context)
-      : executor::Prepare(graph, node, "CUDA"), context_(context) {}
-
-  CudaContext& context() const { return context_; }
-
- private:
-  CudaContext& context_;
+  Prepare(const models::Graph& graph, const models::Node& node)
+      : executor::Prepare(graph, node, "CUDA") {}
 };
 
 using KernelEntry = KernelEntryOf<Prepare>;
 
-}  // namespace cuda
-}  // namespace loadline::executor
+}  // namespace loadline::executor::cuda
 
 #endif  // LOADLINE_EXECUTOR_CUDA_PREPARE_H_

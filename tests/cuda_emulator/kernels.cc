@@ -7,11 +7,6 @@
 #include "executor/cuda/sort.h"
 #include "planner/status_macros.h"
 
-namespace loadline::executor {
-// No library, so nothing to share.
-class CudaContext {};
-}  // namespace loadline::executor
-
 namespace cuda_emulator {
 
 namespace cuda = loadline::executor::cuda;
@@ -22,8 +17,7 @@ bool HasKernel(absl::string_view op) {
 
 absl::StatusOr<std::unique_ptr<loadline::executor::Kernel>> PrepareKernel(
     const loadline::models::Graph& graph, const loadline::models::Node& node) {
-  static auto* context = new loadline::executor::CudaContext;
-  return loadline::executor::PrepareCudaKernel(graph, node, *context);
+  return loadline::executor::PrepareCudaKernel(graph, node);
 }
 
 absl::Status RunKernel(loadline::executor::Kernel& kernel,

@@ -1,0 +1,15 @@
+// Tested by the suite in tests/gpu.
+#include "executor/cuda/make_device.h"
+
+#include "executor/cuda/device.h"
+#include "executor/cuda/kernels.h"
+#include "executor/cuda/runtime_driver.h"
+
+namespace loadline::executor {
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index) {
+  return CudaDevice::Create(cuda::RuntimeDriver(),
+                            {.index = index, .prepare = PrepareCudaKernel});
+}
+
+}  // namespace loadline::executor

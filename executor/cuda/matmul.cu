@@ -1,0 +1,156 @@
+// MatMul and Gemm as batches of products. Where the batches of the two operands
+// do not step on evenly (broadcasts in the middle), one call per run of those
+// that do. Tested in tests/conformance/ with a plain product in the library's
+// place, and with the library by the suite in tests/gpu.
+#include <numeric>
+
+#include "executor/cuda/cublas_lt.h"
+#include "executor/cuda/families.h"
+#include "executor/cuda/launch.h"
+#include "executor/cuda/sub_kernel.h"
+#include "executor/matmul_shapes.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cuda {
+namespace {
+
+absl::Status CheckTypes(const Prepare& p) {
+  const DType dtype = p.input(0).dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) {
+    return p.Unsupported(dtype);
+  }
+  for (int i = 1; i < p.inputs(); ++i) {
+    if (p.has_input(i) && p.input(i).dtype != dtype) {
+      return p.Unsupported(p.input(i).dtype);
+    }
+  }
+  return absl::OkStatus();
+}
+
+ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
+  const size_t rank = s.y.dims.size();
+  return {.dtype = p.input(0).dtype,
+          .rows = s.y.dims[rank - 2],
+          .columns = s.y.dims[rank - 1],
+          .inner = s.a.dims[rank - 1],
+          .transpose_a = s.transpose_a,
+          .transpose_b = s.transpose_b};
+}
+
+// The most bytes, up to 256, that every run's operands are aligned to.
+int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
+  int64_t alignment = 256;
+  for (const ProductRuns::Start& start : runs.starts) {
+    for (int64_t elements : {start.a, start.b, start.y}) {
+      alignment = std::gcd(alignment, elements * element_bytes);
+    }
+  }
+  return alignment;
+}
+
+// Nothing to sum.
+PreparedKernel Zeros(const Prepare& p) {
+  return MakeKernel([bytes = p.output(0).bytes()](
+                        const KernelArgs& args,
+                        const LaunchContext& context) -> absl::Status {
+    if (bytes == 0) return absl::OkStatus();
+    return CudaStatus(
+        cudaMemsetAsync(args.outputs[0], 0, bytes, context.stream),
+        "clearing an empty product");
+  });
+}
+
+PreparedKernel MatMul(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
+  if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
+    return Zeros(p);
+  }
+  const MatMulShapes s = MakeMatMulShapes(p);
+  const ProductRuns runs = MakeProductRuns(s);
+  const int64_t bytes = models::DTypeBytes(p.input(0).dtype);
+  ProductSpec spec = SpecOf(p, s);
+  spec.batch = runs.count;
+  spec.batch_stride_a = runs.a_step;
+  spec.batch_stride_b = runs.b_step;
+  spec.alignment_bytes = AlignmentOf(runs, bytes);
+  LOADLINE_ASSIGN_OR_RETURN(const std::shared_ptr<Product> product,
+                            MakeProduct(spec));
+  return MakeKernel(
+      [product, runs, bytes](const KernelArgs& args,
+                             const LaunchContext& context) -> absl::Status {
+        for (const ProductRuns::Start& start : runs.starts) {
+          LOADLINE_RETURN_IF_ERROR(
+              product->Enqueue(args.inputs[0] + start.a * bytes,
+                               args.inputs[1] + start.b * bytes, nullptr,
+                               nullptr, args.outputs[0] + start.y * bytes,
+                               args.workspace, context.stream));
+        }
+        return absl::OkStatus();
+      },
+      product->workspace_bytes());
+}
+
+// How c comes into a Gemm.
+enum class Addend {
+  kNone,
+  kRow,     // one row, by the library
+  kMatrix,  // as large as y
+  kExpand,  // anything else: written to y first, as often as it takes
+};
+
+Addend AddendOf(const Prepare& p, const TensorType& y, float beta) {
+  if (!p.has_input(2) || beta == 0) return Addend::kNone;
+  const Ints& c = p.input(2).dims;
+  if (c == y.dims) return Addend::kMatrix;
+  const bool row =
+      !c.empty() && c.back() == y.dims[1] && p.input(2).elements() == y.dims[1];
+  return row && beta == 1.0f ? Addend::kRow : Addend::kExpand;
+}
+
+PreparedKernel Gemm(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
+  if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
+    return p.Invalid("an empty operand");
+  }
+  const TensorType& y = p.output(0);
+  ProductSpec spec = SpecOf(p, MakeGemmShapes(p));
+  const auto beta = static_cast<float>(p.attributes().Float("beta", 1.0));
+  const Addend addend = AddendOf(p, y, beta);
+  spec.alpha = static_cast<float>(p.attributes().Float("alpha", 1.0));
+  spec.bias = addend == Addend::kRow;
+  spec.beta =
+      addend == Addend::kMatrix || addend == Addend::kExpand ? beta : 0.0f;
+  std::shared_ptr<CudaKernel> expand;
+  if (addend == Addend::kExpand) {
+    LOADLINE_ASSIGN_OR_RETURN(expand, MakeSubKernel(p, "Expand", {p.input(2)},
+                                                    y, {{"shape", y.dims}}));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const std::shared_ptr<Product> product,
+                            MakeProduct(spec));
+  return MakeKernel(
+      [product, expand, addend](const KernelArgs& args,
+                                const LaunchContext& context) -> absl::Status {
+        std::byte* const y = args.outputs[0];
+        const std::byte* c = nullptr;
+        if (addend == Addend::kMatrix) c = args.inputs[2];
+        if (addend == Addend::kExpand) {
+          LOADLINE_RETURN_IF_ERROR(expand->Enqueue(
+              {.inputs = args.inputs.subspan(2, 1), .outputs = args.outputs},
+              context));
+          c = y;
+        }
+        return product->Enqueue(
+            args.inputs[0], args.inputs[1], c,
+            addend == Addend::kRow ? args.inputs[2] : nullptr, y,
+            args.workspace, context.stream);
+      },
+      product->workspace_bytes());
+}
+
+constexpr KernelEntry kKernels[] = {{"MatMul", MatMul}, {"Gemm", Gemm}};
+
+}  // namespace
+
+absl::Span<const KernelEntry> MatMulKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cuda
