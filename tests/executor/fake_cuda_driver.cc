@@ -432,10 +432,14 @@ class StreamKernel final : public cuda::CudaKernel {
                          outputs = std::vector<std::byte*>(args.outputs.begin(),
                                                            args.outputs.end()),
                          workspace = args.workspace, scalars = args.scalars] {
-          absl::Status status = shared->host->Run({.inputs = inputs,
-                                                   .outputs = outputs,
-                                                   .workspace = workspace,
-                                                   .scalars = scalars});
+          const KernelArgs args = {.inputs = inputs,
+                                   .outputs = outputs,
+                                   .workspace = workspace,
+                                   .scalars = scalars};
+          auto* emulated = dynamic_cast<cuda::CudaKernel*>(shared->host.get());
+          absl::Status status = emulated == nullptr
+                                    ? shared->host->Run(args)
+                                    : emulated->Enqueue(args, context);
           if (status.ok()) return;
           shared->error = std::move(status);
           const auto word = static_cast<cuda::DataErrorWord>(context.launch)
@@ -444,8 +448,12 @@ class StreamKernel final : public cuda::CudaKernel {
         });
   }
 
-  absl::Status DescribeDataError(int64_t) const override {
-    return shared_->error;
+  absl::Status DescribeDataError(int64_t position) const override {
+    const auto* emulated =
+        dynamic_cast<const cuda::CudaKernel*>(shared_->host.get());
+    return emulated == nullptr || !shared_->error.ok()
+               ? shared_->error
+               : emulated->DescribeDataError(position);
   }
 
  private:

@@ -111,8 +111,9 @@ class FakeCudaDriver : public cuda::Driver {
   int64_t clock_ns_ = 0;
 };
 
-// Kernels of the host, as kernels that go on a fake driver's streams: what a
-// device's `prepare` option wants. `driver` outlives the kernels.
+// Kernels that work at once, the host's or emulated ones of a GPU, as kernels
+// that go on a fake driver's streams: what a device's `prepare` option wants.
+// `driver` outlives the kernels.
 using PrepareFunction = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(
     const models::Graph&, const models::Node&)>;
 PrepareFunction OnStreams(FakeCudaDriver& driver, PrepareFunction host);

@@ -1,0 +1,76 @@
+// Every operator on the GPU: against the CPU's kernel in f32 and against the
+// reference in bf16, inside its operands, twice with the same bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/conformance/harness.h"
+#include "tests/gpu/gpu_backend.h"
+
+namespace loadline::conformance {
+namespace {
+
+// Sums in another order differ by more than one rounding: what an f32 result
+// may differ by from the CPU's, beside what the case allows.
+constexpr double kF32Tolerance = 2e-5;
+constexpr double kBf16Tolerance = 1.0 / 256;
+
+absl::StatusOr<RunResult> RunOnGpu(const CaseGraph& c) {
+  RunOptions options;
+  options.backend = &kGpu;
+  return RunCase(c, options);
+}
+
+Array Output(const CaseGraph& c, const RunResult& run, size_t i) {
+  return ToArray(c.graph.value(c.the_node().outputs[i]).type,
+                 run.outputs[i].data());
+}
+
+// A case whose result is exact by its nature is exact here too.
+double Tolerance(const OperatorCase& c, double of_type) {
+  // What a bias is added to has been rounded once before.
+  if (c.op == "Conv") of_type *= 4;
+  return c.tolerance == 0 && c.op != "Cast" ? 0
+                                            : std::max(c.tolerance, of_type);
+}
+
+TEST(GpuOperators, AgreeWithTheCpu) {
+  uint64_t seed = 1;
+  for (const OperatorCase& c : OperatorCases()) {
+    SCOPED_TRACE(c.Name());
+    const auto graph = MakeCaseGraph(c, ++seed);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto want = RunCase(*graph, {});
+    ASSERT_TRUE(want.ok()) << want.status();
+    const auto got = RunOnGpu(*graph);
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (size_t i = 0; i < want->outputs.size(); ++i) {
+      ExpectClose(Output(*graph, *got, i), Output(*graph, *want, i),
+                  Tolerance(c, kF32Tolerance));
+    }
+    const auto again = RunOnGpu(*graph);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->outputs, got->outputs);
+  }
+}
+
+TEST(GpuOperators, AgreeWithTheReferenceInBf16) {
+  uint64_t seed = 1;
+  for (const OperatorCase& c : OperatorCases()) {
+    const auto graph = MakeCaseGraph(c, ++seed);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    for (const CaseGraph& form : Bf16Forms(*graph)) {
+      SCOPED_TRACE(c.Name());
+      const auto got = RunOnGpu(form);
+      ASSERT_TRUE(got.ok()) << got.status();
+      const std::vector<Array> want = ReferenceOutputs(form, form.NodeInputs());
+      for (size_t i = 0; i < want.size(); ++i) {
+        ExpectClose(Output(form, *got, i), want[i],
+                    Tolerance(c, kBf16Tolerance));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loadline::conformance

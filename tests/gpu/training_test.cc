@@ -1,0 +1,77 @@
+// The zoo trains on the GPU: the CPU's losses, and the same weights whatever
+// the plan.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "executor/cpu/device.h"
+#include "executor/cuda/make_device.h"
+#include "tests/gpu/zoo_training.h"
+
+namespace loadline {
+namespace {
+
+class GpuTraining : public testing::TestWithParam<const char*> {};
+
+absl::StatusOr<ZooOutcome> OnGpu(const ZooRun& run) {
+  auto device = executor::MakeCudaDevice();
+  if (!device.ok()) return device.status();
+  return TrainZoo(run, **device);
+}
+
+TEST_P(GpuTraining, HasTheCpusFirst20Losses) {
+  const ZooRun run = {.family = GetParam(), .batch = 16, .steps = 20};
+  executor::CpuDevice cpu;
+  const auto expected = TrainZoo(run, cpu);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto got = OnGpu(run);
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_EQ(got->losses.size(), expected->losses.size());
+  for (size_t i = 0; i < got->losses.size(); ++i) {
+    EXPECT_NEAR(got->losses[i], expected->losses[i],
+                1e-4 * std::abs(expected->losses[i]))
+        << "step " << i + 1;
+  }
+}
+
+TEST_P(GpuTraining, HasTheSameWeightsWhateverThePlan) {
+  const ZooRun keep = {.family = GetParam(), .batch = 16, .steps = 20};
+  const auto expected = OnGpu(keep);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  int64_t copied = 0;
+  const auto check = [&](ZooRun run) {
+    const auto got = OnGpu(run);
+    // A budget below the smallest that there is cannot be met.
+    if (got.status().code() == absl::StatusCode::kOutOfRange ||
+        got.status().code() == absl::StatusCode::kResourceExhausted) {
+      EXPECT_NE(run.budget, "smallest") << got.status();
+      return;
+    }
+    ASSERT_TRUE(got.ok()) << run.budget << ": " << got.status();
+    EXPECT_EQ(got->weights_sha256, expected->weights_sha256) << run.budget;
+    EXPECT_EQ(got->arena_bytes, got->planned_bytes) << run.budget;
+    copied += got->copied_bytes;
+  };
+  for (const char* budget : {"75%", "50%", "35%", "smallest"}) {
+    for (bool poison : {false, true}) {
+      ZooRun run = keep;
+      run.budget = budget;
+      run.poison = poison;
+      check(run);
+      run.no_offload = true;
+      check(run);
+      run.no_offload = false;
+      run.no_recompute = true;
+      check(run);
+    }
+  }
+  EXPECT_GT(copied, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, GpuTraining,
+                         testing::Values("mlp", "gpt", "resnet18"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace loadline
