@@ -135,8 +135,9 @@ ClassLines MakeClassLines(const Prepare& p, const TensorType& logits) {
   return {SplitAt(logits.dims, p.attributes().Int("class_axis", -1))};
 }
 
-absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p) {
-  const double ratio = p.attributes().Float("ratio", 0.5);
+absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
+                                                    double default_ratio) {
+  const double ratio = p.attributes().Float("ratio", default_ratio);
   if (!(ratio >= 0 && ratio <= 1)) return p.Invalid("ratio outside [0, 1]");
   return DropoutSettings{
       static_cast<uint32_t>(p.attributes().Int("salt", 0)),

@@ -134,7 +134,8 @@ struct DropoutSettings {
   float scale;
 };
 // InvalidArgument for a ratio outside [0, 1].
-absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p);
+absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
+                                                    double default_ratio = 0.5);
 
 }  // namespace loadline::executor
 

@@ -6,6 +6,7 @@
 #include "executor/cuda/cudnn_conv.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/sub_kernel.h"
+#include "executor/cuda/types.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -16,9 +17,7 @@ absl::StatusOr<std::shared_ptr<CudnnConv>> MakeConv(const Prepare& p,
                                                     const TensorType& x,
                                                     const TensorType& w,
                                                     const TensorType& y) {
-  if (x.dtype != DType::kF32 && x.dtype != DType::kBF16) {
-    return p.Unsupported(x.dtype);
-  }
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   LOADLINE_ASSIGN_OR_RETURN(const ConvShapes s, MakeConvShapes(p, x, w, y));
   ConvSpec spec{.kind = kind,
                 .dtype = x.dtype,

@@ -18,6 +18,7 @@ absl::Span<const KernelEntry> GatherKernels();
 absl::Span<const KernelEntry> BatchNormKernels();
 absl::Span<const KernelEntry> LayerNormKernels();
 absl::Span<const KernelEntry> SoftmaxKernels();
+absl::Span<const KernelEntry> AttentionKernels();
 absl::Span<const KernelEntry> PoolKernels();
 absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> LossKernels();

@@ -13,8 +13,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::ReduceKernels(), cuda::TransposeKernels(), cuda::ShapeKernels(),
        cuda::GatherKernels(), cuda::BatchNormKernels(),
        cuda::LayerNormKernels(), cuda::SoftmaxKernels(), cuda::PoolKernels(),
-       cuda::DropoutKernels(), cuda::LossKernels(), cuda::OptimizerKernels(),
-       cuda::MatMulKernels(), cuda::ConvKernels()});
+       cuda::AttentionKernels(), cuda::DropoutKernels(), cuda::LossKernels(),
+       cuda::OptimizerKernels(), cuda::MatMulKernels(), cuda::ConvKernels()});
   return *table;
 }
 

@@ -8,24 +8,12 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/sub_kernel.h"
+#include "executor/cuda/types.h"
 #include "executor/matmul_shapes.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
-
-absl::Status CheckTypes(const Prepare& p) {
-  const DType dtype = p.input(0).dtype;
-  if (dtype != DType::kF32 && dtype != DType::kBF16) {
-    return p.Unsupported(dtype);
-  }
-  for (int i = 1; i < p.inputs(); ++i) {
-    if (p.has_input(i) && p.input(i).dtype != dtype) {
-      return p.Unsupported(p.input(i).dtype);
-    }
-  }
-  return absl::OkStatus();
-}
 
 ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
   const size_t rank = s.y.dims.size();
@@ -61,7 +49,7 @@ PreparedKernel Zeros(const Prepare& p) {
 }
 
 PreparedKernel MatMul(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
     return Zeros(p);
   }
@@ -108,7 +96,7 @@ Addend AddendOf(const Prepare& p, const TensorType& y, float beta) {
 }
 
 PreparedKernel Gemm(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
     return p.Invalid("an empty operand");
   }

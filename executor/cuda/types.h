@@ -40,6 +40,15 @@ inline absl::Status RequireOneType(const executor::Prepare& p) {
   return absl::OkStatus();
 }
 
+// The same, and that it is f32 or bf16: what the libraries take.
+inline absl::Status RequireFloat(const executor::Prepare& p) {
+  const DType dtype = p.output(0).dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) {
+    return p.Unsupported(dtype);
+  }
+  return RequireOneType(p);
+}
+
 }  // namespace loadline::executor::cuda
 
 #endif  // LOADLINE_EXECUTOR_CUDA_TYPES_H_

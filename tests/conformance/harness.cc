@@ -98,6 +98,8 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       {"MseLossGrad", {{{0}, {}}}},
       {"Sgd", {{{0, 2}, {0, 1}}}},
       {"AdamW", {{{0, 2, 3}, {0, 1, 2}}}},
+      {"Attention", {{{3}, {1}}}},
+      {"AttentionGrad", {{{5, 6}, {}}}},
   };
   const auto it = rules->find(op);
   return it == rules->end() ? std::vector<F32Values>{{}} : it->second;
