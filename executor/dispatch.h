@@ -8,12 +8,21 @@
 
 namespace loadline::executor {
 
-// body(T{}) with the C++ type of f32, i64, i32; else Unsupported.
-template <typename Body>
+// body(T{}) with float, or the device's type of bf16; else Unsupported.
+template <typename DeviceBf16, typename Body>
+PreparedKernel WithFloat(const Prepare& p, DType dtype, const Body& body) {
+  if (dtype == DType::kF32) return body(float{});
+  if (dtype == DType::kBF16) return body(DeviceBf16{});
+  return p.Unsupported(dtype);
+}
+
+// The same, and i64 and i32.
+template <typename DeviceBf16, typename Body>
 PreparedKernel WithNumber(const Prepare& p, DType dtype, const Body& body) {
   switch (dtype) {
     case DType::kF32:
-      return body(float{});
+    case DType::kBF16:
+      return WithFloat<DeviceBf16>(p, dtype, body);
     case DType::kI64:
       return body(int64_t{});
     case DType::kI32:
@@ -24,11 +33,11 @@ PreparedKernel WithNumber(const Prepare& p, DType dtype, const Body& body) {
 }
 
 // The same, and bool.
-template <typename Body>
+template <typename DeviceBf16, typename Body>
 PreparedKernel WithNumberOrBool(const Prepare& p, DType dtype,
                                 const Body& body) {
   if (dtype == DType::kBool) return body(bool{});
-  return WithNumber(p, dtype, body);
+  return WithNumber<DeviceBf16>(p, dtype, body);
 }
 
 // body(T{}) with an unsigned type of the element's size, for kernels that only

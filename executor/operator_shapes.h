@@ -133,7 +133,8 @@ struct DropoutSettings {
   uint64_t threshold;  // ratio 2^32, in [0, 2^32]
   float scale;
 };
-// InvalidArgument for a ratio outside [0, 1].
+// InvalidArgument for a ratio outside [0, 1]. Without the attribute it is
+// `default_ratio`.
 absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
                                                     double default_ratio = 0.5);
 

@@ -36,7 +36,11 @@ absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
   if (cost.matmul_like) {
     const std::string dtype(
         models::DTypeName(graph.value(node.outputs[0]).type.dtype));
-    const auto rate = rates.matmul_flop_per_s.find(dtype);
+    auto rate = rates.matmul_flop_per_s.find(dtype);
+    // A profile that knows no rate for bf16 promises no more than f32's.
+    if (rate == rates.matmul_flop_per_s.end() && dtype == "bf16") {
+      rate = rates.matmul_flop_per_s.find("f32");
+    }
     if (rate == rates.matmul_flop_per_s.end() || !(rate->second > 0)) {
       return CannotPrice(machine, node,
                          absl::StrCat("rates.matmul_flop_per_s.", dtype));

@@ -48,6 +48,9 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  if (options.precision == Precision::kBF16) {
+    LOADLINE_RETURN_IF_ERROR(require("mixed_precision", MixedPrecision));
+  }
   LOADLINE_RETURN_IF_ERROR(require("add_gradients", [&](Graph& g) {
     absl::StatusOr<Gradients> added = AddGradients(g, g.outputs[0]);
     if (!added.ok()) return added.status();

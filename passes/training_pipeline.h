@@ -7,6 +7,7 @@
 #include "models/graph.h"
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
+#include "passes/mixed_precision.h"
 #include "passes/pass_runner.h"
 
 namespace loadline::passes {
@@ -14,7 +15,8 @@ namespace loadline::passes {
 struct TrainingOptions {
   LossOptions loss;
   OptimizerOptions optimizer;
-  bool no_dropout = false;  // every ratio becomes 0
+  bool no_dropout = false;                // every ratio becomes 0
+  Precision precision = Precision::kF32;  // of what the model computes
 };
 
 // Forward, loss, backward and optimizer. The first output is the loss; the

@@ -67,6 +67,10 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, 0 for sgd)")
       ->check(CLI::NonNegativeNumber);
+  Last(app, "--precision", &flags->precision,
+       "What the model computes in; weights and sums stay fp32")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
   Last(app, "--beta1", &flags->beta1, "AdamW: decay of the first moment")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()

@@ -38,6 +38,7 @@ struct OptimizerFlags {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   bool nesterov = false;
+  std::string precision = "fp32";
 
   double EffectiveWeightDecay() const {
     return weight_decay.value_or(optimizer == "adamw" ? 0.01 : 0.0);

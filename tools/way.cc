@@ -238,6 +238,8 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(options.loss, LossFor(model, flags.loss));
   LOADLINE_ASSIGN_OR_RETURN(options.optimizer, OptimizerFor(flags.optimizer));
   options.no_dropout = flags.model.no_dropout;
+  LOADLINE_ASSIGN_OR_RETURN(
+      options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }

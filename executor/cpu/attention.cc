@@ -10,17 +10,22 @@
 //
 // Forward, a task is a block of rows; backward it is a head, whose blocks add
 // to dk and dv in order. So no result depends on the number of threads.
-// Tested in tests/conformance/.
+//
+// In bf16 rows become floats on their way into scratch, and dk and dv are
+// floats until the head is done. Tested in tests/conformance/.
 #include "models/ops/attention.h"
 
 #include <limits>
+#include <type_traits>
 
+#include "executor/bf16.h"
 #include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/transpose_lanes.h"
 #include "executor/cpu/vector_math.h"
+#include "executor/dispatch.h"
 #include "executor/loop_nest.h"
 #include "planner/status_macros.h"
 
@@ -79,7 +84,7 @@ absl::StatusOr<Attention> Describe(const Prepare& p, int first,
                                p.input(first + 2)));
   a.causal = p.attributes().Int("causal", 0) != 0;
   a.scale = static_cast<float>(p.attributes().Float("scale", 1));
-  a.dropout = DropoutMask::From(p.attributes(), 0);
+  LOADLINE_ASSIGN_OR_RETURN(a.dropout.settings, MakeDropoutSettings(p, 0));
   a.mask_input = mask_input;
   if (p.has_input(mask_input)) {
     const Ints strides =
@@ -126,8 +131,44 @@ void StoreTransposed(const float* from, int64_t lanes, int64_t count,
                  [factor](int64_t r) { return factor[r]; });
 }
 
+// Rows as floats: where they lie, or copied to `to`, one behind the other.
+struct FloatRows {
+  const float* data;
+  int64_t stride;
+};
+template <typename T>
+FloatRows AsFloats(const T* rows, int64_t stride, int64_t count, int64_t width,
+                   float* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    return {rows, stride};
+  } else {
+    for (int64_t r = 0; r < count; ++r) {
+      std::copy(rows + r * stride, rows + r * stride + width, to + r * width);
+    }
+    return {to, width};
+  }
+}
+template <typename T>
+constexpr bool kCopied = !std::is_same_v<T, float>;
+
+// StoreTransposed into rows of any type; `floats` holds them meanwhile.
+template <typename T>
+void StoreRows(const float* from, int64_t lanes, int64_t count, int64_t width,
+               const float* factor, T* rows, int64_t stride, float* floats) {
+  if constexpr (std::is_same_v<T, float>) {
+    StoreTransposed(from, lanes, count, width, factor, rows, stride);
+  } else {
+    StoreTransposed(from, lanes, count, width, factor, floats, width);
+    for (int64_t r = 0; r < count; ++r) {
+      std::copy(floats + r * width, floats + (r + 1) * width,
+                rows + r * stride);
+    }
+  }
+}
+
 // Rows as they are, each padded to whole vectors; zeros behind the last.
-void PackRows(const float* rows, int64_t stride, int64_t count, int64_t width,
+template <typename T>
+void PackRows(const T* rows, int64_t stride, int64_t count, int64_t width,
               int64_t lanes, float* to) {
   const int64_t padded = RoundUp(width);
   for (int64_t r = 0; r < lanes; ++r) {
@@ -184,40 +225,47 @@ void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
 }
 
 // Floats of scratch that a forward task needs, and where they lie.
+template <typename T>
 struct ForwardScratch {
   float* q;       // q'[width][lanes]
   float* y;       // y'[value_width][lanes]
   float* scores;  // [columns][lanes]
+  float* rows;    // of one block of any tensor, where they must be copied
 
   static int64_t Floats(const Attention& a) {
     return (a.shape.width + a.shape.value_width + a.shape.columns) *
-           a.block_rows;
+               a.block_rows +
+           (kCopied<T>
+                ? kKeyBlock * std::max(a.shape.width, a.shape.value_width)
+                : 0);
   }
   ForwardScratch(const Attention& a, float* at)
       : q(at),
         y(q + a.shape.width * a.block_rows),
-        scores(y + a.shape.value_width * a.block_rows) {}
+        scores(y + a.shape.value_width * a.block_rows),
+        rows(scores + a.shape.columns * a.block_rows) {}
 };
 
-// Scores of the columns [begin, end), masked.
+// Scores of the columns [begin, end), of which `k` holds the keys, masked.
 void Scores(const Attention& a, const Block& block, const float* q,
-            const float* k, const float* mask, int64_t begin, int64_t end,
+            const FloatRows& k, const float* mask, int64_t begin, int64_t end,
             float* scores) {
-  const int64_t k_row = a.RowStride(a.shape.width);
-  TileProduct(end - begin, a.block_rows, a.shape.width,
-              {k + begin * k_row, k_row, 1}, q, a.block_rows, scores,
-              a.block_rows, false);
+  TileProduct(end - begin, a.block_rows, a.shape.width, {k.data, k.stride, 1},
+              q, a.block_rows, scores, a.block_rows, false);
   MaskScores(a, block, mask, begin, end, scores);
 }
 
-void ForwardBlock(const Attention& a, const Block& block, const float* q,
-                  const float* k, const float* v, const float* mask,
-                  const DropoutMask& dropout, const ForwardScratch& scratch,
-                  float* y, float* lse) {
+template <typename T>
+void ForwardBlock(const Attention& a, const Block& block, const T* q,
+                  const T* k, const T* v, const float* mask,
+                  const DropoutMask& dropout, const ForwardScratch<T>& scratch,
+                  T* y, float* lse) {
   const int64_t lanes = a.block_rows;
   const int64_t q_row = a.RowStride(a.shape.width);
   const int64_t v_row = a.RowStride(a.shape.value_width);
-  PackTransposed(q + block.begin * q_row, q_row, block.rows, a.shape.width,
+  const FloatRows queries = AsFloats(q + block.begin * q_row, q_row, block.rows,
+                                     a.shape.width, scratch.rows);
+  PackTransposed(queries.data, queries.stride, block.rows, a.shape.width,
                  a.scale, lanes, scratch.q);
   alignas(64) float largest[kMostRows];
   alignas(64) float total[kMostRows] = {};
@@ -225,7 +273,9 @@ void ForwardBlock(const Attention& a, const Block& block, const float* q,
   for (int64_t t = 0; t < block.columns; t += kKeyBlock) {
     const int64_t end = std::min(block.columns, t + kKeyBlock);
     float* scores = scratch.scores + t * lanes;
-    Scores(a, block, scratch.q, k, mask, t, end, scores);
+    Scores(a, block, scratch.q,
+           AsFloats(k + t * q_row, q_row, end - t, a.shape.width, scratch.rows),
+           mask, t, end, scores);
     for (int64_t i = 0; i < (end - t) * lanes; i += lanes) {
 #pragma omp simd
       for (int64_t r = 0; r < lanes; ++r) {
@@ -245,30 +295,32 @@ void ForwardBlock(const Attention& a, const Block& block, const float* q,
       }
     }
     for (int64_t r = 0; r < lanes; ++r) total[r] += sum[r];
-    if (dropout.threshold != 0) {
+    if (dropout.settings.threshold != 0) {
       ForDropoutFactors(a, dropout, block, t, end,
                         [&](int64_t column, int64_t r, float factor) {
                           p[(column - t) * lanes + r] *= factor;
                         });
     }
-    TileProduct(a.shape.value_width, lanes, end - t, {v + t * v_row, 1, v_row},
-                p, lanes, scratch.y, lanes, t > 0);
+    const FloatRows values = AsFloats(v + t * v_row, v_row, end - t,
+                                      a.shape.value_width, scratch.rows);
+    TileProduct(a.shape.value_width, lanes, end - t,
+                {values.data, 1, values.stride}, p, lanes, scratch.y, lanes,
+                t > 0);
   }
   for (int64_t r = 0; r < lanes; ++r) {
     largest[r] += Log(total[r]);
     total[r] = 1.0f / total[r];
   }
-  StoreTransposed(scratch.y, lanes, block.rows, a.shape.value_width, total,
-                  y + block.begin * v_row, v_row);
+  StoreRows(scratch.y, lanes, block.rows, a.shape.value_width, total,
+            y + block.begin * v_row, v_row, scratch.rows);
   std::copy(largest, largest + block.rows, lse + block.begin);
 }
 
-PreparedKernel PrepareAttention(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  LOADLINE_ASSIGN_OR_RETURN(Attention a, Describe(p, 0, 3));
+template <typename T>
+PreparedKernel Forward(Attention a) {
   const int64_t tasks = a.heads() * a.row_blocks;
   a.slots = TaskSlots(tasks);
-  const int64_t floats = ForwardScratch::Floats(a);
+  const int64_t floats = ForwardScratch<T>::Floats(a);
   return MakeKernel(
       [a, tasks, floats](const KernelArgs& args) {
         const models::AttentionShape& s = a.shape;
@@ -278,19 +330,27 @@ PreparedKernel PrepareAttention(const Prepare& p) {
           // A causal head's last blocks are its longest: they go first.
           const int64_t head = task / a.row_blocks;
           const Block block(a, head, a.row_blocks - 1 - task % a.row_blocks);
-          ForwardBlock(
-              a, block, In(args, 0) + a.HeadStart(head, s.rows, s.width),
-              In(args, 1) + a.HeadStart(head, s.columns, s.width),
-              In(args, 2) + a.HeadStart(head, s.columns, s.value_width), mask,
-              dropout, {a, Workspace(args) + slot * floats},
-              Out(args, 0) + a.HeadStart(head, s.rows, s.value_width),
+          ForwardBlock<T>(
+              a, block, In<T>(args, 0) + a.HeadStart(head, s.rows, s.width),
+              In<T>(args, 1) + a.HeadStart(head, s.columns, s.width),
+              In<T>(args, 2) + a.HeadStart(head, s.columns, s.value_width),
+              mask, dropout,
+              ForwardScratch<T>{a, Workspace(args) + slot * floats},
+              Out<T>(args, 0) + a.HeadStart(head, s.rows, s.value_width),
               Out(args, 1) + head * s.rows);
         });
       },
       a.slots * floats * static_cast<int64_t>(sizeof(float)));
 }
 
+PreparedKernel PrepareAttention(const Prepare& p) {
+  LOADLINE_ASSIGN_OR_RETURN(const Attention a, Describe(p, 0, 3));
+  return WithFloat<Bf16>(p, p.input(0).dtype,
+                         [&](auto type) { return Forward<decltype(type)>(a); });
+}
+
 // Floats of scratch that a backward task needs, and where they lie.
+template <typename T>
 struct BackwardScratch {
   float* q;        // scale q'[width][lanes]
   float* dy;       // dy'[value_width][lanes]
@@ -300,13 +360,18 @@ struct BackwardScratch {
   float* p;        // p'[key block][lanes]
   float* dp;
   float* kept;  // p' after dropout; p itself where there is none
+  // Where rows must be copied: a block of keys, one of values, and the head's
+  // dk and dv.
+  float *k_rows, *v_rows, *dk, *dv;
 
   static int64_t Floats(const Attention& a) {
     const models::AttentionShape& s = a.shape;
     return (2 * s.width + s.value_width + RoundUp(s.width) +
             RoundUp(s.value_width) +
-            (a.dropout.threshold != 0 ? 3 : 2) * kKeyBlock) *
-           a.block_rows;
+            (a.dropout.settings.threshold != 0 ? 3 : 2) * kKeyBlock) *
+               a.block_rows +
+           (kCopied<T> ? (kKeyBlock + s.columns) * (s.width + s.value_width)
+                       : 0);
   }
   BackwardScratch(const Attention& a, float* at)
       : q(at),
@@ -316,35 +381,46 @@ struct BackwardScratch {
         dy_rows(q_rows + RoundUp(a.shape.width) * a.block_rows),
         p(dy_rows + RoundUp(a.shape.value_width) * a.block_rows),
         dp(p + kKeyBlock * a.block_rows),
-        kept(a.dropout.threshold != 0 ? dp + kKeyBlock * a.block_rows : p) {}
+        kept(a.dropout.settings.threshold != 0 ? dp + kKeyBlock * a.block_rows
+                                               : p),
+        k_rows((a.dropout.settings.threshold != 0 ? kept : dp) +
+               kKeyBlock * a.block_rows),
+        v_rows(k_rows + kKeyBlock * a.shape.width),
+        dk(v_rows + kKeyBlock * a.shape.value_width),
+        dv(dk + a.shape.columns * a.shape.width) {}
 };
 
-// One head's tensors.
+// One head's tensors; dk and dv in the output or in scratch.
+template <typename T>
 struct Head {
-  const float *dy, *q, *k, *v, *y, *lse, *mask;
-  float *dq, *dk, *dv;
+  const T *dy, *q, *k, *v, *y;
+  const float *lse, *mask;
+  T* dq;
+  float *dk, *dv;
+  int64_t dk_row, dv_row;
 };
 
 // p' = exp(scores' - lse), and dp' = scale p' (dy v' - delta).
+template <typename T>
 void ProbabilitiesAndTheirGradient(const Attention& a, const Block& block,
-                                   const Head& h, const DropoutMask& dropout,
-                                   const float* lse, const float* delta,
-                                   int64_t begin, int64_t end,
-                                   const BackwardScratch& scratch) {
+                                   const FloatRows& k, const FloatRows& v,
+                                   const float* mask,
+                                   const DropoutMask& dropout, const float* lse,
+                                   const float* delta, int64_t begin,
+                                   int64_t end,
+                                   const BackwardScratch<T>& scratch) {
   const int64_t lanes = a.block_rows;
-  const int64_t v_row = a.RowStride(a.shape.value_width);
   const int64_t elements = (end - begin) * lanes;
   float* p = scratch.p;
   float* dp = scratch.dp;
-  Scores(a, block, scratch.q, h.k, h.mask, begin, end, p);
+  Scores(a, block, scratch.q, k, mask, begin, end, p);
   for (int64_t i = 0; i < elements; i += lanes) {
 #pragma omp simd
     for (int64_t r = 0; r < lanes; ++r) p[i + r] = Exp(p[i + r] - lse[r]);
   }
-  TileProduct(end - begin, lanes, a.shape.value_width,
-              {h.v + begin * v_row, v_row, 1}, scratch.dy, lanes, dp, lanes,
-              false);
-  if (dropout.threshold != 0) {
+  TileProduct(end - begin, lanes, a.shape.value_width, {v.data, v.stride, 1},
+              scratch.dy, lanes, dp, lanes, false);
+  if (dropout.settings.threshold != 0) {
     std::fill(scratch.kept, scratch.kept + elements, 0.0f);
     ForDropoutFactors(a, dropout, block, begin, end,
                       [&](int64_t column, int64_t r, float factor) {
@@ -361,19 +437,25 @@ void ProbabilitiesAndTheirGradient(const Attention& a, const Block& block,
   }
 }
 
-void BackwardBlock(const Attention& a, const Block& block, const Head& h,
-                   const DropoutMask& dropout, const BackwardScratch& scratch) {
+template <typename T>
+void BackwardBlock(const Attention& a, const Block& block, const Head<T>& h,
+                   const DropoutMask& dropout,
+                   const BackwardScratch<T>& scratch) {
   const models::AttentionShape& s = a.shape;
   const int64_t lanes = a.block_rows;
   const int64_t row = a.RowStride(s.width);
   const int64_t v_row = a.RowStride(s.value_width);
-  const float* q = h.q + block.begin * row;
-  const float* dy = h.dy + block.begin * v_row;
-  const float* y = h.y + block.begin * v_row;
-  PackTransposed(q, row, block.rows, s.width, a.scale, lanes, scratch.q);
-  PackTransposed(dy, v_row, block.rows, s.value_width, 1, lanes, scratch.dy);
-  PackRows(q, row, block.rows, s.width, lanes, scratch.q_rows);
-  PackRows(dy, v_row, block.rows, s.value_width, lanes, scratch.dy_rows);
+  const int64_t padded = RoundUp(s.width);
+  const int64_t v_padded = RoundUp(s.value_width);
+  const T* y = h.y + block.begin * v_row;
+  PackRows(h.q + block.begin * row, row, block.rows, s.width, lanes,
+           scratch.q_rows);
+  PackRows(h.dy + block.begin * v_row, v_row, block.rows, s.value_width, lanes,
+           scratch.dy_rows);
+  PackTransposed(scratch.q_rows, padded, lanes, s.width, a.scale, lanes,
+                 scratch.q);
+  PackTransposed(scratch.dy_rows, v_padded, lanes, s.value_width, 1, lanes,
+                 scratch.dy);
   // A statistic of infinity makes the probabilities of rows that are none 0.
   alignas(64) float lse[kMostRows];
   alignas(64) float delta[kMostRows] = {};
@@ -383,23 +465,26 @@ void BackwardBlock(const Attention& a, const Block& block, const Head& h,
   std::copy(h.lse + block.begin, h.lse + block.begin + block.rows, lse);
   for (int64_t r = 0; r < block.rows; ++r) {
     delta[r] = static_cast<float>(SumOf(0, s.value_width, [&](int64_t e) {
-      return dy[r * v_row + e] * y[r * v_row + e];
+      return scratch.dy_rows[r * v_padded + e] * y[r * v_row + e];
     }));
   }
   for (int64_t t = 0; t < block.columns; t += kKeyBlock) {
     const int64_t end = std::min(block.columns, t + kKeyBlock);
-    ProbabilitiesAndTheirGradient(a, block, h, dropout, lse, delta, t, end,
-                                  scratch);
+    const FloatRows k =
+        AsFloats(h.k + t * row, row, end - t, s.width, scratch.k_rows);
+    const FloatRows v = AsFloats(h.v + t * v_row, v_row, end - t, s.value_width,
+                                 scratch.v_rows);
+    ProbabilitiesAndTheirGradient(a, block, k, v, h.mask, dropout, lse, delta,
+                                  t, end, scratch);
     TileProduct(end - t, s.value_width, lanes, {scratch.kept, lanes, 1},
-                scratch.dy_rows, RoundUp(s.value_width), h.dv + t * v_row,
-                v_row, true);
+                scratch.dy_rows, v_padded, h.dv + t * h.dv_row, h.dv_row, true);
     TileProduct(end - t, s.width, lanes, {scratch.dp, lanes, 1}, scratch.q_rows,
-                RoundUp(s.width), h.dk + t * row, row, true);
-    TileProduct(s.width, lanes, end - t, {h.k + t * row, 1, row}, scratch.dp,
+                padded, h.dk + t * h.dk_row, h.dk_row, true);
+    TileProduct(s.width, lanes, end - t, {k.data, 1, k.stride}, scratch.dp,
                 lanes, scratch.dq, lanes, t > 0);
   }
-  StoreTransposed(scratch.dq, lanes, block.rows, s.width, ones,
-                  h.dq + block.begin * row, row);
+  StoreRows(scratch.dq, lanes, block.rows, s.width, ones,
+            h.dq + block.begin * row, row, scratch.q_rows);
 }
 
 void ZeroRows(int64_t rows, int64_t width, int64_t stride, float* at) {
@@ -408,40 +493,71 @@ void ZeroRows(int64_t rows, int64_t width, int64_t stride, float* at) {
   }
 }
 
-PreparedKernel PrepareAttentionGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  LOADLINE_ASSIGN_OR_RETURN(Attention a, Describe(p, 1, 6));
+template <typename T>
+void BackwardHead(const Attention& a, int64_t head, const KernelArgs& args,
+                  const DropoutMask& dropout,
+                  const BackwardScratch<T>& scratch) {
+  const models::AttentionShape& s = a.shape;
+  const int64_t queries = a.HeadStart(head, s.rows, s.width);
+  const int64_t keys = a.HeadStart(head, s.columns, s.width);
+  const int64_t values = a.HeadStart(head, s.columns, s.value_width);
+  const int64_t out = a.HeadStart(head, s.rows, s.value_width);
+  const int64_t row = a.RowStride(s.width);
+  const int64_t v_row = a.RowStride(s.value_width);
+  T* dk = Out<T>(args, 1) + keys;
+  T* dv = Out<T>(args, 2) + values;
+  Head<T> h = {In<T>(args, 0) + out,
+               In<T>(args, 1) + queries,
+               In<T>(args, 2) + keys,
+               In<T>(args, 3) + values,
+               In<T>(args, 4) + out,
+               In(args, 5) + head * s.rows,
+               a.mask.present ? In(args, a.mask_input) : nullptr,
+               Out<T>(args, 0) + queries,
+               scratch.dk,
+               scratch.dv,
+               s.width,
+               s.value_width};
+  if constexpr (!kCopied<T>) {
+    h.dk = dk;
+    h.dv = dv;
+    h.dk_row = row;
+    h.dv_row = v_row;
+  }
+  ZeroRows(s.columns, s.width, h.dk_row, h.dk);
+  ZeroRows(s.columns, s.value_width, h.dv_row, h.dv);
+  for (int64_t block = 0; block < a.row_blocks; ++block) {
+    BackwardBlock(a, {a, head, block}, h, dropout, scratch);
+  }
+  if constexpr (kCopied<T>) {
+    for (int64_t t = 0; t < s.columns; ++t) {
+      std::copy(h.dk + t * s.width, h.dk + (t + 1) * s.width, dk + t * row);
+      std::copy(h.dv + t * s.value_width, h.dv + (t + 1) * s.value_width,
+                dv + t * v_row);
+    }
+  }
+}
+
+template <typename T>
+PreparedKernel Backward(Attention a) {
   a.slots = TaskSlots(a.heads());
-  const int64_t floats = BackwardScratch::Floats(a);
+  const int64_t floats = BackwardScratch<T>::Floats(a);
   return MakeKernel(
       [a, floats](const KernelArgs& args) {
-        const models::AttentionShape& s = a.shape;
         const DropoutMask dropout = a.dropout.At(*args.scalars);
-        const float* mask = a.mask.present ? In(args, a.mask_input) : nullptr;
         ParallelTasks(a.heads(), a.slots, [&](int64_t head, int64_t slot) {
-          const int64_t queries = a.HeadStart(head, s.rows, s.width);
-          const int64_t keys = a.HeadStart(head, s.columns, s.width);
-          const int64_t values = a.HeadStart(head, s.columns, s.value_width);
-          const int64_t out = a.HeadStart(head, s.rows, s.value_width);
-          const Head h = {In(args, 0) + out,
-                          In(args, 1) + queries,
-                          In(args, 2) + keys,
-                          In(args, 3) + values,
-                          In(args, 4) + out,
-                          In(args, 5) + head * s.rows,
-                          mask,
-                          Out(args, 0) + queries,
-                          Out(args, 1) + keys,
-                          Out(args, 2) + values};
-          ZeroRows(s.columns, s.width, a.RowStride(s.width), h.dk);
-          ZeroRows(s.columns, s.value_width, a.RowStride(s.value_width), h.dv);
-          const BackwardScratch scratch(a, Workspace(args) + slot * floats);
-          for (int64_t block = 0; block < a.row_blocks; ++block) {
-            BackwardBlock(a, {a, head, block}, h, dropout, scratch);
-          }
+          BackwardHead<T>(a, head, args, dropout,
+                          {a, Workspace(args) + slot * floats});
         });
       },
       a.slots * floats * static_cast<int64_t>(sizeof(float)));
+}
+
+PreparedKernel PrepareAttentionGrad(const Prepare& p) {
+  LOADLINE_ASSIGN_OR_RETURN(const Attention a, Describe(p, 1, 6));
+  return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto type) {
+    return Backward<decltype(type)>(a);
+  });
 }
 
 constexpr KernelEntry kKernels[] = {{"Attention", PrepareAttention},

@@ -8,8 +8,10 @@
 // Variance by two passes. Tested in tests/conformance/.
 #include <cmath>
 
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
 #include "executor/operator_shapes.h"
 #include "planner/status_macros.h"
 
@@ -22,10 +24,8 @@ constexpr int64_t kSmallPlane = 64;
 constexpr int64_t kColumns = 256;
 
 struct Shape : NormChannels {
-  const float* At(const float* x, int64_t i, int64_t c) const {
-    return x + (i * channels + c) * plane;
-  }
-  float* At(float* x, int64_t i, int64_t c) const {
+  template <typename T>
+  T* At(T* x, int64_t i, int64_t c) const {
     return x + (i * channels + c) * plane;
   }
 };
@@ -80,14 +80,15 @@ void SumColumns(int64_t n, int64_t columns, float* sums, const Term& term) {
   }
 }
 
-void TrainSmallPlanes(const Shape& s, const float* x, const float* scale,
-                      const float* bias, float* y, float* mean, float* rstd) {
+template <typename T>
+void TrainSmallPlanes(const Shape& s, const T* x, const float* scale,
+                      const float* bias, T* y, float* mean, float* rstd) {
   ForChannelGroups(s, [&](int64_t c, int64_t channels) {
     alignas(64) float sums[kColumns], means[kColumns], factors[kColumns],
         shifts[kColumns], factor[kColumns];
     const int64_t columns = channels * s.plane;
     const int64_t stride = s.channels * s.plane;
-    const float* from = s.At(x, 0, c);
+    const T* from = s.At(x, 0, c);
     SumColumns(s.n, columns, sums,
                [=](int64_t i, int64_t j) { return from[i * stride + j]; });
     Fold(s, sums, channels, mean + c);
@@ -107,7 +108,7 @@ void TrainSmallPlanes(const Shape& s, const float* x, const float* scale,
     }
     Spread(s, factor, channels, factors);
     Spread(s, bias + c, channels, shifts);
-    float* to = s.At(y, 0, c);
+    T* to = s.At(y, 0, c);
     for (int64_t i = 0; i < s.n; ++i) {
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
@@ -118,19 +119,20 @@ void TrainSmallPlanes(const Shape& s, const float* x, const float* scale,
   });
 }
 
-void TrainLargePlanes(const Shape& s, const float* x, const float* scale,
-                      const float* bias, float* y, float* mean, float* rstd) {
+template <typename T>
+void TrainLargePlanes(const Shape& s, const T* x, const float* scale,
+                      const float* bias, T* y, float* mean, float* rstd) {
   const auto count = static_cast<double>(s.count());
   ParallelEach(s.channels, s.count(), [&](int64_t c) {
     double sum = 0;
     for (int64_t i = 0; i < s.n; ++i) {
-      const float* row = s.At(x, i, c);
-      sum += SumOf(0, s.plane, [row](int64_t j) { return row[j]; });
+      const T* row = s.At(x, i, c);
+      sum += SumOf(0, s.plane, [row](int64_t j) -> float { return row[j]; });
     }
     const auto m = static_cast<float>(sum / count);
     double squares = 0;
     for (int64_t i = 0; i < s.n; ++i) {
-      const float* row = s.At(x, i, c);
+      const T* row = s.At(x, i, c);
       squares += SumOf(0, s.plane, [row, m](int64_t j) {
         return (row[j] - m) * (row[j] - m);
       });
@@ -142,8 +144,8 @@ void TrainLargePlanes(const Shape& s, const float* x, const float* scale,
     const float factor = r * scale[c];
     const float shift = bias[c];
     for (int64_t i = 0; i < s.n; ++i) {
-      const float* row = s.At(x, i, c);
-      float* to = s.At(y, i, c);
+      const T* row = s.At(x, i, c);
+      T* to = s.At(y, i, c);
 #pragma omp simd
       for (int64_t j = 0; j < s.plane; ++j) {
         to[j] = (row[j] - m) * factor + shift;
@@ -153,31 +155,37 @@ void TrainLargePlanes(const Shape& s, const float* x, const float* scale,
 }
 
 PreparedKernel BatchNormTraining(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const Shape s = MakeShape(p, p.input(0));
   if (s.count() == 0) return p.Invalid("statistics of nothing");
-  const auto train =
-      s.plane < kSmallPlane ? TrainSmallPlanes : TrainLargePlanes;
-  return MakeKernel([s, train](const KernelArgs& args) {
-    train(s, In(args, 0), In(args, 1), In(args, 2), Out(args, 0), Out(args, 1),
-          Out(args, 2));
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    const auto train =
+        s.plane < kSmallPlane ? TrainSmallPlanes<T> : TrainLargePlanes<T>;
+    return MakeKernel([s, train](const KernelArgs& args) {
+      train(s, In<T>(args, 0), In(args, 1), In(args, 2), Out<T>(args, 0),
+            Out(args, 1), Out(args, 2));
+    });
   });
 }
 
+template <typename T>
 struct GradTensors {
-  const float *dy, *x, *scale, *mean, *rstd;
-  float *dx, *dscale, *dbias;
+  const T *dy, *x;
+  const float *scale, *mean, *rstd;
+  T* dx;
+  float *dscale, *dbias;
 };
 
-void GradSmallPlanes(const Shape& s, const GradTensors& t) {
+template <typename T>
+void GradSmallPlanes(const Shape& s, const GradTensors<T>& t) {
   ForChannelGroups(s, [&](int64_t c, int64_t channels) {
     alignas(64) float sums[kColumns], means[kColumns], factors[kColumns],
         slopes[kColumns], shifts[kColumns], factor[kColumns], slope[kColumns],
         shift[kColumns];
     const int64_t columns = channels * s.plane;
     const int64_t stride = s.channels * s.plane;
-    const float* x = s.At(t.x, 0, c);
-    const float* dy = s.At(t.dy, 0, c);
+    const T* x = s.At(t.x, 0, c);
+    const T* dy = s.At(t.dy, 0, c);
     SumColumns(s.n, columns, sums,
                [=](int64_t i, int64_t j) { return dy[i * stride + j]; });
     Fold(s, sums, channels, t.dbias + c);
@@ -197,7 +205,7 @@ void GradSmallPlanes(const Shape& s, const GradTensors& t) {
     Spread(s, factor, channels, factors);
     Spread(s, slope, channels, slopes);
     Spread(s, shift, channels, shifts);
-    float* dx = s.At(t.dx, 0, c);
+    T* dx = s.At(t.dx, 0, c);
     for (int64_t i = 0; i < s.n; ++i) {
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
@@ -209,15 +217,16 @@ void GradSmallPlanes(const Shape& s, const GradTensors& t) {
   });
 }
 
-void GradLargePlanes(const Shape& s, const GradTensors& t) {
+template <typename T>
+void GradLargePlanes(const Shape& s, const GradTensors<T>& t) {
   ParallelEach(s.channels, s.count(), [&](int64_t c) {
     const float m = t.mean[c];
     double sum = 0;
     double product = 0;
     for (int64_t i = 0; i < s.n; ++i) {
-      const float* x = s.At(t.x, i, c);
-      const float* dy = s.At(t.dy, i, c);
-      sum += SumOf(0, s.plane, [dy](int64_t j) { return dy[j]; });
+      const T* x = s.At(t.x, i, c);
+      const T* dy = s.At(t.dy, i, c);
+      sum += SumOf(0, s.plane, [dy](int64_t j) -> float { return dy[j]; });
       product += SumOf(0, s.plane,
                        [dy, x, m](int64_t j) { return dy[j] * (x[j] - m); });
     }
@@ -226,9 +235,9 @@ void GradLargePlanes(const Shape& s, const GradTensors& t) {
     const ChannelGrad g =
         MakeChannelGrad(s, t.scale[c], t.rstd[c], t.dscale[c], t.dbias[c]);
     for (int64_t i = 0; i < s.n; ++i) {
-      const float* x = s.At(t.x, i, c);
-      const float* dy = s.At(t.dy, i, c);
-      float* dx = s.At(t.dx, i, c);
+      const T* x = s.At(t.x, i, c);
+      const T* dy = s.At(t.dy, i, c);
+      T* dx = s.At(t.dx, i, c);
 #pragma omp simd
       for (int64_t j = 0; j < s.plane; ++j) {
         dx[j] = g.factor * dy[j] + g.slope * (x[j] - m) + g.shift;
@@ -238,13 +247,16 @@ void GradLargePlanes(const Shape& s, const GradTensors& t) {
 }
 
 PreparedKernel BatchNormGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const Shape s = MakeShape(p, p.input(1));
   if (s.count() == 0) return p.Invalid("statistics of nothing");
-  const auto grad = s.plane < kSmallPlane ? GradSmallPlanes : GradLargePlanes;
-  return MakeKernel([s, grad](const KernelArgs& args) {
-    grad(s, {In(args, 0), In(args, 1), In(args, 2), In(args, 3), In(args, 4),
-             Out(args, 0), Out(args, 1), Out(args, 2)});
+  return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    const auto grad =
+        s.plane < kSmallPlane ? GradSmallPlanes<T> : GradLargePlanes<T>;
+    return MakeKernel([s, grad](const KernelArgs& args) {
+      grad(s, {In<T>(args, 0), In<T>(args, 1), In(args, 2), In(args, 3),
+               In(args, 4), Out<T>(args, 0), Out(args, 1), Out(args, 2)});
+    });
   });
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "executor/arithmetic.h"
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
@@ -66,7 +67,7 @@ PreparedKernel Binary(const Prepare& p, F f) {
 
 template <typename F>
 PreparedKernel Arithmetic(const Prepare& p) {
-  return WithNumber(p, p.output(0).dtype, [&](auto type) {
+  return WithNumber<Bf16>(p, p.output(0).dtype, [&](auto type) {
     using T = decltype(type);
     return Binary<T, T>(p, F());
   });
@@ -129,7 +130,7 @@ PreparedKernel Pow(const Prepare& p) {
 
 template <typename F>
 PreparedKernel Compare(const Prepare& p) {
-  return WithNumberOrBool(p, p.input(0).dtype, [&](auto type) {
+  return WithNumberOrBool<Bf16>(p, p.input(0).dtype, [&](auto type) {
     return Binary<decltype(type), bool>(p, F());
   });
 }

@@ -1,5 +1,8 @@
-// Cast between f32, i64, i32 and bool. Tested in tests/conformance/.
+// Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
+#include <type_traits>
+
 #include "executor/arithmetic.h"
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/dispatch.h"
@@ -7,19 +10,24 @@
 namespace loadline::executor::cpu {
 namespace {
 
+// What conversions of T are done in.
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
+
 PreparedKernel Cast(const Prepare& p) {
   const int64_t n = p.output(0).elements();
-  return WithNumberOrBool(p, p.input(0).dtype, [&](auto from) {
+  return WithNumberOrBool<Bf16>(p, p.input(0).dtype, [&](auto from) {
     using From = decltype(from);
-    return WithNumberOrBool(
+    return WithNumberOrBool<Bf16>(
         p, p.output(0).dtype, [&](auto to) -> PreparedKernel {
           using To = decltype(to);
           return MakeKernel([n](const KernelArgs& args) {
             const From* x = In<From>(args, 0);
             To* y = Out<To>(args, 0);
             ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
               for (int64_t i = begin; i < end; ++i) {
-                y[i] = Convert<To, From>(x[i]);
+                y[i] = Convert<To, Wide<From>>(x[i]);
               }
             });
           });

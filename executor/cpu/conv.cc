@@ -21,6 +21,7 @@ using dnnl::prop_kind;
 struct Geometry {
   Ints x, w, y, bias;  // w is [group, O / group, I / group, ...] for groups
   Ints strides, dilations, pads_begin, pads_end;
+  DType dtype = DType::kF32;
 };
 
 absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
@@ -34,7 +35,8 @@ absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
              .strides = s.strides,
              .dilations = s.dilations,
              .pads_begin = s.pads_begin,
-             .pads_end = s.pads_end};
+             .pads_end = s.pads_end,
+             .dtype = x.dtype};
   // oneDNN counts the gaps: 0 is a dense kernel.
   for (int64_t& d : g.dilations) --d;
   if (s.group != 1) {
@@ -46,14 +48,15 @@ absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
 
 dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g,
                                                       bool bias) {
-  const dnnl::memory::desc b = bias ? PlainDesc(g.bias) : dnnl::memory::desc();
+  const dnnl::memory::desc b =
+      bias ? PlainDesc(g.bias, g.dtype) : dnnl::memory::desc();
   return {CpuEngine(),
           prop_kind::forward_training,
           algorithm::convolution_direct,
-          AnyDesc(g.x),
-          AnyDesc(g.w),
+          AnyDesc(g.x, g.dtype),
+          AnyDesc(g.w, g.dtype),
           b,
-          AnyDesc(g.y),
+          AnyDesc(g.y, g.dtype),
           g.strides,
           g.dilations,
           g.pads_begin,
@@ -62,23 +65,22 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g,
 }
 
 PreparedKernel Conv(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   LOADLINE_ASSIGN_OR_RETURN(
       const Geometry g, MakeGeometry(p, p.input(0), p.input(1), p.output(0)));
   const bool bias = p.has_input(2);
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const auto pd = ForwardDesc(g, bias);
-    const auto x =
-        program.Reordered(program.AddInput(0, PlainDesc(g.x)), pd.src_desc());
-    const auto w = program.Reordered(program.AddInput(1, PlainDesc(g.w)),
-                                     pd.weights_desc());
-    const auto y = program.AddOutput(0, PlainDesc(g.y));
+    const auto x = program.Reordered(
+        program.AddInput(0, PlainDesc(g.x, g.dtype)), pd.src_desc());
+    const auto w = program.Reordered(
+        program.AddInput(1, PlainDesc(g.w, g.dtype)), pd.weights_desc());
+    const auto y = program.AddOutput(0, PlainDesc(g.y, g.dtype));
     const auto result = program.ResultSlot(y, pd.dst_desc());
     std::vector<std::pair<int, int>> arguments = {
         {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, result}};
     if (bias) {
       arguments.push_back(
-          {DNNL_ARG_BIAS, program.AddInput(2, PlainDesc(g.bias))});
+          {DNNL_ARG_BIAS, program.AddInput(2, PlainDesc(g.bias, g.dtype))});
     }
     program.AddStep(dnnl::convolution_forward(pd), arguments,
                     pd.scratchpad_desc());
@@ -87,19 +89,18 @@ PreparedKernel Conv(const Prepare& p) {
 }
 
 PreparedKernel ConvInputGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   LOADLINE_ASSIGN_OR_RETURN(
       const Geometry g, MakeGeometry(p, p.output(0), p.input(1), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_data::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w),
-        AnyDesc(g.y), g.strides, g.dilations, g.pads_begin, g.pads_end,
-        ForwardDesc(g, false), UserScratchpad());
-    const auto dy = program.Reordered(program.AddInput(0, PlainDesc(g.y)),
-                                      pd.diff_dst_desc());
-    const auto w = program.Reordered(program.AddInput(1, PlainDesc(g.w)),
-                                     pd.weights_desc());
-    const auto dx = program.AddOutput(0, PlainDesc(g.x));
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
+        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
+        g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
+    const auto dy = program.Reordered(
+        program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());
+    const auto w = program.Reordered(
+        program.AddInput(1, PlainDesc(g.w, g.dtype)), pd.weights_desc());
+    const auto dx = program.AddOutput(0, PlainDesc(g.x, g.dtype));
     const auto result = program.ResultSlot(dx, pd.diff_src_desc());
     program.AddStep(dnnl::convolution_backward_data(pd),
                     {{DNNL_ARG_DIFF_DST, dy},
@@ -111,19 +112,18 @@ PreparedKernel ConvInputGrad(const Prepare& p) {
 }
 
 PreparedKernel ConvWeightGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   LOADLINE_ASSIGN_OR_RETURN(
       const Geometry g, MakeGeometry(p, p.input(1), p.output(0), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_weights::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w),
-        AnyDesc(g.y), g.strides, g.dilations, g.pads_begin, g.pads_end,
-        ForwardDesc(g, false), UserScratchpad());
-    const auto dy = program.Reordered(program.AddInput(0, PlainDesc(g.y)),
-                                      pd.diff_dst_desc());
-    const auto x =
-        program.Reordered(program.AddInput(1, PlainDesc(g.x)), pd.src_desc());
-    const auto dw = program.AddOutput(0, PlainDesc(g.w));
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
+        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
+        g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
+    const auto dy = program.Reordered(
+        program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());
+    const auto x = program.Reordered(
+        program.AddInput(1, PlainDesc(g.x, g.dtype)), pd.src_desc());
+    const auto dw = program.AddOutput(0, PlainDesc(g.w, g.dtype));
     const auto result = program.ResultSlot(dw, pd.diff_weights_desc());
     program.AddStep(dnnl::convolution_backward_weights(pd),
                     {{DNNL_ARG_DIFF_DST, dy},

@@ -5,44 +5,24 @@
 // Tested in tests/conformance/ and tests/executor/kernel_philox_test.cc.
 #include <algorithm>
 
+#include "executor/bf16.h"
+#include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/operator_shapes.h"
-#include "executor/philox.h"
+#include "executor/dispatch.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-constexpr int64_t kBatchElements = 4 * kPhiloxBatch;
-
-struct Mask {
-  uint64_t seed;
-  uint32_t step;
-  DropoutSettings settings;
-};
+constexpr int64_t kBatchElements = DropoutMask::kBatchElements;
 
 // Elements [begin, begin + n), n at most a batch, begin a multiple of one.
-void DropBatch(const Mask& m, const float* x, float* y, int64_t begin,
+template <typename T>
+void DropBatch(const DropoutMask& m, const T* x, T* y, int64_t begin,
                int64_t n) {
-  PhiloxBatch batch;
-  const uint64_t first = static_cast<uint64_t>(begin) / 4;
-  for (int i = 0; i < kPhiloxBatch; ++i) {
-    const uint64_t counter = first + static_cast<uint64_t>(i);
-    batch.words[0][i] = static_cast<uint32_t>(counter);
-    batch.words[1][i] = static_cast<uint32_t>(counter >> 32);
-    batch.words[2][i] = m.step;
-    batch.words[3][i] = m.settings.salt;
-  }
-  PhiloxRounds(batch, static_cast<uint32_t>(m.seed),
-               static_cast<uint32_t>(m.seed >> 32));
   alignas(64) float factors[kBatchElements];
-  for (int i = 0; i < kPhiloxBatch; ++i) {
-    for (int w = 0; w < 4; ++w) {
-      factors[4 * i + w] =
-          batch.words[w][i] >= m.settings.threshold ? m.settings.scale : 0.0f;
-    }
-  }
+  m.Factors(begin, factors);
   if (n == kBatchElements) {
 #pragma omp simd
     for (int64_t i = 0; i < kBatchElements; ++i) {
@@ -53,26 +33,33 @@ void DropBatch(const Mask& m, const float* x, float* y, int64_t begin,
   }
 }
 
+template <typename T>
+void Drop(const DropoutMask& any_step, int64_t n, const KernelArgs& args) {
+  const T* x = In<T>(args, 0);
+  T* y = Out<T>(args, 0);
+  if (any_step.settings.threshold == 0) {
+    if (x != y) std::copy(x, x + n, y);
+    return;
+  }
+  const DropoutMask mask = any_step.At(*args.scalars);
+  ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kBatchElements) {
+      DropBatch(mask, x, y, at, std::min(kBatchElements, end - at));
+    }
+  });
+}
+
 PreparedKernel Dropout(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
   LOADLINE_ASSIGN_OR_RETURN(const DropoutSettings settings,
                             MakeDropoutSettings(p));
-  return MakeKernel([=](const KernelArgs& args) {
-    const float* x = In(args, 0);
-    float* y = Out(args, 0);
-    if (settings.threshold == 0) {
-      if (x != y) std::copy(x, x + n, y);
-      return;
-    }
-    const Mask mask = {args.scalars->seed,
-                       static_cast<uint32_t>(args.scalars->step), settings};
-    ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; at += kBatchElements) {
-        DropBatch(mask, x, y, at, std::min(kBatchElements, end - at));
-      }
-    });
-  });
+  const DropoutMask mask = {settings};
+  return WithFloat<Bf16>(
+      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+        using T = decltype(type);
+        return MakeKernel(
+            [mask, n](const KernelArgs& args) { Drop<T>(mask, n, args); });
+      });
 }
 
 constexpr KernelEntry kKernels[] = {{"Dropout", Dropout}};

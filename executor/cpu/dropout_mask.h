@@ -4,35 +4,20 @@
 #ifndef LOADLINE_EXECUTOR_CPU_DROPOUT_MASK_H_
 #define LOADLINE_EXECUTOR_CPU_DROPOUT_MASK_H_
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "executor/kernel.h"
+#include "executor/operator_shapes.h"
 #include "executor/philox.h"
-#include "models/attributes.h"
 
 namespace loadline::executor::cpu {
 
 struct DropoutMask {
   static constexpr int64_t kBatchElements = 4 * kPhiloxBatch;
 
-  uint32_t salt = 0;
-  uint64_t threshold = 0;  // in [0, 2^32]; 0: everything is kept
-  float scale = 1;         // of what is kept
+  DropoutSettings settings;
   uint64_t seed = 0;
   uint32_t step = 0;
-
-  // From the attributes `ratio`, in [0, 1], and `salt`.
-  static DropoutMask From(const models::Attributes& attributes,
-                          double default_ratio) {
-    const double ratio = attributes.Float("ratio", default_ratio);
-    DropoutMask mask;
-    mask.salt = static_cast<uint32_t>(attributes.Int("salt", 0));
-    mask.threshold = static_cast<uint64_t>(std::llround(std::ldexp(ratio, 32)));
-    mask.scale = ratio < 1 ? static_cast<float>(1.0 / (1.0 - ratio)) : 0.0f;
-    return mask;
-  }
 
   // The same mask in one step of a run.
   DropoutMask At(const StepScalars& scalars) const {
@@ -52,13 +37,14 @@ struct DropoutMask {
       batch.words[0][i] = static_cast<uint32_t>(counter);
       batch.words[1][i] = static_cast<uint32_t>(counter >> 32);
       batch.words[2][i] = step;
-      batch.words[3][i] = salt;
+      batch.words[3][i] = settings.salt;
     }
     PhiloxRounds(batch, static_cast<uint32_t>(seed),
                  static_cast<uint32_t>(seed >> 32));
     for (int i = 0; i < kPhiloxBatch; ++i) {
       for (int w = 0; w < 4; ++w) {
-        factors[4 * i + w] = batch.words[w][i] >= threshold ? scale : 0.0f;
+        factors[4 * i + w] =
+            batch.words[w][i] >= settings.threshold ? settings.scale : 0.0f;
       }
     }
   }

@@ -5,28 +5,26 @@
 // parts are added in order. Tested in tests/conformance/.
 #include <cmath>
 
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
 #include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-PreparedKernel LayerNormalization(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const NormRows r = MakeNormRows(p, p.input(0));
-  if (r.size == 0) return p.Invalid("statistics of nothing");
-  const bool has_bias = p.has_input(2);
+template <typename T>
+PreparedKernel Normalize(const NormRows& r, bool has_bias) {
   return MakeKernel([r, has_bias](const KernelArgs& args) {
     const float* scale = In(args, 1);
     const float* bias = has_bias ? In(args, 2) : nullptr;
     ParallelEach(r.rows, r.size, [&](int64_t row) {
-      const float* x = In(args, 0) + row * r.size;
-      float* y = Out(args, 0) + row * r.size;
+      const T* x = In<T>(args, 0) + row * r.size;
+      T* y = Out<T>(args, 0) + row * r.size;
       const auto size = static_cast<double>(r.size);
       const auto mean = static_cast<float>(
-          SumOf(0, r.size, [x](int64_t j) { return x[j]; }) / size);
+          SumOf(0, r.size, [x](int64_t j) -> float { return x[j]; }) / size);
       const auto variance =
           static_cast<float>(SumOf(0, r.size,
                                    [x, mean](int64_t j) {
@@ -51,18 +49,29 @@ PreparedKernel LayerNormalization(const Prepare& p) {
   });
 }
 
+PreparedKernel LayerNormalization(const Prepare& p) {
+  const NormRows r = MakeNormRows(p, p.input(0));
+  if (r.size == 0) return p.Invalid("statistics of nothing");
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto type) {
+    return Normalize<decltype(type)>(r, p.has_input(2));
+  });
+}
+
+template <typename T>
 struct GradTensors {
-  const float *dy, *x, *scale, *mean, *rstd;
-  float* dx;
+  const T *dy, *x;
+  const float *scale, *mean, *rstd;
+  T* dx;
 };
 
 // One row: dx, and its terms added to dscale and dbias.
-void GradRow(const NormRows& r, const GradTensors& t, int64_t row,
+template <typename T>
+void GradRow(const NormRows& r, const GradTensors<T>& t, int64_t row,
              float* dscale, float* dbias) {
-  const float* dy = t.dy + row * r.size;
-  const float* x = t.x + row * r.size;
+  const T* dy = t.dy + row * r.size;
+  const T* x = t.x + row * r.size;
   const float* scale = t.scale;
-  float* dx = t.dx + row * r.size;
+  T* dx = t.dx + row * r.size;
   const float mean = t.mean[row];
   const float rstd = t.rstd[row];
   const auto size = static_cast<double>(r.size);
@@ -94,15 +103,15 @@ void SumParts(const float* partial, int64_t parts, int64_t stride, int64_t n,
   }
 }
 
-PreparedKernel LayerNormGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const NormRows r = MakeNormRows(p, p.input(1));
+template <typename T>
+PreparedKernel Gradient(const NormRows& r) {
   const int64_t parts = std::clamp<int64_t>(r.rows / 32, 1, 32);
   const int64_t workspace = parts * 2 * r.size * int64_t{sizeof(float)};
   return MakeKernel(
       [r, parts](const KernelArgs& args) {
-        const GradTensors t = {In(args, 0), In(args, 1), In(args, 2),
-                               In(args, 3), In(args, 4), Out(args, 0)};
+        const GradTensors<T> t = {In<T>(args, 0), In<T>(args, 1),
+                                  In(args, 2),    In(args, 3),
+                                  In(args, 4),    Out<T>(args, 0)};
         float* partial = Workspace(args);
         ParallelEach(parts, r.rows * r.size / parts, [&](int64_t part) {
           float* dscale = partial + part * 2 * r.size;
@@ -117,6 +126,13 @@ PreparedKernel LayerNormGrad(const Prepare& p) {
         SumParts(partial + r.size, parts, 2 * r.size, r.size, Out(args, 2));
       },
       workspace);
+}
+
+PreparedKernel LayerNormGrad(const Prepare& p) {
+  const NormRows r = MakeNormRows(p, p.input(1));
+  return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto type) {
+    return Gradient<decltype(type)>(r);
+  });
 }
 
 constexpr KernelEntry kKernels[] = {

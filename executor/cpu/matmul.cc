@@ -12,28 +12,31 @@
 namespace loadline::executor::cpu {
 namespace {
 
-dnnl::memory::desc Desc(const MatMulOperand& o) {
-  return dnnl::memory::desc(o.dims, dnnl::memory::data_type::f32, o.strides);
+dnnl::memory::desc Desc(const MatMulOperand& o, DType dtype) {
+  return dnnl::memory::desc(o.dims, OneDnnType(dtype), o.strides);
 }
 
-void AddProduct(OneDnnProgram& program, const MatMulShapes& s, int bias_input) {
+void AddProduct(OneDnnProgram& program, const MatMulShapes& s, DType dtype,
+                int bias_input) {
   // A bias broadcasts over every dimension but the last.
   dnnl::memory::desc bias;
   if (bias_input >= 0) {
     Ints dims(s.y.dims.size(), 1);
     dims.back() = s.y.dims.back();
-    bias = PlainDesc(dims);
+    bias = PlainDesc(dims, dtype);
   }
+  const dnnl::memory::desc a = Desc(s.a, dtype);
+  const dnnl::memory::desc b = Desc(s.b, dtype);
+  const dnnl::memory::desc y = Desc(s.y, dtype);
   const dnnl::matmul::primitive_desc pd =
-      bias_input >= 0
-          ? dnnl::matmul::primitive_desc(CpuEngine(), Desc(s.a), Desc(s.b),
-                                         bias, Desc(s.y), UserScratchpad())
-          : dnnl::matmul::primitive_desc(CpuEngine(), Desc(s.a), Desc(s.b),
-                                         Desc(s.y), UserScratchpad());
+      bias_input >= 0 ? dnnl::matmul::primitive_desc(CpuEngine(), a, b, bias, y,
+                                                     UserScratchpad())
+                      : dnnl::matmul::primitive_desc(CpuEngine(), a, b, y,
+                                                     UserScratchpad());
   std::vector<std::pair<int, int>> arguments = {
-      {DNNL_ARG_SRC, program.AddInput(0, Desc(s.a))},
-      {DNNL_ARG_WEIGHTS, program.AddInput(1, Desc(s.b))},
-      {DNNL_ARG_DST, program.AddOutput(0, Desc(s.y))}};
+      {DNNL_ARG_SRC, program.AddInput(0, a)},
+      {DNNL_ARG_WEIGHTS, program.AddInput(1, b)},
+      {DNNL_ARG_DST, program.AddOutput(0, y)}};
   if (bias_input >= 0) {
     arguments.push_back({DNNL_ARG_BIAS, program.AddInput(bias_input, bias)});
   }
@@ -41,19 +44,18 @@ void AddProduct(OneDnnProgram& program, const MatMulShapes& s, int bias_input) {
 }
 
 // An empty product: nothing to sum, so zeros.
-PreparedKernel Zeros(int64_t elements) {
-  return MakeKernel([elements](const KernelArgs& args) {
-    std::fill(Out(args, 0), Out(args, 0) + elements, 0.0f);
+PreparedKernel Zeros(int64_t bytes) {
+  return MakeKernel([bytes](const KernelArgs& args) {
+    std::fill(args.outputs[0], args.outputs[0] + bytes, std::byte{0});
   });
 }
 
 PreparedKernel MatMul(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
-    return Zeros(p.output(0).elements());
+    return Zeros(p.output(0).bytes());
   }
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
-    AddProduct(program, MakeMatMulShapes(p), -1);
+    AddProduct(program, MakeMatMulShapes(p), p.output(0).dtype, -1);
   });
 }
 
@@ -80,7 +82,7 @@ std::function<void(const KernelArgs&)> ScaleAndAdd(const Prepare& p,
 }
 
 PreparedKernel Gemm(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const DType dtype = p.output(0).dtype;
   const auto alpha = static_cast<float>(p.attributes().Float("alpha", 1.0));
   const auto beta = static_cast<float>(p.attributes().Float("beta", 1.0));
   const MatMulShapes s = MakeGemmShapes(p);
@@ -93,9 +95,12 @@ PreparedKernel Gemm(const Prepare& p) {
                         p.input(2).elements() == s.y.dims[1] &&
                         p.input(2).rank() > 0 &&
                         p.input(2).dims.back() == s.y.dims[1];
+  // What comes after oneDNN's product would round a second time.
+  const bool scaled = !row_bias && (has_c || alpha != 1.0f);
+  if (scaled && dtype != DType::kF32) return p.Unsupported(dtype);
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
-    AddProduct(program, s, row_bias ? 2 : -1);
-    if (!row_bias && (has_c || alpha != 1.0f)) {
+    AddProduct(program, s, dtype, row_bias ? 2 : -1);
+    if (scaled) {
       program.SetEpilogue(ScaleAndAdd(p, alpha, beta, has_c));
     }
   });

@@ -28,13 +28,18 @@ dnnl::primitive_attr UserScratchpad() {
   return attr;
 }
 
-dnnl::memory::desc PlainDesc(const Ints& dims) {
-  const Ints strides = DenseStrides(dims);
-  return dnnl::memory::desc(dims, dnnl::memory::data_type::f32, strides);
+dnnl::memory::data_type OneDnnType(DType dtype) {
+  return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16
+                               : dnnl::memory::data_type::f32;
 }
 
-dnnl::memory::desc AnyDesc(const Ints& dims) {
-  return dnnl::memory::desc(dims, dnnl::memory::data_type::f32,
+dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype) {
+  const Ints strides = DenseStrides(dims);
+  return dnnl::memory::desc(dims, OneDnnType(dtype), strides);
+}
+
+dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype) {
+  return dnnl::memory::desc(dims, OneDnnType(dtype),
                             dnnl::memory::format_tag::any);
 }
 

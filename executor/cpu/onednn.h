@@ -24,10 +24,12 @@ const dnnl::engine& CpuEngine();
 // Scratchpads in the caller's memory.
 dnnl::primitive_attr UserScratchpad();
 
-// A dense row-major f32 tensor of these dimensions.
-dnnl::memory::desc PlainDesc(const Ints& dims);
+// The element type, f32 or bf16.
+dnnl::memory::data_type OneDnnType(DType dtype);
+// A dense row-major tensor of these dimensions.
+dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype);
 // The same dimensions in whatever format a primitive likes best.
-dnnl::memory::desc AnyDesc(const Ints& dims);
+dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype);
 
 class OneDnnProgram final : public Kernel {
  public:

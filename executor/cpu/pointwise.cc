@@ -1,15 +1,17 @@
 // Elementwise kernels of one input, and the gradients that read dy and one
 // saved tensor. All of them may write over their first input: a loop reads
-// element i before it writes element i and nothing else.
+// element i before it writes element i and nothing else. In bf16 an element is
+// computed as a float.
 // Tested in tests/conformance/.
 #include <string>
 
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
+#include "executor/dispatch.h"
 #include "executor/pointwise_formulas.h"
-#include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -24,31 +26,37 @@ struct Math {
 
 template <typename F>
 PreparedKernel Unary(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
-  return MakeKernel([n](const KernelArgs& args) {
-    const float* x = In(args, 0);
-    float* y = Out(args, 0);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+  return WithFloat<Bf16>(
+      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+        using T = decltype(type);
+        return MakeKernel([n](const KernelArgs& args) {
+          const T* x = In<T>(args, 0);
+          T* y = Out<T>(args, 0);
+          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) y[i] = F()(x[i]);
-    });
-  });
+            for (int64_t i = begin; i < end; ++i) y[i] = F()(x[i]);
+          });
+        });
+      });
 }
 
 template <typename F>
 PreparedKernel Gradient(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
-  return MakeKernel([n](const KernelArgs& args) {
-    const float* dy = In(args, 0);
-    const float* saved = In(args, 1);
-    float* dx = Out(args, 0);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+  return WithFloat<Bf16>(
+      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+        using T = decltype(type);
+        return MakeKernel([n](const KernelArgs& args) {
+          const T* dy = In<T>(args, 0);
+          const T* saved = In<T>(args, 1);
+          T* dx = Out<T>(args, 0);
+          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) dx[i] = F()(dy[i], saved[i]);
-    });
-  });
+            for (int64_t i = begin; i < end; ++i) dx[i] = F()(dy[i], saved[i]);
+          });
+        });
+      });
 }
 
 bool IsTanhForm(const Prepare& p) {

@@ -9,11 +9,12 @@
 // Tested in tests/conformance/.
 #include <cstring>
 
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/dispatch.h"
 #include "executor/loop_nest.h"
 #include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -33,19 +34,19 @@ struct Reduction {
 };
 
 // Sums reduced stretches [begin, end) of one output element.
-float SumStretches(const Reduction& r, const float* x, int64_t begin,
-                   int64_t end) {
+template <typename T>
+float SumStretches(const Reduction& r, const T* x, int64_t begin, int64_t end) {
   float total = 0;
   for (int64_t run = begin; run < end; run += kRun) {
     float sum = 0;
     r.reduced.Run(run, std::min(end, run + kRun),
                   [&](const std::array<int64_t, 1>& at, int64_t n) {
                     for (int64_t i = 0; i < n; ++i) {
-                      const float* row =
-                          x + at[0] + i * r.reduced.inner_stride(0);
+                      const T* row = x + at[0] + i * r.reduced.inner_stride(0);
                       for (int64_t j = 0; j < r.inner; j += kInnerPiece) {
-                        sum += LaneSum(j, std::min(r.inner, j + kInnerPiece),
-                                       [row](int64_t k) { return row[k]; });
+                        sum += LaneSum(
+                            j, std::min(r.inner, j + kInnerPiece),
+                            [row](int64_t k) -> float { return row[k]; });
                       }
                     }
                   });
@@ -55,7 +56,8 @@ float SumStretches(const Reduction& r, const float* x, int64_t begin,
 }
 
 // Sums rows [begin, end) of `columns` (at most kColumns) columns into y.
-void SumRows(const Reduction& r, const float* x, int64_t columns, int64_t begin,
+template <typename T>
+void SumRows(const Reduction& r, const T* x, int64_t columns, int64_t begin,
              int64_t end, float* y) {
   alignas(64) float sums[kColumns];
   std::fill(y, y + columns, 0.0f);
@@ -64,8 +66,7 @@ void SumRows(const Reduction& r, const float* x, int64_t columns, int64_t begin,
     r.reduced.Run(run, std::min(end, run + kRun),
                   [&](const std::array<int64_t, 1>& at, int64_t n) {
                     for (int64_t i = 0; i < n; ++i) {
-                      const float* row =
-                          x + at[0] + i * r.reduced.inner_stride(0);
+                      const T* row = x + at[0] + i * r.reduced.inner_stride(0);
 #pragma omp simd
                       for (int64_t j = 0; j < columns; ++j) sums[j] += row[j];
                     }
@@ -83,7 +84,8 @@ int64_t KeptOffset(const Reduction& r, int64_t index) {
 }
 
 // Sums part `part` of every output into y.
-void SumPart(const Reduction& r, const float* x, int64_t part, float* y) {
+template <typename T>
+void SumPart(const Reduction& r, const T* x, int64_t part, float* y) {
   const int64_t terms = r.reduced.elements();
   const int64_t begin = terms * part / r.parts;
   const int64_t end = terms * (part + 1) / r.parts;
@@ -104,7 +106,8 @@ void SumPart(const Reduction& r, const float* x, int64_t part, float* y) {
                });
 }
 
-void Reduce(const Reduction& r, const float* x, float* y, float* partial) {
+template <typename T>
+void Reduce(const Reduction& r, const T* x, float* y, float* partial) {
   const int64_t n = r.kept.elements() * (r.inner_reduced ? 1 : r.inner);
   if (r.parts == 1) {
     SumPart(r, x, 0, y);
@@ -175,15 +178,28 @@ Reduction MakeReduction(const Prepare& p, bool mean) {
 }
 
 PreparedKernel PrepareReduce(const Prepare& p, bool mean) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const Reduction r = MakeReduction(p, mean);
-  const int64_t partial_bytes =
-      r.parts == 1 ? 0 : r.parts * p.output(0).bytes();
-  return MakeKernel(
-      [r](const KernelArgs& args) {
-        Reduce(r, In(args, 0), Out(args, 0), Workspace(args));
-      },
-      partial_bytes);
+  const int64_t n = p.output(0).elements();
+  const int64_t partial = r.parts == 1 ? 0 : r.parts * n;
+  if (p.output(0).dtype == DType::kF32) {
+    return MakeKernel(
+        [r](const KernelArgs& args) {
+          Reduce(r, In(args, 0), Out(args, 0), Workspace(args));
+        },
+        partial * int64_t{sizeof(float)});
+  }
+  // Sums are floats until they are whole.
+  return WithFloat<Bf16>(p, p.output(0).dtype,
+                         [&](auto type) -> PreparedKernel {
+                           using T = decltype(type);
+                           return MakeKernel(
+                               [r, n](const KernelArgs& args) {
+                                 float* sums = Workspace(args);
+                                 Reduce(r, In<T>(args, 0), sums, sums + n);
+                                 std::copy(sums, sums + n, Out<T>(args, 0));
+                               },
+                               (n + partial) * int64_t{sizeof(float)});
+                         });
 }
 
 constexpr KernelEntry kKernels[] = {

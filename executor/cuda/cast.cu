@@ -13,17 +13,11 @@ struct ConvertOf {
   }
 };
 
-template <typename Body>
-PreparedKernel WithAny(const Prepare& p, DType dtype, const Body& body) {
-  if (dtype == DType::kBool) return body(bool{});
-  return WithFloatOrInt(p, dtype, body);
-}
-
 PreparedKernel Cast(const Prepare& p) {
   const int64_t n = p.output(0).elements();
-  return WithAny(p, p.input(0).dtype, [&](auto from) {
+  return WithNumberOrBool<BFloat16>(p, p.input(0).dtype, [&](auto from) {
     using From = decltype(from);
-    return WithAny(p, p.output(0).dtype, [&](auto to) {
+    return WithNumberOrBool<BFloat16>(p, p.output(0).dtype, [&](auto to) {
       using To = decltype(to);
       return MakeMap<ConvertOf<To, From>, From, To>(n);
     });

@@ -79,17 +79,14 @@ __device__ inline int64_t GridThreads() {
 template <typename Body>
 PreparedKernel WithFloat(const executor::Prepare& p, DType dtype,
                          const Body& body) {
-  if (dtype == DType::kF32) return body(float{});
-  if (dtype == DType::kBF16) return body(BFloat16{});
-  return p.Unsupported(dtype);
+  return executor::WithFloat<BFloat16>(p, dtype, body);
 }
 
 // The same, and i64 and i32.
 template <typename Body>
 PreparedKernel WithFloatOrInt(const executor::Prepare& p, DType dtype,
                               const Body& body) {
-  if (dtype == DType::kBF16) return body(BFloat16{});
-  return WithNumber(p, dtype, body);
+  return WithNumber<BFloat16>(p, dtype, body);
 }
 
 }  // namespace loadline::executor::cuda

@@ -107,7 +107,7 @@ TensorType OutputType(const TensorType& q, const TensorType& v) {
 
 absl::StatusOr<OutputTypes> InferAttention(const Node& node,
                                            InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 3));
   LOADLINE_RETURN_IF_ERROR(CheckRatio(node));
   LOADLINE_ASSIGN_OR_RETURN(
       AttentionShape shape,
@@ -119,7 +119,7 @@ absl::StatusOr<OutputTypes> InferAttention(const Node& node,
 
 absl::StatusOr<OutputTypes> InferAttentionGrad(const Node& node,
                                                InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 5));
   LOADLINE_RETURN_IF_ERROR(CheckRatio(node));
   LOADLINE_ASSIGN_OR_RETURN(
       AttentionShape shape,

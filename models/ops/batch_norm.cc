@@ -40,7 +40,7 @@ absl::StatusOr<OutputTypes> InferInference(const Node& node,
 }
 
 absl::StatusOr<OutputTypes> InferTraining(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 1));
   LOADLINE_RETURN_IF_ERROR(CheckEpsilon(node));
   LOADLINE_RETURN_IF_ERROR(CheckChannels(inputs, 0, 1));
   if (inputs[0]->elements() == 0) {
@@ -52,7 +52,7 @@ absl::StatusOr<OutputTypes> InferTraining(const Node& node, InputTypes inputs) {
 }
 
 absl::StatusOr<OutputTypes> InferGrad(const Node&, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 2));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, *inputs[0]));
   LOADLINE_RETURN_IF_ERROR(CheckChannels(inputs, 1, 2));
   const TensorType channels = Channels(*inputs[1]);

@@ -22,8 +22,8 @@ absl::Status SameDType(InputTypes inputs, int a, int b) {
 }
 
 absl::StatusOr<OutputTypes> InferArithmetic(const Node&, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(
-      RequireDType(inputs, 0, {DType::kF32, DType::kI64, DType::kI32}));
+  LOADLINE_RETURN_IF_ERROR(RequireDType(
+      inputs, 0, {DType::kF32, DType::kBF16, DType::kI64, DType::kI32}));
   LOADLINE_RETURN_IF_ERROR(SameDType(inputs, 0, 1));
   return Broadcast(inputs, inputs[0]->dtype);
 }

@@ -37,6 +37,22 @@ absl::Status RequireF32(InputTypes inputs) {
   return absl::OkStatus();
 }
 
+absl::Status RequireFloat(InputTypes inputs) {
+  return RequireFloatData(inputs, inputs.size());
+}
+
+absl::Status RequireFloatData(InputTypes inputs, size_t data) {
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, 0, {DType::kF32, DType::kBF16}));
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) continue;
+    LOADLINE_RETURN_IF_ERROR(
+        RequireDType(inputs, static_cast<int>(i),
+                     {i < data ? inputs[0]->dtype : DType::kF32}));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RequireType(InputTypes inputs, int i, const TensorType& type) {
   if (*inputs[i] == type) return absl::OkStatus();
   return Refuse("input ", i, " is ", inputs[i]->ToString(), ", not ",

@@ -28,6 +28,10 @@ absl::Status RequireDType(InputTypes inputs, int i,
                           std::initializer_list<DType> allowed);
 // Every present input is f32.
 absl::Status RequireF32(InputTypes inputs);
+// Every present input is of one type, f32 or bf16.
+absl::Status RequireFloat(InputTypes inputs);
+// The first `data` inputs are of one type, f32 or bf16; others are f32.
+absl::Status RequireFloatData(InputTypes inputs, size_t data);
 // Input `i` has exactly this type.
 absl::Status RequireType(InputTypes inputs, int i, const TensorType& type);
 // `type`'s dimensions are `dims`; `what` names it in the error.

@@ -37,11 +37,11 @@ absl::StatusOr<TensorType> ConvOutput(const Node& node, const TensorType& x,
       WindowCounts(window, {x.dims.begin() + 2, x.dims.end()}, false));
   std::vector<int64_t> dims = {x.dims[0], w.dims[0]};
   dims.insert(dims.end(), spatial.begin(), spatial.end());
-  return MakeTensorType(DType::kF32, std::move(dims));
+  return MakeTensorType(x.dtype, std::move(dims));
 }
 
 absl::StatusOr<OutputTypes> InferConv(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   LOADLINE_ASSIGN_OR_RETURN(TensorType y,
                             ConvOutput(node, *inputs[0], *inputs[1]));
   if (inputs.size() > 2 && inputs[2] != nullptr) {
@@ -52,8 +52,8 @@ absl::StatusOr<OutputTypes> InferConv(const Node& node, InputTypes inputs) {
 
 absl::StatusOr<OutputTypes> InferConvInputGrad(const Node& node,
                                                InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
-  LOADLINE_ASSIGN_OR_RETURN(TensorType x, CheckedShape(node, DType::kF32));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
+  LOADLINE_ASSIGN_OR_RETURN(TensorType x, CheckedShape(node, inputs[0]->dtype));
   LOADLINE_ASSIGN_OR_RETURN(TensorType y, ConvOutput(node, x, *inputs[1]));
   LOADLINE_RETURN_IF_ERROR(RequireDims("dy", *inputs[0], y.dims));
   return OutputTypes{std::move(x)};
@@ -61,8 +61,8 @@ absl::StatusOr<OutputTypes> InferConvInputGrad(const Node& node,
 
 absl::StatusOr<OutputTypes> InferConvWeightGrad(const Node& node,
                                                 InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
-  LOADLINE_ASSIGN_OR_RETURN(TensorType w, CheckedShape(node, DType::kF32));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
+  LOADLINE_ASSIGN_OR_RETURN(TensorType w, CheckedShape(node, inputs[0]->dtype));
   LOADLINE_ASSIGN_OR_RETURN(TensorType y, ConvOutput(node, *inputs[1], w));
   LOADLINE_RETURN_IF_ERROR(RequireDims("dy", *inputs[0], y.dims));
   return OutputTypes{std::move(w)};

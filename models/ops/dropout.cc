@@ -9,7 +9,7 @@ namespace loadline::models {
 namespace {
 
 absl::StatusOr<OutputTypes> InferDropout(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   const double ratio = node.attributes.Float("ratio", 0);
   if (ratio < 0 || ratio >= 1) {
     return Refuse("attribute ratio is ", ratio, ", not in 0 to below 1");

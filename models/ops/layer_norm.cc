@@ -26,7 +26,7 @@ absl::StatusOr<Cut> CutAtAxis(const Node& node, const TensorType& x) {
 
 absl::StatusOr<OutputTypes> InferLayerNorm(const Node& node,
                                            InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 1));
   const double epsilon = node.attributes.Float("epsilon", 0);
   if (epsilon < 0) {
     return Refuse("attribute epsilon is ", epsilon, ", negative");
@@ -41,7 +41,7 @@ absl::StatusOr<OutputTypes> InferLayerNorm(const Node& node,
 
 absl::StatusOr<OutputTypes> InferLayerNormGrad(const Node& node,
                                                InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloatData(inputs, 2));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, *inputs[0]));
   LOADLINE_ASSIGN_OR_RETURN(Cut cut, CutAtAxis(node, *inputs[1]));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 2, cut.members));

@@ -33,7 +33,7 @@ Matrices Split(const TensorType& type, bool transposed, bool left) {
 }
 
 absl::StatusOr<OutputTypes> InferMatMul(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   for (int i : {0, 1}) {
     if (inputs[i]->rank() == 0) return Refuse("input ", i, " is a scalar");
     if (inputs[i]->rank() == 1 && Flag(node, i == 0 ? "trans_a" : "trans_b")) {
@@ -51,7 +51,7 @@ absl::StatusOr<OutputTypes> InferMatMul(const Node& node, InputTypes inputs) {
                             BroadcastDims(a.batch, b.batch));
   if (inputs[0]->rank() > 1) dims.push_back(a.rows);
   if (inputs[1]->rank() > 1) dims.push_back(b.columns);
-  return One(MakeTensorType(DType::kF32, std::move(dims)));
+  return One(MakeTensorType(inputs[0]->dtype, std::move(dims)));
 }
 
 absl::StatusOr<ValueId> ReshapeTo(GradientContext& c, ValueId value,
@@ -142,7 +142,7 @@ absl::Status MatMulGradient(GradientContext& c) {
 }
 
 absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   for (int i : {0, 1}) {
     if (inputs[i]->rank() != 2) {
       return Refuse("input ", i, " is ", inputs[i]->ToString(),
@@ -156,8 +156,8 @@ absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
                   inputs[1]->ToString(), " differ: ", a.columns, " and ",
                   b.rows);
   }
-  LOADLINE_ASSIGN_OR_RETURN(TensorType type,
-                            MakeTensorType(DType::kF32, {a.rows, b.columns}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      TensorType type, MakeTensorType(inputs[0]->dtype, {a.rows, b.columns}));
   if (inputs.size() > 2 && inputs[2] != nullptr) {
     const absl::StatusOr<std::vector<int64_t>> dims =
         BroadcastDims(type.dims, inputs[2]->dims);

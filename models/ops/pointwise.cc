@@ -10,13 +10,13 @@ namespace loadline::models {
 namespace {
 
 absl::StatusOr<OutputTypes> InferSame(const Node&, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   return OutputTypes{*inputs[0]};
 }
 
 // Gradient operators: dy and the value they read have one type.
 absl::StatusOr<OutputTypes> InferSamePair(const Node&, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, *inputs[0]));
   return OutputTypes{*inputs[0]};
 }
@@ -45,13 +45,15 @@ absl::StatusOr<OutputTypes> InferNot(const Node&, InputTypes inputs) {
 
 absl::StatusOr<OutputTypes> InferCast(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireDType(
-      inputs, 0, {DType::kF32, DType::kI64, DType::kI32, DType::kBool}));
+      inputs, 0,
+      {DType::kF32, DType::kBF16, DType::kI64, DType::kI32, DType::kBool}));
   const std::string name = node.attributes.String("to", "");
   const absl::StatusOr<DType> to = DTypeFromName(name);
-  if (!to.ok() || (*to != DType::kF32 && *to != DType::kI64 &&
-                   *to != DType::kI32 && *to != DType::kBool)) {
+  if (!to.ok() ||
+      (*to != DType::kF32 && *to != DType::kBF16 && *to != DType::kI64 &&
+       *to != DType::kI32 && *to != DType::kBool)) {
     return Refuse("attribute to is \"", name,
-                  "\", not \"f32\", \"i64\", \"i32\" or \"bool\"");
+                  "\", not \"f32\", \"bf16\", \"i64\", \"i32\" or \"bool\"");
   }
   return One(MakeTensorType(*to, inputs[0]->dims));
 }
@@ -139,11 +141,21 @@ absl::Status GeluGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16;
+}
+
 // Only from float to float does a gradient pass.
 absl::Status CastGradient(GradientContext& c) {
-  if (c.type(c.input(0)) == c.type(c.output(0))) {
-    c.SetInputGradient(0, c.output_gradient(0));
+  const DType from = c.type(c.input(0)).dtype;
+  const DType to = c.type(c.output(0)).dtype;
+  ValueId dx = c.output_gradient(0);
+  if (!IsFloat(from) || !IsFloat(to)) return absl::OkStatus();
+  if (from != to) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        dx, c.Emit("Cast", {dx}, {{"to", std::string(DTypeName(from))}}));
   }
+  c.SetInputGradient(0, dx);
   return absl::OkStatus();
 }
 

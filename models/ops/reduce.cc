@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<bool>> ReducedDims(const Node& node, int64_t rank) {
 }
 
 absl::StatusOr<OutputTypes> InferReduce(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   const std::vector<int64_t>& dims = inputs[0]->dims;
   LOADLINE_ASSIGN_OR_RETURN(std::vector<bool> reduced,
                             ReducedDims(node, inputs[0]->rank()));
@@ -45,7 +45,7 @@ absl::StatusOr<OutputTypes> InferReduce(const Node& node, InputTypes inputs) {
       result.push_back(1);
     }
   }
-  return One(MakeTensorType(DType::kF32, std::move(result)));
+  return One(MakeTensorType(inputs[0]->dtype, std::move(result)));
 }
 
 // Spreads `gradient` over the reduced dimensions of x.

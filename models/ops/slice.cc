@@ -48,8 +48,9 @@ absl::StatusOr<OutputTypes> InferSlice(const Node& node, InputTypes inputs) {
 
 absl::StatusOr<OutputTypes> InferSliceGrad(const Node& node,
                                            InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
-  LOADLINE_ASSIGN_OR_RETURN(TensorType type, CheckedShape(node, DType::kF32));
+  LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type,
+                            CheckedShape(node, inputs[0]->dtype));
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             SlicedDims(node, type.dims));
   LOADLINE_RETURN_IF_ERROR(RequireDims("dy", *inputs[0], dims));

@@ -1,10 +1,10 @@
 // Guarded runs of kernels; used by every test of this folder.
 #include "tests/conformance/harness.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "executor/bf16.h"
 #include "executor/cpu/kernels.h"
 #include "gtest/gtest.h"
 #include "models/ops/operator.h"
@@ -22,20 +22,6 @@ constexpr int64_t kCanaryBytes = 128;
 constexpr std::byte kCanary{0xA5};
 // What a buffer holds before anyone writes it: quiet NaNs.
 constexpr std::byte kStale{0xFF};
-
-// bfloat16 as its bits.
-struct BFloat16 {
-  uint16_t bits;
-  BFloat16() = default;
-  // To nearest even; of finite numbers.
-  explicit BFloat16(double x) {
-    const auto f = std::bit_cast<uint32_t>(static_cast<float>(x));
-    bits = static_cast<uint16_t>((f + 0x7fff + ((f >> 16) & 1)) >> 16);
-  }
-  explicit operator double() const {
-    return std::bit_cast<float>(uint32_t{bits} << 16);
-  }
-};
 
 template <typename T>
 void Store(const Array& a, std::byte* to) {
@@ -60,9 +46,16 @@ Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
   std::uniform_int_distribution<int64_t> whole(static_cast<int64_t>(spec.low),
                                                static_cast<int64_t>(spec.high));
   for (double& v : a.values) {
-    v = spec.type.dtype == DType::kF32
-            ? static_cast<double>(static_cast<float>(real(random)))
-            : static_cast<double>(whole(random));
+    switch (spec.type.dtype) {
+      case DType::kF32:
+        v = static_cast<float>(real(random));
+        break;
+      case DType::kBF16:
+        v = executor::Bf16(static_cast<float>(real(random)));
+        break;
+      default:
+        v = static_cast<double>(whole(random));
+    }
   }
   return a;
 }
@@ -151,7 +144,7 @@ std::vector<std::byte> ToBytes(const Array& a) {
       Store<float>(a, bytes.data());
       break;
     case DType::kBF16:
-      Store<BFloat16>(a, bytes.data());
+      Store<executor::Bf16>(a, bytes.data());
       break;
     case DType::kI64:
       Store<int64_t>(a, bytes.data());
@@ -172,7 +165,7 @@ Array ToArray(const TensorType& type, const std::byte* bytes) {
       Load<float>(bytes, a);
       break;
     case DType::kBF16:
-      Load<BFloat16>(bytes, a);
+      Load<executor::Bf16>(bytes, a);
       break;
     case DType::kI64:
       Load<int64_t>(bytes, a);

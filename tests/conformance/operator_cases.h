@@ -34,6 +34,8 @@ struct OperatorCase {
 };
 
 std::vector<OperatorCase> OperatorCases();
+// Those that the CPU computes in bf16, their data in bf16.
+std::vector<OperatorCase> LowPrecisionCases();
 
 // Parts of the table.
 void AddElementwiseCases(std::vector<OperatorCase>& cases);

@@ -254,7 +254,7 @@ const Refused kRefused[] = {
     {"Add", {F32({2}), F32({3})}, {}, "[2] and [3] do not broadcast"},
     {"Add", {F32({0}), F32({2})}, {}, "do not broadcast"},
     {"Add", {F32({2}), I64({2})}, {}, "element types differ"},
-    {"Add", {Bool({2}), Bool({2})}, {}, "not f32 or i64 or i32"},
+    {"Add", {Bool({2}), Bool({2})}, {}, "not f32 or bf16 or i64 or i32"},
     {"Add",
      {F32({int64_t{1} << 31, 1}), F32({int64_t{1} << 31})},
      {},

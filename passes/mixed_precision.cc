@@ -1,0 +1,159 @@
+// One walk in the nodes' order. An operator of the list takes its data in bf16,
+// one that only moves elements takes them as they come, any other takes f32.
+// Each value has at most one cast, and a value that is a cast goes back to what
+// it was cast from: no two casts follow each other. What is not in the list is
+// right as it is, only larger. Tested in tests/passes/mixed_precision_test.cc.
+#include "passes/mixed_precision.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "models/ops/operator.h"
+#include "planner/status_macros.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::DType;
+using models::Graph;
+using models::kNoValue;
+using models::Node;
+using models::Phase;
+using models::TensorType;
+using models::ValueId;
+
+// Operators that compute in bf16, and how many of their inputs do; the others,
+// scales, biases and statistics, stay f32.
+const std::map<absl::string_view, size_t>& LowPrecisionInputs() {
+  static const auto& table =
+      *new std::map<absl::string_view, size_t>{{"MatMul", 2},
+                                               {"Gemm", 3},
+                                               {"Conv", 3},
+                                               {"Attention", 3},
+                                               {"Relu", 1},
+                                               {"Sigmoid", 1},
+                                               {"Tanh", 1},
+                                               {"Gelu", 1},
+                                               {"Neg", 1},
+                                               {"Add", 2},
+                                               {"Sub", 2},
+                                               {"Mul", 2},
+                                               {"Dropout", 1},
+                                               {"LayerNormalization", 1},
+                                               {"BatchNormTraining", 1}};
+  return table;
+}
+
+bool MovesElements(absl::string_view op) {
+  static constexpr absl::string_view kMovers[] = {
+      "Reshape", "Transpose", "Concat", "Split", "Slice", "Expand"};
+  return std::find(std::begin(kMovers), std::end(kMovers), op) !=
+         std::end(kMovers);
+}
+
+class Caster {
+ public:
+  explicit Caster(Graph& graph) : graph_(graph) {}
+
+  absl::Status Run() {
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (Node& node : nodes) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        LOADLINE_ASSIGN_OR_RETURN(
+            node.inputs[i], As(node.inputs[i], Wanted(node, i), node.phase));
+      }
+      LOADLINE_RETURN_IF_ERROR(Append(std::move(node)));
+    }
+    for (ValueId& id : graph_.outputs) {
+      LOADLINE_ASSIGN_OR_RETURN(id, As(id, DType::kF32, Phase::kForward));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  DType TypeOf(ValueId id) const { return graph_.value(id).type.dtype; }
+
+  bool AnyLow(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != kNoValue && TypeOf(id) == DType::kBF16;
+    });
+  }
+
+  // The type in which a node wants its input, if that is a float.
+  DType Wanted(const Node& node, size_t input) const {
+    if (MovesElements(node.op)) {
+      return AnyLow(node) ? DType::kBF16 : DType::kF32;
+    }
+    const auto found = LowPrecisionInputs().find(node.op);
+    if (found == LowPrecisionInputs().end() || input >= found->second) {
+      return DType::kF32;
+    }
+    return node.op == "Gemm" && !IsPlain(node) ? DType::kF32 : DType::kBF16;
+  }
+
+  // A Gemm that scales, or adds more than a row, rounds after the product and
+  // once more.
+  bool IsPlain(const Node& gemm) const {
+    if (gemm.attributes.Float("alpha", 1) != 1 ||
+        gemm.attributes.Float("beta", 1) != 1) {
+      return false;
+    }
+    if (gemm.inputs.size() < 3 || gemm.inputs[2] == kNoValue) return true;
+    const TensorType& c = graph_.value(gemm.inputs[2]).type;
+    const int64_t columns = graph_.value(gemm.outputs[0]).type.dims.back();
+    return c.rank() > 0 && c.dims.back() == columns && c.elements() == columns;
+  }
+
+  absl::StatusOr<ValueId> As(ValueId id, DType wanted, Phase phase) {
+    if (id == kNoValue || TypeOf(id) == wanted ||
+        (TypeOf(id) != DType::kF32 && TypeOf(id) != DType::kBF16)) {
+      return id;
+    }
+    const auto known = other_.find(id);
+    if (known != other_.end()) return known->second;
+    const std::string to(models::DTypeName(wanted));
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> cast,
+        graph_.AddNode("Cast", absl::StrCat(graph_.value(id).name, ".", to),
+                       {id}, {{"to", to}}, phase));
+    other_[id] = cast[0];
+    other_[cast[0]] = id;
+    return cast[0];
+  }
+
+  // Appends the node; its outputs get the types that follow from its inputs.
+  absl::Status Append(Node node) {
+    std::vector<const TensorType*> inputs;
+    for (ValueId id : node.inputs) {
+      inputs.push_back(id == kNoValue ? nullptr : &graph_.value(id).type);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const std::vector<TensorType> types,
+                              models::InferTypes(node, inputs));
+    for (size_t i = 0; i < types.size(); ++i) {
+      graph_.value(node.outputs[i]).type = types[i];
+    }
+    graph_.nodes.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  std::map<ValueId, ValueId> other_;  // the same numbers in the other type
+};
+
+}  // namespace
+
+absl::StatusOr<Precision> PrecisionFromName(absl::string_view name) {
+  if (name == "fp32") return Precision::kF32;
+  if (name == "bf16") return Precision::kBF16;
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown precision '", name, "'; precisions: fp32, bf16"));
+}
+
+absl::Status MixedPrecision(Graph& graph) { return Caster(graph).Run(); }
+
+}  // namespace loadline::passes

@@ -1,0 +1,94 @@
+// The cases of bf16: each case of an operator that knows it, with its data in
+// bf16. Numbers are rounded to bf16 before kernel and reference get them, and a
+// result once more, by half a unit in the last of 8 bits: 2^-9 of what it is.
+// The tolerance is twice that; kernels that round a sum in f32 stay below it.
+#include <cstddef>
+#include <map>
+
+#include "tests/conformance/operator_cases.h"
+
+namespace loadline::conformance {
+namespace {
+
+using models::DType;
+
+constexpr double kTolerance = 1.0 / 256;
+
+// Operators, and how many of their inputs are data; scales, statistics and
+// masks stay f32.
+const std::map<std::string, size_t> kDataInputs = {{"Relu", 1},
+                                                   {"Gelu", 1},
+                                                   {"Tanh", 1},
+                                                   {"Sigmoid", 1},
+                                                   {"Neg", 1},
+                                                   {"ReluGrad", 2},
+                                                   {"GeluGrad", 2},
+                                                   {"TanhGrad", 2},
+                                                   {"SigmoidGrad", 2},
+                                                   {"Add", 2},
+                                                   {"Sub", 2},
+                                                   {"Mul", 2},
+                                                   {"MatMul", 2},
+                                                   {"Gemm", 3},
+                                                   {"Conv", 3},
+                                                   {"ConvInputGrad", 2},
+                                                   {"ConvWeightGrad", 2},
+                                                   {"Dropout", 1},
+                                                   {"ReduceSum", 1},
+                                                   {"ReduceMean", 1},
+                                                   {"Transpose", 1},
+                                                   {"Concat", 3},
+                                                   {"Split", 1},
+                                                   {"Slice", 1},
+                                                   {"SliceGrad", 1},
+                                                   {"Expand", 1},
+                                                   {"LayerNormalization", 1},
+                                                   {"LayerNormGrad", 2},
+                                                   {"BatchNormTraining", 1},
+                                                   {"BatchNormGrad", 2},
+                                                   {"Attention", 3},
+                                                   {"AttentionGrad", 5},
+                                                   {"Cast", 1}};
+
+bool AllF32(const OperatorCase& c) {
+  for (const std::optional<InputSpec>& input : c.inputs) {
+    if (input.has_value() && input->type.dtype != DType::kF32) return false;
+  }
+  return true;
+}
+
+// A Gemm that scales what oneDNN made would round it twice.
+bool Scales(const OperatorCase& c) {
+  return c.op == "Gemm" &&
+         (c.inputs.size() > 2 || c.attributes.Float("alpha", 1) != 1);
+}
+
+}  // namespace
+
+std::vector<OperatorCase> LowPrecisionCases() {
+  std::vector<OperatorCase> cases;
+  for (OperatorCase& low : OperatorCases()) {
+    const auto found = kDataInputs.find(low.op);
+    if (found == kDataInputs.end() || !AllF32(low) || Scales(low)) continue;
+    for (size_t k = 0; k < low.inputs.size() && k < found->second; ++k) {
+      if (low.inputs[k].has_value()) low.inputs[k]->type.dtype = DType::kBF16;
+    }
+    low.what += " bf16";
+    low.tolerance = kTolerance;
+    cases.push_back(std::move(low));
+  }
+  for (const char* from : {"f32", "bf16"}) {
+    for (const char* to : {"f32", "bf16"}) {
+      InputSpec x = F32({3, 127, 131}, -9, 9);
+      x.type.dtype = *models::DTypeFromName(from);
+      cases.push_back({"Cast",
+                       std::string(from) + " to " + to,
+                       {x},
+                       {{"to", std::string(to)}},
+                       kTolerance});
+    }
+  }
+  return cases;
+}
+
+}  // namespace loadline::conformance

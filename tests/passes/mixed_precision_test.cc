@@ -1,0 +1,146 @@
+#include "passes/mixed_precision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "models/graph.h"
+#include "passes/training_pipeline.h"
+#include "tests/passes/graphs.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::DType;
+using models::Graph;
+using models::Ints;
+using models::Node;
+using models::ValueId;
+using ::testing::HasSubstr;
+
+std::string Mixed(Builder& b) {
+  EXPECT_TRUE(MixedPrecision(b.graph).ok());
+  EXPECT_TRUE(models::VerifyGraph(b.graph).ok()) << VerifyGraph(b.graph);
+  return Describe(b.graph);
+}
+
+TEST(MixedPrecision, CastsDataAndWeightsAndGivesTheLossFloats) {
+  Builder b;
+  const ValueId h =
+      b.Op("MatMul", {b.Input("x", {4, 8}), b.Parameter("w", {8, 3})});
+  b.Output(b.Op("MseLoss", {b.Op("Relu", {h}), b.Input("t", {4, 3})}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Cast(x) {to=bf16}\n%1 = Cast(w) {to=bf16}\n"
+            "%2 = MatMul(%0, %1)\n%3 = Relu(%2)\n%4 = Cast(%3) {to=f32}\n"
+            "%5 = MseLoss(%4, t)\noutput %5\n");
+}
+
+TEST(MixedPrecision, CastsEachValueOnceAndNoCastTwice) {
+  Builder b;
+  const ValueId w = b.Parameter("w", {4, 4});
+  const ValueId x = b.Op("MatMul", {b.Input("x", {2, 4}), w});
+  // Exp stays f32: down, up for Exp, down again for the product.
+  const ValueId e = b.Op("Exp", {x});
+  const ValueId y = b.Op("MatMul", {b.Op("Add", {e, x}), w});
+  b.Output(b.Op("ReduceMean", {b.Op("Mul", {y, e})}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Cast(x) {to=bf16}\n%1 = Cast(w) {to=bf16}\n"
+            "%2 = MatMul(%0, %1)\n%3 = Cast(%2) {to=f32}\n%4 = Exp(%3)\n"
+            "%5 = Cast(%4) {to=bf16}\n%6 = Add(%5, %2)\n"
+            "%7 = MatMul(%6, %1)\n%8 = Mul(%7, %5)\n"
+            "%9 = Cast(%8) {to=f32}\n"
+            "%10 = ReduceMean(%9)\noutput %10\n");
+}
+
+TEST(MixedPrecision, KeepsStatisticsAndScalesInFloats) {
+  Builder b;
+  const std::vector<ValueId> y =
+      b.Ops("LayerNormalization",
+            {b.Input("x", {2, 4}), b.Parameter("scale", {4}),
+             b.Parameter("bias", {4})},
+            {{"axis", 1}, {"epsilon", 1e-5}});
+  b.Output(y[0]);
+  EXPECT_THAT(Mixed(b), HasSubstr("LayerNormalization(%0, scale, bias)"));
+  EXPECT_EQ(b.graph.value(y[0]).type.dtype, DType::kBF16);
+  EXPECT_EQ(b.graph.value(y[1]).type.dtype, DType::kF32);
+  EXPECT_EQ(b.graph.value(b.graph.outputs[0]).type.dtype, DType::kF32);
+}
+
+TEST(MixedPrecision, MovesElementsAsTheyCome) {
+  Builder b;
+  const ValueId w =
+      b.Op("Reshape", {b.Parameter("w", {16})}, {{"shape", Ints{4, 4}}});
+  const ValueId x = b.Op("MatMul", {b.Input("x", {2, 4}), w});
+  b.Output(b.Op("Reshape", {x}, {{"shape", Ints{8}}}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Reshape(w) {shape=[4,4]}\n%1 = Cast(x) {to=bf16}\n"
+            "%2 = Cast(%0) {to=bf16}\n%3 = MatMul(%1, %2)\n"
+            "%4 = Reshape(%3) {shape=[8]}\n%5 = Cast(%4) {to=f32}\n"
+            "output %5\n");
+}
+
+TEST(MixedPrecision, LeavesIntegersAndWhatItDoesNotKnow) {
+  Builder b;
+  const ValueId table = b.Parameter("table", {7, 4});
+  const ValueId x =
+      b.Op("Gather", {table, b.Input("i", {3}, DType::kI64)}, {{"axis", 0}});
+  b.Output(b.Op("Exp", {x}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Gather(table, i) {axis=0}\n%1 = Exp(%0)\noutput %1\n");
+}
+
+TEST(MixedPrecision, LeavesAGemmThatRoundsTwice) {
+  const struct {
+    Ints c;
+    double alpha;
+    DType type;
+  } kCases[] = {{{3}, 1, DType::kBF16},
+                {{3}, 0.5, DType::kF32},
+                {{4, 3}, 1, DType::kF32},
+                {{4, 1}, 1, DType::kF32}};
+  for (const auto& c : kCases) {
+    Builder b;
+    const ValueId y = b.Op(
+        "Gemm", {b.Input("x", {4, 8}), b.Input("w", {8, 3}), b.Input("c", c.c)},
+        {{"alpha", c.alpha}});
+    b.Output(b.Op("Relu", {y}));
+    (void)Mixed(b);
+    EXPECT_EQ(b.graph.value(y).type.dtype, c.type);
+  }
+}
+
+TEST(MixedPrecision, UpdatesFloatsWithFloats) {
+  TrainingOptions options;
+  options.loss.target = {DType::kI64, {4}};
+  options.precision = Precision::kBF16;
+  options.optimizer.kind = OptimizerKind::kAdamW;
+  const absl::StatusOr<Graph> step = BuildTrainingStep(SmallMlp(), options, {});
+  ASSERT_TRUE(step.ok()) << step.status();
+  int updates = 0;
+  int low = 0;
+  for (const Node& node : step->nodes) {
+    if (node.op == "Gemm" || node.op == "MatMul") {
+      low += step->value(node.outputs[0]).type.dtype == DType::kBF16;
+    }
+    if (node.op != "AdamW") continue;
+    ++updates;
+    for (ValueId id : node.inputs) {
+      EXPECT_EQ(step->value(id).type.dtype, DType::kF32);
+    }
+  }
+  EXPECT_EQ(updates, 4);
+  // Two products forward, three backward.
+  EXPECT_EQ(low, 5);
+}
+
+TEST(PrecisionFromName, KnowsTwo) {
+  EXPECT_EQ(*PrecisionFromName("fp32"), Precision::kF32);
+  EXPECT_EQ(*PrecisionFromName("bf16"), Precision::kBF16);
+  EXPECT_THAT(PrecisionFromName("fp8").status().ToString(),
+              HasSubstr("fp32, bf16"));
+}
+
+}  // namespace
+}  // namespace loadline::passes
