@@ -1,8 +1,6 @@
-// The match starts at a Softmax over the last axis and goes down to the product
-// of q and k, taking masks and scales on the way, and up through a Dropout to
-// the product with v. What lies between must have no other reader: it is gone
-// afterwards. The product with v, or the Transpose behind it, becomes the
-// Attention in place, so that its output keeps its name. Tested in
+// The product with v of a match, or the Transpose behind it, becomes the
+// Attention in place, so that its output keeps its name; what it replaces is
+// dead afterwards. The match itself is MatchAttention's. Tested in
 // tests/passes/fuse_attention_test.cc.
 #include "passes/fuse_attention.h"
 
@@ -13,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/ops/attention.h"
+#include "passes/match_attention.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/rewrite.h"
 #include "planner/status_macros.h"
@@ -22,380 +20,16 @@ namespace loadline::passes {
 namespace {
 
 using models::Attributes;
-using models::DType;
 using models::Graph;
 using models::GraphIndex;
-using models::Ints;
 using models::kNoValue;
 using models::Node;
-using models::NodeId;
-using models::TensorType;
 using models::ValueId;
-using models::ValueKind;
-
-// A masked score is as good as minus infinity where its row has others: no two
-// scores that a model trains with lie this far apart.
-constexpr float kMasked = -1e4f;
-// A score that is added to this is lost in rounding, so that to add it and to
-// put it in the score's place are the same even in a row that is masked whole.
-constexpr float kAbsorbing = -1e30f;
-
-// Swaps batches' heads with their sequences, and back.
-const Ints& HeadTranspose() {
-  static const Ints& perm = *new Ints{0, 2, 1, 3};
-  return perm;
-}
-
-// A value, or Transpose(value) {perm} still to be made.
-struct Operand {
-  ValueId value = kNoValue;
-  Ints perm;  // empty: the value itself
-};
-
-// An additive mask: a value, or Where(condition, kept, masked) to be made.
-struct Mask {
-  ValueId value = kNoValue;
-  ValueId condition = kNoValue;
-  float if_true = 0;
-  float if_false = 0;
-};
-
-struct Match {
-  Operand q, k, v;
-  double scale = 1;
-  bool causal = false;
-  std::optional<Mask> mask;
-  double ratio = 0;
-  int64_t salt = 0;
-  bool interleaved = false;
-  size_t last = 0;  // the node that becomes the Attention
-};
-
-Ints SwappedPerm(Ints perm) {
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return perm;
-}
-
-Ints LastTwoSwapped(size_t rank) {
-  Ints perm(rank);
-  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
-  return SwappedPerm(std::move(perm));
-}
-
-Ints Permuted(const Ints& dims, const Ints& perm) {
-  Ints permuted;
-  for (int64_t axis : perm) permuted.push_back(dims[axis]);
-  return permuted;
-}
-
-// Whether `hides(row, column)` holds exactly behind the diagonal of a constant
-// of the scores' last two dimensions.
-template <typename T, typename Hides, typename Shows>
-bool IsCausal(const models::Value& value, const Ints& scores,
-              const Hides& hides, const Shows& shows) {
-  const Ints& dims = value.type.dims;
-  const int64_t rows = scores[scores.size() - 2];
-  const int64_t columns = scores.back();
-  if (value.kind != ValueKind::kConstant || dims.size() < 2 ||
-      dims[dims.size() - 2] != rows || dims.back() != columns ||
-      value.type.elements() != rows * columns) {
-    return false;
-  }
-  const absl::Span<const T> contents = value.initial->as<T>();
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    const bool hidden = i % columns > i / columns;
-    if (!(hidden ? hides(contents[i]) : shows(contents[i]))) return false;
-  }
-  return true;
-}
-
-class Matcher {
- public:
-  explicit Matcher(const Graph& graph)
-      : graph_(graph),
-        index_(models::IndexGraph(graph)),
-        named_(NamedByGraph(graph)) {}
-
-  std::optional<Match> Find(const Node& softmax) const {
-    const ValueId scores = softmax.inputs[0];
-    const Ints& dims = type(scores).dims;
-    if (dims.size() < 2 || softmax.attributes.Int("axis", -1) !=
-                               static_cast<int64_t>(dims.size()) - 1) {
-      return std::nullopt;
-    }
-    Match match;
-    if (!TakeScores(scores, dims, match) ||
-        !TakeProbabilities(softmax.outputs[0], match) || !Fits(dims, match)) {
-      return std::nullopt;
-    }
-    Interleave(match);
-    return match;
-  }
-
- private:
-  const TensorType& type(ValueId id) const { return graph_.value(id).type; }
-
-  const Node* Producer(ValueId id) const {
-    const int32_t producer = index_.producer[Index(id)];
-    return producer < 0 ? nullptr : &graph_.nodes[producer];
-  }
-
-  // The only reader of `id`, if it has one and the graph does not name `id`.
-  std::optional<NodeId> OnlyReader(ValueId id) const {
-    const std::vector<NodeId>& readers = index_.consumers[Index(id)];
-    if (readers.size() != 1 || named_[Index(id)]) return std::nullopt;
-    return readers[0];
-  }
-
-  // Whether a gradient could flow to `id`.
-  bool DependsOnParameter(ValueId id) const {
-    std::vector<ValueId> rest = {id};
-    std::vector<bool> seen(graph_.values.size(), false);
-    while (!rest.empty()) {
-      const ValueId at = rest.back();
-      rest.pop_back();
-      if (at == kNoValue || seen[Index(at)]) continue;
-      seen[Index(at)] = true;
-      if (graph_.value(at).kind == ValueKind::kParameter) return true;
-      if (const Node* node = Producer(at)) {
-        rest.insert(rest.end(), node->inputs.begin(), node->inputs.end());
-      }
-    }
-    return false;
-  }
-
-  // If `node` multiplies or divides by a number: the other factor, and *scale
-  // times that number.
-  ValueId TakeScale(const Node& node, double* scale) const {
-    if (node.op == "Div") {
-      const std::optional<double> by = ScalarConstant(graph_, node.inputs[1]);
-      if (!by.has_value()) return kNoValue;
-      *scale /= *by;
-      return node.inputs[0];
-    }
-    if (node.op != "Mul") return kNoValue;
-    for (int i : {0, 1}) {
-      const std::optional<double> by =
-          ScalarConstant(graph_, node.inputs[1 - i]);
-      // A factor of rank 1 more would change the shape.
-      if (!by.has_value() ||
-          type(node.inputs[i]).dims != type(node.outputs[0]).dims) {
-        continue;
-      }
-      *scale *= *by;
-      return node.inputs[i];
-    }
-    return kNoValue;
-  }
-
-  // From the scores that the softmax reads down to the product, masks first.
-  bool TakeScores(ValueId scores, const Ints& dims, Match& match) const {
-    const Node* node = Producer(scores);
-    if (node == nullptr || !OnlyReader(scores).has_value() ||
-        type(scores).dims != dims) {
-      return false;
-    }
-    if (node->op == "MatMul") return TakeProduct(*node, match);
-    if (node->op == "Add") {
-      for (int i : {0, 1}) {
-        Match tried = match;
-        if (TakeMask(node->inputs[1 - i], dims, tried) &&
-            TakeScores(node->inputs[i], dims, tried)) {
-          match = tried;
-          return true;
-        }
-      }
-      return false;
-    }
-    if (node->op == "Where") {
-      const int kept = ScalarConstant(graph_, node->inputs[1]) ? 2 : 1;
-      return TakeCondition(*node, kept, dims, match) &&
-             TakeScores(node->inputs[kept], dims, match);
-    }
-    // A scale behind a mask would scale the mask.
-    const ValueId factor = TakeScale(*node, &match.scale);
-    if (factor == kNoValue || !OnlyReader(factor).has_value()) return false;
-    const Node* product = Producer(factor);
-    return product != nullptr && product->op == "MatMul" &&
-           TakeProduct(*product, match);
-  }
-
-  bool TakeMask(ValueId mask, const Ints& dims, Match& match) const {
-    const models::Value& value = graph_.value(mask);
-    if (value.type.dtype != DType::kF32) return false;
-    if (!match.causal && IsCausal<float>(
-                             value, dims, [](float x) { return x <= kMasked; },
-                             [](float x) { return x == 0; })) {
-      match.causal = true;
-      return true;
-    }
-    if (match.mask.has_value() || DependsOnParameter(mask)) return false;
-    match.mask = Mask{mask};
-    return true;
-  }
-
-  bool TakeCondition(const Node& where, int kept, const Ints& dims,
-                     Match& match) const {
-    const std::optional<double> masked =
-        ScalarConstant(graph_, where.inputs[3 - kept]);
-    if (!masked.has_value() || !(*masked <= kMasked)) return false;
-    const bool shows = kept == 1;
-    if (!match.causal &&
-        IsCausal<uint8_t>(
-            graph_.value(where.inputs[0]), dims,
-            [shows](uint8_t x) { return (x != 0) != shows; },
-            [shows](uint8_t x) { return (x != 0) == shows; })) {
-      match.causal = true;
-      return true;
-    }
-    if (match.mask.has_value() || *masked > kAbsorbing) return false;
-    const auto low = static_cast<float>(*masked);
-    match.mask =
-        Mask{kNoValue, where.inputs[0], shows ? 0 : low, shows ? low : 0};
-    return true;
-  }
-
-  bool TakeProduct(const Node& product, Match& match) const {
-    const size_t rank = type(product.outputs[0]).dims.size();
-    if (type(product.inputs[0]).dims.size() != rank ||
-        type(product.inputs[1]).dims.size() != rank) {
-      return false;
-    }
-    match.q = Rows(product.inputs[0], product.attributes.Int("trans_a", 0) != 0,
-                   &match.scale);
-    match.k = Rows(product.inputs[1], product.attributes.Int("trans_b", 0) == 0,
-                   &match.scale);
-    return true;
-  }
-
-  // `id`, or `id` with its last two dimensions swapped where `swapped`, without
-  // the scales on the way where `scale` is given.
-  Operand Rows(ValueId id, bool swapped, double* scale) const {
-    while (const Node* node = Producer(id)) {
-      if (scale != nullptr) {
-        const ValueId factor = TakeScale(*node, scale);
-        if (factor != kNoValue) {
-          id = factor;
-          continue;
-        }
-      }
-      if (!swapped) break;
-      if (node->op == "Transpose") {
-        const Ints perm = SwappedPerm(node->attributes.IntList("perm"));
-        id = node->inputs[0];
-        if (!std::is_sorted(perm.begin(), perm.end())) return {id, perm};
-        swapped = false;
-        continue;
-      }
-      const ValueId rows = UnfoldedTranspose(*node);
-      if (rows == kNoValue) break;
-      id = rows;
-      swapped = false;
-    }
-    return swapped ? Operand{id, LastTwoSwapped(type(id).dims.size())}
-                   : Operand{id, {}};
-  }
-
-  // The x of Reshape(Transpose(Reshape(x))) that swaps x's last two dimensions,
-  // the others folded into one meanwhile.
-  ValueId UnfoldedTranspose(const Node& unfold) const {
-    if (unfold.op != "Reshape") return kNoValue;
-    const Node* transpose = Producer(unfold.inputs[0]);
-    if (transpose == nullptr || transpose->op != "Transpose") return kNoValue;
-    const Ints perm = transpose->attributes.IntList("perm");
-    if (perm != LastTwoSwapped(perm.size())) return kNoValue;
-    const Node* fold = Producer(transpose->inputs[0]);
-    if (fold == nullptr || fold->op != "Reshape") return kNoValue;
-    const Ints& made = type(unfold.outputs[0]).dims;
-    const Ints& given = type(fold->inputs[0]).dims;
-    const Ints& between = type(unfold.inputs[0]).dims;
-    const bool same_matrices =
-        made.size() >= 2 && between[between.size() - 1] == made.back() &&
-        between[between.size() - 2] == made[made.size() - 2] &&
-        given == Permuted(made, LastTwoSwapped(made.size()));
-    return same_matrices ? fold->inputs[0] : kNoValue;
-  }
-
-  // From the softmax's output up to the product with v.
-  bool TakeProbabilities(ValueId p, Match& match) const {
-    std::optional<NodeId> reader = OnlyReader(p);
-    if (!reader.has_value()) return false;
-    const Node* node = &graph_.node(*reader);
-    if (node->op == "Dropout") {
-      match.ratio = node->attributes.Float("ratio", 0);
-      match.salt = node->attributes.Int("salt", 0);
-      p = node->outputs[0];
-      reader = OnlyReader(p);
-      if (!reader.has_value()) return false;
-      node = &graph_.node(*reader);
-    }
-    if (node->op != "MatMul" || node->inputs[0] != p || node->inputs[1] == p ||
-        node->attributes.Int("trans_a", 0) != 0) {
-      return false;
-    }
-    match.v =
-        Rows(node->inputs[1], node->attributes.Int("trans_b", 0) != 0, nullptr);
-    match.last = Index(*reader);
-    return true;
-  }
-
-  TensorType TypeOf(const Operand& operand) const {
-    TensorType made = type(operand.value);
-    if (!operand.perm.empty()) made.dims = Permuted(made.dims, operand.perm);
-    return made;
-  }
-
-  // Whether the parts make an attention of these scores: no broadcasting.
-  bool Fits(const Ints& scores, const Match& match) const {
-    const absl::StatusOr<models::AttentionShape> shape =
-        models::AttentionShapeOf({}, TypeOf(match.q), TypeOf(match.k),
-                                 TypeOf(match.v));
-    return shape.ok() && shape->ScoreDims() == scores;
-  }
-
-  // The value of which `operand` is the HeadTranspose, if it is one.
-  ValueId Headless(const Operand& operand) const {
-    if (!operand.perm.empty()) {
-      return operand.perm == HeadTranspose() ? operand.value : kNoValue;
-    }
-    const Node* node = Producer(operand.value);
-    return node != nullptr && node->op == "Transpose" &&
-                   node->attributes.IntList("perm") == HeadTranspose()
-               ? node->inputs[0]
-               : kNoValue;
-  }
-
-  void Interleave(Match& match) const {
-    const std::optional<NodeId> reader =
-        OnlyReader(graph_.nodes[match.last].outputs[0]);
-    if (!reader.has_value()) return;
-    const Node& back = graph_.node(*reader);
-    if (back.op != "Transpose" ||
-        back.attributes.IntList("perm") != HeadTranspose()) {
-      return;
-    }
-    const Operand operands[] = {{Headless(match.q), {}},
-                                {Headless(match.k), {}},
-                                {Headless(match.v), {}}};
-    for (const Operand& operand : operands) {
-      if (operand.value == kNoValue) return;
-    }
-    match.q = operands[0];
-    match.k = operands[1];
-    match.v = operands[2];
-    match.interleaved = true;
-    match.last = Index(*reader);
-  }
-
-  const Graph& graph_;
-  const GraphIndex index_;
-  const std::vector<bool> named_;
-};
 
 // Makes the nodes that a match asks for, and the Attention.
 class Rewriter {
  public:
-  Rewriter(Graph& graph, const Match& match)
+  Rewriter(Graph& graph, const AttentionMatch& match)
       : graph_(graph),
         match_(match),
         name_(graph.nodes[match.last].name),
@@ -403,7 +37,7 @@ class Rewriter {
 
   absl::Status Run() {
     std::vector<ValueId> inputs;
-    for (const Operand* operand : {&match_.q, &match_.k, &match_.v}) {
+    for (const AttentionOperand* operand : {&match_.q, &match_.k, &match_.v}) {
       ValueId value = operand->value;
       if (!operand->perm.empty()) {
         LOADLINE_ASSIGN_OR_RETURN(
@@ -454,7 +88,7 @@ class Rewriter {
     return outputs[0];
   }
 
-  absl::StatusOr<ValueId> MakeMask(const Mask& mask) {
+  absl::StatusOr<ValueId> MakeMask(const AttentionMask& mask) {
     if (mask.value != kNoValue) return mask.value;
     const auto scalar = [&](float value) {
       return graph_.AddConstant(absl::StrCat(name_, ".mask"),
@@ -465,7 +99,7 @@ class Rewriter {
   }
 
   Graph& graph_;
-  const Match match_;
+  const AttentionMatch match_;
   const std::string name_;
   const size_t old_nodes_;
 };
@@ -473,13 +107,16 @@ class Rewriter {
 }  // namespace
 
 absl::Status FuseAttention(Graph& graph) {
-  std::optional<Matcher> matcher(std::in_place, graph);
+  GraphIndex index = models::IndexGraph(graph);
+  std::vector<bool> named = NamedByGraph(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].op != "Softmax") continue;
-    const std::optional<Match> match = matcher->Find(graph.nodes[i]);
+    const std::optional<AttentionMatch> match =
+        MatchAttention(graph, index, named, graph.nodes[i]);
     if (!match.has_value()) continue;
     LOADLINE_RETURN_IF_ERROR(Rewriter(graph, *match).Run());
-    matcher.emplace(graph);
+    index = models::IndexGraph(graph);
+    named = NamedByGraph(graph);
   }
   return RemoveDeadNodes(graph);
 }
