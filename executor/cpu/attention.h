@@ -1,0 +1,153 @@
+// What attention's forward and backward kernels share: the description of a
+// node, a block of its rows, the scores of a block, and the moves of rows into
+// scratch and back. See attention.cc. Only those three files include this.
+#ifndef LOADLINE_EXECUTOR_CPU_ATTENTION_H_
+#define LOADLINE_EXECUTOR_CPU_ATTENTION_H_
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "executor/cpu/dropout_mask.h"
+#include "executor/cpu/parallel.h"
+#include "executor/cpu/prepare.h"
+#include "models/ops/attention.h"
+
+namespace loadline::executor::cpu::attention {
+
+// The kernels of Attention and of AttentionGrad.
+PreparedKernel PrepareForward(const Prepare& p);
+PreparedKernel PrepareBackward(const Prepare& p);
+
+inline constexpr int64_t kMostRows = 4 * kLanes;
+inline constexpr int64_t kKeyBlock = 64;
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+inline int64_t RoundUp(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// An additive mask over [batch, heads, rows, columns].
+struct MaskStrides {
+  bool present = false;
+  Ints leading;  // of the scores' leading dimensions
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+// All that stays the same from run to run.
+struct Attention {
+  models::AttentionShape shape;
+  bool causal = false;
+  float scale = 1;
+  DropoutMask dropout;
+  MaskStrides mask;
+  int mask_input = 0;
+  int64_t block_rows = 0;  // a multiple of 16
+  int64_t row_blocks = 0;  // of a head
+  int64_t slots = 1;
+
+  // Elements from one row of a head to the next, at a row width.
+  int64_t RowStride(int64_t width) const {
+    return shape.interleaved ? shape.heads * width : width;
+  }
+  // First element of a head, `rows` rows to a head.
+  int64_t HeadStart(int64_t head, int64_t rows, int64_t width) const {
+    if (!shape.interleaved) return head * rows * width;
+    return (head / shape.heads * rows * shape.heads + head % shape.heads) *
+           width;
+  }
+  int64_t heads() const { return shape.batch * shape.heads; }
+  int64_t VisibleColumns(int64_t end_row) const {
+    return causal ? std::min(shape.columns, end_row) : shape.columns;
+  }
+};
+
+// `first` is the position of q among the inputs.
+absl::StatusOr<Attention> Describe(const Prepare& p, int first, int mask_input);
+
+// One block of rows of one head.
+struct Block {
+  int64_t head;
+  int64_t begin;    // its first row
+  int64_t rows;     // that exist; the lanes behind them hold nothing of use
+  int64_t columns;  // that its last row sees
+
+  Block(const Attention& a, int64_t of_head, int64_t block)
+      : head(of_head),
+        begin(block * a.block_rows),
+        rows(std::min(a.block_rows, a.shape.rows - begin)),
+        columns(a.VisibleColumns(begin + rows)) {}
+};
+
+// to[d][r] = factor * rows[r][d], 0 in the lanes behind the last row.
+void PackTransposed(const float* rows, int64_t stride, int64_t count,
+                    int64_t width, float factor, int64_t lanes, float* to);
+
+// rows[r][d] = from[d][r] * factor[r].
+void StoreTransposed(const float* from, int64_t lanes, int64_t count,
+                     int64_t width, const float* factor, float* rows,
+                     int64_t stride);
+
+// Rows as floats: where they lie, or copied to `to`, one behind the other.
+struct FloatRows {
+  const float* data;
+  int64_t stride;
+};
+template <typename T>
+FloatRows AsFloats(const T* rows, int64_t stride, int64_t count, int64_t width,
+                   float* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    return {rows, stride};
+  } else {
+    for (int64_t r = 0; r < count; ++r) {
+      std::copy(rows + r * stride, rows + r * stride + width, to + r * width);
+    }
+    return {to, width};
+  }
+}
+template <typename T>
+inline constexpr bool kCopied = !std::is_same_v<T, float>;
+
+// StoreTransposed into rows of any type; `floats` holds them meanwhile.
+template <typename T>
+void StoreRows(const float* from, int64_t lanes, int64_t count, int64_t width,
+               const float* factor, T* rows, int64_t stride, float* floats) {
+  if constexpr (std::is_same_v<T, float>) {
+    StoreTransposed(from, lanes, count, width, factor, rows, stride);
+  } else {
+    StoreTransposed(from, lanes, count, width, factor, floats, width);
+    for (int64_t r = 0; r < count; ++r) {
+      std::copy(floats + r * width, floats + (r + 1) * width,
+                rows + r * stride);
+    }
+  }
+}
+
+// Calls body(t, r, factor) for what dropout multiplies the probabilities of the
+// columns [begin, end) by.
+template <typename Body>
+void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
+                       const Block& block, int64_t begin, int64_t end,
+                       const Body& body) {
+  constexpr int64_t kBatch = DropoutMask::kBatchElements;
+  alignas(64) float factors[kBatch];
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t row =
+        (block.head * a.shape.rows + block.begin + r) * a.shape.columns;
+    int64_t t = begin;
+    while (t < end) {
+      const int64_t first = (row + t) / 4 * 4;
+      dropout.Factors(first, factors);
+      const int64_t last = std::min(end, first + kBatch - row);
+      for (; t < last; ++t) body(t, r, factors[row + t - first]);
+    }
+  }
+}
+
+// Scores of the columns [begin, end), of which `k` holds the keys, masked.
+void Scores(const Attention& a, const Block& block, const float* q,
+            const FloatRows& k, const float* mask, int64_t begin, int64_t end,
+            float* scores);
+
+}  // namespace loadline::executor::cpu::attention
+
+#endif  // LOADLINE_EXECUTOR_CPU_ATTENTION_H_

@@ -1,0 +1,132 @@
+// Attention: a block of rows keeps its scores whole, takes their maxima and
+// sums and multiplies them by the values. Blocks are independent: each is a
+// task. Tested in tests/conformance/.
+#include "executor/bf16.h"
+#include "executor/cpu/attention.h"
+#include "executor/cpu/tile_product.h"
+#include "executor/cpu/vector_math.h"
+#include "executor/dispatch.h"
+#include "planner/status_macros.h"
+
+namespace loadline::executor::cpu::attention {
+namespace {
+
+// Floats of scratch that a forward task needs, and where they lie.
+template <typename T>
+struct ForwardScratch {
+  float* q;       // q'[width][lanes]
+  float* y;       // y'[value_width][lanes]
+  float* scores;  // [columns][lanes]
+  float* rows;    // of one block of any tensor, where they must be copied
+
+  static int64_t Floats(const Attention& a) {
+    return (a.shape.width + a.shape.value_width + a.shape.columns) *
+               a.block_rows +
+           (kCopied<T>
+                ? kKeyBlock * std::max(a.shape.width, a.shape.value_width)
+                : 0);
+  }
+  ForwardScratch(const Attention& a, float* at)
+      : q(at),
+        y(q + a.shape.width * a.block_rows),
+        scores(y + a.shape.value_width * a.block_rows),
+        rows(scores + a.shape.columns * a.block_rows) {}
+};
+
+template <typename T>
+void ForwardBlock(const Attention& a, const Block& block, const T* q,
+                  const T* k, const T* v, const float* mask,
+                  const DropoutMask& dropout, const ForwardScratch<T>& scratch,
+                  T* y, float* lse) {
+  const int64_t lanes = a.block_rows;
+  const int64_t q_row = a.RowStride(a.shape.width);
+  const int64_t v_row = a.RowStride(a.shape.value_width);
+  const FloatRows queries = AsFloats(q + block.begin * q_row, q_row, block.rows,
+                                     a.shape.width, scratch.rows);
+  PackTransposed(queries.data, queries.stride, block.rows, a.shape.width,
+                 a.scale, lanes, scratch.q);
+  alignas(64) float largest[kMostRows];
+  alignas(64) float total[kMostRows] = {};
+  std::fill(largest, largest + lanes, -kInfinity);
+  for (int64_t t = 0; t < block.columns; t += kKeyBlock) {
+    const int64_t end = std::min(block.columns, t + kKeyBlock);
+    float* scores = scratch.scores + t * lanes;
+    Scores(a, block, scratch.q,
+           AsFloats(k + t * q_row, q_row, end - t, a.shape.width, scratch.rows),
+           mask, t, end, scores);
+    for (int64_t i = 0; i < (end - t) * lanes; i += lanes) {
+#pragma omp simd
+      for (int64_t r = 0; r < lanes; ++r) {
+        largest[r] = scores[i + r] > largest[r] ? scores[i + r] : largest[r];
+      }
+    }
+  }
+  for (int64_t t = 0; t < block.columns; t += kKeyBlock) {
+    const int64_t end = std::min(block.columns, t + kKeyBlock);
+    float* p = scratch.scores + t * lanes;
+    alignas(64) float sum[kMostRows] = {};
+    for (int64_t i = 0; i < (end - t) * lanes; i += lanes) {
+#pragma omp simd
+      for (int64_t r = 0; r < lanes; ++r) {
+        p[i + r] = Exp(p[i + r] - largest[r]);
+        sum[r] += p[i + r];
+      }
+    }
+    for (int64_t r = 0; r < lanes; ++r) total[r] += sum[r];
+    if (dropout.settings.threshold != 0) {
+      ForDropoutFactors(a, dropout, block, t, end,
+                        [&](int64_t column, int64_t r, float factor) {
+                          p[(column - t) * lanes + r] *= factor;
+                        });
+    }
+    const FloatRows values = AsFloats(v + t * v_row, v_row, end - t,
+                                      a.shape.value_width, scratch.rows);
+    TileProduct(a.shape.value_width, lanes, end - t,
+                {values.data, 1, values.stride}, p, lanes, scratch.y, lanes,
+                t > 0);
+  }
+  for (int64_t r = 0; r < lanes; ++r) {
+    largest[r] += Log(total[r]);
+    total[r] = 1.0f / total[r];
+  }
+  StoreRows(scratch.y, lanes, block.rows, a.shape.value_width, total,
+            y + block.begin * v_row, v_row, scratch.rows);
+  std::copy(largest, largest + block.rows, lse + block.begin);
+}
+
+template <typename T>
+PreparedKernel Forward(Attention a) {
+  const int64_t tasks = a.heads() * a.row_blocks;
+  a.slots = TaskSlots(tasks);
+  const int64_t floats = ForwardScratch<T>::Floats(a);
+  return MakeKernel(
+      [a, tasks, floats](const KernelArgs& args) {
+        const models::AttentionShape& s = a.shape;
+        const DropoutMask dropout = a.dropout.At(*args.scalars);
+        const float* mask = a.mask.present ? In(args, a.mask_input) : nullptr;
+        ParallelTasks(tasks, a.slots, [&](int64_t task, int64_t slot) {
+          // A causal head's last blocks are its longest: they go first.
+          const int64_t head = task / a.row_blocks;
+          const Block block(a, head, a.row_blocks - 1 - task % a.row_blocks);
+          ForwardBlock<T>(
+              a, block, In<T>(args, 0) + a.HeadStart(head, s.rows, s.width),
+              In<T>(args, 1) + a.HeadStart(head, s.columns, s.width),
+              In<T>(args, 2) + a.HeadStart(head, s.columns, s.value_width),
+              mask, dropout,
+              ForwardScratch<T>{a, Workspace(args) + slot * floats},
+              Out<T>(args, 0) + a.HeadStart(head, s.rows, s.value_width),
+              Out(args, 1) + head * s.rows);
+        });
+      },
+      a.slots * floats * static_cast<int64_t>(sizeof(float)));
+}
+
+}  // namespace
+
+PreparedKernel PrepareForward(const Prepare& p) {
+  LOADLINE_ASSIGN_OR_RETURN(const Attention a, Describe(p, 0, 3));
+  return WithFloat<Bf16>(p, p.input(0).dtype,
+                         [&](auto type) { return Forward<decltype(type)>(a); });
+}
+
+}  // namespace loadline::executor::cpu::attention
