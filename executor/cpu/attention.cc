@@ -21,7 +21,6 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/transpose_lanes.h"
-#include "executor/loop_nest.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor::cpu::attention {
@@ -32,16 +31,12 @@ namespace {
 void MaskScores(const Attention& a, const Block& block, const float* mask,
                 int64_t begin, int64_t end, float* scores) {
   const int64_t lanes = a.block_rows;
-  if (a.mask.present) {
-    int64_t rest = block.head;
-    for (size_t d = a.mask.leading.size(); d-- > 0;) {
-      mask += rest % a.shape.leading[d] * a.mask.leading[d];
-      rest /= a.shape.leading[d];
-    }
+  if (a.masked) {
+    mask += a.MaskStart(block.head) + block.begin * a.mask_row;
     for (int64_t t = begin; t < end; ++t) {
       float* row = scores + (t - begin) * lanes;
-      const float* from = mask + block.begin * a.mask.row + t * a.mask.column;
-      for (int64_t r = 0; r < block.rows; ++r) row[r] += from[r * a.mask.row];
+      const float* from = mask + t * a.mask_column;
+      for (int64_t r = 0; r < block.rows; ++r) row[r] += from[r * a.mask_row];
     }
   }
   if (!a.causal) return;
@@ -55,25 +50,12 @@ void MaskScores(const Attention& a, const Block& block, const float* mask,
 
 absl::StatusOr<Attention> Describe(const Prepare& p, int first,
                                    int mask_input) {
-  Attention a;
-  LOADLINE_ASSIGN_OR_RETURN(
-      a.shape,
-      models::AttentionShapeOf(p.node(), p.input(first), p.input(first + 1),
-                               p.input(first + 2)));
-  a.causal = p.attributes().Int("causal", 0) != 0;
-  a.scale = static_cast<float>(p.attributes().Float("scale", 1));
-  LOADLINE_ASSIGN_OR_RETURN(a.dropout.settings, MakeDropoutSettings(p, 0));
+  LOADLINE_ASSIGN_OR_RETURN(const AttentionLayout layout,
+                            MakeAttentionLayout(p, first, mask_input));
+  Attention a = {layout};
   a.mask_input = mask_input;
-  if (p.has_input(mask_input)) {
-    const Ints strides =
-        BroadcastStrides(p.input(mask_input).dims, a.shape.ScoreDims());
-    a.mask.present = true;
-    a.mask.leading.assign(strides.begin(), strides.end() - 2);
-    a.mask.row = strides[strides.size() - 2];
-    a.mask.column = strides.back();
-  }
-  a.block_rows = std::min(kMostRows, RoundUp(a.shape.rows));
-  a.row_blocks = (a.shape.rows + a.block_rows - 1) / a.block_rows;
+  a.block_rows = std::min(kMostRows, RoundUp(a.rows));
+  a.row_blocks = (a.rows + a.block_rows - 1) / a.block_rows;
   return a;
 }
 
@@ -96,8 +78,8 @@ void StoreTransposed(const float* from, int64_t lanes, int64_t count,
 void Scores(const Attention& a, const Block& block, const float* q,
             const FloatRows& k, const float* mask, int64_t begin, int64_t end,
             float* scores) {
-  TileProduct(end - begin, a.block_rows, a.shape.width, {k.data, k.stride, 1},
-              q, a.block_rows, scores, a.block_rows, false);
+  TileProduct(end - begin, a.block_rows, a.width, {k.data, k.stride, 1}, q,
+              a.block_rows, scores, a.block_rows, false);
   MaskScores(a, block, mask, begin, end, scores);
 }
 

@@ -8,10 +8,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "executor/attention_layout.h"
 #include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
-#include "models/ops/attention.h"
 
 namespace loadline::executor::cpu::attention {
 
@@ -25,39 +25,15 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 inline int64_t RoundUp(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// An additive mask over [batch, heads, rows, columns].
-struct MaskStrides {
-  bool present = false;
-  Ints leading;  // of the scores' leading dimensions
-  int64_t row = 0;
-  int64_t column = 0;
-};
-
 // All that stays the same from run to run.
-struct Attention {
-  models::AttentionShape shape;
-  bool causal = false;
-  float scale = 1;
-  DropoutMask dropout;
-  MaskStrides mask;
+struct Attention : AttentionLayout {
   int mask_input = 0;
   int64_t block_rows = 0;  // a multiple of 16
   int64_t row_blocks = 0;  // of a head
   int64_t slots = 1;
 
-  // Elements from one row of a head to the next, at a row width.
-  int64_t RowStride(int64_t width) const {
-    return shape.interleaved ? shape.heads * width : width;
-  }
-  // First element of a head, `rows` rows to a head.
-  int64_t HeadStart(int64_t head, int64_t rows, int64_t width) const {
-    if (!shape.interleaved) return head * rows * width;
-    return (head / shape.heads * rows * shape.heads + head % shape.heads) *
-           width;
-  }
-  int64_t heads() const { return shape.batch * shape.heads; }
-  int64_t VisibleColumns(int64_t end_row) const {
-    return causal ? std::min(shape.columns, end_row) : shape.columns;
+  const float* Mask(const KernelArgs& args) const {
+    return masked ? In(args, mask_input) : nullptr;
   }
 };
 
@@ -74,7 +50,7 @@ struct Block {
   Block(const Attention& a, int64_t of_head, int64_t block)
       : head(of_head),
         begin(block * a.block_rows),
-        rows(std::min(a.block_rows, a.shape.rows - begin)),
+        rows(std::min(a.block_rows, a.rows - begin)),
         columns(a.VisibleColumns(begin + rows)) {}
 };
 
@@ -131,8 +107,7 @@ void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
   constexpr int64_t kBatch = DropoutMask::kBatchElements;
   alignas(64) float factors[kBatch];
   for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t row =
-        (block.head * a.shape.rows + block.begin + r) * a.shape.columns;
+    const int64_t row = (block.head * a.rows + block.begin + r) * a.columns;
     int64_t t = begin;
     while (t < end) {
       const int64_t first = (row + t) / 4 * 4;

@@ -40,29 +40,28 @@ struct BackwardScratch {
   float *k_rows, *v_rows, *dk, *dv;
 
   static int64_t Floats(const Attention& a) {
-    const models::AttentionShape& s = a.shape;
+    const AttentionLayout& s = a;
     return (2 * s.width + s.value_width + RoundUp(s.width) +
             RoundUp(s.value_width) +
-            (a.dropout.settings.threshold != 0 ? 3 : 2) * kKeyBlock) *
+            (a.dropout.threshold != 0 ? 3 : 2) * kKeyBlock) *
                a.block_rows +
            (kCopied<T> ? (kKeyBlock + s.columns) * (s.width + s.value_width)
                        : 0);
   }
   BackwardScratch(const Attention& a, float* at)
       : q(at),
-        dy(q + a.shape.width * a.block_rows),
-        dq(dy + a.shape.value_width * a.block_rows),
-        q_rows(dq + a.shape.width * a.block_rows),
-        dy_rows(q_rows + RoundUp(a.shape.width) * a.block_rows),
-        p(dy_rows + RoundUp(a.shape.value_width) * a.block_rows),
+        dy(q + a.width * a.block_rows),
+        dq(dy + a.value_width * a.block_rows),
+        q_rows(dq + a.width * a.block_rows),
+        dy_rows(q_rows + RoundUp(a.width) * a.block_rows),
+        p(dy_rows + RoundUp(a.value_width) * a.block_rows),
         dp(p + kKeyBlock * a.block_rows),
-        kept(a.dropout.settings.threshold != 0 ? dp + kKeyBlock * a.block_rows
-                                               : p),
-        k_rows((a.dropout.settings.threshold != 0 ? kept : dp) +
+        kept(a.dropout.threshold != 0 ? dp + kKeyBlock * a.block_rows : p),
+        k_rows((a.dropout.threshold != 0 ? kept : dp) +
                kKeyBlock * a.block_rows),
-        v_rows(k_rows + kKeyBlock * a.shape.width),
-        dk(v_rows + kKeyBlock * a.shape.value_width),
-        dv(dk + a.shape.columns * a.shape.width) {}
+        v_rows(k_rows + kKeyBlock * a.width),
+        dk(v_rows + kKeyBlock * a.value_width),
+        dv(dk + a.columns * a.width) {}
 };
 
 // One head's tensors; dk and dv in the output or in scratch.
@@ -93,7 +92,7 @@ void ProbabilitiesAndTheirGradient(const Attention& a, const Block& block,
 #pragma omp simd
     for (int64_t r = 0; r < lanes; ++r) p[i + r] = Exp(p[i + r] - lse[r]);
   }
-  TileProduct(end - begin, lanes, a.shape.value_width, {v.data, v.stride, 1},
+  TileProduct(end - begin, lanes, a.value_width, {v.data, v.stride, 1},
               scratch.dy, lanes, dp, lanes, false);
   if (dropout.settings.threshold != 0) {
     std::fill(scratch.kept, scratch.kept + elements, 0.0f);
@@ -116,7 +115,7 @@ template <typename T>
 void BackwardBlock(const Attention& a, const Block& block, const Head<T>& h,
                    const DropoutMask& dropout,
                    const BackwardScratch<T>& scratch) {
-  const models::AttentionShape& s = a.shape;
+  const AttentionLayout& s = a;
   const int64_t lanes = a.block_rows;
   const int64_t row = a.RowStride(s.width);
   const int64_t v_row = a.RowStride(s.value_width);
@@ -172,7 +171,7 @@ template <typename T>
 void BackwardHead(const Attention& a, int64_t head, const KernelArgs& args,
                   const DropoutMask& dropout,
                   const BackwardScratch<T>& scratch) {
-  const models::AttentionShape& s = a.shape;
+  const AttentionLayout& s = a;
   const int64_t queries = a.HeadStart(head, s.rows, s.width);
   const int64_t keys = a.HeadStart(head, s.columns, s.width);
   const int64_t values = a.HeadStart(head, s.columns, s.value_width);
@@ -187,7 +186,7 @@ void BackwardHead(const Attention& a, int64_t head, const KernelArgs& args,
                In<T>(args, 3) + values,
                In<T>(args, 4) + out,
                In(args, 5) + head * s.rows,
-               a.mask.present ? In(args, a.mask_input) : nullptr,
+               a.Mask(args),
                Out<T>(args, 0) + queries,
                scratch.dk,
                scratch.dv,
@@ -215,12 +214,12 @@ void BackwardHead(const Attention& a, int64_t head, const KernelArgs& args,
 
 template <typename T>
 PreparedKernel Backward(Attention a) {
-  a.slots = TaskSlots(a.heads());
+  a.slots = TaskSlots(a.heads);
   const int64_t floats = BackwardScratch<T>::Floats(a);
   return MakeKernel(
       [a, floats](const KernelArgs& args) {
-        const DropoutMask dropout = a.dropout.At(*args.scalars);
-        ParallelTasks(a.heads(), a.slots, [&](int64_t head, int64_t slot) {
+        const DropoutMask dropout = DropoutMask{a.dropout}.At(*args.scalars);
+        ParallelTasks(a.heads, a.slots, [&](int64_t head, int64_t slot) {
           BackwardHead<T>(a, head, args, dropout,
                           {a, Workspace(args) + slot * floats});
         });

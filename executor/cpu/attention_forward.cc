@@ -20,17 +20,14 @@ struct ForwardScratch {
   float* rows;    // of one block of any tensor, where they must be copied
 
   static int64_t Floats(const Attention& a) {
-    return (a.shape.width + a.shape.value_width + a.shape.columns) *
-               a.block_rows +
-           (kCopied<T>
-                ? kKeyBlock * std::max(a.shape.width, a.shape.value_width)
-                : 0);
+    return (a.width + a.value_width + a.columns) * a.block_rows +
+           (kCopied<T> ? kKeyBlock * std::max(a.width, a.value_width) : 0);
   }
   ForwardScratch(const Attention& a, float* at)
       : q(at),
-        y(q + a.shape.width * a.block_rows),
-        scores(y + a.shape.value_width * a.block_rows),
-        rows(scores + a.shape.columns * a.block_rows) {}
+        y(q + a.width * a.block_rows),
+        scores(y + a.value_width * a.block_rows),
+        rows(scores + a.columns * a.block_rows) {}
 };
 
 template <typename T>
@@ -39,12 +36,12 @@ void ForwardBlock(const Attention& a, const Block& block, const T* q,
                   const DropoutMask& dropout, const ForwardScratch<T>& scratch,
                   T* y, float* lse) {
   const int64_t lanes = a.block_rows;
-  const int64_t q_row = a.RowStride(a.shape.width);
-  const int64_t v_row = a.RowStride(a.shape.value_width);
+  const int64_t q_row = a.RowStride(a.width);
+  const int64_t v_row = a.RowStride(a.value_width);
   const FloatRows queries = AsFloats(q + block.begin * q_row, q_row, block.rows,
-                                     a.shape.width, scratch.rows);
-  PackTransposed(queries.data, queries.stride, block.rows, a.shape.width,
-                 a.scale, lanes, scratch.q);
+                                     a.width, scratch.rows);
+  PackTransposed(queries.data, queries.stride, block.rows, a.width, a.scale,
+                 lanes, scratch.q);
   alignas(64) float largest[kMostRows];
   alignas(64) float total[kMostRows] = {};
   std::fill(largest, largest + lanes, -kInfinity);
@@ -52,8 +49,8 @@ void ForwardBlock(const Attention& a, const Block& block, const T* q,
     const int64_t end = std::min(block.columns, t + kKeyBlock);
     float* scores = scratch.scores + t * lanes;
     Scores(a, block, scratch.q,
-           AsFloats(k + t * q_row, q_row, end - t, a.shape.width, scratch.rows),
-           mask, t, end, scores);
+           AsFloats(k + t * q_row, q_row, end - t, a.width, scratch.rows), mask,
+           t, end, scores);
     for (int64_t i = 0; i < (end - t) * lanes; i += lanes) {
 #pragma omp simd
       for (int64_t r = 0; r < lanes; ++r) {
@@ -79,31 +76,30 @@ void ForwardBlock(const Attention& a, const Block& block, const T* q,
                           p[(column - t) * lanes + r] *= factor;
                         });
     }
-    const FloatRows values = AsFloats(v + t * v_row, v_row, end - t,
-                                      a.shape.value_width, scratch.rows);
-    TileProduct(a.shape.value_width, lanes, end - t,
-                {values.data, 1, values.stride}, p, lanes, scratch.y, lanes,
-                t > 0);
+    const FloatRows values =
+        AsFloats(v + t * v_row, v_row, end - t, a.value_width, scratch.rows);
+    TileProduct(a.value_width, lanes, end - t, {values.data, 1, values.stride},
+                p, lanes, scratch.y, lanes, t > 0);
   }
   for (int64_t r = 0; r < lanes; ++r) {
     largest[r] += Log(total[r]);
     total[r] = 1.0f / total[r];
   }
-  StoreRows(scratch.y, lanes, block.rows, a.shape.value_width, total,
+  StoreRows(scratch.y, lanes, block.rows, a.value_width, total,
             y + block.begin * v_row, v_row, scratch.rows);
   std::copy(largest, largest + block.rows, lse + block.begin);
 }
 
 template <typename T>
 PreparedKernel Forward(Attention a) {
-  const int64_t tasks = a.heads() * a.row_blocks;
+  const int64_t tasks = a.heads * a.row_blocks;
   a.slots = TaskSlots(tasks);
   const int64_t floats = ForwardScratch<T>::Floats(a);
   return MakeKernel(
       [a, tasks, floats](const KernelArgs& args) {
-        const models::AttentionShape& s = a.shape;
-        const DropoutMask dropout = a.dropout.At(*args.scalars);
-        const float* mask = a.mask.present ? In(args, a.mask_input) : nullptr;
+        const AttentionLayout& s = a;
+        const DropoutMask dropout = DropoutMask{a.dropout}.At(*args.scalars);
+        const float* mask = a.Mask(args);
         ParallelTasks(tasks, a.slots, [&](int64_t task, int64_t slot) {
           // A causal head's last blocks are its longest: they go first.
           const int64_t head = task / a.row_blocks;
