@@ -230,7 +230,10 @@ void Frontier::Search(Walker& walker, const Task& task,
       pursuit.target_bytes =
           std::min(pursuit.target_bytes, taken_bytes) -
           static_cast<int64_t>(1 + step * static_cast<double>(excess));
-      if (pursuit.target_bytes <= 0) return;
+      // No schedule takes fewer than the bound: at most half the way there.
+      pursuit.target_bytes =
+          std::max(pursuit.target_bytes,
+                   walker.bound_bytes + (too_many - walker.bound_bytes) / 2);
     }
     pursuit.work = static_cast<int64_t>(kRetryShare * walker.share * task.work);
     pursuit.repair = true;
