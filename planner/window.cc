@@ -436,6 +436,7 @@ class Windows {
     }
     std::sort(starts.begin(), starts.end());
     std::vector<int> result;
+    result.reserve(starts.size());
     for (const auto& [ns, at] : starts) result.push_back(at);
     return result;
   }
