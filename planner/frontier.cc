@@ -22,8 +22,9 @@ struct Roundness {
 constexpr Roundness kRoundness[] = {
     {40, 0.5}, {20, 0.12}, {4, 0.06}, {2, 0.03}, {1, 0.03}};
 // Where little is left, plans are hard to find and to lay out: more work for
-// points up to this one.
+// points up to 40 %. Below 20 % more would only take longer.
 constexpr int kLowPoint = kPoints * 2 / 5;
+constexpr int kTightPoint = kPoints / 5;
 constexpr double kMoreForLow = 1.4;
 constexpr int kLayoutTries = 5;
 // Below, the search of the whole is better than of a few layers of it.
@@ -72,7 +73,8 @@ int PointBetween(int lower, int upper) {
 double WorkShare(int point) {
   for (const Roundness& round : kRoundness) {
     if (point % round.distance != 0) continue;
-    return point <= kLowPoint ? kMoreForLow * round.share : round.share;
+    const bool more = point >= kTightPoint && point <= kLowPoint;
+    return more ? kMoreForLow * round.share : round.share;
   }
   return 0;
 }
