@@ -4,7 +4,6 @@
 // its command has ended. Tested in tests/executor/cpu_device_test.cc.
 #include "executor/cpu/copy_lane.h"
 
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -35,12 +34,6 @@ absl::Status FirstError::Take() {
   std::lock_guard<std::mutex> lock(mutex_);
   set_.store(false, std::memory_order_release);
   return std::exchange(status_, absl::OkStatus());
-}
-
-int64_t SteadyNowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 CopyLane::CopyLane(Lane lane, int32_t capacity, LaneContext* context)

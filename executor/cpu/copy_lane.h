@@ -16,6 +16,7 @@
 #include "executor/cpu/events.h"
 #include "executor/cpu/host_store.h"
 #include "executor/device.h"
+#include "executor/steady_clock.h"
 
 namespace loadline::executor {
 
@@ -44,8 +45,6 @@ struct LaneContext {
   int64_t step_begin_ns = 0;  // on SteadyNowNs, set between steps
   std::function<void(Lane)> before_command;  // tests only: random delays
 };
-
-int64_t SteadyNowNs();
 
 struct LaneCommand {
   enum class Kind { kCopy, kFill, kRecord, kWait, kStop };

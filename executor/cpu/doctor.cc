@@ -1,15 +1,15 @@
 // Rates and sizes of this machine, put together from two meters: of the cores
-// (compute_meter.h) and of the copy lanes (lane_meter.h). Tested in
+// (compute_meter.h) and of the copy lanes (executor/lane_meter.h). Tested in
 // tests/executor/measure_test.cc.
 #include "executor/cpu/doctor.h"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "executor/cpu/compute_meter.h"
-#include "executor/cpu/lane_meter.h"
+#include "executor/cpu/device.h"
+#include "executor/lane_meter.h"
+#include "executor/measured_machine.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
@@ -23,25 +23,21 @@ constexpr int64_t kOrdinaryBytes = int64_t{1} << 20;
 // lasts what the plan says.
 constexpr double kLeastHidden = 0.75;
 
+// Costs nothing: what is left is the price of a launch. Opens a parallel
+// region, as nearly every real kernel does.
+class EmptyKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelArgs& args) override {
+    int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+    threads += 1;
+    args.outputs[0][0] = static_cast<std::byte>(threads);
+    return absl::OkStatus();
+  }
+};
+
 double PerSecond(double amount, int64_t ns) {
   return amount / (static_cast<double>(ns) / 1e9);
-}
-
-// Copies that run beside computing and each other.
-void MeasureFreeCopies(const DoctorOptions& options, LaneMeter& lanes,
-                       planner::Machine& machine) {
-  const auto bytes = static_cast<double>(options.buffer_bytes);
-  const int64_t d2h_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
-  const int64_t h2d_ns = lanes.CopyNs(false, true, options.buffer_bytes, 1);
-  const int64_t both_ns = lanes.CopyNs(true, true, options.buffer_bytes, 1);
-  machine.d2h_bytes_per_s = PerSecond(bytes, d2h_ns);
-  machine.h2d_bytes_per_s = PerSecond(bytes, h2d_ns);
-  // Together they last as long as the slower one at its reduced rate.
-  machine.bidirectional =
-      std::min(1.0, static_cast<double>(std::max(d2h_ns, h2d_ns)) /
-                        static_cast<double>(both_ns));
-  machine.copy_latency_ns = std::max<int64_t>(
-      lanes.CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
 // Copies that compute waits for, of an ordinary size, that find nothing in the
@@ -70,7 +66,7 @@ absl::Status MeasureRates(const DoctorOptions& options, LaneMeter& lanes,
   if (machine.copies_stop_compute) {
     return MeasureWaitedCopies(options, lanes, machine);
   }
-  MeasureFreeCopies(options, lanes, machine);
+  lanes.MeasureCopies(machine);
   return absl::OkStatus();
 }
 
@@ -92,8 +88,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   planner::Machine machine;
   machine.name = options.name;
-  machine.device_bytes =
-      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  machine.device_bytes = HostMemoryBytes();
   machine.host_bytes = machine.device_bytes;
   LOADLINE_ASSIGN_OR_RETURN(ComputeMeter compute,
                             ComputeMeter::Create(options.buffer_bytes));
@@ -103,9 +98,9 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   rates.matmul_flop_per_s["f32"] = PerSecond(compute.matmul_flop(), matmul_ns);
   rates.memory_bytes_per_s = PerSecond(compute.triad_bytes(), triad_ns);
 
-  LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(options.buffer_bytes, options.host_store_path));
+  CpuDevice device({.host_store_path = options.host_store_path});
+  LOADLINE_ASSIGN_OR_RETURN(LaneMeter lanes,
+                            LaneMeter::Create(device, options.buffer_bytes));
   // As much of both kinds of computing as one buffer's copy lasts.
   const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t rounds = std::max<int64_t>(
@@ -122,7 +117,8 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   machine.copies_stop_compute =
       HiddenShare(work_ns, alone_ns, beside_ns) < kLeastHidden;
   LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
-  rates.launch_ns = lanes.LaunchNs();
+  EmptyKernel empty;
+  rates.launch_ns = lanes.LaunchNs(empty);
   LOADLINE_RETURN_IF_ERROR(lanes.status());
   machine.rates = std::move(rates);
   return machine;
@@ -131,9 +127,9 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
 absl::Status MeasureCopies(const DoctorOptions& options,
                            planner::Machine& machine) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
-  LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(options.buffer_bytes, options.host_store_path));
+  CpuDevice device({.host_store_path = options.host_store_path});
+  LOADLINE_ASSIGN_OR_RETURN(LaneMeter lanes,
+                            LaneMeter::Create(device, options.buffer_bytes));
   LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
   return lanes.status();
 }

@@ -2,6 +2,7 @@
 #include "executor/cuda/make_device.h"
 
 #include "executor/cuda/device.h"
+#include "executor/cuda/doctor.h"
 #include "executor/cuda/kernels.h"
 #include "executor/cuda/runtime_driver.h"
 
@@ -10,6 +11,12 @@ namespace loadline::executor {
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index) {
   return CudaDevice::Create(cuda::RuntimeDriver(),
                             {.index = index, .prepare = PrepareCudaKernel});
+}
+
+absl::StatusOr<MeasuredMachine> MeasureCuda(int index) {
+  return MeasureCudaMachine(
+      cuda::RuntimeDriver(),
+      {.device = {.index = index, .prepare = PrepareCudaKernel}});
 }
 
 }  // namespace loadline::executor

@@ -6,12 +6,16 @@
 
 #include "absl/status/statusor.h"
 #include "executor/device.h"
+#include "executor/measured_machine.h"
 
 namespace loadline::executor {
 
 // GPU `index` of those that the process sees. Unavailable, with what to do:
 // there is none, or the program was built without CUDA.
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index = 0);
+
+// That GPU, measured (doctor.h).
+absl::StatusOr<MeasuredMachine> MeasureCuda(int index = 0);
 
 }  // namespace loadline::executor
 

@@ -2,11 +2,18 @@
 #include "executor/cuda/make_device.h"
 
 namespace loadline::executor {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) {
+absl::Status NoCuda() {
   return absl::UnavailableError(
-      "this loadline was built without CUDA (install the CUDA Toolkit and "
-      "cuDNN 9 and build again, or use --device cpu)");
+      "this build has no CUDA: build with LOADLINE_CUDA=on (it takes the CUDA "
+      "Toolkit and cuDNN 9), or run without --device cuda");
 }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) { return NoCuda(); }
+
+absl::StatusOr<MeasuredMachine> MeasureCuda(int) { return NoCuda(); }
 
 }  // namespace loadline::executor

@@ -27,10 +27,10 @@ absl::Status ToStatus(absl::string_view call, cudaError_t error) {
     case cudaErrorSystemNotReady:
     case cudaErrorSystemDriverMismatch:
       return absl::UnavailableError(absl::StrCat(
-          what,
-          " (is there an NVIDIA GPU, and does nvidia-smi show a driver "
-          "for CUDA ",
-          CUDART_VERSION / 1000, " or later? else use --device cpu)"));
+          "no GPU: the driver says ", cudaGetErrorString(error),
+          "; run without --device cuda, or on a machine with an NVIDIA GPU "
+          "and a driver for CUDA ",
+          CUDART_VERSION / 1000, " or later (nvidia-smi shows both)"));
     case cudaErrorDevicesUnavailable:
       return absl::UnavailableError(absl::StrCat(
           what, " (another process has the GPU to itself: wait for it)"));

@@ -65,7 +65,9 @@ bool Holds(const std::map<const std::byte*, int64_t>& memory, const void* from,
 }  // namespace
 
 FakeCudaDriver::FakeCudaDriver(FakeCudaOptions options)
-    : options_(options), random_(options.seed) {}
+    : options_(options),
+      random_(options.seed),
+      used_bytes_(options.context_bytes) {}
 
 FakeCudaDriver::~FakeCudaDriver() = default;
 

@@ -28,6 +28,7 @@ struct FakeCudaOptions {
   uint64_t seed = 1;
   int copy_engines = 2;
   int64_t memory_bytes = int64_t{1} << 40;
+  int64_t context_bytes = 0;  // of it, taken by the driver itself
   // The call of this number fails, counted from 0; what gives something back
   // is not counted.
   int64_t fail_call = -1;

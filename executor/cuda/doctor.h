@@ -1,0 +1,32 @@
+// Measures a GPU.
+#ifndef LOADLINE_EXECUTOR_CUDA_DOCTOR_H_
+#define LOADLINE_EXECUTOR_CUDA_DOCTOR_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "executor/cuda/device.h"
+#include "executor/cuda/driver.h"
+#include "executor/measured_machine.h"
+
+namespace loadline::executor {
+
+struct CudaDoctorOptions {
+  CudaDeviceOptions device;
+  int64_t copy_bytes = int64_t{64} << 20;     // the largest copy
+  int64_t memory_bytes = int64_t{256} << 20;  // read, and as many written
+  int64_t matmul_size = 4096;
+};
+
+// A profile for plans of that GPU: rates of matrix products in f32 and bf16, of
+// memory (an elementwise kernel), of copies of pinned memory alone and together
+// (at 1, 4, 16 and 64 MiB; the profile has the last), their latency, the cost
+// of a launch in a graph, and the sizes of memory. `reserved_bytes` is what the
+// driver says is taken once our context and libraries are there and all of our
+// memory is given back; what other processes hold counts as well.
+absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
+    cuda::Driver& driver, const CudaDoctorOptions& options);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_CUDA_DOCTOR_H_
