@@ -107,8 +107,9 @@ absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
         "loadline plan does");
   }
   if (!flags.budget.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(flags.budget));
-    estimate.budget_bytes = budget.Of(estimate.expected_bytes);
+    LOADLINE_ASSIGN_OR_RETURN(
+        estimate.budget_bytes,
+        PlanBudgetBytes(step.problem, flags, estimate.expected_bytes));
   }
   planner::SolveOptions options;
   options.allow_recompute = !flags.no_recompute;
@@ -123,6 +124,7 @@ absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
   estimate.components = components.Take();
   if (step.problem.machine.has_value()) {
     estimate.outside_bytes = step.problem.machine->reserved_bytes;
+    estimate.outside_counts = ReservedInBudget(step.problem, flags) > 0;
   }
   return estimate;
 }
@@ -167,8 +169,10 @@ std::string EstimateTable(const PlannedStep& step, const Estimate& estimate) {
                        FormatBytes(component.peak_bytes),
                        FormatBytes(component.total_bytes));
   }
-  out += fmt::format("{:<14}{:>13}   of device memory, in no budget\n\n",
-                     "outside", FormatBytes(estimate.outside_bytes));
+  out += fmt::format(
+      "{:<14}{:>13}   of device memory, {}\n\n", "outside",
+      FormatBytes(estimate.outside_bytes),
+      estimate.outside_counts ? "taken off the budget" : "in no budget");
   const auto row = [&out](const char* name, int64_t bytes,
                           const std::string& what) {
     out += fmt::format("{:<14}{:>13}   {}\n", name, FormatBytes(bytes),

@@ -32,7 +32,9 @@ struct Estimate {
   // An arena that is sure to be enough: that same order, laid out.
   int64_t high_bytes = 0;
   std::vector<MemoryComponent> components;
-  int64_t outside_bytes = 0;  // of device memory, in no plan and no budget
+  int64_t outside_bytes = 0;  // of device memory, in no plan
+  // Whether --budget counts them: then budget_bytes is what it leaves.
+  bool outside_counts = false;
   std::optional<int64_t> budget_bytes;
 };
 

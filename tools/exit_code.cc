@@ -16,7 +16,7 @@ const std::vector<ExitCodeMeaning>& ExitCodeMeanings() {
   static const auto& meanings = *new std::vector<ExitCodeMeaning>{
       {kOk, "ok"},
       {kOurBug, "our bug"},
-      {kBadInput, "usage or bad input: a file, a value, a full disk"},
+      {kBadInput, "usage or bad input: a file, a value, a full disk, no GPU"},
       {kCannotFit,
        "no plan within the budget; the message has the smallest budget that "
        "was met, the proven bound and the values at the tightest point"},

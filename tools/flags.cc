@@ -4,6 +4,7 @@
 #include "tools/flags.h"
 
 #include "CLI/CLI.hpp"
+#include "tools/device.h"
 #include "tools/help.h"
 
 namespace loadline::tools {
@@ -87,7 +88,14 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->group(kRareFlags);
 }
 
+void AddDeviceFlag(CLI::App* app, std::string* device) {
+  Last(app, "--device", device, "Where the step runs")
+      ->check(CLI::IsMember({kCpu, kCuda}))
+      ->capture_default_str();
+}
+
 void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
+  AddDeviceFlag(app, &flags->device);
   Last(app, "--budget", &flags->budget,
        "Device bytes (3GiB, 500MB), a share of the peak with everything kept "
        "(60%), or smallest; default: keep all")

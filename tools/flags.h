@@ -46,6 +46,7 @@ struct OptimizerFlags {
 };
 
 struct PlanFlags {
+  std::string device = "cpu";
   std::string budget;  // empty: what keeping everything takes
   bool no_recompute = false;
   bool no_offload = false;
@@ -63,6 +64,8 @@ void AddModelFlags(CLI::App* app, ModelFlags* flags);
 void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags);
 void AddLossFlags(CLI::App* app, LossFlags* flags);
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
+// Alone, for a verb that does not plan.
+void AddDeviceFlag(CLI::App* app, std::string* device);
 void AddPlanFlags(CLI::App* app, PlanFlags* flags);
 void AddJsonFlag(CLI::App* app, bool* json);
 void AddOutputFlag(CLI::App* app, std::string* path, const char* text);

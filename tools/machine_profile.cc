@@ -12,13 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "executor/calibrate.h"
 #include "executor/calibrate_step.h"
-#include "executor/cpu/device.h"
-#include "executor/cpu/doctor.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/device.h"
 #include "tools/files.h"
 #include "tools/plan_files.h"
 #include "tools/way.h"
@@ -65,33 +64,33 @@ models::Graph Unmeasured(const models::Graph& graph,
 // Inside the step where it is small enough to be run whole with everything
 // kept, else each alone.
 absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
-    const models::Graph& graph, const models::Graph& rest,
-    const planner::Machine& machine, int64_t least_ns,
-    const std::atomic<bool>* stop) {
+    const std::string& device_name, const models::Graph& graph,
+    const models::Graph& rest, const planner::Machine& machine,
+    int64_t least_ns, const std::atomic<bool>* stop) {
   executor::CalibrateOptions options;
   options.stop = stop;
   options.least_ns = least_ns;
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(device_name));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
-                            PoseStep(graph, "calibration", machine, device));
+                            PoseStep(graph, "calibration", machine, *device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
                             planner::KeepEverything(problem));
   if (plan.arena_bytes > std::min(kMostStepBytes, machine.device_bytes / 2)) {
-    return executor::Calibrate(rest, device, options);
+    return executor::Calibrate(rest, *device, options);
   }
-  return executor::CalibrateStep(graph, problem, plan, device, options);
+  return executor::CalibrateStep(graph, problem, plan, *device, options);
 }
 
 }  // namespace
 
-std::string OwnProfilePath() {
+std::string OwnProfilePath(const std::string& device) {
   std::string folder = Environment("LOADLINE_CACHE");
   if (folder.empty()) {
     const std::string cache = Environment("XDG_CACHE_HOME");
     folder = cache.empty() ? Environment("HOME") + "/.cache/loadline"
                            : cache + "/loadline";
   }
-  return folder + "/machine.json";
+  return folder + (device == kCpu ? "/machine.json" : "/machine-cuda.json");
 }
 
 absl::Status MakeFolderOf(const std::string& path) {
@@ -111,45 +110,48 @@ absl::Status KeepProfile(const std::string& path,
   return WriteFile(path, planner::MachineToJson(machine) + "\n");
 }
 
-absl::StatusOr<planner::Machine> LoadProfile(const std::string& path) {
+absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
+                                             const std::string& path) {
   if (!path.empty()) return ReadMachineFile(path);
-  const std::string own = OwnProfilePath();
+  const std::string own = OwnProfilePath(device);
   if (fs::exists(own)) {
     auto machine = ReadMachineFile(own);
     if (machine.ok()) return machine;
     spdlog::warn("measuring anew: {}", std::string(machine.status().message()));
   }
   spdlog::info("measuring this machine, once (kept in {})", own);
-  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
-                            executor::MeasureMachine());
-  TryToKeep(own, machine);
-  return machine;
+  LOADLINE_ASSIGN_OR_RETURN(executor::MeasuredMachine measured,
+                            MeasureDevice(device));
+  TryToKeep(own, measured.machine);
+  return std::move(measured.machine);
 }
 
 absl::StatusOr<planner::Machine> CalibratedProfile(
-    const std::string& path, const models::Graph& graph,
-    const std::atomic<bool>* stop) {
-  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, LoadProfile(path));
+    const std::string& device, const std::string& path,
+    const models::Graph& graph, const std::atomic<bool>* stop) {
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                            LoadProfile(device, path));
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
-  LOADLINE_ASSIGN_OR_RETURN(
-      auto times,
-      MeasureOperators(graph, rest, machine, kLeastCalibrationNs, stop));
+  LOADLINE_ASSIGN_OR_RETURN(auto times,
+                            MeasureOperators(device, graph, rest, machine,
+                                             kLeastCalibrationNs, stop));
   machine.ops.merge(std::move(times));
-  TryToKeep(path.empty() ? OwnProfilePath() : path, machine);
+  TryToKeep(path.empty() ? OwnProfilePath(device) : path, machine);
   return machine;
 }
 
-absl::StatusOr<planner::Machine> MeasureNow(planner::Machine machine,
+absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
+                                            planner::Machine machine,
                                             const models::Graph& graph,
                                             int64_t least_ns,
                                             const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(
       const auto times,
-      MeasureOperators(graph, graph, machine, least_ns, stop));
+      MeasureOperators(device, graph, graph, machine, least_ns, stop));
   for (const auto& [key, ns] : times) machine.ops[key] = ns;
-  LOADLINE_RETURN_IF_ERROR(executor::MeasureCopies({}, machine));
+  LOADLINE_RETURN_IF_ERROR(MeasureCopiesOf(device, machine));
   return machine;
 }
 

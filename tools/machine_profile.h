@@ -12,24 +12,29 @@
 
 namespace loadline::tools {
 
-// The file where this machine's own profile is kept: machine.json in
-// $LOADLINE_CACHE, else $XDG_CACHE_HOME/loadline, else ~/.cache/loadline.
-std::string OwnProfilePath();
+// In all of these `device` is what --device names (tools/device.h).
+
+// The file where this machine's own profile is kept: machine.json, of a GPU
+// machine-cuda.json, in $LOADLINE_CACHE, else $XDG_CACHE_HOME/loadline, else
+// ~/.cache/loadline.
+std::string OwnProfilePath(const std::string& device);
 
 // The profile at `path`; "" is this machine's own, measured (some seconds) and
 // kept where there is none yet.
-absl::StatusOr<planner::Machine> LoadProfile(const std::string& path);
+absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
+                                             const std::string& path);
 
-// The same, with a measured time for every operator of the graph on the CPU;
-// what had to be measured is added to the file. `stop` may be null.
+// The same, with a measured time for every operator of the graph on the
+// device; what had to be measured is added to the file. `stop` may be null.
 absl::StatusOr<planner::Machine> CalibratedProfile(
-    const std::string& path, const models::Graph& graph,
-    const std::atomic<bool>* stop);
+    const std::string& device, const std::string& path,
+    const models::Graph& graph, const std::atomic<bool>* stop);
 
 // The machine as it is at this moment: all operators of the graph and the
 // copies measured anew, for `least_ns` of steps. Kept nowhere. `stop` may be
 // null.
-absl::StatusOr<planner::Machine> MeasureNow(planner::Machine machine,
+absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
+                                            planner::Machine machine,
                                             const models::Graph& graph,
                                             int64_t least_ns,
                                             const std::atomic<bool>* stop);

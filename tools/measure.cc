@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "executor/cpu/device.h"
 #include "executor/data.h"
 #include "executor/median.h"
 #include "executor/program.h"
 #include "executor/train.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
+#include "tools/device.h"
 
 namespace loadline::tools {
 
@@ -26,10 +26,10 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
   }
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                             executor::LoadData(flags.loss.data, step.graph));
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<executor::Program> program,
                             executor::Load(step.graph, step.problem, step.plan,
-                                           device, {.trace = true}));
+                                           *device, {.trace = true}));
   executor::TrainOptions options;
   options.steps = steps + 1;  // the first finds its pages cold
   options.learning_rate = static_cast<float>(flags.optimizer.lr);
@@ -42,7 +42,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                               " bytes, above the budget of ",
                                               step.plan.budget_bytes));
   }
-  const auto trace = device.trace();
+  const auto trace = device->trace();
   return Measured{
       steps, result.step_ns, result.arena_bytes, {trace.begin(), trace.end()}};
 }

@@ -19,8 +19,8 @@ struct Measured {
   std::vector<executor::TraceSpan> spans;  // of the last step, by plan step
 };
 
-// Trains `steps` steps of `step.plan` on --data on the CPU, on a device of its
-// own, and throws the weights away. Errors: those of LoadData, Load and Train;
+// Trains `steps` steps of `step.plan` on --data, on a device of its own, and
+// throws the weights away. Errors: those of LoadData, Load and Train;
 // OutOfRange where more bytes than the budget were used; Cancelled.
 absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                  const StepFlags& flags, int64_t steps,

@@ -9,12 +9,12 @@
 #include <functional>
 #include <utility>
 
-#include "executor/cpu/device.h"
 #include "executor/median.h"
 #include "planner/check.h"
 #include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/device.h"
 #include "tools/machine_profile.h"
 #include "tools/measure.h"
 
@@ -28,11 +28,11 @@ constexpr int64_t kPricingNs = 300'000'000;
 // Prices once measured, for the same plans.
 absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
                        PlannedStep* step, std::vector<FrontPoint>* points) {
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   step->machine = std::move(machine);
   LOADLINE_ASSIGN_OR_RETURN(
       step->problem,
-      PoseStep(step->graph, flags.model.model, step->machine, device));
+      PoseStep(step->graph, flags.model.model, step->machine, *device));
   const planner::SolveOptions permitted = PermittedBy(flags.plan);
   LOADLINE_ASSIGN_OR_RETURN(
       step->keep_everything,
@@ -95,9 +95,9 @@ absl::Status MeasureFront(const StepFlags& flags, int64_t steps,
   std::vector<planner::Machine> machines;
   std::vector<std::vector<Measured>> measured(points->size());
   for (int64_t round = 0; round < rounds; ++round) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        planner::Machine machine,
-        MeasureNow(step->machine, step->graph, kPricingNs, stop));
+    LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                              MeasureNow(flags.plan.device, step->machine,
+                                         step->graph, kPricingNs, stop));
     machines.push_back(std::move(machine));
     // Together as many steps as asked for.
     const int64_t share = steps * (round + 1) / rounds - steps * round / rounds;

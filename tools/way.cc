@@ -18,6 +18,8 @@
 #include "passes/price.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/device.h"
+#include "tools/exit_code.h"
 #include "tools/machine_profile.h"
 #include "tools/plan_files.h"
 #include "tools/solve_progress.h"
@@ -155,11 +157,12 @@ bool IsPlannerFile(const std::string& path) {
 }
 
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
-                                           executor::Device& device,
                                            const std::atomic<bool>* cancel) {
-  return IsPlannerFile(flags.model.model)
-             ? ReadProblemStep(flags.model.model)
-             : PoseTrainingStep(flags, device, cancel);
+  if (IsPlannerFile(flags.model.model)) {
+    return ReadProblemStep(flags.model.model);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+  return PoseTrainingStep(flags, *device, cancel);
 }
 
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
@@ -247,8 +250,9 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
 absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel) {
-  return flags.calibrate ? CalibratedProfile(flags.machine, graph, cancel)
-                         : LoadProfile(flags.machine);
+  return flags.calibrate
+             ? CalibratedProfile(flags.device, flags.machine, graph, cancel)
+             : LoadProfile(flags.device, flags.machine);
 }
 
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
@@ -277,6 +281,27 @@ planner::SolveOptions PermittedBy(const PlanFlags& flags) {
   return options;
 }
 
+int64_t ReservedInBudget(const planner::Problem& problem,
+                         const PlanFlags& flags) {
+  return flags.device == kCuda && problem.machine.has_value()
+             ? problem.machine->reserved_bytes
+             : 0;
+}
+
+absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
+                                        const PlanFlags& flags,
+                                        int64_t peak_bytes) {
+  LOADLINE_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(flags.budget));
+  const int64_t bytes = budget.Of(peak_bytes);
+  if (budget.percent > 0) return bytes;
+  const int64_t reserved_bytes = ReservedInBudget(problem, flags);
+  if (bytes > reserved_bytes) return bytes - reserved_bytes;
+  return CannotFitError(absl::StrCat(
+      "no plan within ", FormatBytes(bytes), ": on this device ",
+      FormatBytes(reserved_bytes),
+      " are taken before any plan, by CUDA's context and libraries"));
+}
+
 absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                                        const PlanFlags& flags,
                                        const planner::Plan& keep_everything,
@@ -298,8 +323,9 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
   }
   options.budget_bytes = keep_everything.budget_bytes;
   if (!flags.budget.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(flags.budget));
-    options.budget_bytes = budget.Of(keep_everything.predicted.peak_bytes);
+    LOADLINE_ASSIGN_OR_RETURN(
+        options.budget_bytes,
+        PlanBudgetBytes(problem, flags, keep_everything.predicted.peak_bytes));
   }
   return planner::Solve(problem, options);
 }

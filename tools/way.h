@@ -54,9 +54,8 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
 absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
 // Whether a verb's MODEL is a problem or a plan instead: PATH.json.
 bool IsPlannerFile(const std::string& path);
-// Whichever of the two MODEL is.
+// Whichever of the two MODEL is; a model on a device of the flags.
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
-                                           executor::Device& device,
                                            const std::atomic<bool>* cancel);
 
 // The arrows one by one, for verbs that stop on the way.
@@ -79,6 +78,15 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           executor::Device& device);
 // Which plans the flags permit, without their budget and limits.
 planner::SolveOptions PermittedBy(const PlanFlags& flags);
+// The bytes that --budget leaves to a plan; a share is one of `peak_bytes`. On
+// a GPU bytes are all bytes of the device, so what the profile says is reserved
+// there comes off. Errors: one that is no budget, or that leaves nothing.
+absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
+                                        const PlanFlags& flags,
+                                        int64_t peak_bytes);
+// What of the device's memory that budget counts beside the plan.
+int64_t ReservedInBudget(const planner::Problem& problem,
+                         const PlanFlags& flags);
 // The plan that the flags ask for; a budget of "smallest" looks for the
 // smallest that can be met.
 absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,

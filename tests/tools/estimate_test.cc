@@ -11,6 +11,8 @@
 #include "nlohmann/json.hpp"
 #include "tests/planner/random_problem.h"
 #include "tests/tools/model_flags.h"
+#include "tools/device.h"
+#include "tools/exit_code.h"
 
 namespace loadline::tools {
 namespace {
@@ -94,6 +96,36 @@ TEST(EstimateStep, FlagsThatForbidRaiseTheBound) {
   const auto without = EstimateStep(*step, flags);
   ASSERT_TRUE(without.ok());
   EXPECT_GT(without->low.bytes, Of(*step).low.bytes);
+}
+
+// On a GPU a budget in bytes is of all bytes there.
+TEST(EstimateStep, TakesWhatAGpuReservesOffABudgetInBytes) {
+  planner::Problem problem = planner::RandomProblem(1, 20, true, true);
+  constexpr int64_t kReserved = 1 << 20;
+  problem.machine->reserved_bytes = kReserved;
+  const PlannedStep step = StepOf(std::move(problem));
+  const int64_t bytes = kReserved + Of(step).high_bytes;
+  PlanFlags flags;
+  for (const char* device : {kCpu, kCuda}) {
+    const int64_t off = device == kCuda ? kReserved : 0;
+    flags.device = device;
+    flags.budget = Bytes(bytes);
+    const auto estimate = EstimateStep(step, flags);
+    ASSERT_TRUE(estimate.ok()) << estimate.status();
+    EXPECT_EQ(estimate->budget_bytes, bytes - off);
+    EXPECT_EQ(estimate->outside_counts, off > 0);
+    const auto plan =
+        SolveFor(step.problem, flags, step.keep_everything, nullptr);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->budget_bytes, bytes - off);
+    flags.budget = "100%";
+    EXPECT_EQ(EstimateStep(step, flags)->budget_bytes, Of(step).expected_bytes);
+  }
+  flags.budget = Bytes(kReserved);
+  const absl::Status none =
+      SolveFor(step.problem, flags, step.keep_everything, nullptr).status();
+  EXPECT_EQ(ExitCodeFor(none), kCannotFit);
+  EXPECT_THAT(std::string(none.message()), HasSubstr("1.00 MiB are taken before"));
 }
 
 TEST(EstimateStep, RefusesABudgetThatTakesASearch) {

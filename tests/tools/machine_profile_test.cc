@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tools/device.h"
 #include "tools/files.h"
 
 namespace loadline::tools {
@@ -56,33 +57,34 @@ TEST(OwnProfilePath, FollowsTheCacheVariables) {
   const Environment home("HOME", "/h");
   {
     const Environment own("LOADLINE_CACHE", "/own");
-    EXPECT_EQ(OwnProfilePath(), "/own/machine.json");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/own/machine.json");
+    EXPECT_EQ(OwnProfilePath(kCuda), "/own/machine-cuda.json");
   }
   const Environment none("LOADLINE_CACHE", nullptr);
   {
     const Environment xdg("XDG_CACHE_HOME", "/x");
-    EXPECT_EQ(OwnProfilePath(), "/x/loadline/machine.json");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/x/loadline/machine.json");
   }
   const Environment no_xdg("XDG_CACHE_HOME", nullptr);
-  EXPECT_EQ(OwnProfilePath(), "/h/.cache/loadline/machine.json");
+  EXPECT_EQ(OwnProfilePath(kCpu), "/h/.cache/loadline/machine.json");
 }
 
 TEST(LoadProfile, ReadsBackWhatWasKept) {
   const std::string path = EmptyFolder("profile_kept") + "/a/machine.json";
   ASSERT_TRUE(KeepProfile(path, Made()).ok());
-  const auto machine = LoadProfile(path);
+  const auto machine = LoadProfile(kCpu, path);
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_EQ(planner::MachineToJson(*machine), planner::MachineToJson(Made()));
 }
 
 TEST(LoadProfile, NamesTheFileItCannotRead) {
   const std::string folder = EmptyFolder("profile_broken");
-  const auto missing = LoadProfile(folder + "/none.json");
+  const auto missing = LoadProfile(kCpu, folder + "/none.json");
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("none.json"));
   const std::string path = folder + "/broken.json";
   fs::create_directories(folder);
   ASSERT_TRUE(WriteFile(path, "{").ok());
-  const auto broken = LoadProfile(path);
+  const auto broken = LoadProfile(kCpu, path);
   EXPECT_EQ(broken.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(broken.status().message()), HasSubstr("broken.json"));
 }
@@ -91,12 +93,12 @@ TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
   const std::string folder = EmptyFolder("profile_anew");
   const Environment own("LOADLINE_CACHE", folder.c_str());
   fs::create_directories(folder);
-  ASSERT_TRUE(WriteFile(OwnProfilePath(), "{").ok());
-  const auto machine = LoadProfile("");
+  ASSERT_TRUE(WriteFile(OwnProfilePath(kCpu), "{").ok());
+  const auto machine = LoadProfile(kCpu, "");
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_GT(machine->device_bytes, 0);
   // What was measured has replaced it.
-  EXPECT_TRUE(LoadProfile(OwnProfilePath()).ok());
+  EXPECT_TRUE(LoadProfile(kCpu, OwnProfilePath(kCpu)).ok());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "tests/planner/small_plan.h"
+#include "tools/device.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/attribution.h"
 #include "tools/report/document.h"
@@ -141,6 +142,11 @@ TEST(Assumptions, SayWhatIsOutsideThePlan) {
   problem.machine->reserved_bytes = int64_t{300} << 20;
   EXPECT_THAT(Assumptions(problem, nullptr),
               testing::Contains(HasSubstr("not in the budget: 300 MiB")));
+  StepFlags gpu;
+  gpu.plan.device = kCuda;
+  EXPECT_THAT(
+      Assumptions(problem, &gpu),
+      testing::Contains(HasSubstr("taken off a budget in bytes: 300 MiB")));
 }
 
 }  // namespace

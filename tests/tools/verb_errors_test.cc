@@ -90,6 +90,7 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--epsilon", "0"}, "--epsilon");
   add({"--optimizer", "sgd", "--nesterov", "--momentum", "0"},
       "nesterov needs a momentum");
+  add({"--device", "tpu"}, "--device");
   add({"--plan-seed", "-1"}, "--plan-seed");
   add({"--disable-pass", "add_loss"}, "cannot be switched off");
   add({"--disable-pass", "nothing"}, "no pass named 'nothing'");
@@ -245,6 +246,7 @@ TEST(VerbErrors, OfSweep) {
 
 TEST(VerbErrors, OfDoctor) {
   Expect({{{"doctor", "-o", "/proc/no/machine.json"}, 2, "/proc/no"},
+          {{"doctor", "--device", "tpu"}, 2, "--device"},
           {{"doctor", "model.onnx"}, 2, "model.onnx"}});
 }
 

@@ -49,10 +49,13 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
     lines.push_back(
         absl::StrCat("Machine profile: ", problem.machine->name, "."));
     lines.push_back(Copies(*problem.machine));
-    lines.push_back(
-        absl::StrCat("Outside the plan, and not in the budget: ",
-                     FormatBytes(problem.machine->reserved_bytes),
-                     " of device memory that libraries take for themselves."));
+    const bool counts =
+        flags != nullptr && ReservedInBudget(problem, flags->plan) > 0;
+    lines.push_back(absl::StrCat(
+        "Outside the plan, and ",
+        counts ? "taken off a budget in bytes: " : "not in the budget: ",
+        FormatBytes(problem.machine->reserved_bytes),
+        " of device memory that libraries take for themselves."));
   }
   lines.push_back(
       problem.addresses

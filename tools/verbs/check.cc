@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "executor/cpu/device.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/flags.h"
 #include "tools/json_text.h"
 #include "tools/model_check.h"
@@ -24,9 +24,10 @@ struct Flags {
 };
 
 absl::Status RunCheck(const Flags& flags) {
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(const ModelCheck check,
-                            CheckModel(flags.step, device));
+                            CheckModel(flags.step, *device));
   if (flags.json) {
     fmt::print("{}\n", JsonText(CheckJson(check)));
   } else {
@@ -43,6 +44,7 @@ VerbBody AddCheck(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
+  AddDeviceFlag(app, &flags->step.plan.device);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunCheck(*flags); };
 }

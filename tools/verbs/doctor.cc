@@ -1,7 +1,5 @@
 // `loadline doctor`: this machine's rates, as a profile. Tested by
 // tests/executor/measure_test.cc.
-#include "executor/cpu/doctor.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "planner/machine.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/machine_profile.h"
@@ -20,11 +19,14 @@ namespace loadline::tools {
 namespace {
 
 struct Flags {
+  std::string device = kCpu;
   std::string out;
   bool json = false;
 };
 
-void PrintTable(const planner::Machine& machine, const std::string& path) {
+void PrintTable(const executor::MeasuredMachine& measured,
+                const std::string& path) {
+  const planner::Machine& machine = measured.machine;
   fmt::print("{:<22}{}\n", "machine", machine.name);
   if (machine.rates.has_value()) {
     for (const auto& [type, rate] : machine.rates->matmul_flop_per_s) {
@@ -40,27 +42,39 @@ void PrintTable(const planner::Machine& machine, const std::string& path) {
              machine.h2d_bytes_per_s / 1e9);
   fmt::print("{:<22}{:.0f} % of their rates\n", "both at once",
              machine.bidirectional * 100);
+  for (const executor::CopyRates& rates : measured.copies) {
+    fmt::print("{:<22}{:.1f} GB/s out, {:.1f} in, {:.0f} % of that together\n",
+               "copies of " + FormatBytes(rates.bytes),
+               rates.d2h_bytes_per_s / 1e9, rates.h2d_bytes_per_s / 1e9,
+               rates.bidirectional * 100);
+  }
   fmt::print("{:<22}{}\n", "latency of a copy",
              FormatNs(machine.copy_latency_ns));
   fmt::print("{:<22}{}\n", "copies and computing",
              machine.copies_stop_compute ? "one after the other"
                                          : "beside each other");
   fmt::print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
+  if (machine.reserved_bytes > 0) {
+    fmt::print("{:<22}{}\n", "of it reserved",
+               FormatBytes(machine.reserved_bytes));
+  }
   fmt::print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
   fmt::print("{:<22}{}\n", "kept in", path);
 }
 
 absl::Status RunDoctor(const Flags& flags) {
-  const std::string path = flags.out.empty() ? OwnProfilePath() : flags.out;
+  const std::string path =
+      flags.out.empty() ? OwnProfilePath(flags.device) : flags.out;
   if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
-                            executor::MeasureMachine());
+  LOADLINE_ASSIGN_OR_RETURN(const executor::MeasuredMachine measured,
+                            MeasureDevice(flags.device));
+  const planner::Machine& machine = measured.machine;
   const std::string json = planner::MachineToJson(machine) + "\n";
   if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
   if (flags.json || flags.out == "-") {
     fmt::print("{}", json);
   } else {
-    PrintTable(machine, path);
+    PrintTable(measured, path);
   }
   return absl::OkStatus();
 }
@@ -69,6 +83,7 @@ absl::Status RunDoctor(const Flags& flags) {
 
 VerbBody AddDoctor(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
+  AddDeviceFlag(app, &flags->device);
   AddOutputFlag(
       app, &flags->out,
       "Profile file; - is stdout (default: this machine's own, which plans "

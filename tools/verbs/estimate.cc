@@ -6,7 +6,6 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "executor/cpu/device.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
@@ -25,10 +24,8 @@ struct Flags {
 };
 
 absl::Status RunEstimate(const Flags& flags) {
-  executor::CpuDevice device;
-  LOADLINE_ASSIGN_OR_RETURN(
-      const PlannedStep step,
-      PoseOrReadStep(flags.step, device, /*cancel=*/nullptr));
+  LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
+                            PoseOrReadStep(flags.step, /*cancel=*/nullptr));
   LOADLINE_ASSIGN_OR_RETURN(const Estimate estimate,
                             EstimateStep(step, flags.step.plan));
   if (flags.json) {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "executor/cpu/device.h"
 #include "executor/data.h"
 #include "executor/evaluate.h"
 #include "executor/program.h"
@@ -15,6 +14,7 @@
 #include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
@@ -37,13 +37,14 @@ struct LoadedEvaluation {
   models::Graph graph;
   planner::Problem problem;
   planner::Plan plan;
-  executor::CpuDevice device;
+  std::unique_ptr<executor::Device> device;
   std::unique_ptr<executor::Program> program;
 };
 
 absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
     const Flags& flags, int64_t batch) {
   auto loaded = std::make_unique<LoadedEvaluation>();
+  LOADLINE_ASSIGN_OR_RETURN(loaded->device, MakeDevice(flags.plan.device));
   ModelFlags model_flags = flags.model;
   model_flags.batch = batch;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
@@ -57,14 +58,14 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
       MachineFor(flags.plan, loaded->graph, /*cancel=*/nullptr));
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->problem,
-      PoseStep(loaded->graph, flags.model.model, machine, loaded->device));
+      PoseStep(loaded->graph, flags.model.model, machine, *loaded->device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
                             planner::KeepEverything(loaded->problem));
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->plan, SolveFor(loaded->problem, flags.plan, keep, nullptr));
   LOADLINE_ASSIGN_OR_RETURN(loaded->program,
                             executor::Load(loaded->graph, loaded->problem,
-                                           loaded->plan, loaded->device));
+                                           loaded->plan, *loaded->device));
   return loaded;
 }
 

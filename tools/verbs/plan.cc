@@ -4,7 +4,6 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "executor/cpu/device.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
@@ -29,9 +28,8 @@ struct Flags {
 
 absl::Status RunPlan(const Flags& flags) {
   const std::atomic<bool>* cancel = CatchInterrupts();
-  executor::CpuDevice device;
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PoseOrReadStep(flags.step, device, cancel));
+                            PoseOrReadStep(flags.step, cancel));
   LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
                                                 step.keep_everything, cancel));
   if (!flags.problem_out.empty()) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "executor/cpu/device.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/way.h"
@@ -20,7 +20,8 @@ struct Flags {
 };
 
 absl::Status RunPose(const Flags& flags) {
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.step.model, /*training=*/true));
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
@@ -29,7 +30,7 @@ absl::Status RunPose(const Flags& flags) {
                             MachineFor(flags.step.plan, graph, nullptr));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Problem problem,
-      PoseStep(graph, flags.step.model.model, machine, device));
+      PoseStep(graph, flags.step.model.model, machine, *device));
   return WriteFile(flags.out, planner::ProblemToJson(problem) + "\n");
 }
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "executor/cpu/device.h"
 #include "executor/trace.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/interrupt.h"
@@ -59,6 +59,12 @@ absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
   return step;
 }
 
+absl::StatusOr<PlannedStep> PlanModel(const StepFlags& flags,
+                                      const std::atomic<bool>* cancel) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+  return PlanTrainingStep(flags, *device, cancel);
+}
+
 absl::Status CheckFlags(const Flags& flags, bool is_file) {
   if (flags.steps > 0 && is_file) {
     return absl::InvalidArgumentError(
@@ -95,11 +101,9 @@ absl::Status RunReport(Flags flags) {
   const bool is_file = IsPlannerFile(flags.step.model.model);
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags, is_file));
   if (flags.steps > 0) flags.step.plan.calibrate = true;
-  executor::CpuDevice device;
-  LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
-                            is_file
-                                ? ReadStep(flags, stop)
-                                : PlanTrainingStep(flags.step, device, stop));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const PlannedStep step,
+      is_file ? ReadStep(flags, stop) : PlanModel(flags.step, stop));
   std::optional<Measured> measured;
   if (flags.steps > 0) {
     LOADLINE_ASSIGN_OR_RETURN(measured,

@@ -13,7 +13,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "executor/cpu/device.h"
 #include "executor/data.h"
 #include "executor/program.h"
 #include "executor/progress.h"
@@ -26,6 +25,7 @@
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/help.h"
@@ -200,9 +200,10 @@ absl::Status WriteTrace(const Flags& flags, const PlannedStep& step,
 absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
-  executor::CpuDevice device({.host_store_path = flags.host_store});
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto device, MakeDevice(flags.step.plan.device, flags.host_store));
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PlanTrainingStep(flags.step, device, stop));
+                            PlanTrainingStep(flags.step, *device, stop));
   if (!flags.plan_in.empty()) {
     LOADLINE_RETURN_IF_ERROR(TakePlan(flags, &step));
   }
@@ -211,12 +212,12 @@ absl::Status RunRun(const Flags& flags) {
       executor::LoadData(flags.step.loss.data, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(
       const std::unique_ptr<executor::Program> program,
-      executor::Load(step.graph, step.problem, step.plan, device,
+      executor::Load(step.graph, step.problem, step.plan, *device,
                      {.poison = flags.poison, .trace = !flags.trace.empty()}));
   LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
                             TrainProgram(flags, *program, data, stop));
   if (!flags.trace.empty()) {
-    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags, step, device));
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags, step, *device));
   }
   if (!flags.out.empty() && !result.interrupted) {
     LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *program));

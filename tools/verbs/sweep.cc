@@ -14,12 +14,12 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "executor/cpu/device.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/command.h"
+#include "tools/device.h"
 #include "tools/exit_code.h"
 #include "tools/files.h"
 #include "tools/flags.h"
@@ -64,13 +64,14 @@ struct Place {
 // The step without a search: everything kept.
 absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
                                    const std::atomic<bool>* stop) {
-  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            MakeDevice(flags.step.plan.device));
   StepFlags step_flags = place.size == 0
                              ? flags.step
                              : WithSize(flags.step, place.axis, place.size);
   step_flags.plan.budget.clear();
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PlanTrainingStep(step_flags, device, stop));
+                            PlanTrainingStep(step_flags, *device, stop));
   const std::vector<int64_t>& dims =
       step.graph.value(step.graph.inputs[0]).type.dims;
   if (place.size > 0 && place.axis == kBatchAxis &&
