@@ -125,7 +125,8 @@ TEST(EstimateStep, TakesWhatAGpuReservesOffABudgetInBytes) {
   const absl::Status none =
       SolveFor(step.problem, flags, step.keep_everything, nullptr).status();
   EXPECT_EQ(ExitCodeFor(none), kCannotFit);
-  EXPECT_THAT(std::string(none.message()), HasSubstr("1.00 MiB are taken before"));
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("1.00 MiB are taken before"));
 }
 
 TEST(EstimateStep, RefusesABudgetThatTakesASearch) {
