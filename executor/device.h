@@ -7,14 +7,16 @@
 // command lies inside its arena, whatever the plan says ("Hard budget").
 //
 //   device.CreateArena({.arena_bytes = plan.arena_bytes, ...});   // once
-//   device.Write(Space::kDevice, 0, data, bytes);                 // outside
-//   steps device.BeginStep(); device.Launch({.kernel = k, .inputs = in,
-//   .outputs = out, ...}); device.Record(Lane::kCompute, done);
+//   device.Write(Space::kDevice, 0, data, bytes);  // outside steps
+//   device.BeginStep();
+//   device.Launch({.kernel = k, .inputs = in, .outputs = out, ...});
+//   device.Record(Lane::kCompute, done);
 //   device.Wait(Lane::kD2h, done);
 //   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
 //   device.Synchronize();
-//   KeptStep step = device.Keep();  // of a device that can repeat a step
-//   itself more steps: device.Replay(step); device.Synchronize();
+//   KeptStep step = device.Keep();  // where a device can repeat a step itself
+//   device.Replay(step);            // the next step
+//   device.Synchronize();
 //
 // Threads: one caller at a time.
 #ifndef LOADLINE_EXECUTOR_DEVICE_H_

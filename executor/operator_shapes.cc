@@ -135,6 +135,10 @@ ClassLines MakeClassLines(const Prepare& p, const TensorType& logits) {
   return {SplitAt(logits.dims, p.attributes().Int("class_axis", -1))};
 }
 
+bool IsTanhGelu(const Prepare& p) {
+  return p.attributes().String("approximate", "none") == "tanh";
+}
+
 absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
                                                     double default_ratio) {
   const double ratio = p.attributes().Float("ratio", default_ratio);

@@ -127,6 +127,9 @@ struct ClassLines {
 };
 ClassLines MakeClassLines(const Prepare& p, const TensorType& logits);
 
+// Whether a Gelu, or its gradient, is the approximation by tanh.
+bool IsTanhGelu(const Prepare& p);
+
 // Dropout keeps element e where its random word is at least `threshold`.
 struct DropoutSettings {
   uint32_t salt;

@@ -11,6 +11,7 @@
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
 #include "executor/dispatch.h"
+#include "executor/operator_shapes.h"
 #include "executor/pointwise_formulas.h"
 
 namespace loadline::executor::cpu {
@@ -59,17 +60,13 @@ PreparedKernel Gradient(const Prepare& p) {
       });
 }
 
-bool IsTanhForm(const Prepare& p) {
-  return p.attributes().String("approximate", "none") == "tanh";
-}
-
 PreparedKernel Gelu(const Prepare& p) {
-  return IsTanhForm(p) ? Unary<GeluTanhOf<Math>>(p)
+  return IsTanhGelu(p) ? Unary<GeluTanhOf<Math>>(p)
                        : Unary<GeluExactOf<Math>>(p);
 }
 
 PreparedKernel GeluGrad(const Prepare& p) {
-  return IsTanhForm(p) ? Gradient<GeluTanhGradOf<Math>>(p)
+  return IsTanhGelu(p) ? Gradient<GeluTanhGradOf<Math>>(p)
                        : Gradient<GeluExactGradOf<Math>>(p);
 }
 

@@ -4,6 +4,7 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/math.h"
 #include "executor/cuda/types.h"
+#include "executor/operator_shapes.h"
 #include "executor/pointwise_formulas.h"
 #include "planner/status_macros.h"
 
@@ -28,17 +29,13 @@ PreparedKernel Gradient(const Prepare& p) {
   });
 }
 
-bool IsTanhForm(const Prepare& p) {
-  return p.attributes().String("approximate", "none") == "tanh";
-}
-
 PreparedKernel Gelu(const Prepare& p) {
-  return IsTanhForm(p) ? Unary<GeluTanhOf<Math>>(p)
+  return IsTanhGelu(p) ? Unary<GeluTanhOf<Math>>(p)
                        : Unary<GeluExactOf<Math>>(p);
 }
 
 PreparedKernel GeluGrad(const Prepare& p) {
-  return IsTanhForm(p) ? Gradient<GeluTanhGradOf<Math>>(p)
+  return IsTanhGelu(p) ? Gradient<GeluTanhGradOf<Math>>(p)
                        : Gradient<GeluExactGradOf<Math>>(p);
 }
 

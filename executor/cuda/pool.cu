@@ -124,72 +124,69 @@ __global__ void AveragePoolGradKernel(Planes p, int64_t n, const T* dy, T* dx) {
   }
 }
 
-PreparedKernel MaxPool(const Prepare& p) {
+// A kernel for each element of the output; `image` and `pooled` are the types
+// at either end of the pool. `launch` gets a float type's value, the planes and
+// the number of elements.
+template <typename Launch>
+PreparedKernel MakePoolKernel(const Prepare& p, const TensorType& image,
+                              const TensorType& pooled, const Launch& launch) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
-  LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
-                            MakePool(p, p.input(0), p.output(0)));
+  LOADLINE_ASSIGN_OR_RETURN(const Pool pool, MakePool(p, image, pooled));
   const int64_t n = p.output(0).elements();
   return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
-    using T = decltype(type);
-    return MakeKernel([n, planes = MakePlanes(pool)](
-                          const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      return LaunchKernel(MaxPoolKernel<T>, GridFor(n), kBlock, 0,
-                          launch.stream, planes, n, In<T>(args, 0),
-                          Out<T>(args, 0), Out<int32_t>(args, 1));
-    });
+    return MakeKernel(
+        [=, planes = MakePlanes(pool)](const KernelArgs& args,
+                                       const LaunchContext& context) {
+          if (n == 0) return absl::OkStatus();
+          return launch(type, planes, n, args, context.stream);
+        });
   });
+}
+
+PreparedKernel MaxPool(const Prepare& p) {
+  return MakePoolKernel(p, p.input(0), p.output(0),
+                        [](auto type, const Planes& planes, int64_t n,
+                           const KernelArgs& args, cudaStream_t stream) {
+                          using T = decltype(type);
+                          return LaunchKernel(MaxPoolKernel<T>, GridFor(n),
+                                              kBlock, 0, stream, planes, n,
+                                              In<T>(args, 0), Out<T>(args, 0),
+                                              Out<int32_t>(args, 1));
+                        });
 }
 
 PreparedKernel MaxPoolGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
-  LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
-                            MakePool(p, p.output(0), p.input(0)));
-  const int64_t n = p.output(0).elements();
-  return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
-    using T = decltype(type);
-    return MakeKernel([n, planes = MakePlanes(pool)](
-                          const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      return LaunchKernel(MaxPoolGradKernel<T>, GridFor(n), kBlock, 0,
-                          launch.stream, planes, n, In<T>(args, 0),
-                          In<int32_t>(args, 1), Out<T>(args, 0));
-    });
-  });
+  return MakePoolKernel(p, p.output(0), p.input(0),
+                        [](auto type, const Planes& planes, int64_t n,
+                           const KernelArgs& args, cudaStream_t stream) {
+                          using T = decltype(type);
+                          return LaunchKernel(
+                              MaxPoolGradKernel<T>, GridFor(n), kBlock, 0,
+                              stream, planes, n, In<T>(args, 0),
+                              In<int32_t>(args, 1), Out<T>(args, 0));
+                        });
 }
 
 PreparedKernel AveragePool(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
-  LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
-                            MakePool(p, p.input(0), p.output(0)));
-  const int64_t n = p.output(0).elements();
-  return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
-    using T = decltype(type);
-    return MakeKernel([n, planes = MakePlanes(pool)](
-                          const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      return LaunchKernel(AveragePoolKernel<T>, GridFor(n), kBlock, 0,
-                          launch.stream, planes, n, In<T>(args, 0),
-                          Out<T>(args, 0));
-    });
-  });
+  return MakePoolKernel(p, p.input(0), p.output(0),
+                        [](auto type, const Planes& planes, int64_t n,
+                           const KernelArgs& args, cudaStream_t stream) {
+                          using T = decltype(type);
+                          return LaunchKernel(AveragePoolKernel<T>, GridFor(n),
+                                              kBlock, 0, stream, planes, n,
+                                              In<T>(args, 0), Out<T>(args, 0));
+                        });
 }
 
 PreparedKernel AveragePoolGrad(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
-  LOADLINE_ASSIGN_OR_RETURN(const Pool pool,
-                            MakePool(p, p.output(0), p.input(0)));
-  const int64_t n = p.output(0).elements();
-  return WithFloat(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
-    using T = decltype(type);
-    return MakeKernel([n, planes = MakePlanes(pool)](
-                          const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      return LaunchKernel(AveragePoolGradKernel<T>, GridFor(n), kBlock, 0,
-                          launch.stream, planes, n, In<T>(args, 0),
-                          Out<T>(args, 0));
-    });
-  });
+  return MakePoolKernel(
+      p, p.output(0), p.input(0),
+      [](auto type, const Planes& planes, int64_t n, const KernelArgs& args,
+         cudaStream_t stream) {
+        using T = decltype(type);
+        return LaunchKernel(AveragePoolGradKernel<T>, GridFor(n), kBlock, 0,
+                            stream, planes, n, In<T>(args, 0), Out<T>(args, 0));
+      });
 }
 
 constexpr KernelEntry kKernels[] = {
