@@ -64,21 +64,18 @@ models::Graph Unmeasured(const models::Graph& graph,
 // Inside the step where it is small enough to be run whole with everything
 // kept, else each alone.
 absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
-    const std::string& device_name, const models::Graph& graph,
-    const models::Graph& rest, const planner::Machine& machine,
-    int64_t least_ns, const std::atomic<bool>* stop) {
+    const models::Graph& graph, const models::Graph& rest,
+    const planner::Problem& problem, const planner::Plan& keep_everything,
+    int64_t least_ns, executor::Device& device, const std::atomic<bool>* stop) {
   executor::CalibrateOptions options;
   options.stop = stop;
   options.least_ns = least_ns;
-  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(device_name));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
-                            PoseStep(graph, "calibration", machine, *device));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
-                            planner::KeepEverything(problem));
-  if (plan.arena_bytes > std::min(kMostStepBytes, machine.device_bytes / 2)) {
-    return executor::Calibrate(rest, *device, options);
+  if (keep_everything.arena_bytes >
+      std::min(kMostStepBytes, problem.machine->device_bytes / 2)) {
+    return executor::Calibrate(rest, device, options);
   }
-  return executor::CalibrateStep(graph, problem, plan, *device, options);
+  return executor::CalibrateStep(graph, problem, keep_everything, device,
+                                 options);
 }
 
 }  // namespace
@@ -134,22 +131,29 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
-  LOADLINE_ASSIGN_OR_RETURN(auto times,
-                            MeasureOperators(device, graph, rest, machine,
-                                             kLeastCalibrationNs, stop));
+  LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
+                            PoseStep(graph, "calibration", machine, *made));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep_everything,
+                            planner::KeepEverything(problem));
+  LOADLINE_ASSIGN_OR_RETURN(
+      auto times, MeasureOperators(graph, rest, problem, keep_everything,
+                                   kLeastCalibrationNs, *made, stop));
   machine.ops.merge(std::move(times));
   TryToKeep(path.empty() ? OwnProfilePath(device) : path, machine);
   return machine;
 }
 
 absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
-                                            planner::Machine machine,
-                                            const models::Graph& graph,
+                                            const PlannedStep& step,
                                             int64_t least_ns,
                                             const std::atomic<bool>* stop) {
+  planner::Machine machine = step.machine;
+  LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
   LOADLINE_ASSIGN_OR_RETURN(
       const auto times,
-      MeasureOperators(device, graph, graph, machine, least_ns, stop));
+      MeasureOperators(step.graph, step.graph, step.problem,
+                       step.keep_everything, least_ns, *made, stop));
   for (const auto& [key, ns] : times) machine.ops[key] = ns;
   LOADLINE_RETURN_IF_ERROR(MeasureCopiesOf(device, machine));
   return machine;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "planner/machine.h"
+#include "tools/way.h"
 
 namespace loadline::tools {
 
@@ -34,8 +35,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
 // copies measured anew, for `least_ns` of steps. Kept nowhere. `stop` may be
 // null.
 absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
-                                            planner::Machine machine,
-                                            const models::Graph& graph,
+                                            const PlannedStep& step,
                                             int64_t least_ns,
                                             const std::atomic<bool>* stop);
 

@@ -17,6 +17,7 @@
 #include "tools/device.h"
 #include "tools/machine_profile.h"
 #include "tools/measure.h"
+#include "tools/sweep.h"
 
 namespace loadline::tools {
 namespace {
@@ -45,12 +46,8 @@ absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
         planner::Reprice(step->problem, std::move(point.plan), permitted));
     if (i == 0) continue;
     const FrontPoint& smaller = (*points)[i - 1];
-    if (smaller.plan.predicted.step_ns < point.plan.predicted.step_ns) {
-      const planner::Bounds bounds = point.plan.bounds;
-      const int64_t budget_bytes = point.plan.budget_bytes;
-      point = smaller;
-      point.plan.bounds = bounds;
-      point.plan.budget_bytes = budget_bytes;
+    if (TakeFaster(smaller.plan, &point.plan)) {
+      point.measured = smaller.measured;
     }
   }
   return absl::OkStatus();
@@ -95,9 +92,9 @@ absl::Status MeasureFront(const StepFlags& flags, int64_t steps,
   std::vector<planner::Machine> machines;
   std::vector<std::vector<Measured>> measured(points->size());
   for (int64_t round = 0; round < rounds; ++round) {
-    LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
-                              MeasureNow(flags.plan.device, step->machine,
-                                         step->graph, kPricingNs, stop));
+    LOADLINE_ASSIGN_OR_RETURN(
+        planner::Machine machine,
+        MeasureNow(flags.plan.device, *step, kPricingNs, stop));
     machines.push_back(std::move(machine));
     // Together as many steps as asked for.
     const int64_t share = steps * (round + 1) / rounds - steps * round / rounds;

@@ -49,16 +49,21 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     LOADLINE_ASSIGN_OR_RETURN(
         planner::Plan plan,
         SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
-    if (plan.predicted.step_ns > plans.back().predicted.step_ns) {
-      // The smaller plan, with what is proven at this budget.
-      const planner::Bounds bounds = plan.bounds;
-      plan = plans.back();
-      plan.bounds = bounds;
-    }
     plan.budget_bytes = budgets[i];
+    TakeFaster(plans.back(), &plan);
     plans.push_back(std::move(plan));
   }
   return plans;
+}
+
+bool TakeFaster(const planner::Plan& smaller, planner::Plan* plan) {
+  if (plan->predicted.step_ns <= smaller.predicted.step_ns) return false;
+  const planner::Bounds bounds = plan->bounds;
+  const int64_t budget_bytes = plan->budget_bytes;
+  *plan = smaller;
+  plan->bounds = bounds;
+  plan->budget_bytes = budget_bytes;
+  return true;
 }
 
 absl::StatusOr<Axis> ParseAxis(const std::string& flag,

@@ -22,6 +22,10 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     const PlannedStep& step, const StepFlags& flags, int count,
     const std::atomic<bool>* cancel);
 
+// What fits fewer bytes fits more: where `smaller` is the faster, `plan` gets
+// its steps, and keeps its own budget and what is proven there. Whether it did.
+bool TakeFaster(const planner::Plan& smaller, planner::Plan* plan);
+
 // Evenly spread, both ends included; fewer where the range is too small.
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest, int count);
 
