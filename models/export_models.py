@@ -211,16 +211,20 @@ def reference(name, make_model, data, optimizer, steps=20, batch=32):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="one model of the zoo")
+    parser.add_argument("--only", help="one model of the zoo, on the data there are")
     only = parser.parse_args().only
     (ZOO / "reference").mkdir(parents=True, exist_ok=True)
-    make_digits()
-    make_text()
+    if not only:
+        make_digits()
+        make_text()
     image = {"image": torch.rand(2, 1, 8, 8)}
     tokens = {"tokens": torch.zeros(2, SEQUENCE, dtype=torch.int64)}
 
     def resnet(dropout=0.0):
         return torch_models.ResNet18()
+
+    def unet(dropout=0.0):
+        return torch_models.UNet()
 
     def gpt(dropout=0.1, layers=4):
         return torch_models.Gpt(96, SEQUENCE, layers=layers, dropout=dropout)
@@ -229,6 +233,7 @@ def main():
         # name, model, sample input, exporter, weights as external data, data
         ("mlp", torch_models.Mlp, image, "dynamo", False, "digits-train.npz"),
         ("resnet18", resnet, image, "torchscript", True, "digits-train.npz"),
+        ("unet", unet, image, "torchscript", False, "digits-train.npz"),
         ("gpt", gpt, tokens, "dynamo", False, "text-train.npz"),
         ("gpt-torchscript", gpt, tokens, "torchscript", True, None),
         ("gpt12", lambda: gpt(layers=12), tokens, "torchscript", True, None),

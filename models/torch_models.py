@@ -1,4 +1,4 @@
-"""The three model families in PyTorch, as people write them."""
+"""The model families of the zoo in PyTorch, as people write them."""
 
 import torch
 from torch import nn
@@ -64,6 +64,38 @@ class ResNet18(nn.Module):
         x = self.pool(F.relu(self.bn1(self.conv1(image))))
         x = self.blocks(x)
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+class UNet(nn.Module):
+    """A U-Net with what U-Nets are written with (group and instance
+    normalization, reflected borders, a transposed convolution, bilinear and
+    nearest upsampling), whose mean classifies: image [N, C, H, W] -> logits
+    [N, classes]."""
+
+    def __init__(self, channels_in=1, width=8, classes=10):
+        super().__init__()
+        self.stem = nn.Conv2d(channels_in, width, 3, padding=1,
+                              padding_mode="reflect")
+        self.norm1 = nn.GroupNorm(4, width)
+        self.down1 = nn.Conv2d(width, 2 * width, 3, 2, 1)
+        self.norm2 = nn.InstanceNorm2d(2 * width, affine=True)
+        self.down2 = nn.Conv2d(2 * width, 4 * width, 3, 2, 1)
+        self.norm3 = nn.GroupNorm(4, 4 * width)
+        self.up2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, 2)
+        self.wide2 = nn.Conv2d(4 * width, 2 * width, 1)
+        self.up1 = nn.Conv2d(4 * width, width, 3, padding=1)
+        self.wide1 = nn.Conv2d(2 * width, width, 1)
+        self.head = nn.Conv2d(2 * width, classes, 1)
+
+    def forward(self, image):
+        a = F.silu(self.norm1(self.stem(image)))
+        b = F.silu(self.norm2(self.down1(a)))
+        c = F.silu(self.norm3(self.down2(b)))
+        skip = self.wide2(F.interpolate(c, scale_factor=2, mode="nearest"))
+        b = torch.cat([b, F.silu(self.up2(c) + skip)], 1)
+        b = F.interpolate(b, scale_factor=2, mode="bilinear")
+        up = F.silu(self.up1(b)) + self.wide1(F.pad(a, (0, 0, 0, 0, 0, a.shape[1])))
+        return self.head(torch.cat([a, up], 1)).mean((2, 3))
 
 
 class GptBlock(nn.Module):

@@ -154,6 +154,35 @@ Result Gather(const FoldContext& c) {
   return One(TakeRows(x, static_cast<size_t>(axis), rows, dims));
 }
 
+Result GatherElements(const FoldContext& c) {
+  const Wide &x = *c.in[0], &indices = *c.in[1];
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
+  const size_t a = static_cast<size_t>(axis);
+  if (Rank(indices) != Rank(x)) {
+    return absl::InvalidArgumentError("indices differ from data in rank");
+  }
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (i != a && indices.dims[i] > x.dims[i]) {
+      return absl::InvalidArgumentError("indices reach beyond data");
+    }
+  }
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(indices.dims));
+  Ints strides = RowMajorStrides(x.dims);
+  const int64_t step = strides[a];
+  strides[a] = 0;
+  std::vector<int64_t> index = StridedIndex(indices.dims, strides, 0);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const int64_t row = indices.ints[i], size = x.dims[a];
+    if (row < -size || row >= size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", row, " on an axis of ", size));
+    }
+    index[i] += (row < 0 ? row + size : row) * step;
+  }
+  return One(Pick(x, indices.dims, index));
+}
+
 Result Split(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
@@ -336,6 +365,7 @@ FoldRule FindMovementRule(const std::string& op_type) {
       {"Tile", Tile},
       {"Slice", Slice},
       {"Gather", Gather},
+      {"GatherElements", GatherElements},
       {"Split", Split},
       {"Concat", Concat},
       {"Where", Where},

@@ -1,6 +1,8 @@
 // Rules for matrix products and convolutions.
 // Tested in tests/models/onnx_rules_test.cc.
+#include "absl/strings/str_cat.h"
 #include "models/onnx/node_attributes.h"
+#include "models/onnx/shape_math.h"
 #include "models/onnx/walk.h"
 #include "models/onnx/window.h"
 #include "planner/status_macros.h"
@@ -45,11 +47,88 @@ absl::Status Conv(Walk& walk, const onnx::NodeProto& node) {
   return walk.EmitOne(node, "Conv", std::move(inputs), std::move(attributes));
 }
 
+// Sizes of a ConvTranspose's output: what a Conv with these windows must read
+// to give `dims`. ONNX, ConvTranspose: stride (in - 1) + output_padding +
+// (kernel - 1) dilation + 1 - pads.
+absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
+                                     const Ints& dims, int64_t channels,
+                                     const Attributes& window) {
+  const size_t n = dims.size() - 2;
+  const Ints kernel = window.IntList("kernel_shape");
+  const Ints strides = window.IntList("strides");
+  const Ints dilations = window.IntList("dilations");
+  const Ints pads = window.IntList("pads");
+  const Ints more = IntsAttribute(node, "output_padding", Ints(n, 0));
+  if (more.size() != n) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output_padding has ", more.size(), " numbers, not ", n));
+  }
+  Ints shape = {dims[0], channels};
+  for (size_t i = 0; i < n; ++i) {
+    if (more[i] < 0 || more[i] >= strides[i]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "output_padding ", more[i], " is not below the stride ", strides[i]));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(int64_t apart,
+                              ElementCount({strides[i], dims[i + 2] - 1}));
+    LOADLINE_ASSIGN_OR_RETURN(int64_t reach,
+                              ElementCount({dilations[i], kernel[i] - 1}));
+    const int64_t size = apart + more[i] + reach + 1 - pads[i] - pads[n + i];
+    if (size < 1) {
+      return absl::InvalidArgumentError("pads leave nothing of the output");
+    }
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+// Its weight [C, M/group, k...] is the weight of the Conv whose input gradient
+// it is.
+absl::Status ConvTranspose(Walk& walk, const onnx::NodeProto& node) {
+  const std::string auto_pad = StringAttribute(node, "auto_pad", "NOTSET");
+  if ((auto_pad != "NOTSET" && !auto_pad.empty()) ||
+      FindAttribute(node, "output_shape") != nullptr) {
+    walk.Unsupported(node, "with auto_pad or output_shape");
+    return absl::OkStatus();
+  }
+  const Ints weight = walk.Type(node, 1).dims;
+  const Ints dims = walk.Type(node, 0).dims;
+  if (weight.size() < 3 || weight.size() != dims.size()) {
+    return absl::InvalidArgumentError("its weight needs its input's rank");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      Attributes attributes,
+      WindowAttributes(node, dims, {weight.begin() + 2, weight.end()}));
+  const int64_t group = IntAttribute(node, "group", 1);
+  LOADLINE_ASSIGN_OR_RETURN(int64_t channels, ElementCount({weight[1], group}));
+  LOADLINE_ASSIGN_OR_RETURN(Ints shape,
+                            TransposedShape(node, dims, channels, attributes));
+  attributes.Set("group", group);
+  attributes.Set("shape", std::move(shape));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId w, walk.Use(node, 1));
+  if (!walk.Has(node, 2)) {
+    return walk.EmitOne(node, "ConvInputGrad", {x, w}, std::move(attributes));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId y,
+      walk.EmitValue(node, "ConvInputGrad", {x, w}, std::move(attributes)));
+  Ints column(dims.size() - 1, 1);
+  column[0] = channels;
+  LOADLINE_ASSIGN_OR_RETURN(ValueId b, walk.Use(node, 2));
+  LOADLINE_ASSIGN_OR_RETURN(
+      b, walk.EmitValue(node, "Reshape", {b}, {{"shape", column}}));
+  return walk.EmitOne(node, "Add", {y, b});
+}
+
 }  // namespace
 
 const std::map<std::string, Rule>& LinearRules() {
-  static const auto* const kRules = new std::map<std::string, Rule>{
-      {"MatMul", MatMul}, {"Gemm", Gemm}, {"Conv", Conv}};
+  static const auto* const kRules =
+      new std::map<std::string, Rule>{{"MatMul", MatMul},
+                                      {"Gemm", Gemm},
+                                      {"Conv", Conv},
+                                      {"ConvTranspose", ConvTranspose}};
   return *kRules;
 }
 

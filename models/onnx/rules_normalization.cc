@@ -87,6 +87,39 @@ absl::Status BatchNormalization(Walk& walk, const onnx::NodeProto& node) {
   return BatchNormTraining(walk, node);
 }
 
+// Every channel of every example by itself: batch statistics of a batch of one
+// with N C channels, [N, C, d...] -> [1, N C, d...].
+absl::Status InstanceNormalization(Walk& walk, const onnx::NodeProto& node) {
+  const Ints dims = walk.Type(node, 0).dims;
+  if (dims.size() < 3 || walk.Type(node, 0).elements() == 0) {
+    return absl::InvalidArgumentError("needs an input with spatial axes");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(int64_t channels, ElementCount({dims[0], dims[1]}));
+  if (walk.Type(node, 0).elements() / channels < 2) {
+    return absl::InvalidArgumentError(
+        "one element per channel has no variance to train with");
+  }
+  auto per_example = [&](int i) -> absl::StatusOr<ValueId> {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(
+        id, walk.EmitValue(node, "Expand", {id},
+                           {{"shape", Ints{dims[0], dims[1]}}}));
+    return walk.EmitValue(node, "Reshape", {id}, {{"shape", Ints{channels}}});
+  };
+  Ints flat = dims;
+  flat[0] = 1;
+  flat[1] = channels;
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", flat}}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId scale, per_example(1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId bias, per_example(2));
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "BatchNormTraining", {x, scale, bias},
+                        {{"epsilon", FloatAttribute(node, "epsilon", 1e-5)}}));
+  return walk.EmitOne(node, "Reshape", {x}, {{"shape", dims}});
+}
+
 absl::Status LayerNormalization(Walk& walk, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis,
@@ -153,6 +186,7 @@ absl::Status Dropout(Walk& walk, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& NormalizationRules() {
   static const auto* const kRules = new std::map<std::string, Rule>{
       {"BatchNormalization", BatchNormalization},
+      {"InstanceNormalization", InstanceNormalization},
       {"LayerNormalization", LayerNormalization},
       {"Softmax", Softmax},
       {"LogSoftmax", Softmax},

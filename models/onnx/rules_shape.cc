@@ -227,12 +227,10 @@ absl::Status Tile(Walk& walk, const onnx::NodeProto& node) {
   }
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(
-      std::vector<ValueId> apart,
-      walk.Emit(node, "Reshape", {x}, {{"shape", split}}));
+      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", split}}));
   LOADLINE_ASSIGN_OR_RETURN(
-      std::vector<ValueId> wide,
-      walk.Emit(node, "Expand", {apart[0]}, {{"shape", broadcast}}));
-  return walk.EmitOne(node, "Reshape", {wide[0]}, {{"shape", result}});
+      x, walk.EmitValue(node, "Expand", {x}, {{"shape", broadcast}}));
+  return walk.EmitOne(node, "Reshape", {x}, {{"shape", result}});
 }
 
 // Constant indices are checked and made non-negative here, once.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -51,6 +52,21 @@ absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank) {
     return Bad(absl::StrCat("axes ", Text(axes), " name one axis twice"));
   }
   return result;
+}
+
+absl::StatusOr<Ints> AxesOrAll(Ints axes, int64_t rank) {
+  if (axes.empty()) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (int64_t& axis : axes) {
+    LOADLINE_ASSIGN_OR_RETURN(axis, NormalizeAxis(axis, rank));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(Ints distinct, NormalizeAxes(axes, rank));
+  if (distinct.size() != axes.size()) {
+    return absl::InvalidArgumentError("an axis is given twice");
+  }
+  return axes;
 }
 
 absl::StatusOr<Ints> ResolveReshape(const Ints& dims, Ints target,

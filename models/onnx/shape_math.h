@@ -19,6 +19,10 @@ absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);
 // Sorted, without duplicates.
 absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank);
 
+// In the order given, all of them where none is given; InvalidArgument where
+// one is given twice.
+absl::StatusOr<Ints> AxesOrAll(Ints axes, int64_t rank);
+
 // Reshape's target with -1 and (unless `allow_zero`) 0 resolved.
 absl::StatusOr<Ints> ResolveReshape(const Ints& dims, Ints target,
                                     bool allow_zero);

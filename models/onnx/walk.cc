@@ -129,12 +129,22 @@ absl::StatusOr<std::vector<ValueId>> Walk::Emit(const onnx::NodeProto& node,
                                  std::move(attributes), phase);
 }
 
-absl::Status Walk::EmitOne(const onnx::NodeProto& node, const std::string& op,
-                           std::vector<ValueId> inputs, Attributes attributes) {
+absl::StatusOr<ValueId> Walk::EmitValue(const onnx::NodeProto& node,
+                                        const std::string& op,
+                                        std::vector<ValueId> inputs,
+                                        Attributes attributes) {
   LOADLINE_ASSIGN_OR_RETURN(
       std::vector<ValueId> outputs,
       Emit(node, op, std::move(inputs), std::move(attributes)));
-  Define(node, 0, outputs[0]);
+  return outputs[0];
+}
+
+absl::Status Walk::EmitOne(const onnx::NodeProto& node, const std::string& op,
+                           std::vector<ValueId> inputs, Attributes attributes) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId output,
+      EmitValue(node, op, std::move(inputs), std::move(attributes)));
+  Define(node, 0, output);
   return absl::OkStatus();
 }
 
@@ -363,8 +373,9 @@ absl::StatusOr<Imported> Walk::Run() {
 }
 
 Rule FindRule(const std::string& op_type) {
-  for (const auto* family : {&PointwiseRules(), &ShapeRules(), &LinearRules(),
-                             &NormalizationRules(), &PoolingRules()}) {
+  for (const auto* family :
+       {&PointwiseRules(), &ShapeRules(), &LinearRules(), &NormalizationRules(),
+        &PoolingRules(), &PadRules(), &ResizeRules()}) {
     auto it = family->find(op_type);
     if (it != family->end()) return it->second;
   }

@@ -60,6 +60,11 @@ class Walk {
                                             std::vector<ValueId> inputs,
                                             Attributes attributes = {},
                                             Phase phase = Phase::kForward);
+  // The same; its first output.
+  absl::StatusOr<ValueId> EmitValue(const onnx::NodeProto& node,
+                                    const std::string& op,
+                                    std::vector<ValueId> inputs,
+                                    Attributes attributes = {});
   // The same, and the first output is the ONNX node's.
   absl::Status EmitOne(const onnx::NodeProto& node, const std::string& op,
                        std::vector<ValueId> inputs, Attributes attributes = {});
@@ -117,6 +122,8 @@ const std::map<std::string, Rule>& ShapeRules();
 const std::map<std::string, Rule>& LinearRules();
 const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();
+const std::map<std::string, Rule>& PadRules();
+const std::map<std::string, Rule>& ResizeRules();
 
 }  // namespace loadline::models::onnx_internal
 

@@ -75,6 +75,27 @@ absl::StatusOr<ValueId> EmitWithShape(GradientContext& c, absl::string_view op,
   return c.Emit(op, {c.output_gradient(0), other}, std::move(attributes));
 }
 
+// The inverse roles: the gradient of what spreads dy over x gathers it again.
+// As a forward operator it is ONNX's ConvTranspose.
+absl::Status ConvInputGradGradient(GradientContext& c) {
+  const ValueId g = c.output_gradient(0);
+  const ValueId dy = c.input(0);
+  const ValueId w = c.input(1);
+  Attributes attributes = c.forward().attributes;
+  attributes.Erase("shape");
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId d, c.Emit("Conv", {g, w}, attributes));
+    c.SetInputGradient(0, d);
+  }
+  if (c.wanted(1)) {
+    attributes.Set("shape", c.type(w).dims);
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId dw, c.Emit("ConvWeightGrad", {dy, g}, std::move(attributes)));
+    c.SetInputGradient(1, dw);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ConvGradient(GradientContext& c) {
   const ValueId x = c.input(0);
   const ValueId w = c.input(1);
@@ -150,12 +171,13 @@ std::vector<Operator> ConvOperators() {
   input_grad.name = "ConvInputGrad";
   input_grad.max_inputs = 2;
   input_grad.infer = InferConvInputGrad;
-  input_grad.gradient = nullptr;
+  input_grad.gradient = ConvInputGradGradient;
   input_grad.cost = ConvInputGradCost;
   input_grad.attributes.push_back({"shape", AttributeKind::kInts, true});
   Operator weight_grad = input_grad;
   weight_grad.name = "ConvWeightGrad";
   weight_grad.infer = InferConvWeightGrad;
+  weight_grad.gradient = nullptr;
   weight_grad.cost = ConvWeightGradCost;
   return {conv, input_grad, weight_grad};
 }

@@ -67,6 +67,16 @@ absl::Status SliceGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// As a forward operator it pads with zeros.
+absl::Status SliceGradGradient(GradientContext& c) {
+  Attributes attributes = c.forward().attributes;
+  attributes.Erase("shape");
+  LOADLINE_ASSIGN_OR_RETURN(ValueId dx, c.Emit("Slice", {c.output_gradient(0)},
+                                               std::move(attributes)));
+  c.SetInputGradient(0, dx);
+  return absl::OkStatus();
+}
+
 // Only what is cut out is read.
 OperatorCost SliceCost(const Node&, InputTypes,
                        absl::Span<const TensorType> outputs) {
@@ -91,6 +101,7 @@ std::vector<Operator> SliceOperators() {
   Operator grad;
   grad.name = "SliceGrad";
   grad.infer = InferSliceGrad;
+  grad.gradient = SliceGradGradient;
   grad.attributes = slice.attributes;
   grad.attributes.push_back({"shape", AttributeKind::kInts, true});
   return {slice, grad};

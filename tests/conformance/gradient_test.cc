@@ -205,6 +205,21 @@ Case Convolution(const std::string& special, Ints x, Ints w, bool bias,
           }};
 }
 
+// Of an output y of `y` the Conv over x of `x`.
+Case TransposedConvolution(const std::string& special, Ints y, Ints w, Ints x,
+                           Ints strides, Ints pads, Ints dilations,
+                           int64_t group) {
+  return {"ConvInputGrad" + special, [=](Builder& b) -> std::vector<ValueId> {
+            return {b.Op("ConvInputGrad", {b.Parameter(y), b.Parameter(w)},
+                         {{"kernel_shape", Ints(w.begin() + 2, w.end())},
+                          {"strides", strides},
+                          {"pads", pads},
+                          {"dilations", dilations},
+                          {"group", group},
+                          {"shape", x}})};
+          }};
+}
+
 std::vector<Case> PointwiseCases() {
   return {
       Unary("Relu"),
@@ -296,6 +311,15 @@ std::vector<Case> ShapeCases() {
                        {"axes", Ints{0, 2}},
                        {"steps", Ints{1, 2}}})};
        }},
+      {"SliceGrad with steps",
+       [](Builder& b) -> std::vector<ValueId> {
+         return {b.Op("SliceGrad", {b.Parameter({3, 3, 3})},
+                      {{"starts", Ints{1, 0}},
+                       {"ends", Ints{4, 6}},
+                       {"axes", Ints{0, 2}},
+                       {"steps", Ints{1, 2}},
+                       {"shape", Ints{5, 3, 7}}})};
+       }},
       {"Expand",
        [](Builder& b) -> std::vector<ValueId> {
          return {
@@ -353,6 +377,10 @@ std::vector<Case> ProductCases() {
       Convolution(" dilated, uneven pads", {1, 2, 7, 6}, {2, 2, 3, 2}, false,
                   {1, 2}, {2, 0, 1, 1}, {2, 1}, 1),
       Convolution(" 1d", {2, 3, 8}, {4, 3, 3}, true, {1}, {1, 1}, {1}, 1),
+      TransposedConvolution(" stride 2", {2, 3, 2, 3}, {3, 2, 2, 2},
+                            {2, 2, 5, 6}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 1),
+      TransposedConvolution(" groups, pads", {1, 4, 3, 3}, {4, 1, 3, 3},
+                            {1, 2, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
   };
 }
 

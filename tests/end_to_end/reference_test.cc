@@ -66,7 +66,7 @@ TEST_P(Reference, LossesAgreeWithPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Reference,
                          testing::Combine(testing::Values("mlp", "resnet18",
-                                                          "gpt"),
+                                                          "unet", "gpt"),
                                           testing::Values("sgd", "adamw")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" +
@@ -128,7 +128,7 @@ TEST_P(Gradient, OfTheFirstStepAgreesWithPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Gradient,
-                         testing::Values("mlp", "resnet18", "gpt"),
+                         testing::Values("mlp", "resnet18", "unet", "gpt"),
                          [](const auto& info) {
                            return std::string(info.param);
                          });

@@ -69,6 +69,15 @@ TEST(Fold, MovesElements) {
   EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[-1,0]>()"
                          " y = Gather<axis=1>(m, i)"),
               ElementsAre(2, 0, 5, 3));
+  EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[-1,0]>()"
+                         " j = Constant<value_ints=[1,2]>()"
+                         " k = Reshape(i, j) y = GatherElements(m, k)"),
+              ElementsAre(3, 1));
+  EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[2,2,0,-3]>()"
+                         " j = Constant<value_ints=[2,2]>()"
+                         " k = Reshape(i, j)"
+                         " y = GatherElements<axis=1>(m, k)"),
+              ElementsAre(2, 2, 3, 3));
   EXPECT_THAT(Ints64(m + "y = Concat<axis=1>(m, m)"),
               ElementsAre(0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5));
   EXPECT_THAT(Ints64(m + "b = Constant<value_ints=[-1]>()"

@@ -117,6 +117,38 @@ TEST(ImportRules, ConstantGatherIndicesAreMadePositive) {
               HasSubstr("node 'bad' (Gather): index 5 on an axis of 5"));
 }
 
+TEST(ImportRules, PadResizeAndConvTransposeNameWhatTheyCannot) {
+  const std::string x = "g (float[1,2,4,4] x) => (float[a,b,c,d] y) ";
+  EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,2.0,1.0,1.0]>()"
+                          " [up] y = Resize<mode=\"linear\">(x,,r) }"),
+              HasSubstr("Resize (that mixes along outer axes) x1: up"));
+  EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,1.0,2.0,2.0]>()"
+                          " [up] y = Resize<mode=\"linear\", antialias=1>"
+                          "(x,,r) }"),
+              HasSubstr("Resize (with antialias) x1: up"));
+  EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,1.0,1.0e9,1.0]>()"
+                          " [up] y = Resize(x,,r) }"),
+              HasSubstr("node 'up' (Resize): holds the absurd scale 1e+09"));
+  EXPECT_THAT(ErrorOf(x + "{ p = Constant<value_ints=[0,0,-3,0,0,0,-2,0]>()"
+                          " [pad] y = Pad(x, p) }"),
+              HasSubstr("pads -3 and -2 on an axis of 4"));
+  const std::string weight = "<float[2,1,1,1] w = {1, 2}> ";
+  EXPECT_THAT(
+      ErrorOf(x + weight +
+              "{ [t] y = ConvTranspose<output_padding=[1,0]>(x, w) }"),
+      HasSubstr("node 't' (ConvTranspose): output_padding 1 is not below"));
+  EXPECT_THAT(ErrorOf(x + weight +
+                      "{ [t] y = ConvTranspose<auto_pad=\"VALID\">(x, w) }"),
+              HasSubstr("ConvTranspose (with auto_pad or output_shape) x1: t"));
+}
+
+TEST(ImportRules, PadsOfNothingDisappear) {
+  const Graph g = Import(
+      "g (float[2,3] x) => (float[2,3] y) {"
+      " p = Constant<value_ints=[0,0,0,0]>() a = Pad(x, p) y = Relu(a) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Relu"));
+}
+
 TEST(ImportRules, AutoPadIsResolved) {
   // Width 5, stride 2: 3 outputs need (3-1)*2 + 3 - 5 = 2 pads: 1 and 1.
   // Kernel 2: (3-1)*2 + 2 - 5 = 1 pad, at the end or at the beginning.

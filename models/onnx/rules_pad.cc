@@ -1,0 +1,210 @@
+// The rule for Pad: a slice's gradient pads with zeros, a gather with what lies
+// inside. Tested in tests/conformance/imported_operators_test.cc.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/shape_math.h"
+#include "models/onnx/walk.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+// Of one axis, and of one constant: beyond it nobody means it.
+constexpr int64_t kMaxAxis = int64_t{1} << 20;
+constexpr int64_t kMaxConstant = int64_t{1} << 22;
+
+struct Margins {
+  Ints before, after;  // by axis; negative ones cut
+};
+
+absl::StatusOr<Margins> ReadMargins(Walk& walk, const onnx::NodeProto& node,
+                                    const Ints& dims) {
+  const int64_t rank = static_cast<int64_t>(dims.size());
+  LOADLINE_ASSIGN_OR_RETURN(Ints pads, walk.ConstantInts(node, 1));
+  Ints axes;
+  if (walk.Has(node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 3));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(axes, AxesOrAll(axes, rank));
+  if (pads.size() != 2 * axes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(pads.size(), " pads for ", axes.size(), " axes"));
+  }
+  Margins margins{Ints(dims.size(), 0), Ints(dims.size(), 0)};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = static_cast<size_t>(axes[i]);
+    margins.before[axis] = pads[i];
+    margins.after[axis] = pads[axes.size() + i];
+    if (std::min(margins.before[axis], margins.after[axis]) < -dims[axis] ||
+        std::max(margins.before[axis], margins.after[axis]) > kMaxAxis ||
+        dims[axis] + margins.before[axis] + margins.after[axis] < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pads ", margins.before[axis], " and ",
+                       margins.after[axis], " on an axis of ", dims[axis]));
+    }
+  }
+  return margins;
+}
+
+// Cuts what negative pads take away, and leaves the others.
+absl::StatusOr<ValueId> CutMargins(Walk& walk, const onnx::NodeProto& node,
+                                   ValueId x, Ints& dims, Margins& margins) {
+  Ints starts, ends, axes;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t start = std::max<int64_t>(0, -margins.before[i]);
+    const int64_t end = dims[i] - std::max<int64_t>(0, -margins.after[i]);
+    if (start == 0 && end == dims[i]) continue;
+    axes.push_back(static_cast<int64_t>(i));
+    starts.push_back(start);
+    ends.push_back(std::max(start, end));
+    dims[i] = ends.back() - start;
+    margins.before[i] = std::max<int64_t>(0, margins.before[i]);
+    margins.after[i] = std::max<int64_t>(0, margins.after[i]);
+  }
+  if (axes.empty()) return x;
+  const Ints steps(axes.size(), 1);
+  return walk.EmitValue(
+      node, "Slice", {x},
+      {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+}
+
+// A constant that broadcasts to the padded shape: `value` in the margins, 0
+// elsewhere.
+Tensor MarginValues(const Ints& dims, const Margins& margins, float value) {
+  Ints shape;
+  int64_t count = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t more = margins.before[i] + margins.after[i];
+    shape.push_back(more > 0 ? dims[i] + more : 1);
+    count *= shape.back();
+  }
+  std::vector<float> values(static_cast<size_t>(count));
+  for (int64_t at = 0; at < count; ++at) {
+    int64_t rest = at;
+    bool inside = true;
+    for (size_t i = shape.size(); i-- > 0;) {
+      const int64_t place = rest % shape[i];
+      rest /= shape[i];
+      if (shape[i] == 1) continue;
+      inside &=
+          place >= margins.before[i] && place < margins.before[i] + dims[i];
+    }
+    values[static_cast<size_t>(at)] = inside ? 0.0f : value;
+  }
+  return MakeTensor({DType::kF32, std::move(shape)}, values.data());
+}
+
+absl::Status PadConstant(Walk& walk, const onnx::NodeProto& node, ValueId x,
+                         const Ints& dims, const Margins& margins,
+                         double value) {
+  Ints starts, ends, axes, shape = dims;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    shape[i] += margins.before[i] + margins.after[i];
+    if (shape[i] == dims[i]) continue;
+    axes.push_back(static_cast<int64_t>(i));
+    starts.push_back(margins.before[i]);
+    ends.push_back(margins.before[i] + dims[i]);
+  }
+  if (axes.empty()) {
+    walk.Define(node, 0, x);
+    return absl::OkStatus();
+  }
+  const Ints steps(axes.size(), 1);
+  LOADLINE_RETURN_IF_ERROR(ElementCount(shape).status());
+  LOADLINE_ASSIGN_OR_RETURN(ValueId wide, walk.EmitValue(node, "SliceGrad", {x},
+                                                         {{"starts", starts},
+                                                          {"ends", ends},
+                                                          {"axes", axes},
+                                                          {"steps", steps},
+                                                          {"shape", shape}}));
+  if (value == 0) {
+    walk.Define(node, 0, wide);
+    return absl::OkStatus();
+  }
+  // Beyond a plane or so the margins' values would be another activation.
+  int64_t count = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    count *= shape[i] == dims[i] ? 1 : shape[i];
+  }
+  if (count > kMaxConstant) {
+    walk.Unsupported(node, "with a value in too many axes");
+    return absl::OkStatus();
+  }
+  const ValueId values =
+      walk.UseTensor(absl::StrCat(node.name(), "/margins"),
+                     MarginValues(dims, margins, static_cast<float>(value)));
+  return walk.EmitOne(node, "Add", {wide, values});
+}
+
+// Where element i of an axis of `size` lies that goes on beyond its ends.
+int64_t Beyond(const std::string& mode, int64_t i, int64_t size) {
+  if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
+  const int64_t period =
+      mode == "wrap" ? size : std::max<int64_t>(1, 2 * (size - 1));
+  const int64_t place = (i % period + period) % period;
+  return place < size ? place : period - place;
+}
+
+absl::Status PadFromInside(Walk& walk, const onnx::NodeProto& node, ValueId x,
+                           const Ints& dims, const Margins& margins,
+                           const std::string& mode) {
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (margins.before[axis] == 0 && margins.after[axis] == 0) continue;
+    if (dims[axis] == 0) {
+      return absl::InvalidArgumentError("pads an empty axis from its inside");
+    }
+    Ints positions;
+    for (int64_t i = -margins.before[axis];
+         i < dims[axis] + margins.after[axis]; ++i) {
+      positions.push_back(Beyond(mode, i, dims[axis]));
+    }
+    const ValueId taken = walk.UseTensor(
+        absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
+    LOADLINE_ASSIGN_OR_RETURN(
+        x, walk.EmitValue(node, "Gather", {x, taken},
+                          {{"axis", static_cast<int64_t>(axis)}}));
+  }
+  walk.Define(node, 0, x);
+  return absl::OkStatus();
+}
+
+absl::Status Pad(Walk& walk, const onnx::NodeProto& node) {
+  const TensorType type = walk.Type(node, 0);
+  Ints dims = type.dims;
+  const std::string mode = StringAttribute(node, "mode", "constant");
+  LOADLINE_ASSIGN_OR_RETURN(Margins margins, ReadMargins(walk, node, dims));
+  double value = 0;
+  if (walk.Has(node, 2)) {
+    LOADLINE_ASSIGN_OR_RETURN(value, walk.ConstantReal(node, 2));
+  }
+  const bool nothing =
+      std::all_of(dims.begin(), dims.end(), [&](const int64_t& dim) {
+        const size_t i = static_cast<size_t>(&dim - dims.data());
+        return margins.before[i] == 0 && margins.after[i] == 0;
+      });
+  if (nothing) {
+    walk.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
+  if (mode == "constant" && type.dtype != DType::kF32) {
+    walk.Unsupported(node, "of a type that is not f32");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(x, CutMargins(walk, node, x, dims, margins));
+  return mode == "constant" ? PadConstant(walk, node, x, dims, margins, value)
+                            : PadFromInside(walk, node, x, dims, margins, mode);
+}
+
+}  // namespace
+
+const std::map<std::string, Rule>& PadRules() {
+  static const auto* const kRules =
+      new std::map<std::string, Rule>{{"Pad", Pad}};
+  return *kRules;
+}
+
+}  // namespace loadline::models::onnx_internal

@@ -1,0 +1,211 @@
+// The rule for Resize: what is simply repeated is a broadcast, other nearest
+// elements are a gather, and a mix of neighbours is a product with a constant
+// matrix. Tested in tests/conformance/imported_operators_test.cc.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/resample.h"
+#include "models/onnx/shape_math.h"
+#include "models/onnx/walk.h"
+#include "models/onnx/wide.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+// Of one axis, and of one constant: beyond it nobody means it.
+constexpr int64_t kMaxAxis = int64_t{1} << 20;
+constexpr int64_t kMaxConstant = int64_t{1} << 22;
+
+// One axis of a Resize.
+struct ResizedAxis {
+  int64_t axis = 0;
+  int64_t in = 0;
+  std::vector<std::vector<Tap>> taps;
+};
+
+absl::StatusOr<std::vector<double>> ConstantReals(Walk& walk,
+                                                  const onnx::NodeProto& node,
+                                                  int i) {
+  if (!walk.IsConstant(node, i) ||
+      !CanWiden(walk.Input(node, i).constant->type.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", i, " must be known when the model is imported"));
+  }
+  return Widen(*walk.Input(node, i).constant).reals;
+}
+
+bool IsGiven(Walk& walk, const onnx::NodeProto& node, int i) {
+  return walk.Has(node, i) && walk.Type(node, i).elements() > 0;
+}
+
+// How many elements an axis gets, and the ratio that positions are made with.
+struct NewSize {
+  int64_t out = 0;
+  double scale = 1;
+};
+
+absl::StatusOr<std::vector<NewSize>> ReadSizes(Walk& walk,
+                                               const onnx::NodeProto& node,
+                                               const Ints& dims,
+                                               const Ints& axes) {
+  std::vector<NewSize> sizes;
+  if (IsGiven(walk, node, 2)) {
+    LOADLINE_ASSIGN_OR_RETURN(std::vector<double> scales,
+                              ConstantReals(walk, node, 2));
+    for (size_t i = 0; i < std::min(axes.size(), scales.size()); ++i) {
+      const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
+      const double out = std::floor(in * scales[i]);
+      if (!(scales[i] > 0) || !(out < 1e9)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("holds the absurd scale ", scales[i]));
+      }
+      sizes.push_back({static_cast<int64_t>(out), scales[i]});
+    }
+  } else if (IsGiven(walk, node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(Ints outs, walk.ConstantInts(node, 3));
+    for (size_t i = 0; i < std::min(axes.size(), outs.size()); ++i) {
+      const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
+      sizes.push_back({outs[i], static_cast<double>(outs[i]) / in});
+    }
+  }
+  if (sizes.size() != axes.size()) {
+    return absl::InvalidArgumentError("needs a scale or a size for every axis");
+  }
+  return sizes;
+}
+
+absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
+    Walk& walk, const onnx::NodeProto& node, const Ints& dims,
+    const Resampling& resampling) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes,
+                            AxesOrAll(IntsAttribute(node, "axes"),
+                                      static_cast<int64_t>(dims.size())));
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<NewSize> sizes,
+                            ReadSizes(walk, node, dims, axes));
+  std::vector<ResizedAxis> resized;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t in = dims[static_cast<size_t>(axes[i])];
+    const auto [out, scale] = sizes[i];
+    if (in == out && scale == 1) continue;
+    if (in < 1 || out < 1 || out > kMaxAxis) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("makes ", out, " elements of an axis of ", in));
+    }
+    resized.push_back({axes[i], in, ResampleTaps(resampling, in, out, scale)});
+  }
+  return resized;
+}
+
+// [d0, d1] -> [d0, 1, d1, 1] -> [d0, r0, d1, r1] -> [d0 r0, d1 r1], for all
+// axes that are simply repeated; takes them out of `resized`.
+absl::StatusOr<ValueId> Repeat(Walk& walk, const onnx::NodeProto& node,
+                               ValueId x, Ints& dims,
+                               std::vector<ResizedAxis>& resized) {
+  Ints repeats(dims.size(), 1);
+  std::erase_if(resized, [&](const ResizedAxis& axis) {
+    const std::optional<int64_t> r = RepeatsOf(axis.taps, axis.in);
+    if (r) repeats[static_cast<size_t>(axis.axis)] = *r;
+    return r.has_value();
+  });
+  Ints apart, broadcast, result;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    apart.push_back(dims[i]);
+    broadcast.push_back(dims[i]);
+    LOADLINE_ASSIGN_OR_RETURN(int64_t size,
+                              ElementCount({dims[i], repeats[i]}));
+    result.push_back(size);
+    if (repeats[i] == 1) continue;
+    apart.push_back(1);
+    broadcast.push_back(repeats[i]);
+  }
+  if (result == dims) return x;
+  dims = result;
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", apart}}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "Expand", {x}, {{"shape", broadcast}}));
+  return walk.EmitValue(node, "Reshape", {x}, {{"shape", result}});
+}
+
+// x times a matrix of weights, along one of the last two axes.
+absl::StatusOr<ValueId> Mix(Walk& walk, const onnx::NodeProto& node, ValueId x,
+                            bool last, const ResizedAxis& axis) {
+  const int64_t out = static_cast<int64_t>(axis.taps.size());
+  std::vector<float> weights(static_cast<size_t>(out * axis.in));
+  for (int64_t row = 0; row < out; ++row) {
+    for (const Tap& tap : axis.taps[static_cast<size_t>(row)]) {
+      const int64_t at = last ? tap.from * out + row : row * axis.in + tap.from;
+      weights[static_cast<size_t>(at)] += static_cast<float>(tap.weight);
+    }
+  }
+  const Ints shape = last ? Ints{axis.in, out} : Ints{out, axis.in};
+  const ValueId matrix =
+      walk.UseTensor(absl::StrCat(node.name(), "/weights"),
+                     MakeTensor({DType::kF32, shape}, weights.data()));
+  return last ? walk.EmitValue(node, "MatMul", {x, matrix}, {})
+              : walk.EmitValue(node, "MatMul", {matrix, x}, {});
+}
+
+absl::Status Resize(Walk& walk, const onnx::NodeProto& node) {
+  Resampling resampling;
+  resampling.mode = StringAttribute(node, "mode", "nearest");
+  resampling.coordinates =
+      StringAttribute(node, "coordinate_transformation_mode", "half_pixel");
+  resampling.nearest_mode =
+      StringAttribute(node, "nearest_mode", "round_prefer_floor");
+  resampling.cubic_coeff_a = FloatAttribute(node, "cubic_coeff_a", -0.75);
+  resampling.exclude_outside = IntAttribute(node, "exclude_outside", 0) != 0;
+  absl::Status known = CheckResampling(resampling);
+  if (known.ok() && IntAttribute(node, "antialias", 0) != 0) {
+    known = absl::UnimplementedError("with antialias");
+  }
+  if (known.ok() && StringAttribute(node, "keep_aspect_ratio_policy",
+                                    "stretch") != "stretch") {
+    known = absl::UnimplementedError("that keeps the aspect ratio");
+  }
+  if (!known.ok()) {
+    walk.Unsupported(node, std::string(known.message()));
+    return absl::OkStatus();
+  }
+  Ints dims = walk.Type(node, 0).dims;
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<ResizedAxis> resized,
+                            ReadResizedAxes(walk, node, dims, resampling));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(x, Repeat(walk, node, x, dims, resized));
+  for (const ResizedAxis& axis : resized) {
+    if (resampling.mode == "nearest") {
+      Ints positions;
+      for (const std::vector<Tap>& row : axis.taps) {
+        positions.push_back(row[0].from);
+      }
+      const ValueId taken = walk.UseTensor(
+          absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
+      LOADLINE_ASSIGN_OR_RETURN(
+          x, walk.EmitValue(node, "Gather", {x, taken}, {{"axis", axis.axis}}));
+      continue;
+    }
+    const int64_t from_end = static_cast<int64_t>(dims.size()) - axis.axis;
+    const int64_t out = static_cast<int64_t>(axis.taps.size());
+    if (from_end > 2 || dims.size() < 2 || out * axis.in > kMaxConstant) {
+      walk.Unsupported(node, from_end > 2 ? "that mixes along outer axes"
+                                          : "of so many elements");
+      return absl::OkStatus();
+    }
+    LOADLINE_ASSIGN_OR_RETURN(x, Mix(walk, node, x, from_end == 1, axis));
+  }
+  walk.Define(node, 0, x);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::map<std::string, Rule>& ResizeRules() {
+  static const auto* const kRules =
+      new std::map<std::string, Rule>{{"Resize", Resize}};
+  return *kRules;
+}
+
+}  // namespace loadline::models::onnx_internal

@@ -1,0 +1,171 @@
+// ONNX operators that the importer makes of others, run on the CPU's kernels:
+// small models as text, and what onnx.reference (PyTorch for groups and for
+// InstanceNormalization) computes for the inputs 1, 2, 3, ...
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/interpreter.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::executor {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::Pointwise;
+
+struct Case {
+  const char* name;
+  const char* body;
+  std::vector<float> expected;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const std::vector<Case>& Cases() {
+  static const auto* const kCases = new std::vector<Case>{
+      {"ResizeLinear",
+       "g (float[1,1,2,3] x) => (float[a,b,c,d] y) {"
+       " r = Constant<value_floats=[1.0,1.0,2.0,2.0]>()"
+       " y = Resize<mode=\"linear\">(x,,r) }",
+       {1,    1.25, 1.75, 2.25, 2.75, 3,    1.75, 2,    2.5,  3,    3.5,  3.75,
+        3.25, 3.5,  4,    4.5,  5,    5.25, 4,    4.25, 4.75, 5.25, 5.75, 6}},
+      {"ResizeLinearAlignsCorners",
+       "g (float[1,1,2,3] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,3,5]>()"
+       " y = Resize<mode=\"linear\","
+       " coordinate_transformation_mode=\"align_corners\">(x,,,s) }",
+       {1, 1.5, 2, 2.5, 3, 2.5, 3, 3.5, 4, 4.5, 4, 4.5, 5, 5.5, 6}},
+      {"ResizeLinearSymmetric",
+       "g (float[1,1,2,3] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,2,5]>()"
+       " y = Resize<mode=\"linear\","
+       " coordinate_transformation_mode=\"half_pixel_symmetric\">(x,,,s) }",
+       {1, 1.4f, 2, 2.6f, 3, 4, 4.4f, 5, 5.6f, 6}},
+      {"ResizeLinearToOneRow",
+       "g (float[1,1,4,6] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,1,3]>()"
+       " y = Resize<mode=\"linear\","
+       " coordinate_transformation_mode=\"pytorch_half_pixel\">(x,,,s) }",
+       {1.5, 3.5, 5.5}},
+      {"ResizeCubic",
+       "g (float[1,1,2,4] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,2,7]>()"
+       " y = Resize<mode=\"cubic\">(x,,,s) }",
+       {0.9007837f, 1.279245f, 1.896592f, 2.5f, 3.103407f, 3.720754f, 4.099216f,
+        4.900784f, 5.279243f, 5.896591f, 6.5f, 7.103406f, 7.720752f,
+        8.099216f}},
+      {"ResizeCubicExcludesOutside",
+       "g (float[1,1,3,4] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,5,4]>()"
+       " y = Resize<mode=\"cubic\", exclude_outside=1,"
+       " cubic_coeff_a=-0.5>(x,,,s) }",
+       {0.6981125f, 1.698113f, 2.698112f, 3.698112f, 2.22388f,
+        3.22388f,   4.22388f,  5.22388f,  5,         6,
+        7,          8,         7.77612f,  8.77612f,  9.77612f,
+        10.77612f,  9.301888f, 10.30189f, 11.30189f, 12.30189f}},
+      {"ResizeNearestRepeats",
+       "g (float[1,1,2,2] x) => (float[a,b,c,d] y) {"
+       " r = Constant<value_floats=[1.0,1.0,2.0,3.0]>()"
+       " y = Resize<nearest_mode=\"floor\","
+       " coordinate_transformation_mode=\"asymmetric\">(x,,r) }",
+       {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2,
+        3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4}},
+      {"ResizeNearestToFiveThirds",
+       "g (float[1,2,3,2] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,2,5,2]>()"
+       " y = Resize<nearest_mode=\"floor\","
+       " coordinate_transformation_mode=\"asymmetric\">(x,,,s) }",
+       {1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8, 7, 8, 9, 10, 9, 10, 11, 12}},
+      {"ResizeNearestPrefersCeil",
+       "g (float[1,1,1,3] x) => (float[a,b,c,d] y) {"
+       " s = Constant<value_ints=[1,1,1,7]>()"
+       " y = Resize<nearest_mode=\"round_prefer_ceil\">(x,,,s) }",
+       {1, 1, 2, 2, 2, 3, 3}},
+      {"PadZeros",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[0,2,1,0]>() y = Pad(x, p) }",
+       {0, 0, 1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0}},
+      {"PadValue",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[1,0,0,1]>()"
+       " v = Constant<value_float=7.5>() y = Pad(x, p, v) }",
+       {7.5, 7.5, 7.5, 7.5, 1, 2, 3, 7.5, 4, 5, 6, 7.5}},
+      {"PadNegative",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[0,-1,1,2]>() y = Pad(x, p) }",
+       {2, 3, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0}},
+      {"PadNamedAxes",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[1,0]>() a = Constant<value_ints=[-1]>()"
+       " y = Pad(x, p,, a) }",
+       {0, 1, 2, 3, 0, 4, 5, 6}},
+      {"PadReflect",
+       "g (float[2,4] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[1,2,0,1]>()"
+       " y = Pad<mode=\"reflect\">(x, p) }",
+       {7, 6, 5, 6, 7, 8, 7, 3, 2, 1, 2, 3, 4, 3, 7, 6, 5, 6, 7, 8, 7}},
+      {"PadEdge",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[1,2,0,1]>()"
+       " y = Pad<mode=\"edge\">(x, p) }",
+       {1, 1, 1, 2, 3, 3, 1, 1, 1, 2, 3, 3, 4, 4, 4, 5, 6, 6}},
+      {"PadWrap",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[0,2,0,1]>()"
+       " y = Pad<mode=\"wrap\">(x, p) }",
+       {2, 3, 1, 2, 3, 1, 5, 6, 4, 5, 6, 4}},
+      {"ConvTransposeWithStridesAndBias",
+       "g (float[1,1,2,2] x, float[1,2,2,2] w, float[2] b)"
+       " => (float[a,b,c,d] y) {"
+       " y = ConvTranspose<strides=[2,2], output_padding=[1,0]>(x, w, b) }",
+       {2,  3,  3,  5,  4,  5,  7,  9,  4,  7,  5, 9,  10, 13,
+        13, 17, 1,  1,  1,  1,  7,  8,  12, 14, 9, 10, 16, 18,
+        17, 20, 22, 26, 23, 26, 30, 34, 2,  2,  2, 2}},
+      {"ConvTransposeWithPadsAndDilations",
+       "g (float[1,2,3] x, float[2,1,2] w) => (float[a,b,c] y) {"
+       " y = ConvTranspose<strides=[2], pads=[1,0], dilations=[2]>(x, w) }",
+       {0, 35, 0, 45, 0, 30}},
+      {"ConvTransposeInGroups",
+       "g (float[1,4,2] x, float[4,1,2] w) => (float[a,b,c] y) {"
+       " y = ConvTranspose<group=2>(x, w) }",
+       {10, 28, 20, 74, 172, 100}},
+      {"InstanceNormalization",
+       "g (float[2,2,3] x) => (float[a,b,c] y)"
+       " <float[2] s = {1.0, 2.0}, float[2] t = {0.5, -1.0}> {"
+       " q = Mul(x, x) y = InstanceNormalization(q, s, t) }",
+       {-0.61116725f, 0.29796964f, 1.8131979f, -3.3639033f, -1.1630278f,
+        1.526931f, -0.6984492f, 0.44900227f, 1.7494472f, -3.4115453f,
+        -1.0742007f, 1.4857481f}},
+  };
+  return *kCases;
+}
+
+class ImportedOperator : public testing::TestWithParam<Case> {};
+
+TEST_P(ImportedOperator, ComputesWhatOnnxSays) {
+  const auto imported = models::ImportText(GetParam().body);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  auto run = Interpreter::Make(imported->graph);
+  ASSERT_TRUE(run.ok()) << run.status();
+  for (size_t v = 0; v < imported->graph.values.size(); ++v) {
+    if (imported->graph.values[v].kind != models::ValueKind::kInput) continue;
+    const absl::Span<float> x =
+        (*run)->Contents<float>(models::ValueId{static_cast<int32_t>(v)});
+    std::iota(x.begin(), x.end(), 1.0f);
+  }
+  ASSERT_TRUE((*run)->Run({.learning_rate = 0, .step = 0, .seed = 0}).ok());
+  const models::ValueId y = imported->graph.outputs[0];
+  EXPECT_THAT((*run)->Contents<float>(y),
+              Pointwise(FloatNear(2e-5f), GetParam().expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Onnx, ImportedOperator, testing::ValuesIn(Cases()),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+}  // namespace
+}  // namespace loadline::executor
