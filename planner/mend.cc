@@ -91,6 +91,7 @@ class Mender {
       }
       NeedForUpdate(v, i);
     }
+    for (int v : model_.makes[item.id]) NeedForUpdate(v, i);
   }
 
   const Model& model_;

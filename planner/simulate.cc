@@ -68,6 +68,7 @@ class Binder {
   void BindRun(int job, int position) {
     for (int v : model_.reads[job]) Read(v, position);
     for (int v : model_.makes[job]) {
+      if (retired_[v]) lives_.valid = false;  // a decode
       lives_.makes[position].push_back(Make(v, position));
       const ValueId old = model_.index.previous_version[v];
       if (old != kNoValue) retired_[Index(old)] = 1;

@@ -35,8 +35,8 @@ struct Lifetimes {
 };
 
 // `valid` is false if some read finds no instance, an In has no host copy or
-// no reader, an old version is touched after its update, a node is missing or
-// wrongly repeated, or something does not end where it must.
+// no reader, an old version is read or made after its update, a node is missing
+// or wrongly repeated, or something does not end where it must.
 Lifetimes FindLifetimes(const Model& model, const Schedule& schedule);
 
 struct Times {

@@ -3,11 +3,13 @@
 #include "planner/search_state.h"
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "planner/edits.h"
 #include "planner/emit.h"
+#include "planner/mend.h"
 #include "planner/simulate.h"
 #include "planner/solve.h"
 #include "planner/verify.h"
@@ -79,7 +81,7 @@ void ExpectSame(const Model& model, SearchState& state) {
 
 TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
   int valid = 0, with_copies = 0, with_codecs = 0;
-  for (uint64_t seed = 1; seed <= 250; ++seed) {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
                                     seed % 3 != 0, seed % 4 != 1);
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
@@ -118,6 +120,42 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
   EXPECT_GT(valid, 1000);
   EXPECT_GT(with_copies, 500);
   EXPECT_GT(with_codecs, 200);
+}
+
+// A weight that is updated at the second node, and may be kept in fewer bytes.
+Problem UpdateProblem() {
+  Problem problem;
+  problem.alignment_bytes = 1;
+  problem.values.resize(4);
+  for (int v = 0; v < 4; ++v) {
+    problem.values[v].file_id = v;
+    problem.values[v].bytes = 100;
+  }
+  const ValueId x{0}, weight{1}, y{2}, next{3};
+  problem.values[1].persistent = problem.values[3].persistent = true;
+  problem.values[1].stash.push_back({"half", 50, 20, 30, true, 0.0});
+  problem.nodes = {
+      {0, "use", 100, {x, weight}, {y}, 0, true, {}, {}},
+      {1, "update", 100, {y, weight}, {next}, 0, false, {{weight, next}}, {}}};
+  return problem;
+}
+
+TEST(FindLifetimes, NothingBringsBackAnOldVersionAfterItsUpdate) {
+  const Problem problem = UpdateProblem();
+  const Model model = MakeModel(problem, true, true);
+  const Coding& coding = model.codings[1].front();
+  const Item encode{ItemKind::kRun, coding.encode},
+      decode{ItemKind::kRun, coding.decode}, use{ItemKind::kRun, 0},
+      update{ItemKind::kRun, 1};
+  Schedule before = GivenOrder(model), after = before;
+  before.items = {encode, use, decode, update};
+  after.items = {encode, use, update, decode};
+  EXPECT_TRUE(FindLifetimes(model, before).valid);
+  EXPECT_FALSE(FindLifetimes(model, after).valid);
+  EXPECT_FALSE(SearchState(model, after, 1000).valid());
+  const std::optional<Schedule> mended = Mend(model, after);
+  ASSERT_TRUE(mended.has_value());
+  EXPECT_EQ(mended->items, before.items);
 }
 
 TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
