@@ -1,4 +1,4 @@
-// See search_memory.h. Tested in search_state_test.cc.
+// See search_memory.h. Tested in search_memory_test.cc.
 #include "planner/search_memory.h"
 
 #include <algorithm>
@@ -7,11 +7,13 @@ namespace loadline::planner {
 namespace {
 
 constexpr size_t kFewChanges = 24;
+constexpr int kBlockSlots = 64;
 
 }  // namespace
 
 void SearchMemory::Reset(int slots) {
   bytes_.assign(slots, 0);
+  ranges_.assign((slots + kBlockSlots - 1) / kBlockSlots, {});
   changes_.clear();
   Drop();
 }
@@ -27,12 +29,44 @@ void SearchMemory::Settle() {
   for (const Change& change : changes_) rise[change.slot] += change.bytes;
   double level = 0;
   for (size_t s = 0; s < bytes_.size(); ++s) bytes_[s] += level += rise[s];
+  ranges_.assign(ranges_.size(), {});
   Drop();
   SetTarget(target_);
 }
 
-// Read only: what the area over the target would grow by.
-double SearchMemory::AreaOver(int lower, int upper, double bytes) const {
+const SearchMemory::Range& SearchMemory::RangeOf(int block) {
+  Range& range = ranges_[block];
+  if (range.known) return range;
+  const int lower = block * kBlockSlots;
+  const int upper =
+      std::min(lower + kBlockSlots, static_cast<int>(bytes_.size()));
+  range = {bytes_[lower], bytes_[lower], true};
+  for (int s = lower + 1; s < upper; ++s) {
+    range.least = std::min(range.least, bytes_[s]);
+    range.most = std::max(range.most, bytes_[s]);
+  }
+  return range;
+}
+
+// What the area over the target would grow by.
+double SearchMemory::AreaOver(int lower, int upper, double bytes) {
+  double area = 0;
+  int open = lower;  // what lies from here to the block is to be looked at
+  const int first = (lower + kBlockSlots - 1) / kBlockSlots;
+  for (int block = first; (block + 1) * kBlockSlots <= upper; ++block) {
+    const Range& range = RangeOf(block);
+    const bool below = std::max(range.most, range.most + bytes) <= target_;
+    const bool above = std::min(range.least, range.least + bytes) >= target_;
+    if (!below && !above) continue;
+    area += AreaWithin(open, block * kBlockSlots, bytes);
+    if (above) area += bytes * kBlockSlots;
+    open = (block + 1) * kBlockSlots;
+  }
+  return area + AreaWithin(open, upper, bytes);
+}
+
+// The same, slot by slot.
+double SearchMemory::AreaWithin(int lower, int upper, double bytes) const {
   typedef double Pair __attribute__((vector_size(16), aligned(8)));
   const double* mem = bytes_.data();
   const Pair target = {target_, target_};
@@ -109,8 +143,15 @@ bool SearchMemory::Exceeds(double most_bytes) {
   for (size_t i = 0; i + 1 < changes_.size(); ++i) {
     bytes += changes_[i].bytes;
     if (bytes <= 0) continue;
-    for (int s = changes_[i].slot; s < changes_[i + 1].slot; ++s) {
-      if (bytes_[s] + bytes > most_bytes) return true;
+    const int upper = changes_[i + 1].slot;
+    for (int s = changes_[i].slot; s < upper; ++s) {
+      const int block = s / kBlockSlots, end = (block + 1) * kBlockSlots;
+      if (s % kBlockSlots == 0 && end <= upper &&
+          RangeOf(block).most + bytes <= most_bytes) {
+        s = end - 1;
+      } else if (bytes_[s] + bytes > most_bytes) {
+        return true;
+      }
     }
   }
   return false;
@@ -153,15 +194,23 @@ void SearchMemory::Cancel(size_t first, size_t second) {
   changes_.resize(kept);
 }
 
+void SearchMemory::Lift(int lower, int upper, double bytes) {
+  for (int s = lower; s < upper; ++s) bytes_[s] += bytes;
+  for (int b = lower / kBlockSlots; b * kBlockSlots < upper; ++b) {
+    Range& range = ranges_[b];
+    range.least += bytes;
+    range.most += bytes;
+    range.known = range.known && lower <= b * kBlockSlots &&
+                  upper >= (b + 1) * kBlockSlots;
+  }
+}
+
 void SearchMemory::Commit() {
   MergeChanges();
   double bytes = 0;
   for (size_t i = 0; i + 1 < changes_.size(); ++i) {
     bytes += changes_[i].bytes;
-    if (bytes == 0) continue;
-    for (int s = changes_[i].slot; s < changes_[i + 1].slot; ++s) {
-      bytes_[s] += bytes;
-    }
+    if (bytes != 0) Lift(changes_[i].slot, changes_[i + 1].slot, bytes);
   }
   area_ += area_change_;
   Drop();
@@ -173,9 +222,16 @@ void SearchMemory::Drop() {
   merged_ = true;
 }
 
-int SearchMemory::PeakSlot() const {
-  return static_cast<int>(std::max_element(bytes_.begin(), bytes_.end()) -
-                          bytes_.begin());
+// The first, if there are several.
+int SearchMemory::PeakSlot() {
+  int highest = 0;
+  for (size_t b = 1; b < ranges_.size(); ++b) {
+    const int block = static_cast<int>(b);
+    if (RangeOf(block).most > RangeOf(highest).most) highest = block;
+  }
+  int slot = highest * kBlockSlots;
+  while (bytes_[slot] < RangeOf(highest).most) ++slot;
+  return slot;
 }
 
 }  // namespace loadline::planner

@@ -1,7 +1,9 @@
 // Bytes by slot and the area over a target, under edits that are mostly
 // rejected: a pending change is only noted, the change of area is one pass over
 // the stretches it touches that writes nothing. Commit writes them, Drop
-// forgets them. Bytes are whole numbers in doubles, so sums are exact.
+// forgets them. Bytes are whole numbers in doubles, so sums are exact. Slots
+// form blocks that know the most and the fewest bytes in them: a stretch passes
+// over those that lie wholly below or above the target, whatever its length.
 #ifndef LOADLINE_PLANNER_SEARCH_MEMORY_H_
 #define LOADLINE_PLANNER_SEARCH_MEMORY_H_
 
@@ -36,7 +38,7 @@ class SearchMemory {
   bool Exceeds(double bytes);
   // Without them.
   double at(int slot) const { return bytes_[slot]; }
-  int PeakSlot() const;
+  int PeakSlot();
 
   void Commit();
   void Drop();
@@ -50,12 +52,22 @@ class SearchMemory {
     double bytes;
   };
 
-  double AreaOver(int lower, int upper, double bytes) const;
+  // Of the committed bytes of one block.
+  struct Range {
+    double least = 0, most = 0;
+    bool known = false;  // else they are to be found anew
+  };
+
+  const Range& RangeOf(int block);
+  void Lift(int lower, int upper, double bytes);
+  double AreaOver(int lower, int upper, double bytes);
+  double AreaWithin(int lower, int upper, double bytes) const;
   void SortChanges();
   void MergeChanges();
 
   double target_ = 0;
   std::vector<double> bytes_;  // committed
+  std::vector<Range> ranges_;  // by block
   double area_ = 0;            // committed
   std::vector<Change> changes_;
   bool merged_ = true;  // changes_ are sorted and area_change_ is theirs

@@ -85,7 +85,7 @@ class SearchState {
   // compute has passed an item. An item of a pending insertion has the time of
   // its neighbour.
   double BytesAt(int slot) const { return memory_.at(slot); }
-  int PeakSlot() const { return memory_.PeakSlot(); }
+  int PeakSlot() { return memory_.PeakSlot(); }
   double PassedNs(int item) const { return passed_ns_[item]; }
 
   double target() const { return memory_.target(); }
