@@ -8,7 +8,9 @@
 // pack_test.cc.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,8 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kOrderWork = 4'000'000;  // sections looked at
+// Sections at which a block is alive, block by block, order by order.
+constexpr int64_t kOrderWork = 4'000'000;
 
 class Stacker {
  public:
@@ -32,9 +35,10 @@ class Stacker {
     Order();
     PackBlocks stacked = blocks_;
     stacked.plain = false;
-    int64_t offset = 0;
-    for (int b : resident_) Fix(b, offset, stacked);
-    for (int b : holed_) Fix(b, offset, stacked);
+    const int64_t offset = Fix(resident_, 0, stacked);
+    FillFloor(holed_, offset);
+    stacked.base = floor_;
+    Fix(holed_, offset, stacked);
     return stacked;
   }
 
@@ -61,7 +65,8 @@ class Stacker {
     }
   }
 
-  // Returns how many have holes; 0 also where offsets are given.
+  // Returns how many have holes; 0 also where offsets are given. Changes first,
+  // then sums: many live long.
   size_t Choose() {
     for (size_t b = 0; b < lives_.size(); ++b) {
       const PackBlock& block = blocks_.blocks[b];
@@ -72,10 +77,13 @@ class Stacker {
       } else if (around) {
         holed_.push_back(static_cast<int>(b));
       } else {
-        for (int s = block.lower; s < block.upper; ++s) {
-          left_[s] += block.padded;
-        }
+        left_[block.lower] += block.padded;
+        if (block.upper < blocks_.sections) left_[block.upper] -= block.padded;
       }
+    }
+    std::partial_sum(left_.begin(), left_.end(), left_.begin());
+    for (int b : holed_) {
+      for (const auto& [lower, upper] : lives_[b]) alive_ += upper - lower;
     }
     std::stable_sort(holed_.begin(), holed_.end(), [&](int a, int b) {
       return lives_[a].front().second > lives_[b].front().second;
@@ -91,22 +99,39 @@ class Stacker {
     }
   };
 
-  Score ScoreOf(const std::vector<int>& order) {
-    floor_.assign(blocks_.sections, 0);
-    int64_t top = 0;
-    for (int b : order) {
-      top += blocks_.blocks[b].padded;
-      for (const auto& [lower, upper] : lives_[b]) {
-        std::fill(floor_.begin() + lower, floor_.begin() + upper, top);
-        work_ -= upper - lower;
+  // How high the blocks reach by section, stacked in this order from `bottom`
+  // on. The highest first: a section is written once.
+  void FillFloor(const std::vector<int>& order, int64_t bottom) {
+    floor_.assign(blocks_.sections, bottom);
+    unfilled_.resize(blocks_.sections + 1);
+    std::iota(unfilled_.begin(), unfilled_.end(), 0);
+    int64_t top = bottom;
+    for (int b : order) top += blocks_.blocks[b].padded;
+    for (size_t i = order.size(); i-- > 0;) {
+      for (const auto& [lower, upper] : lives_[order[i]]) {
+        for (int s = Unfilled(lower); s < upper; s = Unfilled(s)) {
+          floor_[s] = top;
+          unfilled_[s] = s + 1;
+        }
       }
+      top -= blocks_.blocks[order[i]].padded;
     }
+  }
+
+  // The first section from `s` on that is not filled.
+  int Unfilled(int s) {
+    while (unfilled_[s] != s) s = unfilled_[s] = unfilled_[unfilled_[s]];
+    return s;
+  }
+
+  Score ScoreOf(const std::vector<int>& order) {
+    FillFloor(order, 0);
     Score score;
     for (int s = 0; s < blocks_.sections; ++s) {
       score.most = std::max(score.most, floor_[s] + left_[s]);
       score.floor += static_cast<double>(floor_[s]);
     }
-    work_ -= blocks_.sections;
+    work_ -= alive_ + blocks_.sections;
     return score;
   }
 
@@ -132,19 +157,22 @@ class Stacker {
     }
   }
 
-  void Fix(int b, int64_t& offset, PackBlocks& stacked) const {
-    stacked.blocks[b].fixed = offset;
-    offset += blocks_.blocks[b].padded;
-    for (const auto& [lower, upper] : lives_[b]) {
-      std::fill(stacked.base.begin() + lower, stacked.base.begin() + upper,
-                offset);
+  // Returns where they end.
+  int64_t Fix(const std::vector<int>& blocks, int64_t offset,
+              PackBlocks& stacked) const {
+    for (int b : blocks) {
+      stacked.blocks[b].fixed = offset;
+      offset += blocks_.blocks[b].padded;
     }
+    return offset;
   }
 
   const PackBlocks& blocks_;
   std::vector<Lives> lives_;    // by block
   std::vector<int64_t> left_;   // by section: bytes of what is not stacked
-  std::vector<int64_t> floor_;  // by section, scratch
+  int64_t alive_ = 0;           // sections, of those with holes together
+  std::vector<int64_t> floor_;  // by section, see FillFloor
+  std::vector<int> unfilled_;   // by section, see Unfilled
   std::vector<int> resident_, holed_;  // from the bottom up
   int64_t work_ = kOrderWork;
 };
