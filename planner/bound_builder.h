@@ -1,6 +1,7 @@
 // Builds the program of bound_program.h. Internal: bound_program.cc has the
-// values, bound_chains.cc what is persistent, bound_fits.cc the bytes of
-// reruns, bound_lanes.cc the time.
+// whole and the bytes at the cuts, bound_epochs.cc what matters at which cut,
+// bound_values.cc the values, bound_chains.cc what is persistent, bound_fits.cc
+// the bytes of reruns, bound_lanes.cc the time.
 #ifndef LOADLINE_PLANNER_BOUND_BUILDER_H_
 #define LOADLINE_PLANNER_BOUND_BUILDER_H_
 
