@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "executor/poison.h"
+#include "executor/trace.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
@@ -152,7 +152,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const Placement& placement, bool poison) {
   CommandList list;
   const std::vector<EventId> events = AssignEvents(plan, &list.event_count);
-  std::vector<std::vector<Region>> freed(plan.steps.size());
+  std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
   if (poison) freed = FreedAfterStep(problem, plan, placement);
 
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<size_t> order, IssueOrder(plan));
@@ -169,6 +169,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
           PreparedLaunch launch,
           LowerLaunch(graph, problem, plan, step, placement.roots));
       launch.trace_slot = static_cast<int32_t>(s);
+      launch.name = StepName(problem, plan, step).c_str();
       list.max_operands = std::max<int32_t>(
           list.max_operands, static_cast<int32_t>(std::max(
                                  launch.inputs.size(), launch.outputs.size())));
@@ -180,6 +181,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
     } else if (step.kind == planner::StepKind::kCopy) {
       CopyArgs copy = LowerCopy(plan, step);
       copy.trace_slot = static_cast<int32_t>(s);
+      copy.name = StepName(problem, plan, step).c_str();
       list.commands.push_back(
           {.kind = Command::Kind::kCopy, .lane = step.lane, .copy = copy});
     } else {
@@ -187,9 +189,9 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
           absl::StrCat("step ", s, " of the plan uses the codec ", step.codec,
                        "; this executor knows no codecs"));
     }
-    for (const Region& region : freed[s]) {
+    for (const FreedBytes& bytes : freed[s]) {
       list.commands.push_back(
-          {.kind = Command::Kind::kFill, .lane = step.lane, .fill = region});
+          {.kind = Command::Kind::kFill, .lane = step.lane, .fill = bytes});
     }
     if (events[s] != kNoEvent) {
       list.commands.push_back({.kind = Command::Kind::kRecord,

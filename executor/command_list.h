@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "executor/device.h"
 #include "executor/placement.h"
+#include "executor/poison.h"
 #include "models/graph.h"
 #include "planner/plan.h"
 #include "planner/problem.h"
@@ -22,6 +23,7 @@ struct PreparedLaunch {
   std::vector<Region> outputs;
   Region workspace = kNoRegion;
   int32_t trace_slot = -1;
+  const char* name = "";
 };
 
 struct Command {
@@ -31,7 +33,7 @@ struct Command {
   EventId event = kNoEvent;  // kWait, kRecord
   int32_t launch = -1;       // kLaunch: position in `launches`
   CopyArgs copy;             // kCopy
-  Region fill;               // kFill
+  FreedBytes fill;           // kFill
 };
 
 struct CommandList {
@@ -43,7 +45,8 @@ struct CommandList {
 
 // One event per step that another lane waits for; waits within a lane need
 // none. `poison`: freed bytes are filled after their last use (poison.h).
-// Trace slots are positions in plan.steps. Unimplemented: variants, codecs.
+// Trace slots are positions in plan.steps; names are the problem's (StepName),
+// which must outlive the list. Unimplemented: variants, codecs.
 // FailedPrecondition: the plan does not belong to the graph.
 absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Problem& problem,

@@ -80,6 +80,7 @@ struct LaunchArgs {
   // At one address through all steps, so that a captured step can read it.
   const StepScalars* scalars = nullptr;
   int32_t trace_slot = -1;
+  const char* name = "";  // for a profiler; stays where it is
 };
 
 // A copy between the arena and the host store, on kD2h or kH2d.
@@ -89,6 +90,24 @@ struct CopyArgs {
   int64_t host_offset = 0;
   int64_t bytes = 0;
   int32_t trace_slot = -1;
+  const char* name = "";
+};
+
+// A pause of a lane, of a length that is drawn anew in every turn, replayed
+// ones too (executor/stress_commands.h).
+struct DelayArgs {
+  Lane lane = Lane::kCompute;
+  uint64_t seed = 0;
+  int64_t most_ns = 0;
+  const uint64_t* turn = nullptr;  // stays where it is, as the step does
+};
+
+// Bytes of the arena that must all be `byte` at this place of the compute lane.
+inline constexpr int64_t kMostCheckBytes = 128;
+struct CheckArgs {
+  Region region;
+  uint8_t byte = 0;
+  absl::string_view owner;  // whom the error names; stays where it is
 };
 
 // When a command ran, on the device's clock, from its BeginStep.
@@ -122,8 +141,13 @@ class Device {
   virtual absl::Status BeginStep() = 0;
   virtual absl::Status Launch(const LaunchArgs& args) = 0;
   virtual absl::Status Copy(const CopyArgs& args) = 0;
-  // Sets bytes of the arena, on any lane (the poison of freed bytes).
-  virtual absl::Status Fill(Lane lane, const Region& region, uint8_t byte) = 0;
+  // For finding bugs (poison.h, stress_device.h). Fill sets bytes of the arena
+  // or, on a copy lane, of the host store. An error that Check finds is told at
+  // once or by Synchronize: Internal.
+  virtual absl::Status Fill(Lane lane, Space space, const Region& region,
+                            uint8_t byte) = 0;
+  virtual absl::Status Delay(const DelayArgs& args) = 0;
+  virtual absl::Status Check(const CheckArgs& args) = 0;
   // The event happens when everything before it on the lane has ended. At
   // most once per event and step.
   virtual absl::Status Record(Lane lane, EventId event) = 0;

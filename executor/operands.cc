@@ -50,6 +50,26 @@ absl::Status CheckCopy(const CopyArgs& args, const ArenaSpec& spec) {
                      "host side of a copy");
 }
 
+absl::Status CheckFill(Lane lane, Space space, const Region& region,
+                       const ArenaSpec& spec) {
+  if (space == Space::kDevice) {
+    return CheckInside(region, spec.arena_bytes, "fill");
+  }
+  if (lane == Lane::kCompute) {
+    return absl::InvalidArgumentError(
+        "a fill of the host store on the compute lane");
+  }
+  return CheckInside(region, spec.host_bytes, "fill of the host store");
+}
+
+absl::Status CheckCheck(const CheckArgs& args, const ArenaSpec& spec) {
+  if (args.region.bytes > kMostCheckBytes) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "a check of ", args.region.bytes, " bytes, above ", kMostCheckBytes));
+  }
+  return CheckInside(args.region, spec.arena_bytes, "check");
+}
+
 KernelArgs Operands::Resolve(const LaunchArgs& args, std::byte* base) {
   for (size_t i = 0; i < args.inputs.size(); ++i) {
     inputs_[i] =

@@ -20,6 +20,14 @@ absl::Status CheckLaunch(const LaunchArgs& args, const ArenaSpec& spec);
 // InvalidArgument: on the compute lane. OutOfRange: outside arena or store.
 absl::Status CheckCopy(const CopyArgs& args, const ArenaSpec& spec);
 
+// InvalidArgument: the compute lane has no way to the host store. OutOfRange:
+// outside arena or store.
+absl::Status CheckFill(Lane lane, Space space, const Region& region,
+                       const ArenaSpec& spec);
+
+// OutOfRange: outside the arena, or more bytes than one check takes.
+absl::Status CheckCheck(const CheckArgs& args, const ArenaSpec& spec);
+
 // Where the addresses of one launch lie; allocates once.
 class Operands {
  public:

@@ -57,7 +57,7 @@ std::vector<std::vector<int32_t>> Accesses(const planner::Plan& plan) {
 }
 
 // Whether `step` writes into `region` a buffer other than `self`: an in-place
-// output has taken the bytes over.
+// output has taken the bytes over. (Only the arena has such.)
 bool TakenOver(const planner::Plan& plan, const planner::Step& step,
                size_t self, const Region& region) {
   for (planner::BufferId id : step.out) {
@@ -70,10 +70,10 @@ bool TakenOver(const planner::Plan& plan, const planner::Step& step,
 
 }  // namespace
 
-std::vector<std::vector<Region>> FreedAfterStep(const planner::Problem& problem,
-                                                const planner::Plan& plan,
-                                                const Placement& placement) {
-  std::vector<std::vector<Region>> freed(plan.steps.size());
+std::vector<std::vector<FreedBytes>> FreedAfterStep(
+    const planner::Problem& problem, const planner::Plan& plan,
+    const Placement& placement) {
+  std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
   const std::vector<Clock> clocks = Clocks(plan);
   const std::vector<std::vector<int32_t>> accesses = Accesses(plan);
 
@@ -82,22 +82,22 @@ std::vector<std::vector<Region>> FreedAfterStep(const planner::Problem& problem,
   for (const Home& home : placement.outputs) {
     is_output[planner::Index(home.buffer)] = true;
   }
-  std::vector<Region> homes;
+  std::vector<FreedBytes> homes;
   for (const std::optional<Home>& home : placement.home) {
-    if (!home.has_value() || home->space != Space::kDevice) continue;
+    if (!home.has_value()) continue;
     const planner::Buffer& buffer = plan.buffer(home->buffer);
     if (problem.value(buffer.value).persistent) {
-      homes.push_back({buffer.offset, buffer.bytes});
+      homes.push_back({home->space, {buffer.offset, buffer.bytes}});
     }
   }
 
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
     const planner::Buffer& buffer = plan.buffers[b];
     const Region region = {buffer.offset, buffer.bytes};
-    if (buffer.space != Space::kDevice || buffer.bytes == 0 || is_output[b] ||
-        accesses[b].empty() ||
-        std::any_of(homes.begin(), homes.end(),
-                    [&](const Region& h) { return Overlap(h, region); })) {
+    if (buffer.bytes == 0 || is_output[b] || accesses[b].empty() ||
+        std::any_of(homes.begin(), homes.end(), [&](const FreedBytes& home) {
+          return home.space == buffer.space && Overlap(home.region, region);
+        })) {
       continue;
     }
     const int32_t last = accesses[b].back();
@@ -106,8 +106,9 @@ std::vector<std::vector<Region>> FreedAfterStep(const planner::Problem& problem,
           const auto lane = static_cast<size_t>(plan.steps[access].lane);
           return access <= clocks[last][lane];
         });
-    if (ordered && !TakenOver(plan, plan.steps[last], b, region)) {
-      freed[last].push_back(region);
+    if (ordered && (buffer.space == Space::kHost ||
+                    !TakenOver(plan, plan.steps[last], b, region))) {
+      freed[last].push_back({buffer.space, region});
     }
   }
   return freed;

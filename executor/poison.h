@@ -16,13 +16,19 @@ namespace loadline::executor {
 // A NaN in every float type and -1 in every signed integer.
 inline constexpr uint8_t kPoisonByte = 0xFF;
 
-// By step: the arena's bytes that nobody reads again once it has ended,
-// workspaces included. Filling them on the step's lane before the step's event
-// is recorded changes nothing that a valid plan computes. Bytes whose last use
-// differs from lane to lane without an order between them are left alone.
-std::vector<std::vector<Region>> FreedAfterStep(const planner::Problem& problem,
-                                                const planner::Plan& plan,
-                                                const Placement& placement);
+struct FreedBytes {
+  Space space = Space::kDevice;
+  Region region;
+};
+
+// By step: the bytes of the arena and of the host store that nobody reads again
+// once it has ended, workspaces included. Filling them on the step's lane
+// before the step's event is recorded changes nothing that a valid plan
+// computes. Bytes whose last use differs from lane to lane without an order
+// between them are left alone.
+std::vector<std::vector<FreedBytes>> FreedAfterStep(
+    const planner::Problem& problem, const planner::Plan& plan,
+    const Placement& placement);
 
 }  // namespace loadline::executor
 

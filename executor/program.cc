@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/poison.h"
 #include "planner/status_macros.h"
@@ -202,7 +203,8 @@ absl::Status Program::RunCommand(const Command& command) {
     case Command::Kind::kRecord:
       return device_->Record(command.lane, command.event);
     case Command::Kind::kFill:
-      return device_->Fill(command.lane, command.fill, kPoisonByte);
+      return device_->Fill(command.lane, command.fill.space,
+                           command.fill.region, kPoisonByte);
     case Command::Kind::kCopy:
       return device_->Copy(command.copy);
     case Command::Kind::kLaunch:
@@ -215,12 +217,14 @@ absl::Status Program::RunCommand(const Command& command) {
                        .outputs = launch.outputs,
                        .workspace = launch.workspace,
                        .scalars = &scalars_,
-                       .trace_slot = launch.trace_slot});
+                       .trace_slot = launch.trace_slot,
+                       .name = launch.name});
   if (status.ok()) return status;
   const models::Node& node = graph_->node(launch.node);
+  const std::string who = absl::StrCat("node ", node.name, " (", node.op, ")");
+  if (absl::StartsWith(status.message(), who)) return status;
   return absl::Status(status.code(),
-                      absl::StrCat("node ", node.name, " (", node.op,
-                                   "): ", std::string(status.message())));
+                      absl::StrCat(who, ": ", std::string(status.message())));
 }
 
 absl::Status Program::ReadOutput(size_t i, absl::Span<std::byte> to) {

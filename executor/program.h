@@ -29,8 +29,8 @@
 namespace loadline::executor {
 
 struct LoadOptions {
-  // Fill freed bytes of the arena after their last use (poison.h). Slower;
-  // changes no result.
+  // Fill freed bytes of arena and host store after their last use (poison.h).
+  // Slower; changes no result.
   bool poison = false;
   // Note when each step of the plan ran (trace.h).
   bool trace = false;

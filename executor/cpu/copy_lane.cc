@@ -4,10 +4,14 @@
 // its command has ended. Tested in tests/executor/cpu_device_test.cc.
 #include "executor/cpu/copy_lane.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "executor/cpu/parallel.h"
+#include "executor/stress_commands.h"
+#include "planner/status_macros.h"
 
 namespace loadline::executor {
 namespace {
@@ -132,17 +136,38 @@ void CopyLane::Do(const LaneCommand& command, bool all_threads) {
       if (!status.ok()) context_->error->Set(std::move(status));
       return;
     }
-    case LaneCommand::Kind::kFill:
+    case LaneCommand::Kind::kFill: {
       if (context_->error->IsSet()) return;
-      std::memset(context_->arena->base() + command.fill.offset, command.byte,
-                  static_cast<size_t>(command.fill.bytes));
+      absl::Status status = DoFill(command);
+      if (!status.ok()) context_->error->Set(std::move(status));
       return;
+    }
+    case LaneCommand::Kind::kDelay:
+      return SleepNs(DelayNs(command.delay));
     case LaneCommand::Kind::kRecord:
       return context_->events->Record(command.event);
     case LaneCommand::Kind::kWait:  // has happened
     case LaneCommand::Kind::kStop:
       return;
   }
+}
+
+absl::Status CopyLane::DoFill(const LaneCommand& command) {
+  const Region& region = command.fill;
+  if (command.space == Space::kDevice) {
+    std::memset(context_->arena->base() + region.offset, command.byte,
+                static_cast<size_t>(region.bytes));
+    return absl::OkStatus();
+  }
+  std::array<uint8_t, 4096> block;
+  block.fill(command.byte);
+  for (int64_t done = 0; done < region.bytes;) {
+    const int64_t bytes = std::min<int64_t>(block.size(), region.bytes - done);
+    LOADLINE_RETURN_IF_ERROR(
+        context_->store->Write(region.offset + done, block.data(), bytes));
+    done += bytes;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CopyLane::Move(const CopyArgs& copy, int64_t begin, int64_t end) {

@@ -47,9 +47,11 @@ struct LaneContext {
 };
 
 struct LaneCommand {
-  enum class Kind { kCopy, kFill, kRecord, kWait, kStop };
+  enum class Kind { kCopy, kFill, kDelay, kRecord, kWait, kStop };
   Kind kind = Kind::kStop;
   CopyArgs copy;
+  DelayArgs delay;
+  Space space = Space::kDevice;
   Region fill;
   uint8_t byte = 0;
   EventId event = kNoEvent;
@@ -86,6 +88,7 @@ class CopyLane {
   Turn TakeTurn(bool all_threads);
   void Do(const LaneCommand& command, bool all_threads);
   absl::Status DoCopy(const CopyArgs& copy, bool all_threads);
+  absl::Status DoFill(const LaneCommand& command);
   absl::Status Move(const CopyArgs& copy, int64_t begin, int64_t end);
 
   const Lane lane_;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/kernels.h"
+#include "executor/stress_commands.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
 
@@ -110,16 +111,34 @@ absl::Status CpuDevice::Copy(const CopyArgs& args) {
   return absl::OkStatus();
 }
 
-absl::Status CpuDevice::Fill(Lane on, const Region& region, uint8_t byte) {
-  LOADLINE_RETURN_IF_ERROR(CheckInside(region, spec_.arena_bytes, "fill"));
+absl::Status CpuDevice::Fill(Lane on, Space space, const Region& region,
+                             uint8_t byte) {
+  LOADLINE_RETURN_IF_ERROR(CheckFill(on, space, region, spec_));
   if (on == Lane::kCompute) {
     std::memset(arena_->base() + region.offset, byte,
                 static_cast<size_t>(region.bytes));
   } else {
-    Enqueue(on,
-            {.kind = LaneCommand::Kind::kFill, .fill = region, .byte = byte});
+    Enqueue(on, {.kind = LaneCommand::Kind::kFill,
+                 .space = space,
+                 .fill = region,
+                 .byte = byte});
   }
   return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Delay(const DelayArgs& args) {
+  if (args.lane == Lane::kCompute) {
+    WakeLanes();
+    SleepNs(DelayNs(args));
+  } else {
+    Enqueue(args.lane, {.kind = LaneCommand::Kind::kDelay, .delay = args});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Check(const CheckArgs& args) {
+  LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
+  return FindDamage(args, arena_->base() + args.region.offset);
 }
 
 absl::Status CpuDevice::Record(Lane on, EventId event) {

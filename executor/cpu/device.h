@@ -51,7 +51,10 @@ class CpuDevice : public Device {
   absl::Status BeginStep() override;
   absl::Status Launch(const LaunchArgs& args) override;
   absl::Status Copy(const CopyArgs& args) override;
-  absl::Status Fill(Lane lane, const Region& region, uint8_t byte) override;
+  absl::Status Fill(Lane lane, Space space, const Region& region,
+                    uint8_t byte) override;
+  absl::Status Delay(const DelayArgs& args) override;
+  absl::Status Check(const CheckArgs& args) override;
   absl::Status Record(Lane lane, EventId event) override;
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;

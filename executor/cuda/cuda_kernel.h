@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/data_errors.h"
-#include "executor/cuda/driver.h"
+#include "executor/cuda/stream.h"
 #include "executor/kernel.h"
 
 namespace loadline::executor::cuda {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "executor/stress_commands.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
 
@@ -142,6 +143,7 @@ absl::Status CudaDevice::BeginStep() {
   told_.graph = {};
   told_.kernels.clear();
   told_.scalars = nullptr;
+  told_.host_work.clear();
   step_ = &told_;
   state_ = State::kTelling;
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
@@ -183,6 +185,7 @@ absl::Status CudaDevice::Launch(const LaunchArgs& args) {
   auto* control = reinterpret_cast<Control*>(control_.get());
   on_device.scalars = &control->scalars;
   const cuda::Stream stream = lanes_.stream(Lane::kCompute);
+  const cuda::Range range(driver_, args.name);
   LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
   LOADLINE_RETURN_IF_ERROR(kernel->Enqueue(
       on_device, {.stream = stream,
@@ -200,6 +203,7 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
   std::byte* const host = host_->base() + args.host_offset;
   const bool out = args.lane == Lane::kD2h;
   const cuda::Stream stream = lanes_.stream(args.lane);
+  const cuda::Range range(driver_, args.name);
   LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
   LOADLINE_RETURN_IF_ERROR(
       driver_.Copy(out ? host : device, out ? device : host, args.bytes,
@@ -207,10 +211,45 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
   return timer_.End(args.trace_slot, stream);
 }
 
-absl::Status CudaDevice::Fill(Lane lane, const Region& region, uint8_t byte) {
+// At its place on the lane's stream, in replays too.
+absl::Status CudaDevice::CallHost(Lane lane, std::function<void()> work) {
   LOADLINE_CHECK(state_ == State::kTelling);
-  LOADLINE_RETURN_IF_ERROR(CheckInside(region, spec_.arena_bytes, "fill"));
+  told_.host_work.push_back(
+      std::make_unique<std::function<void()>>(std::move(work)));
+  return driver_.CallHost(
+      lanes_.stream(lane),
+      [](void* call) { (*static_cast<std::function<void()>*>(call))(); },
+      told_.host_work.back().get());
+}
+
+absl::Status CudaDevice::Delay(const DelayArgs& args) {
+  return CallHost(args.lane, [args] { SleepNs(DelayNs(args)); });
+}
+
+// The bytes come to the host, which looks at them before the next check's.
+absl::Status CudaDevice::Check(const CheckArgs& args) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
+  if (args.region.bytes == 0) return absl::OkStatus();
+  LOADLINE_RETURN_IF_ERROR(driver_.Copy(
+      host_control().checked.data(), memory_.get() + args.region.offset,
+      args.region.bytes, CopyKind::kToHost, lanes_.stream(Lane::kCompute)));
+  return CallHost(Lane::kCompute, [this, args] {
+    damage_.Update(FindDamage(args, host_control().checked.data()));
+  });
+}
+
+absl::Status CudaDevice::Fill(Lane lane, Space space, const Region& region,
+                              uint8_t byte) {
+  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(CheckFill(lane, space, region, spec_));
   if (region.bytes == 0) return absl::OkStatus();
+  if (space == Space::kHost) {
+    return CallHost(
+        lane, [at = host_->base() + region.offset, byte, bytes = region.bytes] {
+          std::memset(at, byte, static_cast<size_t>(bytes));
+        });
+  }
   return driver_.Fill(memory_.get() + region.offset, byte, region.bytes,
                       lanes_.stream(lane));
 }
@@ -260,6 +299,7 @@ absl::Status CudaDevice::Synchronize() {
   // The compute lane has joined the others, but they may have errors to tell.
   LOADLINE_RETURN_IF_ERROR(lanes_.Synchronize());
   LOADLINE_RETURN_IF_ERROR(timer_.Read());
+  LOADLINE_RETURN_IF_ERROR(std::exchange(damage_, absl::OkStatus()));
   return CheckDataError();
 }
 
@@ -301,6 +341,7 @@ absl::StatusOr<bool> CudaDevice::Replay(KeptStep id) {
   LOADLINE_CHECK(state_ == State::kIdle);
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
   step_ = &found->second;
+  const cuda::Range range(driver_, "step");
   if (step_->scalars != nullptr) host_control().scalars = *step_->scalars;
   LOADLINE_RETURN_IF_ERROR(
       driver_.LaunchGraph(step_->graph.get(), lanes_.stream(Lane::kCompute)));

@@ -8,6 +8,7 @@
 #ifndef LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 #define LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,7 +58,10 @@ class CudaDevice : public Device {
   absl::Status BeginStep() override;
   absl::Status Launch(const LaunchArgs& args) override;
   absl::Status Copy(const CopyArgs& args) override;
-  absl::Status Fill(Lane lane, const Region& region, uint8_t byte) override;
+  absl::Status Fill(Lane lane, Space space, const Region& region,
+                    uint8_t byte) override;
+  absl::Status Delay(const DelayArgs& args) override;
+  absl::Status Check(const CheckArgs& args) override;
   absl::Status Record(Lane lane, EventId event) override;
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;
@@ -76,6 +80,8 @@ class CudaDevice : public Device {
   struct Control {
     StepScalars scalars;
     cuda::DataErrorWord data_error = cuda::kNoDataError;
+    // Of the pinned one: what a check found.
+    std::array<std::byte, kMostCheckBytes> checked;
   };
   static_assert(sizeof(Control) <= kControlBytes);
 
@@ -84,6 +90,8 @@ class CudaDevice : public Device {
     // By launch: whom to ask what a data error means.
     std::vector<cuda::CudaKernel*> kernels;
     const StepScalars* scalars = nullptr;
+    // What the streams call, at addresses that stay.
+    std::vector<std::unique_ptr<std::function<void()>>> host_work;
   };
 
   enum class State { kIdle, kTelling, kRunning };
@@ -92,6 +100,7 @@ class CudaDevice : public Device {
 
   Control& host_control() const;
   absl::Status EnqueueControl();
+  absl::Status CallHost(Lane lane, std::function<void()> work);
   absl::Status Close();
   absl::Status CheckDataError();
 
@@ -113,6 +122,7 @@ class CudaDevice : public Device {
   Step* step_ = nullptr;  // under way: told_, or one that is kept
   std::map<KeptStep, Step> kept_;
   int64_t next_id_ = 0;
+  absl::Status damage_;  // the first that a check of the step has found
   Operands operands_;
 };
 

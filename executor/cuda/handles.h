@@ -39,6 +39,20 @@ using OwnedEvent = Owned<Event, &Driver::DestroyEvent>;
 using OwnedGraph = Owned<Graph, &Driver::DestroyGraph>;
 using OwnedGraphExec = Owned<GraphExec, &Driver::DestroyGraphExec>;
 
+// A range of a driver's, as long as it lives.
+class Range {
+ public:
+  Range(Driver& driver, const char* name) : driver_(driver) {
+    driver.BeginRange(name);
+  }
+  ~Range() { driver_.EndRange(); }
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+
+ private:
+  Driver& driver_;
+};
+
 }  // namespace loadline::executor::cuda
 
 #endif  // LOADLINE_EXECUTOR_CUDA_HANDLES_H_

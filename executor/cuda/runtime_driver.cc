@@ -3,6 +3,7 @@
 #include "executor/cuda/runtime_driver.h"
 
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include "absl/strings/str_cat.h"
 #include "planner/status_macros.h"
@@ -158,6 +159,15 @@ class Runtime final : public Driver {
                     Stream stream) override {
     return ToStatus("cudaMemsetAsync",
                     cudaMemsetAsync(memory, byte, bytes, stream));
+  }
+
+  void BeginRange(const char* name) override { nvtxRangePushA(name); }
+  void EndRange() override { nvtxRangePop(); }
+
+  absl::Status CallHost(Stream stream, void (*function)(void*),
+                        void* data) override {
+    return ToStatus("cudaLaunchHostFunc",
+                    cudaLaunchHostFunc(stream, function, data));
   }
 
   absl::Status BeginCapture(Stream stream) override {

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "executor/operands.h"
+#include "executor/stress_commands.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
 
@@ -139,10 +141,23 @@ absl::Status FakeDevice::Copy(const CopyArgs& args) {
   return absl::OkStatus();
 }
 
-absl::Status FakeDevice::Fill(Lane lane, const Region& region, uint8_t) {
-  LOADLINE_RETURN_IF_ERROR(CheckInside(region, spec_.arena_bytes, "fill"));
-  Push(lane,
-       {.kind = Op::Kind::kWork, .accesses = {{Space::kDevice, region, true}}});
+absl::Status FakeDevice::Fill(Lane lane, Space space, const Region& region,
+                              uint8_t) {
+  LOADLINE_RETURN_IF_ERROR(CheckFill(lane, space, region, spec_));
+  Push(lane, {.kind = Op::Kind::kWork, .accesses = {{space, region, true}}});
+  return absl::OkStatus();
+}
+
+absl::Status FakeDevice::Delay(const DelayArgs& args) {
+  Push(args.lane,
+       {.kind = Op::Kind::kWork, .work = static_cast<double>(DelayNs(args))});
+  return absl::OkStatus();
+}
+
+absl::Status FakeDevice::Check(const CheckArgs& args) {
+  LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
+  Push(Lane::kCompute, {.kind = Op::Kind::kWork,
+                        .accesses = {{Space::kDevice, args.region, false}}});
   return absl::OkStatus();
 }
 
@@ -216,7 +231,10 @@ void FakeDevice::Advance(Clock& clock) {
           options_.slowdown[kD2h],
       options_.machine.h2d_bytes_per_s * 1e-9 * factor /
           options_.slowdown[kH2d]};
-  // A fill on a copy lane is counted in ns and lasts none.
+  for (size_t l = 0; l < ops_.size(); ++l) {  // what is counted in ns
+    const Clock::LaneState& lane = clock.lanes[l];
+    if (lane.running && ops_[l][lane.next].kind == Op::Kind::kWork) rate[l] = 1;
+  }
   double step = kForever;
   for (size_t l = 0; l < clock.lanes.size(); ++l) {
     const Clock::LaneState& lane = clock.lanes[l];

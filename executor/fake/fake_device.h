@@ -48,7 +48,11 @@ class FakeDevice : public Device {
   absl::Status BeginStep() override;
   absl::Status Launch(const LaunchArgs& args) override;
   absl::Status Copy(const CopyArgs& args) override;
-  absl::Status Fill(Lane lane, const Region& region, uint8_t byte) override;
+  absl::Status Fill(Lane lane, Space space, const Region& region,
+                    uint8_t byte) override;
+  absl::Status Delay(const DelayArgs& args) override;
+  // Reads the bytes; as nothing computes, they are right.
+  absl::Status Check(const CheckArgs& args) override;
   absl::Status Record(Lane lane, EventId event) override;
   absl::Status Wait(Lane lane, EventId event) override;
   // Replays the step. Internal: a race, or lanes waiting for each other.

@@ -6,6 +6,7 @@
 #include "executor/cpu/device.h"
 #include "executor/cpu/kernels.h"
 #include "executor/cuda/device.h"
+#include "executor/stress_device.h"
 #include "tests/cuda_emulator/kernels.h"
 #include "tests/executor/fake_cuda_driver.h"
 #include "tests/gpu/zoo_training.h"
@@ -33,11 +34,16 @@ TEST_P(CudaTraining, HasTheCpusBitsAtEveryBudget) {
     run.poison = seed == 1;
     FakeCudaDriver driver({.seed = ++seed, .copy_engines = seed == 3 ? 1 : 2});
     {
-      auto device = CudaDevice::Create(
+      auto made = CudaDevice::Create(
           driver,
           {.prepare = executor::OnStreams(driver, executor::PrepareCpuKernel)});
-      ASSERT_TRUE(device.ok()) << device.status();
-      const auto outcome = TrainZoo(run, **device);
+      ASSERT_TRUE(made.ok()) << made.status();
+      std::unique_ptr<executor::Device> device = std::move(made).value();
+      if (run.poison) {
+        device = std::make_unique<executor::StressDevice>(
+            std::move(device), executor::StressOptions{.seed = seed});
+      }
+      const auto outcome = TrainZoo(run, *device);
       ASSERT_TRUE(outcome.ok()) << budget << ": " << outcome.status();
       EXPECT_EQ(outcome->losses, expected->losses) << budget;
       EXPECT_EQ(outcome->weights_sha256, expected->weights_sha256) << budget;

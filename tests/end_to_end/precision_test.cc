@@ -46,7 +46,7 @@ TEST_P(Bf16, TrainsLikeFp32UnderATightPlan) {
   EXPECT_NE(keep.json()["weights_sha256"], fp32.json()["weights_sha256"]);
   EXPECT_LT(keep.json()["losses"].back(), keep.json()["losses"].front());
   const CommandResult run = RunFamily(
-      GetParam(), {"--precision", "bf16", "--budget", "75%", "--poison"});
+      GetParam(), {"--precision", "bf16", "--budget", "75%", "--stress", "1"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.json()["weights_sha256"], keep.json()["weights_sha256"]);
   EXPECT_EQ(run.json()["measured_arena_bytes"], run.json()["arena_bytes"]);

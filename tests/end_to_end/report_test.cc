@@ -94,12 +94,12 @@ TEST(Report, TakesAPlanFileWithItsProblem) {
       RunLoadline({"report", problem, "--budget", "70%", "--json"}).json();
   EXPECT_EQ(from_file["buffers"], planned["buffers"]);
   EXPECT_EQ(from_file["summary"], planned["summary"]);
-  // One event for each step, and a name for each lane.
+  // One event for each step, and what names and orders process and lanes.
   std::ifstream file(trace);
   const auto events = nlohmann::json::parse(file, nullptr, false);
   ASSERT_FALSE(events.is_discarded());
   EXPECT_EQ(events["traceEvents"].size(),
-            from_file["steps"]["lane"].size() + 3);
+            from_file["steps"]["lane"].size() + 5);
 }
 
 TEST(Report, RefusesWhatItCannotDoWithAReason) {

@@ -68,7 +68,7 @@ void RunRoundTrips(CpuDeviceOptions options, int steps) {
                              .host_offset = 0,
                              .bytes = kBytes})
                       .ok());
-      ASSERT_TRUE(device.Fill(Lane::kD2h, b, 0xFF).ok());
+      ASSERT_TRUE(device.Fill(Lane::kD2h, Space::kDevice, b, 0xFF).ok());
       ASSERT_TRUE(device.Record(Lane::kD2h, out).ok());
       ASSERT_TRUE(device.Wait(Lane::kH2d, out).ok());
       ASSERT_TRUE(device
@@ -153,8 +153,11 @@ TEST(CpuDevice, RefusesEveryAccessOutsideTheArena) {
   EXPECT_EQ(launch({1024, 8}, {0, 8}), kOut);
   EXPECT_EQ(launch({INT64_MAX - 3, 8}, {0, 8}), kOut);
   EXPECT_EQ(launch({0, 8}, {0, INT64_MAX}), kOut);
-  EXPECT_EQ(device.Fill(Lane::kCompute, {1000, 25}, 0).code(), kOut);
-  EXPECT_EQ(device.Fill(Lane::kD2h, {-2, 1}, 0).code(), kOut);
+  EXPECT_EQ(device.Fill(Lane::kCompute, Space::kDevice, {1000, 25}, 0).code(),
+            kOut);
+  EXPECT_EQ(device.Check({.region = {1000, 25}}).code(), kOut);
+  EXPECT_EQ(device.Fill(Lane::kD2h, Space::kDevice, {-2, 1}, 0).code(), kOut);
+  EXPECT_EQ(device.Fill(Lane::kD2h, Space::kHost, {512, 1}, 0).code(), kOut);
   EXPECT_EQ(device.Copy({.device_offset = 1000, .bytes = 100}).code(), kOut);
   EXPECT_EQ(device.Copy({.host_offset = 500, .bytes = 100}).code(), kOut);
   EXPECT_EQ(device.Record(Lane::kD2h, EventId{2}).code(), kOut);

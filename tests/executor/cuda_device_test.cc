@@ -2,11 +2,14 @@
 // events and nothing else for order, and no error that leaks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
 #include "executor/program.h"
+#include "executor/trace.h"
 #include "planner/status_macros.h"
 #include "tests/executor/fake_cuda_driver.h"
 #include "tests/executor/toy.h"
@@ -106,6 +109,33 @@ TEST(CudaDevice, CapturesAStepOnceAndReplaysIt) {
   EXPECT_EQ(driver.calls("LaunchGraph"), kSteps);
   EXPECT_EQ(driver.calls("Kernel"),
             static_cast<int64_t>(toy.graph.nodes.size()));
+}
+
+TEST(CudaDevice, NamesWhatItEnqueuesAfterThePlansSteps) {
+  const Toy toy = MakeToy({.depth = 4});
+  const planner::Plan plan = OffloadPlan(toy);
+  FakeCudaDriver driver;
+  const auto device = ToyCudaDevice(driver);
+  ASSERT_TRUE(TrainToy(toy, plan, *device).ok());
+  std::vector<std::string> expected;
+  for (const planner::Step& step : plan.steps) {
+    expected.push_back(absl::StrCat(
+        StepName(toy.problem, plan, step),
+        step.kind == planner::StepKind::kCopy ? ": Copy" : ": Kernel"));
+  }
+  std::vector<std::string> told;
+  int64_t replays = 0;
+  for (const std::string& call : driver.ranged()) {
+    if (call == "step: LaunchGraph") ++replays;
+    if (absl::EndsWith(call, ": Kernel") ||
+        (absl::EndsWith(call, ": Copy") && call[0] == 'h')) {
+      told.push_back(call);
+    }
+  }
+  std::sort(expected.begin(), expected.end());
+  std::sort(told.begin(), told.end());
+  EXPECT_EQ(told, expected);
+  EXPECT_EQ(replays, kSteps - 1);
 }
 
 TEST(CudaDevice, EventsAloneKeepTheOrder) {
@@ -317,7 +347,10 @@ TEST(CudaDevice, RefusesEveryAccessOutsideTheArenaBeforeItIsEnqueued) {
   const int64_t calls = driver.calls();
   EXPECT_EQ(launch({0, 8}, {1017, 8}), kOut);
   EXPECT_EQ(launch({INT64_MAX - 3, 8}, {0, 8}), kOut);
-  EXPECT_EQ(device->Fill(Lane::kCompute, {1000, 25}, 0).code(), kOut);
+  EXPECT_EQ(device->Fill(Lane::kCompute, Space::kDevice, {1000, 25}, 0).code(),
+            kOut);
+  EXPECT_EQ(device->Fill(Lane::kD2h, Space::kHost, {512, 1}, 0).code(), kOut);
+  EXPECT_EQ(device->Check({.region = {1000, 25}}).code(), kOut);
   EXPECT_EQ(device->Copy({.device_offset = 1000, .bytes = 100}).code(), kOut);
   EXPECT_EQ(device->Copy({.host_offset = 500, .bytes = 100}).code(), kOut);
   EXPECT_EQ(device->Record(Lane::kD2h, EventId{2}).code(), kOut);
@@ -345,7 +378,7 @@ TEST(FakeCudaDriver, ShowsAMissingWait) {
                           {.arena_bytes = 8, .host_bytes = 8, .event_count = 1})
                       .ok());
       ASSERT_TRUE(device->BeginStep().ok());
-      ASSERT_TRUE(device->Fill(Lane::kCompute, {0, 8}, 7).ok());
+      ASSERT_TRUE(device->Fill(Lane::kCompute, Space::kDevice, {0, 8}, 7).ok());
       ASSERT_TRUE(device->Record(Lane::kCompute, EventId{0}).ok());
       if (wait) {
         ASSERT_TRUE(device->Wait(Lane::kD2h, EventId{0}).ok());

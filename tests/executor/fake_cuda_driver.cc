@@ -78,6 +78,9 @@ int64_t FakeCudaDriver::calls(const std::string& name) const {
 
 absl::Status FakeCudaDriver::Call(const char* name) {
   ++calls_by_name_[name];
+  if (!ranges_.empty()) {
+    ranged_.push_back(absl::StrCat(ranges_.back(), ": ", name));
+  }
   if (calls_++ != options_.fail_call) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(name, ": injected"));
 }
@@ -321,6 +324,16 @@ absl::Status FakeCudaDriver::Fill(std::byte* memory, uint8_t byte,
   }
   return Push(From<FakeStream>(stream),
               [=] { std::memset(memory, byte, bytes); });
+}
+
+void FakeCudaDriver::BeginRange(const char* name) { ranges_.push_back(name); }
+
+void FakeCudaDriver::EndRange() { ranges_.pop_back(); }
+
+absl::Status FakeCudaDriver::CallHost(cuda::Stream stream,
+                                      void (*function)(void*), void* data) {
+  LOADLINE_RETURN_IF_ERROR(Call("CallHost"));
+  return Push(From<FakeStream>(stream), [=] { function(data); });
 }
 
 absl::Status FakeCudaDriver::BeginCapture(cuda::Stream stream) {

@@ -51,6 +51,8 @@ class FakeCudaDriver : public cuda::Driver {
   // Bytes of each Malloc, and of each HostRegister, in order.
   const std::vector<int64_t>& allocated() const { return allocated_; }
   const std::vector<int64_t>& pinned() const { return pinned_; }
+  // What was pushed on streams in each named range, in order: "h1: Copy".
+  const std::vector<std::string>& ranged() const { return ranged_; }
 
   absl::Status SetDevice(int index) override;
   absl::StatusOr<cuda::DeviceFacts> Facts(int index) override;
@@ -71,6 +73,10 @@ class FakeCudaDriver : public cuda::Driver {
                     cuda::CopyKind kind, cuda::Stream stream) override;
   absl::Status Fill(std::byte* memory, uint8_t byte, int64_t bytes,
                     cuda::Stream stream) override;
+  void BeginRange(const char* name) override;
+  void EndRange() override;
+  absl::Status CallHost(cuda::Stream stream, void (*function)(void*),
+                        void* data) override;
   absl::Status BeginCapture(cuda::Stream stream) override;
   absl::StatusOr<cuda::Graph> EndCapture(cuda::Stream stream) override;
   absl::Status DestroyGraph(cuda::Graph graph) override;
@@ -105,6 +111,8 @@ class FakeCudaDriver : public cuda::Driver {
   int64_t used_bytes_ = 0;
   std::vector<int64_t> allocated_;
   std::vector<int64_t> pinned_;
+  std::vector<std::string> ranges_;  // open
+  std::vector<std::string> ranged_;
   std::map<const std::byte*, int64_t> device_memory_;
   std::map<const std::byte*, int64_t> pinned_memory_;
   std::set<FakeStream*> streams_;

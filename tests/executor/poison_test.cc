@@ -24,8 +24,9 @@ TEST(Poison, FreesEveryIntermediateOnceAndNoHome) {
     int64_t times = 0;
     for (const auto& regions : freed) {
       times += std::count_if(
-          regions.begin(), regions.end(),
-          [&](const Region& r) { return r.offset == buffer.offset; });
+          regions.begin(), regions.end(), [&](const FreedBytes& f) {
+            return f.space == buffer.space && f.region.offset == buffer.offset;
+          });
     }
     EXPECT_EQ(times, value.persistent || value.name == "loss" ? 0 : 1)
         << value.name;

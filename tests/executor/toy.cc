@@ -156,7 +156,7 @@ planner::ValueId Planned(ValueId id) {
   return planner::ValueId{static_cast<int32_t>(id)};
 }
 
-planner::Problem MakeProblem(const Graph& graph, int64_t width) {
+planner::Problem MakeProblem(const Graph& graph, const ToyOptions& options) {
   planner::Problem problem;
   problem.name = graph.name;
   for (size_t v = 0; v < graph.values.size(); ++v) {
@@ -176,7 +176,10 @@ planner::Problem MakeProblem(const Graph& graph, int64_t width) {
     planned.time_ns = 1000 + static_cast<int64_t>(n);
     for (ValueId id : node.inputs) planned.inputs.push_back(Planned(id));
     for (ValueId id : node.outputs) planned.outputs.push_back(Planned(id));
-    if (node.op == "ToyMulGrad") planned.workspace_bytes = width * 4;
+    if (node.op == "ToyMulGrad") {
+      planned.workspace_bytes =
+          options.width * 4 + options.more_workspace_bytes;
+    }
     for (const auto& [before, after] : graph.updates) {
       if (after != node.outputs[0]) continue;
       planned.recompute = false;
@@ -202,7 +205,7 @@ Toy MakeToy(const ToyOptions& options) {
   Toy toy;
   toy.options = options;
   toy.graph = MakeGraph(options);
-  toy.problem = MakeProblem(toy.graph, options.width);
+  toy.problem = MakeProblem(toy.graph, options);
   return toy;
 }
 

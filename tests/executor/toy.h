@@ -22,7 +22,8 @@ struct ToyOptions {
   int depth = 6;
   int64_t batch = 4;
   int64_t width = 64;
-  bool train = true;  // false: loss and a count only, no updates
+  int64_t more_workspace_bytes = 0;  // planned, beyond what kernels ask for
+  bool train = true;                 // false: loss and a count only, no updates
 };
 
 struct Toy {

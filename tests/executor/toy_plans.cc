@@ -148,7 +148,8 @@ void PutOutputs(PlanMaker& maker, const planner::Node& node,
 planner::Plan KeepPlan(const Toy& toy) {
   PlanMaker maker(toy.problem);
   PutInitial(maker);
-  const int64_t workspace = maker.NewPlace(toy.options.width * 4);
+  const int64_t workspace =
+      maker.NewPlace(toy.options.width * 4 + toy.options.more_workspace_bytes);
   for (size_t n = 0; n < toy.problem.nodes.size(); ++n) {
     PutOutputs(maker, toy.problem.nodes[n], {});
     maker.Run(n, workspace);
@@ -162,7 +163,8 @@ planner::Plan OffloadPlan(const Toy& toy) {
   const int64_t row_bytes = toy.options.batch * toy.options.width * 4;
   PlanMaker maker(toy.problem);
   PutInitial(maker);
-  const int64_t workspace = maker.NewPlace(toy.options.width * 4);
+  const int64_t workspace =
+      maker.NewPlace(toy.options.width * 4 + toy.options.more_workspace_bytes);
   int64_t out_slots[3];
   int64_t back_slots[2];
   int64_t d_slots[2];

@@ -203,7 +203,7 @@ TEST(ProgressLine, IsOneLiveLineOnATerminalAndEndsIt) {
   }
 }
 
-TEST(ChromeTrace, HoldsEveryStepOnItsLane) {
+TEST(ChromeTrace, HoldsEveryStepOnItsLaneMeasuredAndPredicted) {
   const Toy toy = MakeToy();
   const planner::Plan plan = OffloadPlan(toy);
   CpuDevice device(ToyDevice());
@@ -221,13 +221,17 @@ TEST(ChromeTrace, HoldsEveryStepOnItsLane) {
                 device.trace()[s].start_ns);
     }
   }
-  const std::string json = ChromeTrace(toy.problem, plan, device.trace());
+  const std::string json = ChromeTrace(
+      toy.problem, plan, device.trace(),
+      std::vector<TraceSpan>(plan.steps.size(), {1000, 3500}));
   size_t events = 0;
   for (size_t at = json.find("\"ph\":\"X\""); at != std::string::npos;
        at = json.find("\"ph\":\"X\"", at + 1)) {
     ++events;
   }
-  EXPECT_EQ(events, plan.steps.size());
+  EXPECT_EQ(events, 2 * plan.steps.size());
+  EXPECT_NE(json.find("\"pid\":2,\"tid\":0,\"ts\":1.0,\"dur\":2.5"),
+            std::string::npos);
   EXPECT_NE(json.find("\"name\":\"ToyMul-0\""), std::string::npos);
 }
 

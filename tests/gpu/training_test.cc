@@ -7,6 +7,8 @@
 
 #include "executor/cpu/device.h"
 #include "executor/cuda/make_device.h"
+#include "executor/stress_device.h"
+#include "planner/status_macros.h"
 #include "tests/gpu/zoo_training.h"
 
 namespace loadline {
@@ -15,9 +17,13 @@ namespace {
 class GpuTraining : public testing::TestWithParam<const char*> {};
 
 absl::StatusOr<ZooOutcome> OnGpu(const ZooRun& run) {
-  auto device = executor::MakeCudaDevice();
-  if (!device.ok()) return device.status();
-  return TrainZoo(run, **device);
+  LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<executor::Device> device,
+                            executor::MakeCudaDevice());
+  if (run.poison) {
+    device = std::make_unique<executor::StressDevice>(
+        std::move(device), executor::StressOptions{.seed = 1});
+  }
+  return TrainZoo(run, *device);
 }
 
 TEST_P(GpuTraining, HasTheCpusFirst20Losses) {

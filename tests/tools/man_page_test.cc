@@ -19,7 +19,7 @@ TEST(ManPage, HasEveryVerbItsFlagsAndTheExitCodes) {
   EXPECT_THAT(page, HasSubstr(".SS \"loadline run model [flags]\"\n"));
   EXPECT_THAT(page, HasSubstr(".SS \"loadline verify problem plan [flags]\""));
   EXPECT_THAT(page, HasSubstr("\\fB\\-o, \\-\\-output FILE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-poison\\fR\n"));  // a rare one
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-nesterov\\fR\n"));  // a rare one
   EXPECT_THAT(page, HasSubstr("\\fB130\\fR\ninterrupted\n"));
 }
 

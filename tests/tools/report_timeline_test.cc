@@ -40,7 +40,7 @@ void ExpectSpansObeyThePlan(const planner::Plan& plan,
   int64_t last_ns = 0;
   std::vector<int64_t> lane_end_ns(planner::kLaneCount, 0);
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const StepSpan& span = timeline.spans[s];
+    const executor::TraceSpan& span = timeline.spans[s];
     int64_t& end_ns = lane_end_ns[static_cast<size_t>(plan.steps[s].lane)];
     EXPECT_GE(span.start_ns, end_ns) << "step " << s;
     EXPECT_GE(span.end_ns, span.start_ns);
@@ -82,7 +82,7 @@ TEST(ReplayTimeline, IsRightByHand) {
   const auto timeline = ReplayTimeline(problem, plan);
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   std::vector<std::pair<int64_t, int64_t>> spans;
-  for (const StepSpan& span : timeline->spans) {
+  for (const executor::TraceSpan& span : timeline->spans) {
     spans.emplace_back(span.start_ns, span.end_ns);
   }
   // Out: 100 of latency and 100 bytes at 1 a ns; back: at 2 a ns.

@@ -143,7 +143,7 @@ class Watcher : public planner::ReplayObserver {
   }
 
   const planner::Plan& plan_;
-  std::vector<StepSpan> spans_;
+  std::vector<executor::TraceSpan> spans_;
   std::vector<Life> lives_;
   std::vector<int64_t> moment_ns_;
   std::vector<MemorySample> samples_;

@@ -7,16 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "executor/device.h"
 #include "planner/ids.h"
 #include "planner/plan.h"
 #include "planner/problem.h"
 
 namespace loadline::tools {
-
-struct StepSpan {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
 
 // The fullest moment while one step of the compute lane is the latest started.
 struct MemorySample {
@@ -38,9 +34,9 @@ struct BufferLife {
 };
 
 struct Timeline {
-  std::vector<StepSpan> spans;        // by step of the plan
-  std::vector<MemorySample> samples;  // by step of the compute lane
-  std::vector<BufferLife> lives;      // by buffer of the plan
+  std::vector<executor::TraceSpan> spans;  // by step of the plan
+  std::vector<MemorySample> samples;       // by step of the compute lane
+  std::vector<BufferLife> lives;           // by buffer of the plan
 };
 
 // The rules of loadline.plan/1 (docs/formats.md, "Replay"): the last span ends

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "executor/trace.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
@@ -24,8 +23,8 @@
 #include "tools/report/document.h"
 #include "tools/report/page.h"
 #include "tools/report/tables.h"
-#include "tools/report/timeline.h"
 #include "tools/reproduce.h"
+#include "tools/trace_file.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
@@ -80,22 +79,6 @@ absl::Status CheckFlags(const Flags& flags, bool is_file) {
   return absl::OkStatus();
 }
 
-// As measured where the plan was run, as predicted otherwise.
-absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
-                        const std::optional<Measured>& measured) {
-  std::vector<executor::TraceSpan> spans;
-  if (measured.has_value()) {
-    spans = measured->spans;
-  } else {
-    LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
-                              ReplayTimeline(step.problem, step.plan));
-    for (const StepSpan& span : timeline.spans) {
-      spans.push_back({span.start_ns, span.end_ns});
-    }
-  }
-  return WriteFile(path, executor::ChromeTrace(step.problem, step.plan, spans));
-}
-
 absl::Status RunReport(Flags flags) {
   const std::atomic<bool>* stop = CatchInterrupts();
   const bool is_file = IsPlannerFile(flags.step.model.model);
@@ -119,7 +102,9 @@ absl::Status RunReport(Flags flags) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(flags.html, ReportPage(document)));
   }
   if (!flags.trace.empty()) {
-    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, measured));
+    absl::Span<const executor::TraceSpan> spans;
+    if (measured.has_value()) spans = measured->spans;
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, spans));
   }
   if (!flags.markdown.empty()) {
     LOADLINE_RETURN_IF_ERROR(

@@ -16,7 +16,7 @@
 #include "executor/data.h"
 #include "executor/program.h"
 #include "executor/progress.h"
-#include "executor/trace.h"
+#include "executor/stress_device.h"
 #include "executor/train.h"
 #include "fmt/format.h"
 #include "models/onnx/export.h"
@@ -26,7 +26,6 @@
 #include "spdlog/spdlog.h"
 #include "tools/command.h"
 #include "tools/device.h"
-#include "tools/files.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
@@ -34,6 +33,7 @@
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/reproduce.h"
+#include "tools/trace_file.h"
 #include "tools/units.h"
 #include "tools/way.h"
 
@@ -55,9 +55,18 @@ struct Flags {
   std::string trace;
   std::string plan_in;
   std::string problem_in;
-  bool poison = false;
+  std::optional<uint64_t> stress;  // its seed
   bool json = false;
 };
+
+absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
+    const Flags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      auto device, MakeDevice(flags.step.plan.device, flags.host_store));
+  if (!flags.stress.has_value()) return device;
+  return std::make_unique<executor::StressDevice>(
+      std::move(device), executor::StressOptions{.seed = *flags.stress});
+}
 
 // Everything that can be known to fail before hours of training is tried
 // before them.
@@ -191,17 +200,10 @@ void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
   fmt::print("{}\n", JsonText(out));
 }
 
-absl::Status WriteTrace(const Flags& flags, const PlannedStep& step,
-                        const executor::Device& device) {
-  return WriteFile(flags.trace, executor::ChromeTrace(step.problem, step.plan,
-                                                      device.trace()));
-}
-
 absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(
-      const auto device, MakeDevice(flags.step.plan.device, flags.host_store));
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, DeviceFor(flags));
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop));
   if (!flags.plan_in.empty()) {
@@ -213,11 +215,12 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(
       const std::unique_ptr<executor::Program> program,
       executor::Load(step.graph, step.problem, step.plan, *device,
-                     {.poison = flags.poison, .trace = !flags.trace.empty()}));
+                     {.poison = flags.stress.has_value(),
+                      .trace = !flags.trace.empty()}));
   LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
                             TrainProgram(flags, *program, data, stop));
   if (!flags.trace.empty()) {
-    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags, step, *device));
+    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, device->trace()));
   }
   if (!flags.out.empty() && !result.interrupted) {
     LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *program));
@@ -288,8 +291,11 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->type_name("FILE")
       ->take_last()
       ->group(kRareFlags);
-  app->add_flag("--poison", flags->poison,
-                "Overwrite freed bytes: a check, slower")
+  app->add_option("--stress", flags->stress,
+                  "Look for bugs: random delays from this seed, freed bytes "
+                  "overwritten, canaries behind workspaces")
+      ->type_name("SEED")
+      ->take_last()
       ->group(kRareFlags);
   AddJsonFlag(app, &flags->json);
 }
