@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "executor/median.h"
 #include "executor/program.h"
-#include "models/ops/operator.h"
+#include "executor/step_times.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
@@ -19,21 +17,6 @@ namespace {
 
 // So small that the parameters stay what they are.
 constexpr float kLearningRate = 1e-6f;
-
-// The operator of each step of the plan; empty: a copy.
-std::vector<std::string> KeysOf(const models::Graph& graph,
-                                const planner::Problem& problem,
-                                const planner::Plan& plan) {
-  std::vector<std::string> keys;
-  for (const planner::Step& step : plan.steps) {
-    keys.emplace_back();
-    if (step.kind != planner::StepKind::kNode) continue;
-    const auto node =
-        static_cast<models::NodeId>(problem.node(step.node).file_id);
-    keys.back() = models::OperatorKey(graph, graph.node(node));
-  }
-  return keys;
-}
 
 }  // namespace
 
@@ -50,8 +33,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
     contents.push_back(MildContents(graph.value(id).type));
     inputs.push_back(contents.back().data());
   }
-  const std::vector<std::string> keys = KeysOf(graph, problem, plan);
-  std::map<std::string, std::vector<int64_t>> times_ns;
+  StepTimes times(graph, problem, plan);
   int64_t runs = options.runs;
   for (int64_t run = 0; run <= runs; ++run) {
     if (options.stop != nullptr && options.stop->load()) {
@@ -67,16 +49,10 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
       runs = std::max(runs, options.least_ns / step_ns);
       continue;
     }
-    for (size_t s = 0; s < keys.size(); ++s) {
-      if (keys[s].empty()) continue;
-      const TraceSpan& span = device.trace()[s];
-      times_ns[keys[s]].push_back(span.end_ns - span.start_ns);
-    }
+    times.Add(device.trace());
     if (options.progress) options.progress(run, runs);
   }
-  std::map<std::string, int64_t> ops;
-  for (auto& [key, ns] : times_ns) ops[key] = MedianNs(std::move(ns));
-  return ops;
+  return times.Operators();
 }
 
 }  // namespace loadline::executor

@@ -24,7 +24,8 @@ absl::StatusOr<int64_t> BatchOf(const models::Graph& graph) {
 }
 
 absl::Status CheckOptions(const TrainOptions& options) {
-  if (options.steps < 0 || options.checkpoint_interval < 0) {
+  if (options.steps < 0 || options.checkpoint_interval < 0 ||
+      options.first_step < 0 || options.most_steps < 0) {
     return absl::InvalidArgumentError("a negative number of steps");
   }
   if (!std::isfinite(options.learning_rate)) {
@@ -79,18 +80,23 @@ class Run {
   absl::StatusOr<TrainResult> From(int64_t first_step) {
     result_.first_step = first_step;
     result_.arena_bytes = program_.device().arena().arena_bytes;
-    const int64_t todo = std::max<int64_t>(options_.steps - first_step, 0);
+    int64_t end = options_.steps;
+    if (options_.most_steps > 0) {
+      end = std::min(end, first_step + options_.most_steps);
+    }
+    const int64_t todo = std::max<int64_t>(end - first_step, 0);
     result_.losses.reserve(static_cast<size_t>(todo));
     step_ns_.reserve(static_cast<size_t>(todo));
     start_ns_ = absl::GetCurrentTimeNanos();
     int64_t step = first_step;
-    for (; step < options_.steps && !Stopped(); ++step) {
+    for (; step < end && !Stopped(); ++step) {
       LOADLINE_RETURN_IF_ERROR(OneStep(step));
     }
-    result_.interrupted = step < options_.steps;
+    result_.interrupted = step < end;
     result_.step_ns = Median(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();
-    if (!options_.checkpoint_path.empty() && saved_step_ != step) {
+    const bool pauses = !result_.interrupted && step < options_.steps;
+    if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
       LOADLINE_RETURN_IF_ERROR(Save(step));
     }
     LOADLINE_ASSIGN_OR_RETURN(result_.weights_sha256, WeightsSha256(program_));
@@ -178,7 +184,7 @@ absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
   LOADLINE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Batcher> batcher,
       Batcher::Create(data, batch, options.seed, options.shuffle));
-  int64_t first_step = 0;
+  int64_t first_step = options.first_step;
   if (options.resume) {
     LOADLINE_ASSIGN_OR_RETURN(first_step, Resume(program, options, batch));
   }

@@ -25,6 +25,12 @@ struct TrainProgress {
 struct TrainOptions {
   int64_t steps = 0;  // in all: a resumed run does the rest of them
   float learning_rate = 0;
+  // Steps that another program has done, whose persistent values this one has.
+  // Not with `resume`, which says so itself.
+  int64_t first_step = 0;
+  // Of this call; 0: all that are left. Ending before the last step of all
+  // saves nothing.
+  int64_t most_steps = 0;
   uint64_t seed = 0;
   bool shuffle = true;
   // Empty: no checkpoints. Else one every `checkpoint_interval` steps (0: none
@@ -43,7 +49,7 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  int64_t first_step = 0;     // 0, or where the checkpoint stood
+  int64_t first_step = 0;     // as asked, or where the checkpoint stood
   std::vector<float> losses;  // of the steps done in this call
   bool interrupted = false;
   int64_t step_ns = 0;  // median over the steps; 0 without any

@@ -4,6 +4,7 @@
 #include "executor/calibrate.h"
 #include "executor/calibrate_step.h"
 #include "executor/cpu/doctor.h"
+#include "executor/step_times.h"
 #include "models/ops/operator.h"
 #include "tests/executor/toy.h"
 
@@ -69,6 +70,30 @@ TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
   }
+}
+
+TEST(StepTimes, AreMediansByOperatorAndByLane) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = OffloadPlan(toy);
+  StepTimes times(toy.graph, toy.problem, plan);
+  EXPECT_TRUE(times.Operators().empty());
+  EXPECT_EQ(times.CopyNs(Lane::kD2h), 0);
+  int64_t d2h = 0;
+  for (int64_t run : {3, 1, 2}) {
+    d2h = 0;
+    std::vector<TraceSpan> spans;
+    for (const planner::Step& step : plan.steps) {
+      const bool copy = step.kind == planner::StepKind::kCopy;
+      const int64_t ns = copy ? 10 * run : 100 * run;
+      spans.push_back({1000, 1000 + ns});
+      if (step.lane == Lane::kD2h) ++d2h;
+    }
+    times.Add(spans);
+  }
+  EXPECT_EQ(times.CopyNs(Lane::kD2h), d2h * 20);
+  const auto ops = times.Operators();
+  EXPECT_EQ(ops.size(), 5u);
+  for (const auto& [key, ns] : ops) EXPECT_EQ(ns, 200) << key;
 }
 
 TEST(CalibrateStep, StopsWhenAsked) {

@@ -74,6 +74,52 @@ TEST(Train, ResumedHasTheBitsOfARunThatNeverStopped) {
   }
 }
 
+TEST(Train, GoesOnInAnotherProgramWithTheSameBits) {
+  const Toy toy = MakeToy();
+  const planner::Plan keep = KeepPlan(toy);
+  const planner::Plan offload = OffloadPlan(toy);
+  const DataSet data = ToyData(toy, 40);
+  const TrainOptions base = {.steps = 9, .learning_rate = 0.05f, .seed = 3};
+  CpuDevice whole_device(ToyDevice());
+  auto whole = Load(toy.graph, toy.problem, keep, whole_device);
+  ASSERT_TRUE(whole.ok());
+  const auto expected = Train(**whole, data, base);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  const std::string path = TemporaryPath("paused");
+  TrainOptions options = base;
+  options.most_steps = 4;
+  options.checkpoint_path = path;
+  CpuDevice first_device(ToyDevice());
+  auto first = Load(toy.graph, toy.problem, keep, first_device);
+  ASSERT_TRUE(first.ok());
+  const auto paused = Train(**first, data, options);
+  ASSERT_TRUE(paused.ok()) << paused.status();
+  EXPECT_EQ(paused->losses.size(), 4u);
+  EXPECT_FALSE(paused->interrupted);
+  EXPECT_FALSE(std::filesystem::exists(path));
+
+  CpuDevice second_device(ToyDevice());
+  auto second = Load(toy.graph, toy.problem, offload, second_device);
+  ASSERT_TRUE(second.ok());
+  for (models::ValueId id : (*first)->saved_values()) {
+    const models::Value& value = toy.graph.value(id);
+    std::vector<std::byte> bytes(value.type.bytes());
+    ASSERT_TRUE(
+        (*first)->ReadPersistent(value.name, absl::MakeSpan(bytes)).ok());
+    ASSERT_TRUE((*second)->WritePersistent(value.name, bytes).ok());
+  }
+  options.most_steps = 0;
+  options.first_step = 4;
+  const auto rest = Train(**second, data, options);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(rest->first_step, 4);
+  EXPECT_EQ(rest->losses.size(), 5u);
+  EXPECT_EQ(rest->losses.back(), expected->losses.back());
+  EXPECT_EQ(rest->weights_sha256, expected->weights_sha256);
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
 TEST(Train, AStopFinishesTheStepSavesAndCanGoOn) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);
@@ -221,9 +267,9 @@ TEST(ChromeTrace, HoldsEveryStepOnItsLaneMeasuredAndPredicted) {
                 device.trace()[s].start_ns);
     }
   }
-  const std::string json = ChromeTrace(
-      toy.problem, plan, device.trace(),
-      std::vector<TraceSpan>(plan.steps.size(), {1000, 3500}));
+  const std::string json =
+      ChromeTrace(toy.problem, plan, device.trace(),
+                  std::vector<TraceSpan>(plan.steps.size(), {1000, 3500}));
   size_t events = 0;
   for (size_t at = json.find("\"ph\":\"X\""); at != std::string::npos;
        at = json.find("\"ph\":\"X\"", at + 1)) {

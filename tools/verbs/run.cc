@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "executor/data.h"
 #include "executor/program.h"
 #include "executor/progress.h"
+#include "executor/step_times.h"
 #include "executor/stress_device.h"
 #include "executor/train.h"
 #include "fmt/format.h"
@@ -32,6 +34,7 @@
 #include "tools/json_text.h"
 #include "tools/plan_files.h"
 #include "tools/plan_summary.h"
+#include "tools/replan.h"
 #include "tools/reproduce.h"
 #include "tools/trace_file.h"
 #include "tools/units.h"
@@ -56,7 +59,15 @@ struct Flags {
   std::string plan_in;
   std::string problem_in;
   std::optional<uint64_t> stress;  // its seed
+  bool replan = false;
+  int64_t replan_after = 5;
   bool json = false;
+};
+
+// A plan that runs.
+struct Running {
+  std::unique_ptr<executor::Device> device;  // the program's, so it goes last
+  std::unique_ptr<executor::Program> program;
 };
 
 absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
@@ -76,6 +87,10 @@ absl::Status CheckFlags(const Flags& flags) {
   }
   if (flags.steps > 0 && flags.epochs > 0) {
     return absl::InvalidArgumentError("--steps and --epochs: give one of them");
+  }
+  if (flags.replan && !flags.plan_in.empty()) {
+    return absl::InvalidArgumentError(
+        "--replan and --plan: give one of them; --plan says which plan to run");
   }
   if (flags.resume && flags.checkpoint.empty()) {
     return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
@@ -109,34 +124,90 @@ absl::Status TakePlan(const Flags& flags, PlannedStep* step) {
                       absl::StrCat(flags.plan_in, ": ", fits.message()));
 }
 
+int64_t BatchOf(const models::Graph& graph) {
+  return graph.value(graph.inputs[0]).type.dims[0];
+}
+
 int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
                  int64_t batch) {
   if (flags.steps > 0) return flags.steps;
   return std::max<int64_t>(1, flags.epochs) * (data.examples / batch);
 }
 
+absl::StatusOr<Running> Load(const Flags& flags, const PlannedStep& step,
+                             std::unique_ptr<executor::Device> device,
+                             bool trace) {
+  Running running = {.device = std::move(device)};
+  LOADLINE_ASSIGN_OR_RETURN(
+      running.program,
+      executor::Load(step.graph, step.problem, step.plan, *running.device,
+                     {.poison = flags.stress.has_value(), .trace = trace}));
+  return running;
+}
+
+// From `options.first_step` on; the flags say the rest.
 absl::StatusOr<executor::TrainResult> TrainProgram(
     const Flags& flags, executor::Program& program,
-    const executor::DataSet& data, const std::atomic<bool>* stop) {
-  const models::Graph& graph = program.graph();
-  const int64_t batch = graph.value(graph.inputs[0]).type.dims[0];
-  executor::TrainOptions options;
-  options.steps = StepsFor(flags, data, batch);
+    const executor::DataSet& data, const std::atomic<bool>* stop,
+    executor::TrainOptions options,
+    const std::function<void()>& after_step = {}) {
+  options.steps = StepsFor(flags, data, BatchOf(program.graph()));
   options.learning_rate = static_cast<float>(flags.step.optimizer.lr);
   options.seed = flags.seed;
   options.shuffle = !flags.no_shuffle;
   options.checkpoint_path = flags.checkpoint;
   options.checkpoint_interval = flags.checkpoint_every;
-  options.resume = flags.resume;
   options.stop = stop;
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
-  if (spdlog::should_log(spdlog::level::info)) {
-    options.progress = [&line](const executor::TrainProgress& progress) {
-      line.Show(progress);
-    };
-  }
+  const bool show = spdlog::should_log(spdlog::level::info);
+  options.progress = [&](const executor::TrainProgress& progress) {
+    if (show) line.Show(progress);
+    if (after_step) after_step();
+  };
   return executor::Train(program, data, options);
+}
+
+// Trains some steps, plans again with their times, and goes on with the new
+// plan on a device of its own, from the same bytes.
+absl::StatusOr<executor::TrainResult> TrainTwoPlans(
+    const Flags& flags, const executor::DataSet& data,
+    const std::atomic<bool>* stop, PlannedStep* step, Running* running,
+    Replanned* first_plan) {
+  executor::StepTimes times(step->graph, step->problem, step->plan);
+  bool cold = true;
+  LOADLINE_ASSIGN_OR_RETURN(
+      executor::TrainResult first,
+      TrainProgram(flags, *running->program, data, stop,
+                   {.most_steps = flags.replan_after, .resume = flags.resume},
+                   [&] {
+                     if (!std::exchange(cold, false))
+                       times.Add(running->device->trace());
+                   }));
+  const int64_t done =
+      first.first_step + static_cast<int64_t>(first.losses.size());
+  if (first.interrupted ||
+      done >= StepsFor(flags, data, BatchOf(step->graph))) {
+    return first;
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const auto state, ReadState(*running->program));
+  running->program.reset();  // before the device, which it uses to the end
+  running->device.reset();   // its bytes, before others are taken
+  *first_plan = {.steps = static_cast<int64_t>(first.losses.size()),
+                 .step_ns = first.step_ns};
+  LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
+  LOADLINE_RETURN_IF_ERROR(
+      PlanAgain(flags.step, times, *device, stop, step, first_plan));
+  LOADLINE_ASSIGN_OR_RETURN(
+      *running, Load(flags, *step, std::move(device), !flags.trace.empty()));
+  LOADLINE_RETURN_IF_ERROR(WriteState(state, *running->program));
+  LOADLINE_ASSIGN_OR_RETURN(
+      executor::TrainResult rest,
+      TrainProgram(flags, *running->program, data, stop, {.first_step = done}));
+  rest.first_step = first.first_step;
+  rest.losses.insert(rest.losses.begin(), first.losses.begin(),
+                     first.losses.end());
+  return rest;
 }
 
 absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
@@ -159,19 +230,37 @@ std::string ErrorOf(double measured, double predicted) {
   return fmt::format("{:+.1f} %", 100 * (measured - predicted) / predicted);
 }
 
-void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
+void PrintTable(const PlannedStep& step, const Replanned& first_plan,
+                const executor::TrainResult& result) {
   fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
   fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
              "error");
+  const auto print_ns = [](const std::string& what, int64_t predicted_ns,
+                           int64_t measured_ns) {
+    fmt::print("{:<14}{:>12}{:>14}{:>10}\n", what, FormatNs(predicted_ns),
+               FormatNs(measured_ns),
+               ErrorOf(static_cast<double>(measured_ns),
+                       static_cast<double>(predicted_ns)));
+  };
   fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "arena",
              FormatBytes(step.plan.arena_bytes),
              FormatBytes(result.arena_bytes),
              ErrorOf(static_cast<double>(result.arena_bytes),
                      static_cast<double>(step.plan.arena_bytes)));
-  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "step time",
-             FormatNs(step.plan.predicted.step_ns), FormatNs(result.step_ns),
-             ErrorOf(static_cast<double>(result.step_ns),
-                     static_cast<double>(step.plan.predicted.step_ns)));
+  if (first_plan.steps > 0) {
+    print_ns(absl::StrCat("first ", first_plan.steps, " steps"),
+             first_plan.predicted_step_ns, first_plan.step_ns);
+  }
+  print_ns("step time", step.plan.predicted.step_ns, result.step_ns);
+  if (first_plan.steps > 0) {
+    fmt::print(
+        "\nPlanned again with the times of {} steps, in which the first plan "
+        "takes\n{} and {}.\n",
+        first_plan.steps, FormatNs(first_plan.repriced_step_ns),
+        first_plan.same_plan
+            ? std::string("no other was faster")
+            : absl::StrCat("this one ", FormatNs(step.plan.predicted.step_ns)));
+  }
   if (!result.losses.empty()) {
     fmt::print(
         "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
@@ -183,7 +272,8 @@ void PrintTable(const PlannedStep& step, const executor::TrainResult& result) {
   fmt::print("\n{}", MadeAgainBy());
 }
 
-void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
+void PrintJson(const PlannedStep& step, const Replanned& first_plan,
+               const executor::TrainResult& result) {
   nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
   out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
   out["first_step"] = result.first_step;
@@ -197,13 +287,20 @@ void PrintJson(const PlannedStep& step, const executor::TrainResult& result) {
   out["examples_per_s"] = result.examples_per_s;
   out["weights_sha256"] = result.weights_sha256;
   out["interrupted"] = result.interrupted;
+  if (first_plan.steps > 0) {
+    out["replan"] = {{"steps", first_plan.steps},
+                     {"predicted_step_ns", first_plan.predicted_step_ns},
+                     {"step_ns", first_plan.step_ns},
+                     {"repriced_step_ns", first_plan.repriced_step_ns},
+                     {"same_plan", first_plan.same_plan}};
+  }
   fmt::print("{}\n", JsonText(out));
 }
 
 absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(const auto device, DeviceFor(flags));
+  LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop));
   if (!flags.plan_in.empty()) {
@@ -212,23 +309,27 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::DataSet data,
       executor::LoadData(flags.step.loss.data, step.graph));
+  LOADLINE_ASSIGN_OR_RETURN(Running running,
+                            Load(flags, step, std::move(device),
+                                 flags.replan || !flags.trace.empty()));
+  Replanned first_plan;
   LOADLINE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<executor::Program> program,
-      executor::Load(step.graph, step.problem, step.plan, *device,
-                     {.poison = flags.stress.has_value(),
-                      .trace = !flags.trace.empty()}));
-  LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,
-                            TrainProgram(flags, *program, data, stop));
+      const executor::TrainResult result,
+      flags.replan
+          ? TrainTwoPlans(flags, data, stop, &step, &running, &first_plan)
+          : TrainProgram(flags, *running.program, data, stop,
+                         {.resume = flags.resume}));
   if (!flags.trace.empty()) {
-    LOADLINE_RETURN_IF_ERROR(WriteTrace(flags.trace, step, device->trace()));
+    LOADLINE_RETURN_IF_ERROR(
+        WriteTrace(flags.trace, step, running.device->trace()));
   }
   if (!flags.out.empty() && !result.interrupted) {
-    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *program));
+    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *running.program));
   }
   if (flags.json) {
-    PrintJson(step, result);
+    PrintJson(step, first_plan, result);
   } else {
-    PrintTable(step, result);
+    PrintTable(step, first_plan, result);
   }
   if (result.arena_bytes > step.plan.budget_bytes) {
     return absl::OutOfRangeError(absl::StrCat("measured ", result.arena_bytes,
@@ -282,6 +383,13 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
                   "Chrome trace of the last step, .json")
       ->type_name("FILE")
       ->take_last();
+  app->add_flag("--replan", flags->replan,
+                "Plan again with the times of the first steps");
+  app->add_option("--replan-after", flags->replan_after,
+                  "How many steps these are (default 5)")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--plan", flags->plan_in, "Run this plan")
       ->type_name("FILE")
       ->take_last()

@@ -1,0 +1,44 @@
+// What the steps of a plan took, gathered over runs of it.
+#ifndef LOADLINE_EXECUTOR_STEP_TIMES_H_
+#define LOADLINE_EXECUTOR_STEP_TIMES_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "executor/device.h"
+#include "models/graph.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace loadline::executor {
+
+class StepTimes {
+ public:
+  // `plan` belongs to `problem`, and that to `graph`; none is read later.
+  StepTimes(const models::Graph& graph, const planner::Problem& problem,
+            const planner::Plan& plan);
+
+  // One run: Device::trace() of a program loaded with LoadOptions::trace.
+  void Add(absl::Span<const TraceSpan> spans);
+
+  // Median nanoseconds of each operator, by models::OperatorKey: what
+  // machine.ops holds. Empty before the first run.
+  std::map<std::string, int64_t> Operators() const;
+  // Median over the runs of what all copies of a lane took together; 0 without
+  // any.
+  int64_t CopyNs(Lane lane) const;
+
+ private:
+  std::vector<Lane> lanes_;        // by step of the plan
+  std::vector<std::string> keys_;  // the same; empty: a copy
+  std::map<std::string, std::vector<int64_t>> operator_ns_;
+  std::array<std::vector<int64_t>, planner::kLaneCount> copy_ns_;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_STEP_TIMES_H_
