@@ -4,18 +4,10 @@
 
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
 namespace {
-
-struct Sums {
-  double loss = 0;
-  int64_t examples = 0;
-  int64_t correct = 0;
-  int64_t targets = 0;
-};
 
 int64_t BatchOf(const models::Graph& graph) {
   if (graph.inputs.empty()) return 0;
@@ -31,58 +23,50 @@ std::optional<size_t> CountOutput(const models::Graph& graph) {
   return std::nullopt;
 }
 
-absl::Status AddBatch(Program& program, const DataSet& data, Sums* sums) {
+}  // namespace
+
+absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   const models::Graph& graph = program.graph();
   std::vector<const std::byte*> inputs;
-  for (const Column& column : data.columns) {
-    inputs.push_back(column.data.data() + sums->examples * column.row_bytes);
+  for (const Column& column : data_.columns) {
+    inputs.push_back(column.data.data() + examples_ * column.row_bytes);
   }
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
-  const int64_t batch = BatchOf(graph);
-  sums->loss += static_cast<double>(loss) * static_cast<double>(batch);
-  sums->examples += batch;
+  loss_ += static_cast<double>(loss) * static_cast<double>(batch);
+  examples_ += batch;
   const std::optional<size_t> count = CountOutput(graph);
   if (!count.has_value()) return absl::OkStatus();
   int64_t correct = 0;
   LOADLINE_RETURN_IF_ERROR(program.ReadOutput(
       *count,
       absl::MakeSpan(reinterpret_cast<std::byte*>(&correct), sizeof(correct))));
-  sums->correct += correct;
-  sums->targets += graph.value(graph.inputs.back()).type.elements();
+  correct_ += correct;
+  targets_ += graph.value(graph.inputs.back()).type.elements();
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<Evaluation> Evaluate(Program& full, Program* remainder,
-                                    const DataSet& data,
-                                    const std::atomic<bool>* stop) {
-  const int64_t batch = BatchOf(full.graph());
-  if (batch < 1 || data.columns.size() != full.graph().inputs.size()) {
+absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
+  const int64_t batch = BatchOf(program.graph());
+  if (batch < 1 || data_.columns.size() != program.graph().inputs.size()) {
     return absl::InvalidArgumentError("the data does not fit the graph");
   }
-  const int64_t left = data.examples % batch;
-  if (left != 0 &&
-      (remainder == nullptr || BatchOf(remainder->graph()) != left)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the last ", left, " of ", data.examples,
-                     " examples need a program of that batch"));
+  while (left() >= batch) {
+    LOADLINE_RETURN_IF_ERROR(AddBatch(program, batch));
+    if (stop != nullptr && stop->load(std::memory_order_relaxed) &&
+        left() > 0) {
+      return absl::CancelledError("interrupted");
+    }
   }
-  Sums sums;
-  bool interrupted = false;
-  while (sums.examples < data.examples && !interrupted) {
-    const bool whole = data.examples - sums.examples >= batch;
-    LOADLINE_RETURN_IF_ERROR(AddBatch(whole ? full : *remainder, data, &sums));
-    interrupted = stop != nullptr && stop->load(std::memory_order_relaxed) &&
-                  sums.examples < data.examples;
-  }
+  return absl::OkStatus();
+}
+
+Evaluation Evaluator::result() const {
   Evaluation result;
-  result.examples = sums.examples;
-  result.loss = sums.loss / static_cast<double>(sums.examples);
-  result.interrupted = interrupted;
-  if (sums.targets > 0) {
+  result.examples = examples_;
+  result.loss = loss_ / static_cast<double>(examples_);
+  if (targets_ > 0) {
     result.accuracy =
-        static_cast<double>(sums.correct) / static_cast<double>(sums.targets);
+        static_cast<double>(correct_) / static_cast<double>(targets_);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "executor/data.h"
 #include "executor/program.h"
@@ -18,18 +19,37 @@ struct Evaluation {
   // Share of targets whose class was found; none where the graph does not
   // count them.
   std::optional<double> accuracy;
-  bool interrupted = false;  // then over the examples so far
 };
 
-// Runs every example once, in order. `full` takes whole batches; `remainder`
-// takes the last examples%batch of them and may be null where there are none
-// (InvalidArgument otherwise, or where its batch is another number). The loss
-// is the first output f32[]; correct answers are counted by the first output
-// i64[], out of the elements of the last input, the target. Does not change
-// the programs' persistent values if the graphs do not.
-absl::StatusOr<Evaluation> Evaluate(Program& full, Program* remainder,
-                                    const DataSet& data,
-                                    const std::atomic<bool>* stop = nullptr);
+// Batches add up, of several programs one after the other: the last examples
+// are no whole batch of the first.
+class Evaluator {
+ public:
+  // `data` outlives it.
+  explicit Evaluator(const DataSet& data) : data_(data) {}
+
+  // Runs every example that makes a whole batch of the program's, in order,
+  // from where it stands. The loss is the first output f32[]; correct answers
+  // are counted by the first output i64[], out of the elements of the last
+  // input, the target. Does not change the program's persistent values if its
+  // graph does not. InvalidArgument: the data does not fit. Cancelled: `stop`
+  // was set before the last batch.
+  absl::Status Run(Program& program, const std::atomic<bool>* stop = nullptr);
+
+  // Examples that no program has taken.
+  int64_t left() const { return data_.examples - examples_; }
+  // Of the examples so far. Requires one at least.
+  Evaluation result() const;
+
+ private:
+  absl::Status AddBatch(Program& program, int64_t batch);
+
+  const DataSet& data_;
+  double loss_ = 0;  // in double, so that the batch does not show in it
+  int64_t examples_ = 0;
+  int64_t correct_ = 0;
+  int64_t targets_ = 0;
+};
 
 }  // namespace loadline::executor
 

@@ -200,16 +200,32 @@ TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
   auto rest_program = Load(rest.graph, rest.problem, rest_plan, b);
   auto single_program = Load(single.graph, single.problem, single_plan, c);
   ASSERT_TRUE(full_program.ok()) << full_program.status();
-  const auto got = Evaluate(**full_program, rest_program->get(), data);
-  ASSERT_TRUE(got.ok()) << got.status();
-  const auto want = Evaluate(**single_program, nullptr, data);
-  ASSERT_TRUE(want.ok());
-  EXPECT_EQ(got->examples, 10);
-  EXPECT_NEAR(got->loss, want->loss, 1e-5 * want->loss);
+  Evaluator both(data);
+  ASSERT_TRUE(both.Run(**full_program).ok());
+  EXPECT_EQ(both.left(), 2);
+  ASSERT_TRUE(both.Run(**rest_program).ok());
+  EXPECT_EQ(both.left(), 0);
+  Evaluator one(data);
+  ASSERT_TRUE(one.Run(**single_program).ok());
+  const Evaluation got = both.result();
+  EXPECT_EQ(got.examples, 10);
+  EXPECT_NEAR(got.loss, one.result().loss, 1e-5 * one.result().loss);
   // The toy counts 1 in every batch, out of batch * width targets.
-  EXPECT_DOUBLE_EQ(*got->accuracy, 3.0 / (10 * 64));
-  EXPECT_EQ(Evaluate(**full_program, nullptr, data).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_DOUBLE_EQ(*got.accuracy, 3.0 / (10 * 64));
+}
+
+TEST(Evaluate, StopsBetweenBatchesWhenAsked) {
+  const Toy toy = MakeToy({.batch = 4, .train = false});
+  const planner::Plan plan = KeepPlan(toy);
+  const DataSet data = ToyData(toy, 12);
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::atomic<bool> stop{true};
+  Evaluator evaluator(data);
+  EXPECT_EQ(evaluator.Run(**program, &stop).code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(evaluator.left(), 8);
 }
 
 std::string Shown(bool terminal, int64_t interval, int64_t steps) {

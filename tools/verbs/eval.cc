@@ -75,28 +75,25 @@ absl::Status RunEval(const Flags& flags) {
   }
   const std::atomic<bool>* stop = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(
-      const auto full, LoadEvaluation(flags, flags.model.batch.value_or(32)));
+      auto loaded, LoadEvaluation(flags, flags.model.batch.value_or(32)));
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, full->graph));
-  const int64_t batch = full->graph.value(full->graph.inputs[0]).type.dims[0];
-  std::unique_ptr<LoadedEvaluation> rest;
-  if (data.examples % batch != 0) {
-    LOADLINE_ASSIGN_OR_RETURN(rest,
-                              LoadEvaluation(flags, data.examples % batch));
+                            executor::LoadData(flags.loss.data, loaded->graph));
+  const int64_t arena_bytes = loaded->plan.arena_bytes;
+  executor::Evaluator evaluator(data);
+  LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
+  if (evaluator.left() > 0) {
+    loaded.reset();  // one arena at a time: the budget holds for each
+    LOADLINE_ASSIGN_OR_RETURN(loaded, LoadEvaluation(flags, evaluator.left()));
+    LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
   }
-  LOADLINE_ASSIGN_OR_RETURN(
-      const executor::Evaluation result,
-      executor::Evaluate(*full->program,
-                         rest == nullptr ? nullptr : rest->program.get(), data,
-                         stop));
-  if (result.interrupted) return absl::CancelledError("interrupted");
+  const executor::Evaluation result = evaluator.result();
   if (flags.json) {
     nlohmann::ordered_json out;
     out["format"] = "loadline.eval/1";
     out["examples"] = result.examples;
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
-    out["arena_bytes"] = full->plan.arena_bytes;
+    out["arena_bytes"] = arena_bytes;
     fmt::print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
