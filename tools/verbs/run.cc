@@ -23,16 +23,15 @@
 #include "fmt/format.h"
 #include "models/onnx/export.h"
 #include "nlohmann/json.hpp"
-#include "passes/apply.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/command.h"
 #include "tools/device.h"
 #include "tools/flags.h"
+#include "tools/foreign_plan.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
 #include "tools/json_text.h"
-#include "tools/plan_files.h"
 #include "tools/plan_summary.h"
 #include "tools/replan.h"
 #include "tools/reproduce.h"
@@ -106,22 +105,6 @@ absl::Status CheckFlags(const Flags& flags) {
     }
   }
   return absl::OkStatus();
-}
-
-// Puts a plan that was made elsewhere in place of the one made here.
-absl::Status TakePlan(const Flags& flags, PlannedStep* step) {
-  if (!flags.problem_in.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(flags.problem_in));
-    LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
-                              planner::KeepEverything(step->problem));
-  }
-  LOADLINE_ASSIGN_OR_RETURN(step->plan,
-                            ReadPlanFile(flags.plan_in, step->problem));
-  const absl::Status fits =
-      passes::Apply(step->graph, step->problem, step->plan);
-  if (fits.ok()) return fits;
-  return absl::Status(fits.code(),
-                      absl::StrCat(flags.plan_in, ": ", fits.message()));
 }
 
 int64_t BatchOf(const models::Graph& graph) {
@@ -304,7 +287,8 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop));
   if (!flags.plan_in.empty()) {
-    LOADLINE_RETURN_IF_ERROR(TakePlan(flags, &step));
+    LOADLINE_RETURN_IF_ERROR(
+        TakePlan(flags.plan_in, flags.problem_in, *device, &step));
   }
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::DataSet data,

@@ -1,0 +1,23 @@
+// Running a plan that was made somewhere else.
+#ifndef LOADLINE_TOOLS_FOREIGN_PLAN_H_
+#define LOADLINE_TOOLS_FOREIGN_PLAN_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "executor/device.h"
+#include "tools/way.h"
+
+namespace loadline::tools {
+
+// Puts the plan of a file in place of the one made here, and its problem,
+// where one is given, in place of the one posed here. FailedPrecondition,
+// naming the file: it is no plan of this step; or kernels of `device` need more
+// workspace than it gives them, as plans for another device do not know.
+absl::Status TakePlan(const std::string& plan_path,
+                      const std::string& problem_path, executor::Device& device,
+                      PlannedStep* step);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_FOREIGN_PLAN_H_
