@@ -19,6 +19,7 @@ constexpr int kPricedStashes = 6;
 constexpr int kChainLimit = 10;
 constexpr int kRespreadEvery = 8;
 constexpr double kNearlyAsGood = 0.5;
+constexpr double kLimitSlack = 1 + 1e-9;  // for rounding
 
 enum class Way { kRerun, kCopy, kHome, kStash, kVariant };
 
@@ -55,12 +56,16 @@ class Greedy {
   // best and, while the point is still too high, others nearly as good.
   bool LowerOnce() {
     const int peak = state_.PeakSlot();
+    area_ = state_.area();
+    step_ns_ = state_.Makespan();
     SumExcess();
     Collect(peak);
     std::vector<std::pair<double, size_t>> scores;
+    double best = 0;
     for (size_t i = 0; i < priced_.size(); ++i) {
-      const double score = Price(priced_[i], peak);
+      const double score = Price(priced_[i], peak, kNearlyAsGood * best);
       if (score > 0) scores.emplace_back(score, i);
+      best = std::max(best, score);
       state_.Undo(0);
     }
     if (scores.empty()) return false;
@@ -73,35 +78,43 @@ class Greedy {
       Candidate candidate = priced_[i];
       const int slot = peak_item >= 0 ? state_.slot_of(peak_item) : peak;
       if (any &&
-          (peak_item < 0 || score < kNearlyAsGood * scores[0].first ||
+          (peak_item < 0 || score < kNearlyAsGood * best ||
            state_.BytesAt(slot) <= state_.target() ||
            !(candidate.way == Way::kVariant ||
              FindGap(state_, candidate.gap.value, slot, &candidate.gap)))) {
         continue;
       }
-      const double now = any ? Price(candidate, slot) : Price(candidate, peak);
-      if (now <= 0 || now < kNearlyAsGood * scores[0].first) {
+      const double least = kNearlyAsGood * best;
+      const double now = Price(candidate, any ? slot : peak, least);
+      if (now <= 0 || now < least) {
         state_.Undo(0);
         continue;
       }
       state_.Commit();
+      area_ = state_.area();
+      step_ns_ = state_.Makespan();
       any = true;
     }
     return any;
   }
 
-  // Makes the edit; 0 if it is impossible or does not help.
-  double Price(const Candidate& candidate, int peak) {
+  // Makes the edit; 0 if it is impossible, does not help, or is surely worth
+  // less than `least`: then its lanes are not followed to the end.
+  double Price(const Candidate& candidate, int peak, double least) {
     effort_.left -= effort_.PriceOf(state_);
-    const double old_area = state_.area();
-    const double old_step = state_.Makespan();
-    if (!Apply(candidate, peak) || !state_.valid() ||
-        state_.area() >= old_area) {
+    if (!Apply(candidate, peak) || !state_.valid() || state_.area() >= area_) {
       return 0;
     }
-    const double slower = std::max(0.0, state_.Makespan() - old_step);
-    return (old_area - state_.area()) /
-           (slower + options_.lane_price * lane_ns_ + least_ns_);
+    const double drop = area_ - state_.area();
+    const double fixed_ns = options_.lane_price * lane_ns_ + least_ns_;
+    double limit_ns = std::numeric_limits<double>::infinity();
+    if (least > 0) {
+      const double most_ns = kLimitSlack * drop / least - fixed_ns;
+      if (most_ns < 0) return 0;
+      limit_ns = step_ns_ + most_ns;
+    }
+    const double slower = std::max(0.0, state_.Makespan(limit_ns) - step_ns_);
+    return drop / (slower + fixed_ns);
   }
 
   bool Apply(const Candidate& candidate, int peak) {
@@ -255,6 +268,7 @@ class Greedy {
   const GreedyOptions options_;
   Effort& effort_;
   const double least_ns_;
+  double area_ = 0, step_ns_ = 0;  // of the committed state
   double lane_ns_ = 0;
   std::vector<double> over_count_, over_bytes_;
   std::vector<Candidate> reruns_, copies_, stashes_, priced_;
