@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "planner/check.h"
 #include "planner/simulate.h"
@@ -211,7 +212,7 @@ class Emitter {
   int FirstRead(int position) const {
     const int made = lives_.makes[position][0];
     for (int p = position + 1; p < Length(); ++p) {
-      const std::vector<int>& reads = lives_.reads[p];
+      const std::span<const int> reads = lives_.reads[p];
       if (std::find(reads.begin(), reads.end(), made) != reads.end()) return p;
     }
     return Length();

@@ -2,7 +2,9 @@
 #include "planner/mend.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -28,20 +30,23 @@ class Mender {
     const int count = static_cast<int>(items.size());
     for (int i = count - 1; i >= 0; --i) At(items[i]) = i;
     for (int i = 0; i < count; ++i) FindNeeds(i);
-    std::sort(edges_.begin(), edges_.end());
-    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-    for (int i = 0; i < count; ++i) {
-      if (waits_[i] == 0) ready.push(i);
-    }
+    GroupEdges();
     std::vector<Item> order;
-    while (!ready.empty()) {
-      const int i = ready.top();
-      ready.pop();
+    order.reserve(items.size());
+    // Ready, and behind `next` in the old order: passed when they still waited.
+    std::priority_queue<int, std::vector<int>, std::greater<>> late;
+    for (int next = 0; next < count || !late.empty();) {
+      int i = next;
+      if (late.empty()) {
+        ++next;
+        if (waits_[i] > 0) continue;
+      } else {
+        i = late.top();
+        late.pop();
+      }
       order.push_back(items[i]);
-      auto edge =
-          std::lower_bound(edges_.begin(), edges_.end(), std::pair(i, -1));
-      for (; edge != edges_.end() && edge->first == i; ++edge) {
-        if (--waits_[edge->second] == 0) ready.push(edge->second);
+      for (size_t e = after_begin_[i]; e < after_begin_[i + 1]; ++e) {
+        if (--waits_[after_[e]] == 0 && after_[e] < next) late.push(after_[e]);
       }
     }
     if (static_cast<int>(order.size()) < count) order.clear();
@@ -62,6 +67,17 @@ class Mender {
     if (before < 0 || before == after) return;
     edges_.emplace_back(before, after);
     ++waits_[after];
+  }
+
+  // By the item that comes before.
+  void GroupEdges() {
+    after_begin_.assign(waits_.size() + 1, 0);
+    for (const auto& [before, after] : edges_) ++after_begin_[before + 1];
+    std::partial_sum(after_begin_.begin(), after_begin_.end(),
+                     after_begin_.begin());
+    after_.resize(edges_.size());
+    std::vector<size_t> place(after_begin_.begin(), after_begin_.end() - 1);
+    for (const auto& [before, after] : edges_) after_[place[before]++] = after;
   }
 
   // The first run of what makes it (a decode makes it only again).
@@ -98,8 +114,10 @@ class Mender {
   const Schedule& schedule_;
   std::vector<int> waits_;                  // by item
   std::vector<std::pair<int, int>> edges_;  // (before, after)
-  std::vector<int> run_at_;                 // by job
-  std::vector<int> out_at_, in_at_;         // by form
+  std::vector<size_t> after_begin_;         // by item, into after_
+  std::vector<int> after_;
+  std::vector<int> run_at_;          // by job
+  std::vector<int> out_at_, in_at_;  // by form
 };
 
 // Copies back that nobody reads, then copies out for nothing.

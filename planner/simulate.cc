@@ -22,8 +22,6 @@ class Binder {
   Lifetimes Bind() {
     lives_.valid = true;
     const size_t length = schedule_.items.size();
-    lives_.reads.resize(length);
-    lives_.makes.resize(length);
     for (int v = 0; v < model_.value_count; ++v) {
       if (model_.producer[v] < 0 && !HostHome(v)) Make(v, -1);
     }
@@ -33,6 +31,8 @@ class Binder {
       if (item.kind == ItemKind::kRun) BindRun(item.id, position);
       if (item.kind == ItemKind::kOut) BindOut(item.id, position);
       if (item.kind == ItemKind::kIn) BindIn(item.id, position);
+      lives_.reads.CloseList();
+      lives_.makes.CloseList();
     }
     Finish();
     SumLiveBytes();
@@ -62,14 +62,14 @@ class Binder {
       return;
     }
     lives_.instances[id].last_read = position;
-    lives_.reads[position].push_back(id);
+    lives_.reads.Add(id);
   }
 
   void BindRun(int job, int position) {
     for (int v : model_.reads[job]) Read(v, position);
     for (int v : model_.makes[job]) {
       if (retired_[v]) lives_.valid = false;  // a decode
-      lives_.makes[position].push_back(Make(v, position));
+      lives_.makes.Add(Make(v, position));
       const ValueId old = model_.index.previous_version[v];
       if (old != kNoValue) retired_[Index(old)] = 1;
     }
@@ -94,7 +94,7 @@ class Binder {
         !model_.may_copy[value]) {
       lives_.valid = false;
     }
-    lives_.makes[position].push_back(Make(value, position));
+    lives_.makes.Add(Make(value, position));
   }
 
   void Finish() {

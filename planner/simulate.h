@@ -4,7 +4,9 @@
 #ifndef LOADLINE_PLANNER_SIMULATE_H_
 #define LOADLINE_PLANNER_SIMULATE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "planner/schedule.h"
@@ -22,13 +24,28 @@ struct Instance {
   bool last = false;    // holds an output or the last version at the end
 };
 
+// One list of instances for each position, all in one array.
+class InstanceLists {
+ public:
+  std::span<const int> operator[](size_t position) const {
+    return {ids_.data() + begin_[position], ids_.data() + begin_[position + 1]};
+  }
+  // To the list of the next position; CloseList ends it.
+  void Add(int instance) { ids_.push_back(instance); }
+  void CloseList() { begin_.push_back(ids_.size()); }
+
+ private:
+  std::vector<size_t> begin_ = {0};
+  std::vector<int> ids_;
+};
+
 struct Lifetimes {
   bool valid = false;
   std::vector<Instance> instances;
   // By position: the instances a Run reads (as model.reads) or a token reads,
   // and those it makes (as model.makes; an In makes one).
-  std::vector<std::vector<int>> reads;
-  std::vector<std::vector<int>> makes;
+  InstanceLists reads;
+  InstanceLists makes;
   std::vector<int64_t> live_bytes;  // by position
   int64_t peak_bytes = 0;
   int64_t raw_peak_bytes = 0;  // without the padding to the alignment

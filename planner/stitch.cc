@@ -196,14 +196,17 @@ class Stitcher {
       if (ItemAt(p).kind == ItemKind::kOut) continue;
       for (int read : lives_.reads[p]) first_reader_[read] = p;
     }
+    std::vector<int> served_by(Length());
+    for (int p = 0; p < Length(); ++p) {
+      const int next = ServedBy(p);
+      served_by[p] = next < 0 ? p : next;
+    }
     root_.assign(Length(), {});
     for (int p = 0; p < Length(); ++p) {
       int at = p;
       // A circle is left after as many steps as there are items.
-      for (int steps = 0; steps < Length(); ++steps) {
-        const int next = ServedBy(at);
-        if (next < 0 || next == at) break;
-        at = next;
+      for (int steps = 0; steps < Length() && served_by[at] != at; ++steps) {
+        at = served_by[at];
       }
       Root& root = root_[p];
       root.interval = interval_[at];

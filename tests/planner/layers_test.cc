@@ -2,6 +2,7 @@
 // a chain that looks like none.
 #include "planner/layers.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/fold.h"
+#include "planner/mend.h"
 #include "planner/pursuit.h"
 #include "planner/retime.h"
 #include "planner/shrink.h"
@@ -154,6 +156,31 @@ void ExpectRetimes(const Model& model, const Schedule& schedule) {
   EXPECT_EQ(runs[0], runs[1]);
   EXPECT_LE(FindTimes(model, *retimed).step_ns,
             1.01 * FindTimes(model, schedule).step_ns);
+}
+
+TEST(Mend, MovesWhatStandsTooEarlyBehindWhatItNeeds) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 40, true, true);
+    const Model model = MakeModel(problem, true, true);
+    const Schedule given = GivenOrder(model);
+    const std::optional<Schedule> same = Mend(model, given);
+    ASSERT_TRUE(same.has_value());
+    EXPECT_EQ(same->items, given.items);
+    // With one node earlier: as it is where that is valid, else mended.
+    TestRandom random(seed);
+    for (int tries = 0; tries < 10; ++tries) {
+      Schedule early = given;
+      const auto first = early.items.begin();
+      const int64_t from = random.In(1, model.node_count - 1);
+      std::rotate(first + random.In(0, from - 1), first + from,
+                  first + from + 1);
+      const std::optional<Schedule> mended = Mend(model, early);
+      ASSERT_TRUE(mended.has_value());
+      EXPECT_TRUE(FindLifetimes(model, *mended).valid);
+      const bool valid = FindLifetimes(model, early).valid;
+      EXPECT_EQ(mended->items == early.items, valid);
+    }
+  }
 }
 
 TEST(Stitch, MakesValidSchedulesOfWhatTheSearchFinds) {
