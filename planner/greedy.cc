@@ -5,7 +5,12 @@
 // added step time (plus a price for lane time) is taken. Tested in
 // solve_test.cc and choices_test.cc.
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "planner/edits.h"
 #include "planner/search.h"
@@ -60,21 +65,21 @@ class Greedy {
     step_ns_ = state_.Makespan();
     SumExcess();
     Collect(peak);
-    std::vector<std::pair<double, size_t>> scores;
+    scores_.clear();
     double best = 0;
     for (size_t i = 0; i < priced_.size(); ++i) {
       const double score = Price(priced_[i], peak, kNearlyAsGood * best);
-      if (score > 0) scores.emplace_back(score, i);
+      if (score > 0) scores_.emplace_back(score, i);
       best = std::max(best, score);
       state_.Undo(0);
     }
-    if (scores.empty()) return false;
-    std::stable_sort(
-        scores.begin(), scores.end(),
-        [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (scores_.empty()) return false;
+    std::sort(scores_.begin(), scores_.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     int peak_item = state_.item_at(peak);
     bool any = false;
-    for (const auto& [score, i] : scores) {
+    for (const auto& [score, i] : scores_) {
       Candidate candidate = priced_[i];
       const int slot = peak_item >= 0 ? state_.slot_of(peak_item) : peak;
       if (any &&
@@ -174,22 +179,24 @@ class Greedy {
       AddCopies(candidate, saved);
       AddStashes(candidate, saved);
     }
-    const auto better = [](const Candidate& a, const Candidate& b) {
-      return a.estimate > b.estimate;
-    };
-    std::stable_sort(reruns_.begin(), reruns_.end(), better);
-    std::stable_sort(copies_.begin(), copies_.end(), better);
-    std::stable_sort(stashes_.begin(), stashes_.end(), better);
-    priced_.assign(reruns_.begin(),
-                   reruns_.begin() +
-                       std::min<std::ptrdiff_t>(kPricedReruns, reruns_.size()));
-    priced_.insert(priced_.end(), copies_.begin(),
-                   copies_.begin() +
-                       std::min<std::ptrdiff_t>(kPricedCopies, copies_.size()));
-    priced_.insert(priced_.end(), stashes_.begin(),
-                   stashes_.begin() + std::min<std::ptrdiff_t>(
-                                          kPricedStashes, stashes_.size()));
+    priced_.clear();
+    TakeBest(reruns_, kPricedReruns);
+    TakeBest(copies_, kPricedCopies);
+    TakeBest(stashes_, kPricedStashes);
     AddVariants(peak);
+  }
+
+  // The most promising; of equal ones those that were collected first.
+  void TakeBest(std::vector<Candidate>& list, std::ptrdiff_t count) {
+    const auto better = [](const Candidate& a, const Candidate& b) {
+      if (a.estimate != b.estimate) return a.estimate > b.estimate;
+      return std::tie(a.gap.value, a.lead, a.choice) <
+             std::tie(b.gap.value, b.lead, b.choice);
+    };
+    const auto end =
+        list.begin() + std::min<std::ptrdiff_t>(count, std::ssize(list));
+    std::partial_sort(list.begin(), end, list.end(), better);
+    priced_.insert(priced_.end(), list.begin(), end);
   }
 
   void AddRerun(Candidate candidate, double saved) {
@@ -272,6 +279,7 @@ class Greedy {
   double lane_ns_ = 0;
   std::vector<double> over_count_, over_bytes_;
   std::vector<Candidate> reruns_, copies_, stashes_, priced_;
+  std::vector<std::pair<double, size_t>> scores_;  // and index in priced_
 };
 
 }  // namespace

@@ -131,6 +131,7 @@ void SearchState::FinishTimes() {
 Schedule SearchState::ToSchedule() const {
   Schedule schedule;
   schedule.host_home = host_home_;
+  schedule.items.reserve(items_.size() - free_items_.size());
   for (int item = head_; item >= 0; item = next_[item]) {
     schedule.items.push_back(items_[item]);
   }

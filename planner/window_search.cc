@@ -13,6 +13,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,12 +56,14 @@ class WindowSearch {
         best_ns_(best_ns),
         least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3),
         group_(model_.job_count(), -1) {
-    NoteItems();
+    std::vector<int> there;
+    NoteItems(there);
   }
 
   // False if a limit was hit. `best` is what was found, if anything.
   bool Run(int most_steps, std::optional<Schedule>* best) {
     most_steps_ = most_steps;
+    levels_.resize(most_steps + 1);
     if (state_.area() <= 0) {
       if (state_.Makespan() < Limit()) Take(state_.Makespan());
     } else {
@@ -77,6 +80,11 @@ class WindowSearch {
     Way way = Way::kRerun;
     int choice = 0;  // a coding, a lead, the mode of a chain
     double score = 0, step_ns = 0;
+  };
+  // Of one depth, kept for the next time it is reached.
+  struct Level {
+    std::vector<Step> steps, branches;
+    std::vector<int> added;  // items of the step that is followed
   };
   // What frees some bytes at a position, and its least time.
   struct Relief {
@@ -98,15 +106,17 @@ class WindowSearch {
             Limit()) {
       return;
     }
-    for (const Step& step : Branches(peak_item, depth)) {
+    FindBranches(peak_item, depth);
+    Level& level = levels_[depth];
+    for (const Step& step : level.branches) {
       if (effort_.Spent()) complete_ = false;
       if (!complete_ || depth + 1 >= most_steps_) return;
       if (step.step_ns >= Limit()) continue;
       if (!Apply(step, peak_item)) continue;
       state_.Commit();
-      const std::vector<int> added = NoteItems();
+      NoteItems(level.added);
       Expand(depth + 1);
-      for (int item : added) {
+      for (int item : level.added) {
         known_[item] = 0;
         state_.Remove(item);
       }
@@ -118,14 +128,17 @@ class WindowSearch {
   }
 
   // The steps worth a further one, best first; takes what fits.
-  std::vector<Step> Branches(int peak_item, int depth) {
-    std::vector<Step> steps = Steps(peak_item), kept;
+  void FindBranches(int peak_item, int depth) {
+    std::vector<Step>& steps = levels_[depth].steps;
+    std::vector<Step>& branches = levels_[depth].branches;
+    branches.clear();
+    FindSteps(peak_item, steps);
     const double old_area = state_.area();
     const double old_ns = state_.Makespan();
     for (Step& step : steps) {
       if (effort_.Spent()) {
         complete_ = false;
-        return kept;
+        return;
       }
       effort_.left -= StepPrice(state_);
       if (Apply(step, peak_item) && Worthwhile(old_area, depth + 1)) {
@@ -136,16 +149,19 @@ class WindowSearch {
           } else {
             const double slower = std::max(0.0, step.step_ns - old_ns);
             step.score = (old_area - state_.area()) / (slower + least_ns_);
-            kept.push_back(step);
+            branches.push_back(step);
           }
         }
       }
       state_.Undo(0);
     }
-    std::stable_sort(
-        kept.begin(), kept.end(),
-        [](const Step& a, const Step& b) { return a.score > b.score; });
-    return kept;
+    // Of equal ones first what FindSteps found first.
+    std::sort(branches.begin(), branches.end(),
+              [](const Step& a, const Step& b) {
+                if (a.score != b.score) return a.score > b.score;
+                return std::tie(a.value, a.way, a.choice) <
+                       std::tie(b.value, b.way, b.choice);
+              });
   }
 
   bool Worthwhile(double old_area, int depth) {
@@ -160,8 +176,8 @@ class WindowSearch {
     return true;
   }
 
-  std::vector<Step> Steps(int peak_item) {
-    std::vector<Step> steps;
+  void FindSteps(int peak_item, std::vector<Step>& steps) const {
+    steps.clear();
     const int slot = state_.slot_of(peak_item);
     for (int v = 0; v < model_.value_count; ++v) {
       Gap gap;
@@ -182,7 +198,6 @@ class WindowSearch {
         steps.push_back({v, Way::kStash, static_cast<int>(c)});
       }
     }
-    return steps;
   }
 
   bool OnlyReruns() const {
@@ -230,15 +245,14 @@ class WindowSearch {
   }
 
   // The items that are new since the last call.
-  std::vector<int> NoteItems() {
-    std::vector<int> added;
+  void NoteItems(std::vector<int>& added) {
+    added.clear();
     for (int item = state_.next(-1); item >= 0; item = state_.next(item)) {
       if (item >= static_cast<int>(known_.size())) known_.resize(2 * item + 1);
       if (known_[item]) continue;
       known_[item] = 1;
       added.push_back(item);
     }
-    return added;
   }
 
   // Least time of reruns and codecs that could free the bytes over the target
@@ -306,6 +320,7 @@ class WindowSearch {
   int most_steps_ = 0;
   bool complete_ = true;
   std::optional<Schedule> best_;
+  std::vector<Level> levels_;
   absl::flat_hash_map<uint64_t, int> seen_;  // steps to get there
   std::vector<char> known_;                  // by item
   std::vector<Relief> reliefs_;
