@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kPackWork = 1'000'000;
 
 // What a plan says of itself: prediction by replay, bounds, proof.
-absl::Status Predict(const Model& model, Plan& plan) {
+absl::Status Predict(const Model& model, int64_t bound_work_limit, Plan& plan) {
   LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
   if (!model.problem->addresses) {
     plan.arena_bytes = plan.predicted.peak_bytes;
@@ -37,15 +37,16 @@ absl::Status Predict(const Model& model, Plan& plan) {
   StepBoundOptions bound;
   bound.budget_bytes = plan.budget_bytes;
   bound.known_step_ns = plan.predicted.step_ns;
+  bound.work_limit = bound_work_limit;
   plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
   return Verify(*model.problem, plan);
 }
 
 // Completes an emitted plan: the reasons too.
 absl::Status Complete(const Model& model, const Schedule& schedule,
-                      Plan& plan) {
+                      int64_t bound_work_limit, Plan& plan) {
   plan.decisions = Explain(model, schedule);
-  return Predict(model, plan);
+  return Predict(model, bound_work_limit, plan);
 }
 
 PeakFloor FloorOf(const Model& model) {
@@ -113,7 +114,8 @@ class Solver {
   absl::StatusOr<Plan> Finish(const Placed& placed) const {
     Plan plan = placed.plan;
     plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
-    LOADLINE_RETURN_IF_ERROR(Complete(model_, placed.schedule, plan));
+    LOADLINE_RETURN_IF_ERROR(
+        Complete(model_, placed.schedule, options_.bound_work_limit, plan));
     return plan;
   }
 
@@ -196,9 +198,10 @@ class Solver {
 };
 
 absl::Status CheckOptions(const SolveOptions& options) {
-  if (options.budget_bytes < 0 || options.work_limit < 0) {
+  if (options.budget_bytes < 0 || options.work_limit < 0 ||
+      options.bound_work_limit < 0) {
     return absl::InvalidArgumentError(
-        "the budget and the work limit may not be negative");
+        "the budget and the work limits may not be negative");
   }
   return absl::OkStatus();
 }
@@ -236,7 +239,8 @@ absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
                     static_cast<double>(model.compute_ns), kPackWork));
   Plan plan = std::move(placed.plan);
   plan.budget_bytes = placed.arena_bytes;
-  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, plan));
+  // The plan is as fast as any: no program is needed to prove it.
+  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, 0, plan));
   return plan;
 }
 
@@ -246,7 +250,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
   LOADLINE_RETURN_IF_ERROR(
       Predict(MakeModel(priced, options.allow_recompute, options.allow_offload,
                         options.choices),
-              plan));
+              options.bound_work_limit, plan));
   return plan;
 }
 

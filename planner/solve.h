@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "planner/bound.h"
 #include "planner/choices.h"
 #include "planner/plan.h"
 #include "planner/problem.h"
@@ -36,6 +37,9 @@ struct SolveOptions {
   // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
   // and seed give the same plan.
   int64_t work_limit = 10'000'000;
+  // Simplex iterations for the proven bound on the step time, some 20,000 a
+  // second; 0: what needs no linear programs. The plan is the same.
+  int64_t bound_work_limit = StepBoundOptions().work_limit;
   // Opt-in: search at this budget alone, as long as the clock allows, and
   // return the best plan so far. Neither deterministic nor monotone in the
   // budget.

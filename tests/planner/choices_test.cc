@@ -58,6 +58,7 @@ TEST(Choices, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
       SolveOptions options;
       options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
       options.work_limit = 5 * kWork;
+      if (seed % 8 != 0) options.bound_work_limit = 0;  // they take long
       for (Used* used : {&by_default, &everything}) {
         options.choices.lossy = options.choices.inexact = used == &everything;
         const absl::StatusOr<Plan> plan = Solve(problem, options);
@@ -102,6 +103,7 @@ TEST(Choices, NoneMeansNone) {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * 70;
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     options.choices = Choices::None();
     Problem bare = problem;
     for (Value& value : bare.values) value.stash.clear();
@@ -125,6 +127,7 @@ TEST(Choices, LargerBudgetsAreNeverSlower) {
       SolveOptions options;
       options.budget_bytes = all->predicted.peak_bytes / 20 * twentieth;
       options.work_limit = kWork;
+      options.bound_work_limit = 0;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
       if (!plan.ok()) {
         EXPECT_EQ(last_step_ns, INT64_MAX) << seed;
@@ -177,6 +180,7 @@ Plan Best(const Problem& problem, const Choices& choices = {}) {
   SolveOptions options;
   options.budget_bytes = 1200;
   options.choices = choices;
+  options.work_limit = 25 * kWork;  // six nodes
   const absl::StatusOr<Plan> plan = Solve(problem, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *plan : Plan();

@@ -218,6 +218,7 @@ double OverheadAt(const Problem& problem, int percent, bool offload) {
   SolveOptions options;
   options.allow_offload = offload;
   options.work_limit = 1'000'000;
+  options.bound_work_limit = 0;
   options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
   const absl::StatusOr<Plan> plan = Solve(problem, options);
   EXPECT_TRUE(plan.ok());

@@ -16,7 +16,9 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int64_t kWork = 4'000;  // keeps thousands of solves quick
+// Keeps thousands of solves quick; so do bounds without linear programs, where
+// bounds do not matter.
+constexpr int64_t kWork = 4'000;
 
 Problem SeededProblem(uint64_t seed) {
   return RandomProblem(seed, 6 + static_cast<int>(seed % 40), seed % 3 != 0,
@@ -37,6 +39,7 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
       SolveOptions options;
       options.budget_bytes = Percent(*all, percent);
       options.work_limit = kWork;
+      if (seed % 10 != 0) options.bound_work_limit = 0;
       options.seed = seed;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
       SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
@@ -75,6 +78,7 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
     SolveOptions options;
     options.budget_bytes = Percent(*all, 60);
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     if (!plan.ok()) continue;
     const Machine& machine = *problem.machine;
@@ -115,6 +119,7 @@ TEST(Solve, FlagsForbidRecomputationAndCopies) {
       SolveOptions options;
       options.budget_bytes = Percent(*all, 75);
       options.work_limit = kWork;
+      options.bound_work_limit = 0;
       options.allow_recompute = (flags & 1) != 0;
       options.allow_offload = (flags & 2) != 0;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
@@ -150,6 +155,29 @@ TEST(Solve, SameInputAndSeedGiveTheSameBytes) {
   }
 }
 
+TEST(Solve, LessWorkForTheBoundChangesNoPlan) {
+  int weaker = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, seed % 2 == 0 ? 80 : 60);
+    options.work_limit = kWork;
+    options.allow_offload = false;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    options.bound_work_limit = 0;
+    absl::StatusOr<Plan> quick = Solve(problem, options);
+    ASSERT_EQ(plan.ok(), quick.ok());
+    if (!plan.ok()) continue;
+    EXPECT_LE(quick->bounds.step_ns, plan->bounds.step_ns);
+    weaker += quick->bounds.step_ns < plan->bounds.step_ns;
+    quick->bounds = plan->bounds;
+    EXPECT_EQ(PlanToJson(*quick, problem), PlanToJson(*plan, problem));
+  }
+  EXPECT_GT(weaker, 0);
+}
+
 TEST(Solve, LargerBudgetsAreNeverSlower) {
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     const Problem problem = SeededProblem(seed);
@@ -161,6 +189,7 @@ TEST(Solve, LargerBudgetsAreNeverSlower) {
       SolveOptions options;
       options.budget_bytes = Percent(*all, 5 * twentieth);
       options.work_limit = kWork;
+      options.bound_work_limit = 0;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
       if (!plan.ok()) {
         EXPECT_EQ(last_step_ns, INT64_MAX)
@@ -181,6 +210,7 @@ TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
     const Problem problem = SeededProblem(seed);
     SolveOptions options;
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
     ASSERT_TRUE(smallest.ok()) << seed << ": " << smallest.status();
     EXPECT_TRUE(Verify(problem, *smallest).ok());
@@ -206,6 +236,7 @@ TEST(Solve, CancelledBeforeAnyPlanIsDeadlineExceeded) {
     SolveOptions options;
     options.budget_bytes = Percent(*all, 60);
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     options.cancel = &cancel;
     const absl::StatusOr<Plan> stopped = Solve(problem, options);
@@ -262,6 +293,7 @@ TEST(Solve, CancelKeepsTheBestPlanSoFar) {
     SolveOptions options;
     options.budget_bytes = Percent(*all, 65);
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     options.cancel = &cancel;
     int64_t first_ns = -1;
     options.progress = [&](const Progress& progress) {
@@ -288,6 +320,7 @@ TEST(Solve, BothMeansAreNeverWorseThanEachAlone) {
       SolveOptions options;
       options.budget_bytes = Percent(*all, percent);
       options.work_limit = kWork;
+      options.bound_work_limit = 0;
       const absl::StatusOr<Plan> both = Solve(problem, options);
       for (bool recompute : {false, true}) {
         options.allow_recompute = recompute;
@@ -343,6 +376,7 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
       SolveOptions options;
       options.budget_bytes = all->predicted.peak_bytes * percent / 100;
       options.work_limit = kWork;
+      options.bound_work_limit = 0;
       options.allow_recompute = false;
       const absl::StatusOr<Plan> orders = Solve(problem, options);
       if (!orders.ok()) break;
@@ -418,11 +452,15 @@ TEST(Solve, ProgressTellsImprovingPlans) {
   for (size_t i = 1; i < steps.size(); ++i) EXPECT_LE(steps[i], steps[i - 1]);
 }
 
-TEST(Solve, NegativeBudgetIsInvalid) {
-  SolveOptions options;
-  options.budget_bytes = -1;
-  EXPECT_EQ(Solve(SeededProblem(1), options).status().code(),
-            absl::StatusCode::kInvalidArgument);
+TEST(Solve, NegativeBudgetAndWorkAreInvalid) {
+  for (int64_t SolveOptions::*limit :
+       {&SolveOptions::budget_bytes, &SolveOptions::work_limit,
+        &SolveOptions::bound_work_limit}) {
+    SolveOptions options;
+    options.*limit = -1;
+    EXPECT_EQ(Solve(SeededProblem(1), options).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ TEST(Solve, PlansTwelveLayersWithinTheBudget) {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_LE(plan->arena_bytes, options.budget_bytes);
@@ -40,6 +41,7 @@ TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {
     SolveOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
     options.work_limit = kWork;
+    options.bound_work_limit = 0;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     EXPECT_TRUE(plan.ok()) << plan.status();
     if (!plan.ok()) return 0;
@@ -64,7 +66,8 @@ TEST(Solve, OptimizerStateThatDoesNotFitLivesOnTheHost) {
   }
   state_bytes /= 2;  // each appears before and after its update
   SolveOptions options;
-  options.work_limit = kWork;
+  options.work_limit = kWork / 4;
+  options.bound_work_limit = 0;
   const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
   ASSERT_TRUE(smallest.ok()) << smallest.status();
   EXPECT_LT(smallest->arena_bytes, state_bytes / 2);

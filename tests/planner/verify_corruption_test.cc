@@ -66,6 +66,7 @@ TEST(Verify, RejectsThousandsOfCorruptionsOfTheSolversPlans) {
     ASSERT_TRUE(keep.ok()) << keep.status();
     SolveOptions options;
     options.work_limit = 20'000;
+    options.bound_work_limit = 0;
     for (int percent : {100, 75, 50}) {
       options.budget_bytes = keep->budget_bytes * percent / 100;
       const auto plan = Solve(problem, options);

@@ -204,6 +204,7 @@ TEST(PlanInvariance, HoldsOnRandomNetworksAtRandomBudgets) {
     RC_ASSERT(expected.ok());
 
     planner::SolveOptions options;
+    options.bound_work_limit = 0;
     options.allow_recompute = *rc::gen::arbitrary<bool>();
     options.allow_offload = *rc::gen::arbitrary<bool>();
     const auto smallest = planner::SolveSmallest(posed->problem, options);
