@@ -182,17 +182,48 @@ absl::Status CudaDevice::Launch(const LaunchArgs& args) {
   }
   LOADLINE_CHECK(told_.scalars == args.scalars);
   KernelArgs on_device = operands_.Resolve(args, memory_.get());
-  auto* control = reinterpret_cast<Control*>(control_.get());
-  on_device.scalars = &control->scalars;
+  on_device.scalars = &reinterpret_cast<Control*>(control_.get())->scalars;
+  // A traced launch stands alone: its time is its own.
+  auto* group =
+      timer_.on() ? nullptr : dynamic_cast<cuda::GroupKernel*>(kernel);
+  if (group == nullptr) {
+    LOADLINE_RETURN_IF_ERROR(EndGroup());
+    LOADLINE_RETURN_IF_ERROR(Enqueue(args, on_device, *kernel));
+  } else {
+    if (!group_.Takes(*group, args)) LOADLINE_RETURN_IF_ERROR(EndGroup());
+    group_.Add(*group, args, on_device);
+  }
+  told_.kernels.push_back(kernel);
+  return absl::OkStatus();
+}
+
+absl::Status CudaDevice::Enqueue(const LaunchArgs& args,
+                                 const KernelArgs& on_device,
+                                 cuda::CudaKernel& kernel) {
   const cuda::Stream stream = lanes_.stream(Lane::kCompute);
   const cuda::Range range(driver_, args.name);
   LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
-  LOADLINE_RETURN_IF_ERROR(kernel->Enqueue(
-      on_device, {.stream = stream,
-                  .data_error = &control->data_error,
-                  .launch = static_cast<int64_t>(told_.kernels.size())}));
-  told_.kernels.push_back(kernel);
+  LOADLINE_RETURN_IF_ERROR(
+      kernel.Enqueue(on_device, ContextOf(told_.kernels.size())));
   return timer_.End(args.trace_slot, stream);
+}
+
+absl::Status CudaDevice::EndGroup() {
+  if (group_.empty()) return absl::OkStatus();
+  const std::string name = group_.name();
+  const cuda::Range range(driver_, name.c_str());
+  return group_.Enqueue(ContextOf(told_.kernels.size() - group_.size()));
+}
+
+absl::Status CudaDevice::EndGroupOn(Lane lane) {
+  return lane == Lane::kCompute ? EndGroup() : absl::OkStatus();
+}
+
+// Of the step's launch of this number.
+cuda::LaunchContext CudaDevice::ContextOf(size_t launch) const {
+  return {.stream = lanes_.stream(Lane::kCompute),
+          .data_error = &reinterpret_cast<Control*>(control_.get())->data_error,
+          .launch = static_cast<int64_t>(launch)};
 }
 
 absl::Status CudaDevice::Copy(const CopyArgs& args) {
@@ -214,6 +245,7 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
 // At its place on the lane's stream, in replays too.
 absl::Status CudaDevice::CallHost(Lane lane, std::function<void()> work) {
   LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   told_.host_work.push_back(
       std::make_unique<std::function<void()>>(std::move(work)));
   return driver_.CallHost(
@@ -231,6 +263,7 @@ absl::Status CudaDevice::Check(const CheckArgs& args) {
   LOADLINE_CHECK(state_ == State::kTelling);
   LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
   if (args.region.bytes == 0) return absl::OkStatus();
+  LOADLINE_RETURN_IF_ERROR(EndGroup());
   LOADLINE_RETURN_IF_ERROR(driver_.Copy(
       host_control().checked.data(), memory_.get() + args.region.offset,
       args.region.bytes, CopyKind::kToHost, lanes_.stream(Lane::kCompute)));
@@ -250,17 +283,20 @@ absl::Status CudaDevice::Fill(Lane lane, Space space, const Region& region,
           std::memset(at, byte, static_cast<size_t>(bytes));
         });
   }
+  LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   return driver_.Fill(memory_.get() + region.offset, byte, region.bytes,
                       lanes_.stream(lane));
 }
 
 absl::Status CudaDevice::Record(Lane lane, EventId event) {
   LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   return lanes_.Record(lane, event);
 }
 
 absl::Status CudaDevice::Wait(Lane lane, EventId event) {
   LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   return lanes_.Wait(lane, event);
 }
 
@@ -268,6 +304,7 @@ absl::Status CudaDevice::Wait(Lane lane, EventId event) {
 // captured, the graph, launched.
 absl::Status CudaDevice::Close() {
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
+  LOADLINE_RETURN_IF_ERROR(EndGroup());
   LOADLINE_RETURN_IF_ERROR(lanes_.Join());
   if (!told_.kernels.empty()) {
     auto* control = reinterpret_cast<Control*>(control_.get());
@@ -317,6 +354,7 @@ absl::Status CudaDevice::CheckDataError() {
 }
 
 void CudaDevice::Abort() {
+  group_.Clear();
   if (capturing_) {
     capturing_ = false;
     absl::StatusOr<cuda::Graph> graph =

@@ -3,8 +3,10 @@
 // stream. A step is captured as one CUDA graph when it first runs; Replay
 // launches that graph, so a step then costs the host one call.
 //
-// Kernels are cuda::CudaKernel. Where tracing is on, commands go straight to
-// the streams, with timed events around each.
+// Kernels are cuda::CudaKernel. Launches of cuda::GroupKernel that follow one
+// another on the compute lane, with nothing in between, go as one. Where
+// tracing is on, commands go straight to the streams, with timed events around
+// each.
 #ifndef LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 #define LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 
@@ -18,6 +20,7 @@
 #include "executor/cuda/driver.h"
 #include "executor/cuda/handles.h"
 #include "executor/cuda/lanes.h"
+#include "executor/cuda/launch_group.h"
 #include "executor/cuda/pinned.h"
 #include "executor/cuda/step_timer.h"
 #include "executor/device.h"
@@ -100,6 +103,12 @@ class CudaDevice : public Device {
 
   Control& host_control() const;
   absl::Status EnqueueControl();
+  absl::Status Enqueue(const LaunchArgs& args, const KernelArgs& on_device,
+                       cuda::CudaKernel& kernel);
+  // Enqueues what waits for company, before anything else on its lane.
+  absl::Status EndGroup();
+  absl::Status EndGroupOn(Lane lane);
+  cuda::LaunchContext ContextOf(size_t launch) const;
   absl::Status CallHost(Lane lane, std::function<void()> work);
   absl::Status Close();
   absl::Status CheckDataError();
@@ -123,6 +132,7 @@ class CudaDevice : public Device {
   std::map<KeptStep, Step> kept_;
   int64_t next_id_ = 0;
   absl::Status damage_;  // the first that a check of the step has found
+  cuda::LaunchGroup group_;
   Operands operands_;
 };
 

@@ -1,8 +1,13 @@
-// Optimizer updates, in place. Learning rate and step are read on the device,
-// so that a captured step can be replayed; what depends on them alone is
-// computed in double, once a block. A gradient may be bf16.
+// Optimizer updates, in place, of as many tensors in one launch as fit its
+// parameters: a table of them travels with the launch and lies in constant
+// memory. A block takes chunks of equal size, of whichever tensor, so that many
+// small tensors cost what one large one does; an element is computed alike
+// wherever its chunk lies. Learning rate and step are read on the device, so
+// that a captured step can be replayed; what depends on them alone is computed
+// in double, once a block. A gradient may be bf16.
 // Tested in tests/conformance/.
 #include "executor/cuda/families.h"
+#include "executor/cuda/group_kernel.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
@@ -13,104 +18,208 @@ namespace loadline::executor::cuda {
 namespace {
 
 constexpr int kWidth = 4;
+constexpr int64_t kChunk = kBlock * kWidth;  // elements
+constexpr int kMostTensors = 48;
+// What every GPU takes of a launch's parameters.
+constexpr size_t kMostParameterBytes = 4096;
+
+template <typename Tensors>
+struct Table {
+  Tensors tensors[kMostTensors];
+  int64_t elements[kMostTensors];
+  int64_t first_chunk[kMostTensors + 1];
+  int count = 0;
+
+  __device__ int64_t chunks() const { return first_chunk[count]; }
+};
+
+// body(tensors, begin, end) for each chunk of this block: elements [begin, end)
+// of one tensor.
+template <typename Tensors, typename Body>
+__device__ inline void ForChunks(const Table<Tensors>& table,
+                                 const Body& body) {
+  int at = 0;
+  for (int64_t chunk = blockIdx.x; chunk < table.chunks(); chunk += gridDim.x) {
+    while (chunk >= table.first_chunk[at + 1]) ++at;
+    const int64_t begin = (chunk - table.first_chunk[at]) * kChunk;
+    const int64_t end = begin + kChunk;
+    body(table.tensors[at], begin,
+         end < table.elements[at] ? end : table.elements[at]);
+  }
+}
 
 struct SgdTensors {
   const float* p;
+  const void* g;
   const float* buffer;  // null: no momentum
   float *new_p, *new_buffer;
 };
 
 template <typename G>
 __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
-                          SgdTensors t, const G* g, int64_t n) {
+                          const __grid_constant__ Table<SgdTensors> table) {
   const float rate = scalars->learning_rate;
-  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
-    if (t.buffer == nullptr) {
-      t.new_p[i] = SgdPlain(s, rate, t.p[i], Widen(g[i]));
-    } else {
-      const SgdMoved moved =
-          SgdMomentum(s, rate, t.p[i], Widen(g[i]), t.buffer[i]);
-      t.new_p[i] = moved.p;
-      t.new_buffer[i] = moved.buffer;
+  ForChunks(table, [&](const SgdTensors& t, int64_t begin, int64_t end) {
+    const G* g = static_cast<const G*>(t.g);
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      if (t.buffer == nullptr) {
+        t.new_p[i] = SgdPlain(s, rate, t.p[i], Widen(g[i]));
+      } else {
+        const SgdMoved moved =
+            SgdMomentum(s, rate, t.p[i], Widen(g[i]), t.buffer[i]);
+        t.new_p[i] = moved.p;
+        t.new_buffer[i] = moved.buffer;
+      }
     }
-  }
-}
-
-PreparedKernel Sgd(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  const SgdSettings s = MakeSgdSettings(p);
-  const bool has_buffer = p.has_input(2);
-  if (has_buffer != (p.outputs() == 2)) {
-    return p.Invalid("a momentum buffer goes in and out, or neither");
-  }
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2}, {0, 1}));
-  return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
-    using G = decltype(type);
-    return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      const SgdTensors t = {In(args, 0), has_buffer ? In(args, 2) : nullptr,
-                            Out(args, 0), has_buffer ? Out(args, 1) : nullptr};
-      return LaunchKernel(SgdKernel<G>, GridFor(n), kBlock, 0, launch.stream, s,
-                          args.scalars, t, In<G>(args, 1), n);
-    });
   });
 }
 
 struct AdamTensors {
-  const float *p, *m, *v;
+  const float* p;
+  const void* g;
+  const float *m, *v;
   float *new_p, *new_m, *new_v;
 };
 
 template <typename G>
 __global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
-                            AdamTensors t, const G* g, int64_t n) {
+                            const __grid_constant__ Table<AdamTensors> table) {
   __shared__ AdamFactors of_step;
   if (threadIdx.x == 0) of_step = MakeAdamFactors(s, *scalars);
   __syncthreads();
   const AdamFactors f = of_step;
-  const int64_t packs = n / kWidth;
-  for (int64_t i = GridThread(); i < packs; i += GridThreads()) {
-    const int64_t at = i * kWidth;
-    Pack<float, kWidth> p = LoadPack<kWidth>(t.p + at);
-    Pack<float, kWidth> m = LoadPack<kWidth>(t.m + at);
-    Pack<float, kWidth> v = LoadPack<kWidth>(t.v + at);
-    const Pack<G, kWidth> gradient = LoadPack<kWidth>(g + at);
+  ForChunks(table, [&](const AdamTensors& t, int64_t begin, int64_t end) {
+    const G* g = static_cast<const G*>(t.g);
+    const int64_t at = begin + int64_t{threadIdx.x} * kWidth;
+    if (at + kWidth <= end) {
+      Pack<float, kWidth> p = LoadPack<kWidth>(t.p + at);
+      Pack<float, kWidth> m = LoadPack<kWidth>(t.m + at);
+      Pack<float, kWidth> v = LoadPack<kWidth>(t.v + at);
+      const Pack<G, kWidth> gradient = LoadPack<kWidth>(g + at);
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) {
-      const AdamMoved moved =
-          AdamStep(f, p.at[k], Widen(gradient.at[k]), m.at[k], v.at[k]);
-      p.at[k] = moved.p;
-      m.at[k] = moved.m;
-      v.at[k] = moved.v;
+      for (int k = 0; k < kWidth; ++k) {
+        const AdamMoved moved =
+            AdamStep(f, p.at[k], Widen(gradient.at[k]), m.at[k], v.at[k]);
+        p.at[k] = moved.p;
+        m.at[k] = moved.m;
+        v.at[k] = moved.v;
+      }
+      StorePack(t.new_p + at, p);
+      StorePack(t.new_m + at, m);
+      StorePack(t.new_v + at, v);
+      return;
     }
-    StorePack(t.new_p + at, p);
-    StorePack(t.new_m + at, m);
-    StorePack(t.new_v + at, v);
+    for (int64_t i = at; i < end; ++i) {
+      const AdamMoved moved = AdamStep(f, t.p[i], Widen(g[i]), t.m[i], t.v[i]);
+      t.new_p[i] = moved.p;
+      t.new_m[i] = moved.m;
+      t.new_v[i] = moved.v;
+    }
+  });
+}
+
+// What one optimizer is to the group: Settings are the same for all members,
+// Of(args) makes a member's Tensors, Kernel<G>() updates them.
+struct SgdUpdate {
+  using Settings = SgdSettings;
+  using Tensors = SgdTensors;
+  template <typename G>
+  static auto Kernel() {
+    return SgdKernel<G>;
   }
-  const int64_t last = packs * kWidth + GridThread();
-  if (last < n) {
-    const AdamMoved moved =
-        AdamStep(f, t.p[last], Widen(g[last]), t.m[last], t.v[last]);
-    t.new_p[last] = moved.p;
-    t.new_m[last] = moved.m;
-    t.new_v[last] = moved.v;
+
+  static bool Same(const Settings& a, const Settings& b) {
+    return a.momentum == b.momentum && a.weight_decay == b.weight_decay &&
+           a.nesterov == b.nesterov;
   }
+  static Tensors Of(const KernelArgs& args) {
+    const bool has_buffer = args.outputs.size() == 2;
+    return {In(args, 0), args.inputs[1], has_buffer ? In(args, 2) : nullptr,
+            Out(args, 0), has_buffer ? Out(args, 1) : nullptr};
+  }
+};
+
+struct AdamWUpdate {
+  using Settings = AdamSettings;
+  using Tensors = AdamTensors;
+  template <typename G>
+  static auto Kernel() {
+    return AdamWKernel<G>;
+  }
+
+  static bool Same(const Settings& a, const Settings& b) {
+    return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.epsilon == b.epsilon &&
+           a.weight_decay == b.weight_decay;
+  }
+  static Tensors Of(const KernelArgs& args) {
+    return {In(args, 0),  args.inputs[1], In(args, 2), In(args, 3),
+            Out(args, 0), Out(args, 1),   Out(args, 2)};
+  }
+};
+
+// `G`: the gradient's type.
+template <typename Update, typename G>
+class UpdateKernel final : public GroupKernel {
+ public:
+  using Settings = typename Update::Settings;
+
+  UpdateKernel(const Settings& settings, int64_t elements)
+      : settings_(settings), elements_(elements) {}
+
+  bool Joins(const GroupKernel& other) const override {
+    const auto* same = dynamic_cast<const UpdateKernel*>(&other);
+    return same != nullptr && Update::Same(settings_, same->settings_);
+  }
+  int64_t most_members() const override { return kMostTensors; }
+
+  absl::Status EnqueueGroup(absl::Span<const Member> members,
+                            const LaunchContext& context) override {
+    using Members = Table<typename Update::Tensors>;
+    static_assert(sizeof(Settings) + sizeof(StepScalars*) + sizeof(Members) +
+                      sizeof(double) <=
+                  kMostParameterBytes);
+    Members table = {};
+    int64_t chunks = 0;
+    for (const Member& member : members) {
+      const int64_t n =
+          static_cast<const UpdateKernel*>(member.kernel)->elements_;
+      table.tensors[table.count] = Update::Of(member.args);
+      table.elements[table.count] = n;
+      table.first_chunk[table.count++] = chunks;
+      chunks += (n + kChunk - 1) / kChunk;
+    }
+    table.first_chunk[table.count] = chunks;
+    if (chunks == 0) return absl::OkStatus();
+    return LaunchKernel(Update::template Kernel<G>(), GridFor(chunks, 1),
+                        kBlock, 0, context.stream, settings_,
+                        members[0].args.scalars, table);
+  }
+
+ private:
+  const Settings settings_;
+  const int64_t elements_;
+};
+
+template <typename Update>
+PreparedKernel PrepareUpdate(const Prepare& p,
+                             const typename Update::Settings& settings) {
+  return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    return std::make_unique<UpdateKernel<Update, decltype(type)>>(
+        settings, p.output(0).elements());
+  });
+}
+
+PreparedKernel Sgd(const Prepare& p) {
+  if (p.has_input(2) != (p.outputs() == 2)) {
+    return p.Invalid("a momentum buffer goes in and out, or neither");
+  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2}, {0, 1}));
+  return PrepareUpdate<SgdUpdate>(p, MakeSgdSettings(p));
 }
 
 PreparedKernel AdamW(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  const AdamSettings s = MakeAdamSettings(p);
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1, 2}));
-  return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
-    using G = decltype(type);
-    return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
-      if (n == 0) return absl::OkStatus();
-      const AdamTensors t = {In(args, 0),  In(args, 2),  In(args, 3),
-                             Out(args, 0), Out(args, 1), Out(args, 2)};
-      return LaunchKernel(AdamWKernel<G>, GridFor(n / kWidth + 1), kBlock, 0,
-                          launch.stream, s, args.scalars, t, In<G>(args, 1), n);
-    });
-  });
+  return PrepareUpdate<AdamWUpdate>(p, MakeAdamSettings(p));
 }
 
 constexpr KernelEntry kKernels[] = {{"Sgd", Sgd}, {"AdamW", AdamW}};

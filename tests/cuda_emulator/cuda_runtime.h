@@ -17,6 +17,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 // Blocks run one after the other, so one copy is enough; every launch has a
 // thread of its own, so that none finds what an earlier one left.
 #define __shared__ static thread_local

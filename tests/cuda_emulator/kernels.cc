@@ -2,6 +2,7 @@
 // by tests/conformance/cuda_kernel_conformance_test.cc.
 #include "tests/cuda_emulator/kernels.h"
 
+#include "executor/cuda/group_kernel.h"
 #include "executor/cuda/kernels.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/sort.h"
@@ -29,6 +30,21 @@ absl::Status RunKernel(loadline::executor::Kernel& kernel,
   const cuda::DataError error = cuda::UnpackDataError(word);
   if (error.launch != 5) return absl::InternalError("not the launch's number");
   return cuda_kernel.DescribeDataError(error.position);
+}
+
+absl::Status RunGroup(const std::vector<loadline::executor::Kernel*>& kernels,
+                      const std::vector<loadline::executor::KernelArgs>& args) {
+  std::vector<cuda::GroupKernel::Member> members;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    auto* kernel = dynamic_cast<cuda::GroupKernel*>(kernels[i]);
+    if (kernel == nullptr || (i > 0 && !members[0].kernel->Joins(*kernel)) ||
+        static_cast<int64_t>(i) >= kernel->most_members()) {
+      return absl::InvalidArgumentError("not one group");
+    }
+    members.push_back({kernel, args[i]});
+  }
+  cuda::DataErrorWord word = cuda::kNoDataError;
+  return members[0].kernel->EnqueueGroup(members, {nullptr, &word, 0});
 }
 
 absl::StatusOr<std::vector<uint32_t>> SortPositions(

@@ -22,6 +22,11 @@ absl::StatusOr<std::unique_ptr<loadline::executor::Kernel>> PrepareKernel(
 absl::Status RunKernel(loadline::executor::Kernel& kernel,
                        const loadline::executor::KernelArgs& args);
 
+// Kernels of one group (group_kernel.h), each with its arguments: all at once.
+// InvalidArgument where they do not join the first.
+absl::Status RunGroup(const std::vector<loadline::executor::Kernel*>& kernels,
+                      const std::vector<loadline::executor::KernelArgs>& args);
+
 // The positions of `keys` in stable order of the keys, by StableSort.
 absl::StatusOr<std::vector<uint32_t>> SortPositions(
     const std::vector<uint32_t>& keys, int64_t bound);

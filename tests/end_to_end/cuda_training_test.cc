@@ -3,6 +3,9 @@
 // kernels, losses and weights must be the CPU's bit by bit, whatever the plan.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "executor/cpu/device.h"
 #include "executor/cpu/kernels.h"
 #include "executor/cuda/device.h"
@@ -85,7 +88,14 @@ TEST_P(CudaTraining, SlowHasTheCpusLossesWithTheGpusKernels) {
       EXPECT_NEAR(outcome->losses[i], expected->losses[i],
                   1e-4 * expected->losses[i]);
     }
-    if (weights.empty()) weights = outcome->weights_sha256;
+    if (weights.empty()) {
+      weights = outcome->weights_sha256;
+      // The updates stand together, and go together.
+      EXPECT_TRUE(std::any_of(driver.ranged().begin(), driver.ranged().end(),
+                              [](const std::string& call) {
+                                return absl::EndsWith(call, " more: Kernel");
+                              }));
+    }
     EXPECT_EQ(outcome->weights_sha256, weights);
   }
 }

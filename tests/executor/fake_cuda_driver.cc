@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "executor/cuda/cuda_kernel.h"
+#include "executor/cuda/group_kernel.h"
+#include "planner/check.h"
 #include "planner/status_macros.h"
 
 namespace loadline::executor {
@@ -481,6 +482,50 @@ class StreamKernel final : public cuda::CudaKernel {
   std::shared_ptr<Shared> shared_;
 };
 
+// The same of emulated kernels that go as one.
+class StreamGroupKernel final : public cuda::GroupKernel {
+ public:
+  StreamGroupKernel(FakeCudaDriver& driver, std::shared_ptr<GroupKernel> kernel)
+      : driver_(driver), kernel_(std::move(kernel)) {}
+
+  bool Joins(const GroupKernel& other) const override {
+    return kernel_->Joins(
+        *static_cast<const StreamGroupKernel&>(other).kernel_);
+  }
+  int64_t most_members() const override { return kernel_->most_members(); }
+
+  absl::Status EnqueueGroup(absl::Span<const Member> members,
+                            const cuda::LaunchContext& context) override {
+    std::vector<Late> late;
+    for (const Member& m : members) {
+      late.push_back({static_cast<StreamGroupKernel*>(m.kernel)->kernel_,
+                      {m.args.inputs.begin(), m.args.inputs.end()},
+                      {m.args.outputs.begin(), m.args.outputs.end()},
+                      m.args.scalars});
+    }
+    return driver_.Enqueue(context.stream, [late = std::move(late), context] {
+      std::vector<Member> members;
+      for (const Late& l : late) {
+        members.push_back(
+            {l.kernel.get(),
+             {.inputs = l.inputs, .outputs = l.outputs, .scalars = l.scalars}});
+      }
+      LOADLINE_CHECK(members[0].kernel->EnqueueGroup(members, context).ok());
+    });
+  }
+
+ private:
+  struct Late {
+    std::shared_ptr<GroupKernel> kernel;
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    const StepScalars* scalars;
+  };
+
+  FakeCudaDriver& driver_;
+  std::shared_ptr<GroupKernel> kernel_;
+};
+
 }  // namespace
 
 PrepareFunction OnStreams(FakeCudaDriver& driver, PrepareFunction host) {
@@ -490,7 +535,13 @@ PrepareFunction OnStreams(FakeCudaDriver& driver, PrepareFunction host) {
           const models::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
         LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
                                   host(graph, node));
-        return std::make_unique<StreamKernel>(driver, std::move(kernel));
+        auto* group = dynamic_cast<cuda::GroupKernel*>(kernel.get());
+        if (group == nullptr) {
+          return std::make_unique<StreamKernel>(driver, std::move(kernel));
+        }
+        kernel.release();
+        return std::make_unique<StreamGroupKernel>(
+            driver, std::shared_ptr<cuda::GroupKernel>(group));
       };
 }
 

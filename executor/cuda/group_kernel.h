@@ -1,0 +1,41 @@
+// Kernels that can run as one: an update of every parameter is one launch over
+// all of them, not one each.
+#ifndef LOADLINE_EXECUTOR_CUDA_GROUP_KERNEL_H_
+#define LOADLINE_EXECUTOR_CUDA_GROUP_KERNEL_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "executor/cuda/cuda_kernel.h"
+
+namespace loadline::executor::cuda {
+
+class GroupKernel : public CudaKernel {
+ public:
+  struct Member {
+    GroupKernel* kernel = nullptr;
+    KernelArgs args;
+  };
+
+  // Whether a launch of this and one of `other` may go into one group. The same
+  // for all pairs of a group where it holds for each and the first.
+  virtual bool Joins(const GroupKernel& other) const = 0;
+  // Of one group.
+  virtual int64_t most_members() const = 0;
+
+  // The members' launches, of kernels that join this one, in any order or at
+  // once; each has the bits that it has alone. No member writes what another
+  // one reads or writes. None has a workspace or reports data errors.
+  virtual absl::Status EnqueueGroup(absl::Span<const Member> members,
+                                    const LaunchContext& context) = 0;
+
+  absl::Status Enqueue(const KernelArgs& args,
+                       const LaunchContext& context) final {
+    const Member member = {this, args};
+    return EnqueueGroup({&member, 1}, context);
+  }
+};
+
+}  // namespace loadline::executor::cuda
+
+#endif  // LOADLINE_EXECUTOR_CUDA_GROUP_KERNEL_H_
