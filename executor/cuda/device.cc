@@ -144,6 +144,7 @@ absl::Status CudaDevice::BeginStep() {
   told_.kernels.clear();
   told_.scalars = nullptr;
   told_.host_work.clear();
+  damage_ = absl::OkStatus();
   step_ = &told_;
   state_ = State::kTelling;
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
@@ -334,7 +335,12 @@ absl::Status CudaDevice::Synchronize() {
   }
   state_ = State::kIdle;
   // The compute lane has joined the others, but they may have errors to tell.
-  LOADLINE_RETURN_IF_ERROR(lanes_.Synchronize());
+  // After one, what still runs must end before the step's memory goes.
+  absl::Status ended = lanes_.Synchronize();
+  if (!ended.ok()) {
+    Abort();
+    return ended;
+  }
   LOADLINE_RETURN_IF_ERROR(timer_.Read());
   LOADLINE_RETURN_IF_ERROR(std::exchange(damage_, absl::OkStatus()));
   return CheckDataError();
@@ -380,6 +386,7 @@ absl::StatusOr<bool> CudaDevice::Replay(KeptStep id) {
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
   step_ = &found->second;
   const cuda::Range range(driver_, "step");
+  damage_ = absl::OkStatus();
   if (step_->scalars != nullptr) host_control().scalars = *step_->scalars;
   LOADLINE_RETURN_IF_ERROR(
       driver_.LaunchGraph(step_->graph.get(), lanes_.stream(Lane::kCompute)));

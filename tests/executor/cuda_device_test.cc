@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
 #include "executor/program.h"
+#include "executor/stress_device.h"
 #include "executor/trace.h"
 #include "planner/status_macros.h"
 #include "tests/executor/fake_cuda_driver.h"
@@ -220,23 +221,30 @@ TEST(CudaDevice, TracesWithoutAGraphAndWithTheSameBits) {
 // Every call to the driver fails once: the error arrives with its name, the
 // program says that it is broken, and nothing stays behind.
 TEST(CudaDevice, AnErrorAtAnyCallIsToldAndLeaksNothing) {
-  const Toy toy = MakeToy({.depth = 4, .width = 4});
+  const Toy toy =
+      MakeToy({.depth = 4, .width = 4, .more_workspace_bytes = kCanaryBytes});
   const planner::Plan plan = OffloadPlan(toy);
+  enum Mode { kPlain, kTraced, kStressed };
   const auto all = [&](FakeCudaDriver& driver,
-                       bool trace) -> absl::StatusOr<Outcome> {
+                       Mode mode) -> absl::StatusOr<Outcome> {
     LOADLINE_ASSIGN_OR_RETURN(
-        auto device,
+        std::unique_ptr<Device> device,
         CudaDevice::Create(driver,
                            {.prepare = OnStreams(driver, PrepareToyKernel)}));
-    return TrainToy(toy, plan, *device, {.trace = trace});
+    if (mode == kStressed) {
+      device = std::make_unique<StressDevice>(
+          std::move(device), StressOptions{.most_delay_ns = 0});
+    }
+    return TrainToy(toy, plan, *device,
+                    {.poison = mode == kStressed, .trace = mode == kTraced});
   };
-  for (bool trace : {false, true}) {
+  for (Mode mode : {kPlain, kTraced, kStressed}) {
     FakeCudaDriver sound;
-    ASSERT_TRUE(all(sound, trace).ok());
+    ASSERT_TRUE(all(sound, mode).ok());
     ASSERT_GT(sound.calls(), 100);
     for (int64_t fail = 0; fail < sound.calls(); ++fail) {
       FakeCudaDriver driver({.fail_call = fail});
-      const auto run = all(driver, trace);
+      const auto run = all(driver, mode);
       if (run.ok()) {
         // Only a call on the way out, whose error nobody waits for.
         EXPECT_GE(fail, sound.calls() - 6);
