@@ -37,6 +37,13 @@ LaneWork WorkOf(const planner::Plan& plan, planner::Lane lane,
   return work;
 }
 
+// A search at other prices may give up where the first one did not, or run out
+// of time.
+bool FoundNone(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kResourceExhausted ||
+         status.code() == absl::StatusCode::kDeadlineExceeded;
+}
+
 double RateAsRun(double rate, const LaneWork& work, int64_t latency_ns,
                  int64_t measured_ns) {
   const int64_t latencies_ns = work.copies * latency_ns;
@@ -84,9 +91,15 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
       const planner::Plan as_run,
       planner::Reprice(step->problem, std::move(step->plan), permitted));
   run->repriced_step_ns = as_run.predicted.step_ns;
-  LOADLINE_ASSIGN_OR_RETURN(
-      step->plan,
-      SolveFor(step->problem, flags.plan, step->keep_everything, cancel));
+  auto found =
+      SolveFor(step->problem, flags.plan, step->keep_everything, cancel);
+  if (FoundNone(found.status())) {
+    step->plan = as_run;
+    run->same_plan = true;
+    return absl::OkStatus();
+  }
+  LOADLINE_RETURN_IF_ERROR(found.status());
+  step->plan = *std::move(found);
   run->same_plan = as_run.arena_bytes <= step->plan.budget_bytes &&
                    TakeFaster(as_run, &step->plan);
   return absl::OkStatus();

@@ -40,8 +40,8 @@ planner::Machine MachineAsRun(planner::Machine machine,
                               const executor::StepTimes& times);
 
 // Poses and plans `step` again at those prices, with the same flags; the plan
-// that was run stays where no faster one is found. `run` says how it was run
-// and gets the rest. Errors: those of PoseStep, Reprice and SolveFor.
+// that was run stays where no faster one, or none, is found. `run` says how it
+// was run and gets the rest. Errors: those of PoseStep, Reprice and SolveFor.
 absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
                        executor::Device& device,
                        const std::atomic<bool>* cancel, PlannedStep* step,

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
 
 #include "tests/end_to_end/run_command.h"
@@ -54,6 +57,27 @@ TEST(Run, PrintsPredictedBesideMeasured) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("predicted"));
   EXPECT_THAT(run.out, HasSubstr("measured"));
+}
+
+TEST(Run, TracesWhatWasMeasuredAboveWhatWasPredicted) {
+  const std::string trace = TestFolder("trace") + "/trace.json";
+  const CommandResult run =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--steps", "2", "--trace", trace, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::ifstream file(trace);
+  const auto events = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_FALSE(events.is_discarded());
+  std::map<int, double> end_us;
+  for (const auto& event : events["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    double& end = end_us[event["pid"].get<int>()];
+    end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  ASSERT_EQ(end_us.size(), 2u);
+  EXPECT_GT(end_us[1], 0);
+  EXPECT_NEAR(end_us[2] * 1e3, run.json()["predicted_step_ns"].get<double>(),
+              2);
 }
 
 TEST(Run, ResumedIsBitIdenticalToNeverStopped) {

@@ -17,7 +17,7 @@ class Replan : public testing::Test {
  protected:
   void SetUp() override {
     flags_ = MlpFlags();
-    flags_.plan.budget = "70%";
+    flags_.plan.budget = "90%";
     flags_.plan.no_recompute = true;
     flags_.plan.work_limit = 2000;  // any plan does
     auto device = MakeDevice(kCpu);
@@ -104,6 +104,18 @@ TEST_F(Replan, KeepsThePlanWhereNoOtherIsFaster) {
   if (run.same_plan) {
     EXPECT_EQ(step_.plan.arena_bytes, before.arena_bytes);
   }
+}
+
+TEST_F(Replan, KeepsThePlanWhereTheSearchFindsNone) {
+  const planner::Plan before = step_.plan;
+  flags_.plan.budget = "1KiB";
+  Replanned run;
+  const absl::Status status =
+      PlanAgain(flags_, Times(2, 2, 2), *device_, nullptr, &step_, &run);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(run.same_plan);
+  EXPECT_EQ(step_.plan.arena_bytes, before.arena_bytes);
+  EXPECT_EQ(step_.plan.predicted.step_ns, run.repriced_step_ns);
 }
 
 }  // namespace
