@@ -59,5 +59,29 @@ TEST(Poison, AReadAfterTheLastUseGivesNaN) {
   }
 }
 
+TEST(Poison, FillsWhatTheHostHeldOnceItIsBack) {
+  const Toy toy = MakeToy({.depth = 5});
+  const planner::Plan plan = OffloadPlan(toy);
+  const DataSet data = ToyData(toy, toy.options.batch);
+  const std::vector<const std::byte*> inputs = {data.columns[0].data.data(),
+                                                data.columns[1].data.data()};
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device, {.poison = true});
+  ASSERT_TRUE(program.ok());
+  ASSERT_TRUE((*program)->Step({}, inputs).ok());
+  int64_t on_host = 0;
+  for (const planner::Buffer& buffer : plan.buffers) {
+    if (buffer.space != Space::kHost) continue;
+    ++on_host;
+    std::vector<uint8_t> bytes(buffer.bytes);
+    ASSERT_TRUE(
+        device.Read(Space::kHost, buffer.offset, bytes.data(), buffer.bytes)
+            .ok());
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), kPoisonByte),
+              buffer.bytes);
+  }
+  EXPECT_EQ(on_host, 4);
+}
+
 }  // namespace
 }  // namespace loadline::executor
