@@ -26,6 +26,7 @@ constexpr int64_t kAlignment = 256;
 struct Trial {
   const models::Node* node = nullptr;
   std::string key;
+  std::string algorithm;  // where there are several
   std::unique_ptr<Kernel> kernel;
   std::vector<Region> inputs;
   std::vector<Region> outputs;
@@ -99,6 +100,63 @@ absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
   return MedianNs(std::move(ns));
 }
 
+// One node of each, in the graph's order.
+std::vector<std::pair<std::string, const models::Node*>> DistinctOperators(
+    const models::Graph& graph) {
+  std::vector<std::pair<std::string, const models::Node*>> distinct;
+  std::set<std::string> keys;
+  for (const models::Node& node : graph.nodes) {
+    std::string key = models::OperatorKey(graph, node);
+    if (models::IsView(node) || !keys.insert(key).second) continue;
+    distinct.emplace_back(std::move(key), &node);
+  }
+  return distinct;
+}
+
+// Gives the device an arena that holds the largest trial; the time of each.
+absl::StatusOr<std::vector<int64_t>> MeasureAll(
+    const models::Graph& graph, const std::vector<Trial>& trials,
+    Device& device, const CalibrateOptions& options) {
+  if (options.runs < 1 || options.evict_bytes < 0) {
+    return absl::InvalidArgumentError("calibration without runs");
+  }
+  ArenaSpec spec;
+  for (const Trial& trial : trials) {
+    spec.arena_bytes = std::max(spec.arena_bytes, trial.arena_bytes);
+    spec.max_operands = std::max<int32_t>(
+        spec.max_operands, static_cast<int32_t>(std::max(
+                               trial.inputs.size(), trial.outputs.size())));
+  }
+  LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
+  // On the device's clock: telling a step to a GPU can take longer than the
+  // step.
+  LOADLINE_RETURN_IF_ERROR(device.EnableTrace(1));
+
+  std::vector<int64_t> times_ns;
+  std::vector<int64_t> evict(static_cast<size_t>(options.evict_bytes) /
+                             sizeof(int64_t));
+  for (const Trial& trial : trials) {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("calibration was stopped");
+    }
+    const absl::StatusOr<int64_t> ns =
+        Measure(graph, trial, device, options, &evict);
+    if (!ns.ok()) {
+      return absl::Status(
+          ns.status().code(),
+          absl::StrCat("measuring node ", trial.node->name,
+                       trial.algorithm.empty() ? "" : " by ", trial.algorithm,
+                       ": ", std::string(ns.status().message())));
+    }
+    times_ns.push_back(*ns);
+    if (options.progress) {
+      options.progress(static_cast<int64_t>(times_ns.size()),
+                       static_cast<int64_t>(trials.size()));
+    }
+  }
+  return times_ns;
+}
+
 }  // namespace
 
 std::vector<std::byte> MildContents(const models::TensorType& type) {
@@ -118,51 +176,51 @@ std::vector<std::byte> MildContents(const models::TensorType& type) {
   return bytes;
 }
 
+absl::StatusOr<Algorithms> ChooseAlgorithms(const models::Graph& graph,
+                                            Device& device,
+                                            const CalibrateOptions& options) {
+  std::vector<Trial> trials;
+  for (const auto& [key, node] : DistinctOperators(graph)) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto kernel, device.Prepare(graph, *node));
+    for (const std::string& algorithm : kernel->algorithms()) {
+      device.Choose({{key, algorithm}});
+      absl::StatusOr<Trial> trial = MakeTrial(graph, *node, device);
+      if (absl::IsUnimplemented(trial.status())) continue;
+      LOADLINE_RETURN_IF_ERROR(trial.status());
+      trial->key = key;
+      trial->algorithm = algorithm;
+      trials.push_back(*std::move(trial));
+    }
+    device.Choose({});
+  }
+  if (trials.empty()) return Algorithms();
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> times_ns,
+                            MeasureAll(graph, trials, device, options));
+  Algorithms fastest;
+  std::map<std::string, int64_t> fastest_ns;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const auto [best, first] =
+        fastest_ns.try_emplace(trials[i].key, times_ns[i]);
+    if (!first && times_ns[i] >= best->second) continue;
+    best->second = times_ns[i];
+    fastest[trials[i].key] = trials[i].algorithm;
+  }
+  return fastest;
+}
+
 absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
     const models::Graph& graph, Device& device,
     const CalibrateOptions& options) {
-  if (options.runs < 1 || options.evict_bytes < 0) {
-    return absl::InvalidArgumentError("calibration without runs");
-  }
   std::vector<Trial> trials;
-  std::set<std::string> keys;
-  ArenaSpec spec;
-  for (const models::Node& node : graph.nodes) {
-    std::string key = models::OperatorKey(graph, node);
-    if (models::IsView(node) || !keys.insert(key).second) continue;
-    LOADLINE_ASSIGN_OR_RETURN(Trial trial, MakeTrial(graph, node, device));
-    trial.key = std::move(key);
-    spec.arena_bytes = std::max(spec.arena_bytes, trial.arena_bytes);
-    spec.max_operands = std::max<int32_t>(
-        spec.max_operands, static_cast<int32_t>(std::max(
-                               trial.inputs.size(), trial.outputs.size())));
+  for (const auto& [key, node] : DistinctOperators(graph)) {
+    LOADLINE_ASSIGN_OR_RETURN(Trial trial, MakeTrial(graph, *node, device));
+    trial.key = key;
     trials.push_back(std::move(trial));
   }
-  LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
-  // On the device's clock: telling a step to a GPU can take longer than the
-  // step.
-  LOADLINE_RETURN_IF_ERROR(device.EnableTrace(1));
-
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> times_ns,
+                            MeasureAll(graph, trials, device, options));
   std::map<std::string, int64_t> ops;
-  std::vector<int64_t> evict(static_cast<size_t>(options.evict_bytes) /
-                             sizeof(int64_t));
-  for (const Trial& trial : trials) {
-    if (options.stop != nullptr && options.stop->load()) {
-      return absl::CancelledError("calibration was stopped");
-    }
-    absl::StatusOr<int64_t> ns = Measure(graph, trial, device, options, &evict);
-    if (!ns.ok()) {
-      return absl::Status(
-          ns.status().code(),
-          absl::StrCat("measuring node ", trial.node->name, ": ",
-                       std::string(ns.status().message())));
-    }
-    ops[trial.key] = *ns;
-    if (options.progress) {
-      options.progress(static_cast<int64_t>(ops.size()),
-                       static_cast<int64_t>(trials.size()));
-    }
-  }
+  for (size_t i = 0; i < trials.size(); ++i) ops[trials[i].key] = times_ns[i];
   return ops;
 }
 

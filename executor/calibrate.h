@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "executor/algorithms.h"
 #include "executor/device.h"
 #include "models/graph.h"
 #include "models/types.h"
@@ -30,6 +31,13 @@ struct CalibrateOptions {
 
 // Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
 std::vector<std::byte> MildContents(const models::TensorType& type);
+
+// The fastest algorithm of each distinct operator whose kernel offers several
+// (algorithms.h); of equally fast ones the first offered. Measured as Calibrate
+// does, on a device of its own. Errors: Calibrate's.
+absl::StatusOr<Algorithms> ChooseAlgorithms(
+    const models::Graph& graph, Device& device,
+    const CalibrateOptions& options = {});
 
 // Median nanoseconds of each distinct operator of the graph, by
 // models::OperatorKey: what machine.ops holds. Views cost nothing and have no

@@ -30,6 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "executor/algorithms.h"
 #include "executor/kernel.h"
 #include "models/graph.h"
 #include "planner/plan.h"
@@ -125,6 +126,9 @@ class Device {
   // A kernel for a node of a graph. Unimplemented: no kernel for it.
   virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) = 0;
+
+  // From now on Prepare takes these algorithms, in place of those named before.
+  virtual void Choose(Algorithms) {}
 
   // Once. ResourceExhausted where the machine has less.
   virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -34,6 +36,10 @@ class Kernel {
 
   // Scratch the kernel needs while it runs.
   virtual int64_t workspace_bytes() const { return 0; }
+
+  // Names of the algorithms that it could have been prepared with, its
+  // library's first choice first (algorithms.h). Empty: there is one only.
+  virtual std::vector<std::string> algorithms() const { return {}; }
 
   // Runs to completion. Allocates nothing; touches nothing outside `args`; the
   // same inputs give the same bits, wherever the buffers lie. An output may

@@ -39,6 +39,9 @@ struct Machine {
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;
   std::optional<Rates> rates;
+  // The algorithm that was measured to be the fastest, by operator key, where a
+  // library offers several. For executors only; in JSON under `extra`.
+  std::map<std::string, std::string> algorithms;
 
   bool CanCopy() const { return d2h_bytes_per_s > 0 && h2d_bytes_per_s > 0; }
 };

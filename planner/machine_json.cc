@@ -23,6 +23,7 @@ namespace {
 
 constexpr char kFormat[] = "loadline.machine/1";
 constexpr char kCopiesStopCompute[] = "copies_stop_compute";
+constexpr char kAlgorithms[] = "algorithms";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -68,15 +69,40 @@ absl::StatusOr<Rates> ReadRates(const Json& json) {
 }
 
 // `extra` may hold anything else too.
-absl::StatusOr<bool> ReadCopiesStopCompute(const Json& extra) {
+absl::Status ReadExtra(const Json& extra, Machine& machine) {
   const auto* object = std::get_if<JsonObject>(&extra.value);
   if (object == nullptr) return BadField("extra", "must be an object");
   for (const auto& [key, value] : *object) {
+    if (key == kAlgorithms) {
+      LOADLINE_RETURN_IF_ERROR(ReadMap(
+          value, "machine.extra.algorithms",
+          [](ObjectReader& r, const std::string& name) {
+            return r.String(name);
+          },
+          machine.algorithms));
+    }
     if (key != kCopiesStopCompute) continue;
-    if (const bool* stop = std::get_if<bool>(&value.value)) return *stop;
-    return BadField(absl::StrCat("extra.", key), "must be true or false");
+    const bool* stop = std::get_if<bool>(&value.value);
+    if (stop == nullptr) {
+      return BadField(absl::StrCat("extra.", key), "must be true or false");
+    }
+    machine.copies_stop_compute = *stop;
   }
-  return false;
+  return absl::OkStatus();
+}
+
+void WriteExtra(const Machine& machine, JsonWriter& json) {
+  if (!machine.copies_stop_compute && machine.algorithms.empty()) return;
+  json.Key("extra").BeginObject();
+  if (machine.copies_stop_compute) json.Key(kCopiesStopCompute).Bool(true);
+  if (!machine.algorithms.empty()) {
+    json.Key(kAlgorithms).BeginObject();
+    for (const auto& [key, name] : machine.algorithms) {
+      json.Key(key).String(name);
+    }
+    json.EndObject();
+  }
+  json.EndObject();
 }
 
 }  // namespace
@@ -131,8 +157,7 @@ absl::StatusOr<Machine> ReadMachine(const Json& json) {
   const Json* extra = reader.Find("extra");
   LOADLINE_RETURN_IF_ERROR(reader.Finish());
   if (extra != nullptr) {
-    LOADLINE_ASSIGN_OR_RETURN(machine.copies_stop_compute,
-                              ReadCopiesStopCompute(*extra));
+    LOADLINE_RETURN_IF_ERROR(ReadExtra(*extra, machine));
   }
   if (ops != nullptr) {
     LOADLINE_RETURN_IF_ERROR(ReadMap(
@@ -171,10 +196,7 @@ void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json) {
     json.Key("memory_bytes_per_s").Number(machine.rates->memory_bytes_per_s);
     json.Key("launch_ns").Int(machine.rates->launch_ns).EndObject();
   }
-  if (extra == Extra::kWrite && machine.copies_stop_compute) {
-    json.Key("extra").BeginObject();
-    json.Key(kCopiesStopCompute).Bool(true).EndObject();
-  }
+  if (extra == Extra::kWrite) WriteExtra(machine, json);
   json.EndObject();
 }
 

@@ -131,7 +131,14 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
+  LOADLINE_ASSIGN_OR_RETURN(const auto chooser, MakeDevice(device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      executor::Algorithms algorithms,
+      executor::ChooseAlgorithms(rest, *chooser,
+                                 {.evict_bytes = 0, .stop = stop}));
+  machine.algorithms.merge(std::move(algorithms));
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
+  made->Choose(machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, *made));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep_everything,
@@ -150,6 +157,7 @@ absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
                                             const std::atomic<bool>* stop) {
   planner::Machine machine = step.machine;
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
+  made->Choose(machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       const auto times,
       MeasureOperators(step.graph, step.graph, step.problem,

@@ -31,6 +31,7 @@ absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
                        PlannedStep* step, std::vector<FrontPoint>* points) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   step->machine = std::move(machine);
+  device->Choose(step->machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       step->problem,
       PoseStep(step->graph, flags.model.model, step->machine, *device));

@@ -136,6 +136,7 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                             BuildStep(std::move(model.graph), flags));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags.plan, step.graph, cancel));
+  device.Choose(step.machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       step.problem,
       PoseStep(step.graph, flags.model.model, step.machine, device));
@@ -264,6 +265,7 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   // The measured times are in the nodes already; the rest is what plans need.
   options.machine = machine;
   options.machine->ops.clear();
+  options.machine->algorithms.clear();
   options.price = passes::PriceFromMachine(
       machine,
       [&device](const models::Graph& g,

@@ -6,12 +6,14 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "executor/cuda/libraries.h"
 #include "planner/status_macros.h"
 
@@ -21,6 +23,8 @@ namespace {
 // What NVIDIA recommends for its largest GPUs; the heuristic takes less where
 // more does not help.
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
+// To choose among: the heuristic's order is a good one.
+constexpr int kMostAlgorithms = 8;
 
 // The functions that are used, out of the library opened at run time.
 struct CublasLt {
@@ -28,6 +32,7 @@ struct CublasLt {
   decltype(&cublasLtGetStatusString) GetStatusString;
   decltype(&cublasLtMatmul) Matmul;
   decltype(&cublasLtMatmulAlgoGetHeuristic) AlgoGetHeuristic;
+  decltype(&cublasLtMatmulAlgoConfigGetAttribute) AlgoGet;
   decltype(&cublasLtMatmulDescCreate) DescCreate;
   decltype(&cublasLtMatmulDescDestroy) DescDestroy;
   decltype(&cublasLtMatmulDescSetAttribute) DescSet;
@@ -68,6 +73,7 @@ absl::StatusOr<CublasLt> Load() {
   find("cublasLtGetStatusString", &lt.GetStatusString);
   find("cublasLtMatmul", &lt.Matmul);
   find("cublasLtMatmulAlgoGetHeuristic", &lt.AlgoGetHeuristic);
+  find("cublasLtMatmulAlgoConfigGetAttribute", &lt.AlgoGet);
   find("cublasLtMatmulDescCreate", &lt.DescCreate);
   find("cublasLtMatmulDescDestroy", &lt.DescDestroy);
   find("cublasLtMatmulDescSetAttribute", &lt.DescSet);
@@ -97,6 +103,35 @@ absl::StatusOr<const CublasLt*> Library() {
 
 cudaDataType TypeOf(models::DType dtype) {
   return dtype == models::DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+// Its number and all of its settings: "67.20.11.1.0.0.0.0.2".
+std::string NameOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorithm) {
+  static constexpr cublasLtMatmulAlgoConfigAttributes_t kSettings[] = {
+      CUBLASLT_ALGO_CONFIG_ID,
+      CUBLASLT_ALGO_CONFIG_TILE_ID,
+      CUBLASLT_ALGO_CONFIG_STAGES_ID,
+      CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
+      CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+      CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
+      CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
+      CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID,
+      CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID};
+  std::vector<uint32_t> values;
+  for (cublasLtMatmulAlgoConfigAttributes_t setting : kSettings) {
+    // Of two or four bytes, little end first; one that an algorithm does not
+    // have stays 0.
+    uint32_t value = 0;
+    size_t written = 0;
+    for (size_t bytes : {sizeof(uint32_t), sizeof(uint16_t)}) {
+      if (lt.AlgoGet(&algorithm, setting, &value, bytes, &written) ==
+          CUBLAS_STATUS_SUCCESS) {
+        break;
+      }
+    }
+    values.push_back(value);
+  }
+  return absl::StrJoin(values, ".");
 }
 
 class LtProduct final : public Product {
@@ -129,6 +164,14 @@ class LtProduct final : public Product {
 
   int64_t workspace_bytes() const override {
     return static_cast<int64_t>(chosen_.workspaceSize);
+  }
+
+  std::vector<std::string> algorithms() const override {
+    std::vector<std::string> names;
+    for (const auto& proposal : proposals_) {
+      names.push_back(NameOf(lt_, proposal.algo));
+    }
+    return names;
   }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
@@ -191,9 +234,19 @@ class LtProduct final : public Product {
     cublasLtMatmulPreference_t preference = nullptr;
     LOADLINE_RETURN_IF_ERROR(Check(lt_, "cublasLtMatmulPreferenceCreate",
                                    lt_.PreferenceCreate(&preference)));
-    absl::Status status = Ask(preference);
+    const absl::Status status = Ask(preference);
     lt_.PreferenceDestroy(preference);
-    return status;
+    LOADLINE_RETURN_IF_ERROR(status);
+    if (proposals_.empty()) {
+      return absl::UnimplementedError("cuBLASLt has no algorithm for it");
+    }
+    const auto wanted = std::find_if(
+        proposals_.begin(), proposals_.end(), [&](const auto& proposal) {
+          return !spec_.algorithm.empty() &&
+                 NameOf(lt_, proposal.algo) == spec_.algorithm;
+        });
+    chosen_ = wanted == proposals_.end() ? proposals_[0] : *wanted;
+    return absl::OkStatus();
   }
 
   absl::Status Ask(cublasLtMatmulPreference_t preference) {
@@ -217,13 +270,20 @@ class LtProduct final : public Product {
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       LOADLINE_RETURN_IF_ERROR(prefer(attribute, alignment));
     }
+    proposals_.resize(kMostAlgorithms);
     int found = 0;
-    LOADLINE_RETURN_IF_ERROR(
-        Check(lt_, "cublasLtMatmulAlgoGetHeuristic",
-              lt_.AlgoGetHeuristic(lt_.handle, desc_, b_, a_, y_, y_,
-                                   preference, 1, &chosen_, &found)));
-    if (found > 0) return absl::OkStatus();
-    return absl::UnimplementedError("cuBLASLt has no algorithm for it");
+    const absl::Status status = Check(
+        lt_, "cublasLtMatmulAlgoGetHeuristic",
+        lt_.AlgoGetHeuristic(lt_.handle, desc_, b_, a_, y_, y_, preference,
+                             kMostAlgorithms, proposals_.data(), &found));
+    proposals_.resize(static_cast<size_t>(std::max(found, 0)));
+    proposals_.erase(std::remove_if(proposals_.begin(), proposals_.end(),
+                                    [](const auto& proposal) {
+                                      return proposal.state !=
+                                             CUBLAS_STATUS_SUCCESS;
+                                    }),
+                     proposals_.end());
+    return status;
   }
 
   const CublasLt& lt_;
@@ -232,6 +292,7 @@ class LtProduct final : public Product {
   cublasLtMatrixLayout_t a_ = nullptr;
   cublasLtMatrixLayout_t b_ = nullptr;
   cublasLtMatrixLayout_t y_ = nullptr;
+  std::vector<cublasLtMatmulHeuristicResult_t> proposals_;
   cublasLtMatmulHeuristicResult_t chosen_ = {};
 };
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,12 +35,16 @@ struct ProductSpec {
   int64_t batch_stride_b = 0;
   // Bytes that every operand's address is a multiple of.
   int64_t alignment_bytes = 256;
+  // One of Product::algorithms; any other: the first.
+  std::string algorithm;
 };
 
 class Product {
  public:
   virtual ~Product() = default;
   virtual int64_t workspace_bytes() const = 0;
+  // What cuBLASLt's heuristic proposes for these shapes, best guess first.
+  virtual std::vector<std::string> algorithms() const = 0;
   // `c` may be y; null where beta is 0. `bias` null where there is none.
   virtual absl::Status Enqueue(const std::byte* a, const std::byte* b,
                                const std::byte* c, const std::byte* bias,
@@ -46,8 +52,7 @@ class Product {
                                Stream stream) const = 0;
 };
 
-// The algorithm is the first that cuBLASLt's heuristic proposes for these
-// shapes among those that give the same bits every time. f32 operands are not
+// Only algorithms that give the same bits every time; f32 operands are not
 // rounded to TF32. Unavailable: no cuBLASLt. Unimplemented: no algorithm.
 absl::StatusOr<std::unique_ptr<Product>> MakeProduct(const ProductSpec& spec);
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,8 @@ class CudaKernel : public Kernel {
 };
 
 using DescribeFunction = std::function<absl::Status(int64_t position)>;
+// Asked for only where algorithms are measured.
+using AlgorithmsFunction = std::function<std::vector<std::string>()>;
 
 // A kernel made of one callable: Status(const KernelArgs&, const
 // LaunchContext&).
@@ -60,12 +63,16 @@ template <typename Callable>
 class FunctionKernel final : public CudaKernel {
  public:
   FunctionKernel(Callable enqueue, int64_t workspace_bytes,
-                 DescribeFunction describe)
+                 DescribeFunction describe, AlgorithmsFunction algorithms)
       : enqueue_(std::move(enqueue)),
         workspace_bytes_(workspace_bytes),
-        describe_(std::move(describe)) {}
+        describe_(std::move(describe)),
+        algorithms_(std::move(algorithms)) {}
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
+  std::vector<std::string> algorithms() const override {
+    return algorithms_ ? algorithms_() : std::vector<std::string>();
+  }
 
   absl::Status Enqueue(const KernelArgs& args,
                        const LaunchContext& context) override {
@@ -81,14 +88,17 @@ class FunctionKernel final : public CudaKernel {
   Callable enqueue_;
   int64_t workspace_bytes_;
   DescribeFunction describe_;
+  AlgorithmsFunction algorithms_;
 };
 
 template <typename Callable>
 std::unique_ptr<Kernel> MakeKernel(Callable enqueue,
                                    int64_t workspace_bytes = 0,
-                                   DescribeFunction describe = nullptr) {
+                                   DescribeFunction describe = nullptr,
+                                   AlgorithmsFunction algorithms = nullptr) {
   return std::make_unique<FunctionKernel<Callable>>(
-      std::move(enqueue), workspace_bytes, std::move(describe));
+      std::move(enqueue), workspace_bytes, std::move(describe),
+      std::move(algorithms));
 }
 
 }  // namespace loadline::executor::cuda

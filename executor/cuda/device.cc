@@ -61,7 +61,11 @@ CudaDevice::~CudaDevice() {
 
 absl::StatusOr<std::unique_ptr<Kernel>> CudaDevice::Prepare(
     const models::Graph& graph, const models::Node& node) {
-  return options_.prepare(graph, node);
+  return options_.prepare(graph, WithAlgorithm(graph, node, algorithms_));
+}
+
+void CudaDevice::Choose(Algorithms algorithms) {
+  algorithms_ = std::move(algorithms);
 }
 
 absl::Status CudaDevice::CreateArena(const ArenaSpec& spec) {

@@ -51,6 +51,7 @@ class CudaDevice : public Device {
   absl::string_view name() const override { return "cuda"; }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  void Choose(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;
   bool has_arena() const override { return has_arena_; }
   const ArenaSpec& arena() const override { return spec_; }
@@ -115,6 +116,7 @@ class CudaDevice : public Device {
 
   cuda::Driver& driver_;
   CudaDeviceOptions options_;
+  Algorithms algorithms_;
   cuda::DeviceFacts facts_;
   ArenaSpec spec_;
   bool has_arena_ = false;

@@ -4,6 +4,7 @@
 // place, and with the library by the suite in tests/gpu.
 #include <numeric>
 
+#include "executor/algorithms.h"
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
@@ -22,7 +23,8 @@ ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
           .columns = s.y.dims[rank - 1],
           .inner = s.a.dims[rank - 1],
           .transpose_a = s.transpose_a,
-          .transpose_b = s.transpose_b};
+          .transpose_b = s.transpose_b,
+          .algorithm = p.attributes().String(kAlgorithmAttribute, "")};
 }
 
 // The most bytes, up to 256, that every run's operands are aligned to.
@@ -75,7 +77,8 @@ PreparedKernel MatMul(const Prepare& p) {
         }
         return absl::OkStatus();
       },
-      product->workspace_bytes());
+      product->workspace_bytes(), /*describe=*/nullptr,
+      [product] { return product->algorithms(); });
 }
 
 // How c comes into a Gemm.
@@ -132,7 +135,8 @@ PreparedKernel Gemm(const Prepare& p) {
             addend == Addend::kRow ? args.inputs[2] : nullptr, y,
             args.workspace, context.stream);
       },
-      product->workspace_bytes());
+      product->workspace_bytes(), /*describe=*/nullptr,
+      [product] { return product->algorithms(); });
 }
 
 constexpr KernelEntry kKernels[] = {{"MatMul", MatMul}, {"Gemm", Gemm}};

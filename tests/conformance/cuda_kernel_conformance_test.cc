@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -38,6 +39,17 @@ struct Form {
   double tolerance;
 };
 
+// By each algorithm.
+void AddForms(const std::string& name, const CaseGraph& c, double tolerance,
+              std::vector<Form>* forms) {
+  auto cases = WithEachAlgorithm(c, kEmulated);
+  ASSERT_TRUE(cases.ok()) << name << ": " << cases.status();
+  for (CaseGraph& one : *cases) {
+    const std::string algorithm = AlgorithmOf(one);
+    forms->push_back({name + " " + algorithm, std::move(one), tolerance});
+  }
+}
+
 // All forms of all cases.
 const std::vector<Form>& Forms() {
   static const auto* all = [] {
@@ -46,11 +58,10 @@ const std::vector<Form>& Forms() {
     for (const OperatorCase& c : OperatorCases()) {
       const auto graph = MakeCaseGraph(c, ++seed);
       EXPECT_TRUE(graph.ok()) << graph.status();
-      for (CaseGraph& bf16 : Bf16Forms(*graph)) {
-        forms->push_back(
-            {c.Name() + " bf16", std::move(bf16), Bf16Tolerance(c)});
+      for (const CaseGraph& bf16 : Bf16Forms(*graph)) {
+        AddForms(c.Name() + " bf16", bf16, Bf16Tolerance(c), forms);
       }
-      forms->push_back({c.Name(), *graph, c.tolerance});
+      AddForms(c.Name(), *graph, c.tolerance, forms);
     }
     return forms;
   }();
@@ -70,6 +81,26 @@ TEST(CudaKernels, EveryOperatorThatRunsHasAKernel) {
   for (const models::Operator* op : models::AllOperators()) {
     const std::string name(op->name);
     EXPECT_EQ(cuda_emulator::HasKernel(name), !op->view) << name;
+  }
+}
+
+// So that the tests below run every algorithm, in both layouts.
+TEST(CudaKernels, OfferWhatTheLibrariesHave) {
+  std::map<std::string, std::set<std::string>> offered;
+  for (const Form& form : Forms()) {
+    const models::Graph& graph = form.graph.graph;
+    const std::string type(models::DTypeName(graph.values[0].type.dtype));
+    offered[form.graph.the_node().op + " " + type].insert(
+        AlgorithmOf(form.graph));
+  }
+  using Names = std::set<std::string>;
+  const Names products = {"down", "up", ""};  // none where there is no sum
+  EXPECT_EQ(offered["MatMul f32"], products);
+  EXPECT_EQ(offered["Gemm bf16"], (Names{"down", "up"}));
+  EXPECT_EQ(offered["Conv f32"], (Names{"nchw down", "nchw up"}));
+  for (const char* op : {"Conv", "ConvInputGrad", "ConvWeightGrad"}) {
+    EXPECT_EQ(offered[std::string(op) + " bf16"],
+              (Names{"nchw down", "nchw up", "nhwc down", "nhwc up"}));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "executor/algorithms.h"
 #include "executor/bf16.h"
 #include "executor/cpu/kernels.h"
 #include "gtest/gtest.h"
@@ -256,6 +257,25 @@ const Backend kCpu = {
     [](executor::Kernel& kernel, const executor::KernelArgs& args) {
       return kernel.Run(args);
     }};
+
+absl::StatusOr<std::vector<CaseGraph>> WithEachAlgorithm(
+    const CaseGraph& c, const Backend& backend) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
+                            backend.prepare(c.graph, c.the_node()));
+  std::vector<CaseGraph> cases;
+  for (const std::string& algorithm : kernel->algorithms()) {
+    CaseGraph one = c;
+    one.graph.nodes[models::Index(c.node)].attributes.Set(
+        executor::kAlgorithmAttribute, algorithm);
+    cases.push_back(std::move(one));
+  }
+  if (cases.empty()) cases.push_back(c);
+  return cases;
+}
+
+std::string AlgorithmOf(const CaseGraph& c) {
+  return c.the_node().attributes.String(executor::kAlgorithmAttribute, "");
+}
 
 executor::StepScalars TestScalars() {
   executor::StepScalars scalars;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -59,6 +60,13 @@ struct Backend {
                       const executor::KernelArgs& args);
 };
 extern const Backend kCpu;
+
+// The same for each algorithm that the backend's kernel offers; the case itself
+// where it offers none.
+absl::StatusOr<std::vector<CaseGraph>> WithEachAlgorithm(
+    const CaseGraph& c, const Backend& backend);
+// The algorithm of such a case, for messages.
+std::string AlgorithmOf(const CaseGraph& c);
 
 struct RunOptions {
   int64_t shift = 0;  // of every buffer

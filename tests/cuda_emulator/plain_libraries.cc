@@ -1,11 +1,16 @@
-// In cuBLASLt's and cuDNN's place: the products and convolutions that they are
-// asked for, as plain loops over the very description that they get. So what
-// stands above them, batches, biases, transpositions, geometry, is tested
-// without a GPU; the libraries themselves are not.
+// In cuBLASLt's and cuDNN's place: the products, convolutions and attentions
+// that they are asked for, as plain loops over the very description that they
+// get. So what stands above them, batches, biases, transpositions, geometry, is
+// tested without a GPU; the libraries themselves are not.
+//
+// Products and convolutions come in two algorithms, which add up from either
+// end and want different workspaces.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "executor/cuda/cublas_lt.h"
-#include "executor/cuda/cudnn_conv.h"
+#include "executor/cuda/cudnn.h"
 #include "tests/cuda_emulator/cuda_bf16.h"
 
 namespace loadline::executor::cuda {
@@ -26,19 +31,28 @@ void Store(std::byte* base, int64_t i, float value, models::DType dtype) {
   }
 }
 
+constexpr char kUp[] = "up";
+constexpr char kDown[] = "down";
+
 // A workspace that must be there, as the libraries' must.
-constexpr int64_t kWorkspaceBytes = 512;
+int64_t WorkspaceBytes(const std::string& algorithm) {
+  return algorithm == kDown ? 1024 : 512;
+}
 
 class PlainProduct final : public Product {
  public:
   explicit PlainProduct(const ProductSpec& spec) : s_(spec) {}
 
-  int64_t workspace_bytes() const override { return kWorkspaceBytes; }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(s_.algorithm);
+  }
+  std::vector<std::string> algorithms() const override { return {kUp, kDown}; }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
                        const std::byte* c, const std::byte* bias, std::byte* y,
                        std::byte* workspace, Stream) const override {
-    std::memset(workspace, 0xFF, kWorkspaceBytes);
+    std::memset(workspace, 0xFF, workspace_bytes());
+    const bool down = s_.algorithm == kDown;
     const int64_t a_row = s_.transpose_a ? 1 : s_.inner;
     const int64_t a_inner = s_.transpose_a ? s_.rows : 1;
     const int64_t b_inner = s_.transpose_b ? 1 : s_.columns;
@@ -47,7 +61,8 @@ class PlainProduct final : public Product {
       for (int64_t i = 0; i < s_.rows; ++i) {
         for (int64_t j = 0; j < s_.columns; ++j) {
           double sum = 0;
-          for (int64_t k = 0; k < s_.inner; ++k) {
+          for (int64_t step = 0; step < s_.inner; ++step) {
+            const int64_t k = down ? s_.inner - 1 - step : step;
             const int64_t at_a =
                 n * s_.batch_stride_a + i * a_row + k * a_inner;
             const int64_t at_b =
@@ -70,17 +85,36 @@ class PlainProduct final : public Product {
   ProductSpec s_;
 };
 
-class PlainConv final : public CudnnConv {
- public:
-  explicit PlainConv(const ConvSpec& spec) : s_(spec) {}
+// Element offsets of [n, c, h, w] in either layout.
+struct Layout {
+  int64_t n, c, h, w;
 
-  int64_t workspace_bytes() const override { return kWorkspaceBytes; }
+  Layout(const models::Ints& d, bool channels_last)
+      : n(d[1] * d[2] * d[3]),
+        c(channels_last ? 1 : d[2] * d[3]),
+        h(channels_last ? d[3] * d[1] : d[3]),
+        w(channels_last ? d[1] : 1) {}
+};
+
+class PlainConv final : public CudnnOperation {
+ public:
+  explicit PlainConv(const ConvSpec& spec)
+      : s_(spec),
+        x_(spec.x, spec.channels_last),
+        w_(spec.w, spec.channels_last),
+        y_(spec.y, spec.channels_last) {}
+
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(s_.algorithm);
+  }
 
   // Every product of an x and a w that there is goes to the y it belongs to, or
   // to whichever of the three is asked for.
-  absl::Status Enqueue(const std::byte* a, const std::byte* b, std::byte* out,
+  absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
                        std::byte* workspace, Stream) const override {
-    std::memset(workspace, 0xFF, kWorkspaceBytes);
+    std::memset(workspace, 0xFF, workspace_bytes());
+    const std::byte* const a = tensors[0];
+    const std::byte* const b = tensors[1];
     const models::Ints& out_dims = s_.kind == ConvKind::kForward     ? s_.y
                                    : s_.kind == ConvKind::kInputGrad ? s_.x
                                                                      : s_.w;
@@ -96,8 +130,8 @@ class PlainConv final : public CudnnConv {
       }
     });
     for (size_t i = 0; i < sums.size(); ++i) {
-      Store(out, static_cast<int64_t>(i), static_cast<float>(sums[i]),
-            s_.dtype);
+      Store(const_cast<std::byte*>(tensors[2]), static_cast<int64_t>(i),
+            static_cast<float>(sums[i]), s_.dtype);
     }
     return absl::OkStatus();
   }
@@ -115,25 +149,26 @@ class PlainConv final : public CudnnConv {
     const auto& w = s_.w;
     const auto& y = s_.y;
     const int64_t group_outputs = w[0] / (x[1] / w[1]);
-    int64_t at_y = 0;
+    const int64_t taps = w[1] * w[2] * w[3];
     for (int64_t n = 0; n < y[0]; ++n) {
       for (int64_t o = 0; o < y[1]; ++o) {
         for (int64_t p = 0; p < y[2]; ++p) {
-          for (int64_t q = 0; q < y[3]; ++q, ++at_y) {
-            int64_t at_w = o * w[1] * w[2] * w[3];
-            for (int64_t i = 0; i < w[1]; ++i) {
+          for (int64_t q = 0; q < y[3]; ++q) {
+            for (int64_t step = 0; step < taps; ++step) {
+              const int64_t tap =
+                  s_.algorithm == kDown ? taps - 1 - step : step;
+              const int64_t i = tap / (w[2] * w[3]);
+              const int64_t r = tap / w[3] % w[2];
+              const int64_t c = tap % w[3];
+              const int64_t h =
+                  p * s_.strides[0] - s_.pads_begin[0] + r * s_.dilations[0];
+              const int64_t v =
+                  q * s_.strides[1] - s_.pads_begin[1] + c * s_.dilations[1];
+              if (h < 0 || h >= x[2] || v < 0 || v >= x[3]) continue;
               const int64_t channel = o / group_outputs * w[1] + i;
-              const int64_t plane = (n * x[1] + channel) * x[2];
-              for (int64_t r = 0; r < w[2]; ++r) {
-                const int64_t h =
-                    p * s_.strides[0] - s_.pads_begin[0] + r * s_.dilations[0];
-                for (int64_t c = 0; c < w[3]; ++c, ++at_w) {
-                  const int64_t v = q * s_.strides[1] - s_.pads_begin[1] +
-                                    c * s_.dilations[1];
-                  if (h < 0 || h >= x[2] || v < 0 || v >= x[3]) continue;
-                  visit((plane + h) * x[3] + v, at_w, at_y);
-                }
-              }
+              visit(n * x_.n + channel * x_.c + h * x_.h + v * x_.w,
+                    o * w_.n + i * w_.c + r * w_.h + c * w_.w,
+                    n * y_.n + o * y_.c + p * y_.h + q * y_.w);
             }
           }
         }
@@ -142,6 +177,133 @@ class PlainConv final : public CudnnConv {
   }
 
   ConvSpec s_;
+  Layout x_, w_, y_;
+};
+
+class PlainAttention final : public CudnnOperation {
+ public:
+  explicit PlainAttention(const AttentionSpec& spec) : s_(spec) {}
+
+  int64_t workspace_bytes() const override { return WorkspaceBytes(kUp); }
+
+  absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
+                       std::byte* workspace, Stream) const override {
+    std::memset(workspace, 0xFF, workspace_bytes());
+    // As in a library, results come while operands are still read.
+    const size_t inputs = s_.backward ? 6 : 3;
+    for (size_t i = inputs; i < tensors.size(); ++i) {
+      const bool keys = s_.backward && i > inputs;
+      const int64_t width = s_.backward && i < 8 ? s_.width : s_.value_width;
+      const int64_t numbers = (keys ? s_.columns : s_.rows) * s_.batch *
+                              s_.heads * (i == 4 ? 2 : width);
+      std::memset(const_cast<std::byte*>(tensors[i]), 0xFF, numbers * 2);
+    }
+    for (int64_t b = 0; b < s_.batch; ++b) {
+      for (int64_t h = 0; h < s_.heads; ++h) {
+        s_.backward ? Backward(tensors, b, h) : Forward(tensors, b, h);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t At(int64_t b, int64_t h, int64_t rows, int64_t row,
+             int64_t width) const {
+    return ((b * rows + row) * s_.heads + h) * width;
+  }
+  // Of a row of one tensor and a row of another.
+  static double Dot(const std::byte* x, int64_t at_x, const std::byte* y,
+                    int64_t at_y, int64_t width) {
+    double sum = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      sum += static_cast<double>(Load(x, at_x + d, kType)) *
+             Load(y, at_y + d, kType);
+    }
+    return sum;
+  }
+  // tensor[at, at + width) = sums.
+  static void StoreRow(const std::byte* tensor, int64_t at,
+                       const std::vector<double>& sums) {
+    for (size_t d = 0; d < sums.size(); ++d) {
+      Store(const_cast<std::byte*>(tensor), at + static_cast<int64_t>(d),
+            static_cast<float>(sums[d]), kType);
+    }
+  }
+  static void AddRow(const std::byte* x, int64_t at, double factor,
+                     double* sums, int64_t width) {
+    for (int64_t d = 0; d < width; ++d) {
+      sums[d] += factor * Load(x, at + d, kType);
+    }
+  }
+
+  std::vector<double> Scores(const std::byte* q, const std::byte* k, int64_t b,
+                             int64_t h, int64_t row) const {
+    std::vector<double> scores;
+    for (int64_t t = 0; t < s_.columns && (!s_.causal || t <= row); ++t) {
+      scores.push_back(s_.scale * Dot(q, At(b, h, s_.rows, row, s_.width), k,
+                                      At(b, h, s_.columns, t, s_.width),
+                                      s_.width));
+    }
+    return scores;
+  }
+
+  void Forward(absl::Span<const std::byte* const> x, int64_t b,
+               int64_t h) const {
+    for (int64_t row = 0; row < s_.rows; ++row) {
+      const std::vector<double> scores = Scores(x[0], x[1], b, h, row);
+      const double most = *std::max_element(scores.begin(), scores.end());
+      double total = 0;
+      for (double score : scores) total += std::exp(score - most);
+      std::vector<double> y(s_.value_width);
+      for (size_t t = 0; t < scores.size(); ++t) {
+        AddRow(x[2],
+               At(b, h, s_.columns, static_cast<int64_t>(t), s_.value_width),
+               std::exp(scores[t] - most) / total, y.data(), s_.value_width);
+      }
+      StoreRow(x[3], At(b, h, s_.rows, row, s_.value_width), y);
+      Store(const_cast<std::byte*>(x[4]), (b * s_.heads + h) * s_.rows + row,
+            static_cast<float>(most + std::log(total)), models::DType::kF32);
+    }
+  }
+
+  void Backward(absl::Span<const std::byte* const> x, int64_t b,
+                int64_t h) const {
+    std::vector<double> dk(s_.columns * s_.width);
+    std::vector<double> dv(s_.columns * s_.value_width);
+    for (int64_t row = 0; row < s_.rows; ++row) {
+      const std::vector<double> scores = Scores(x[1], x[2], b, h, row);
+      const int64_t at_y = At(b, h, s_.rows, row, s_.value_width);
+      const int64_t at_q = At(b, h, s_.rows, row, s_.width);
+      const double delta = Dot(x[0], at_y, x[4], at_y, s_.value_width);
+      const double lse =
+          Load(x[5], (b * s_.heads + h) * s_.rows + row, models::DType::kF32);
+      std::vector<double> dq(s_.width);
+      for (int64_t t = 0; t < static_cast<int64_t>(scores.size()); ++t) {
+        const double p = std::exp(scores[t] - lse);
+        const double dp =
+            Dot(x[0], at_y, x[3], At(b, h, s_.columns, t, s_.value_width),
+                s_.value_width);
+        const double ds = s_.scale * p * (dp - delta);
+        AddRow(x[2], At(b, h, s_.columns, t, s_.width), ds, dq.data(),
+               s_.width);
+        AddRow(x[1], at_q, ds, &dk[t * s_.width], s_.width);
+        AddRow(x[0], at_y, p, &dv[t * s_.value_width], s_.value_width);
+      }
+      StoreRow(x[6], at_q, dq);
+    }
+    for (int64_t t = 0; t < s_.columns; ++t) {
+      const auto row = [t](const std::vector<double>& rows, int64_t width) {
+        return std::vector<double>(rows.begin() + t * width,
+                                   rows.begin() + (t + 1) * width);
+      };
+      StoreRow(x[7], At(b, h, s_.columns, t, s_.width), row(dk, s_.width));
+      StoreRow(x[8], At(b, h, s_.columns, t, s_.value_width),
+               row(dv, s_.value_width));
+    }
+  }
+
+  static constexpr models::DType kType = models::DType::kBF16;
+  AttentionSpec s_;
 };
 
 }  // namespace
@@ -150,8 +312,22 @@ absl::StatusOr<std::unique_ptr<Product>> MakeProduct(const ProductSpec& spec) {
   return std::make_unique<PlainProduct>(spec);
 }
 
-absl::StatusOr<std::unique_ptr<CudnnConv>> MakeCudnnConv(const ConvSpec& spec) {
+absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(
+    const ConvSpec& spec) {
   return std::make_unique<PlainConv>(spec);
 }
+
+absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(
+    const AttentionSpec& spec) {
+  // Some are left to our own kernels, as by cuDNN.
+  if (spec.width % 8 != 0) return absl::UnimplementedError("an odd width");
+  return std::make_unique<PlainAttention>(spec);
+}
+
+std::vector<std::string> CudnnAlgorithms(const ConvSpec&) {
+  return {kUp, kDown};
+}
+
+std::vector<std::string> CudnnAlgorithms(const AttentionSpec&) { return {kUp}; }
 
 }  // namespace loadline::executor::cuda

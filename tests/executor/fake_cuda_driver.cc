@@ -438,6 +438,9 @@ class StreamKernel final : public cuda::CudaKernel {
   int64_t workspace_bytes() const override {
     return shared_->host->workspace_bytes();
   }
+  std::vector<std::string> algorithms() const override {
+    return shared_->host->algorithms();
+  }
 
   absl::Status Enqueue(const KernelArgs& args,
                        const cuda::LaunchContext& context) override {

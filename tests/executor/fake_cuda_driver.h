@@ -41,6 +41,8 @@ class FakeCudaDriver : public cuda::Driver {
 
   // What a kernel does, at its place on the stream.
   absl::Status Enqueue(cuda::Stream stream, std::function<void()> work);
+  // Called by work: it takes so much longer.
+  void Spend(int64_t ns) { clock_ns_ += ns; }
 
   // Calls so far, all and by name ("Malloc").
   int64_t calls() const { return calls_; }

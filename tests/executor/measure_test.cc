@@ -1,11 +1,15 @@
 // Measurements: every number is there and makes sense.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "executor/algorithms.h"
 #include "executor/calibrate.h"
 #include "executor/calibrate_step.h"
 #include "executor/cpu/doctor.h"
+#include "executor/cuda/device.h"
 #include "executor/step_times.h"
 #include "models/ops/operator.h"
+#include "tests/executor/fake_cuda_driver.h"
 #include "tests/executor/toy.h"
 
 namespace loadline::executor {
@@ -51,6 +55,71 @@ TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
   }
+}
+
+// One of several algorithms: each has its own time and its own workspace.
+class TimedKernel final : public Kernel {
+ public:
+  TimedKernel(FakeCudaDriver& driver, std::unique_ptr<Kernel> kernel,
+              const std::string& algorithm)
+      : driver_(driver),
+        kernel_(std::move(kernel)),
+        fast_(algorithm == "fast" || algorithm == "as fast") {}
+
+  int64_t workspace_bytes() const override { return fast_ ? 128 : 64; }
+  std::vector<std::string> algorithms() const override {
+    return {"slow", "fast", "broken", "as fast"};
+  }
+  absl::Status Run(const KernelArgs& args) override {
+    driver_.Spend(fast_ ? 1000 : 2000);
+    return kernel_->Run(args);
+  }
+
+ private:
+  FakeCudaDriver& driver_;
+  std::unique_ptr<Kernel> kernel_;
+  bool fast_;
+};
+
+// Every ToyMul has algorithms.
+std::unique_ptr<CudaDevice> DeviceWithAlgorithms(FakeCudaDriver& driver) {
+  const auto prepare =
+      [&driver](
+          const models::Graph& graph,
+          const models::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    auto kernel = PrepareToyKernel(graph, node);
+    if (!kernel.ok() || node.op != "ToyMul") return kernel;
+    const std::string name = node.attributes.String(kAlgorithmAttribute, "");
+    if (name == "broken") return absl::UnimplementedError("not here");
+    return std::make_unique<TimedKernel>(driver, *std::move(kernel), name);
+  };
+  auto device =
+      CudaDevice::Create(driver, {.prepare = OnStreams(driver, prepare)});
+  EXPECT_TRUE(device.ok()) << device.status();
+  return *std::move(device);
+}
+
+TEST(ChooseAlgorithms, FindsTheFastestAndTheDeviceTakesIt) {
+  const Toy toy = MakeToy();
+  const auto mul = std::find_if(
+      toy.graph.nodes.begin(), toy.graph.nodes.end(),
+      [](const models::Node& node) { return node.op == "ToyMul"; });
+  FakeCudaDriver driver;
+  const auto algorithms = ChooseAlgorithms(
+      toy.graph, *DeviceWithAlgorithms(driver), {.evict_bytes = 0});
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status();
+  EXPECT_THAT(*algorithms, testing::ElementsAre(testing::Pair(
+                               models::OperatorKey(toy.graph, *mul), "fast")));
+
+  const auto device = DeviceWithAlgorithms(driver);
+  const auto workspace_bytes = [&] {
+    return (*device->Prepare(toy.graph, *mul))->workspace_bytes();
+  };
+  EXPECT_EQ(workspace_bytes(), 64);
+  device->Choose(*algorithms);
+  EXPECT_EQ(workspace_bytes(), 128);
+  device->Choose({});
+  EXPECT_EQ(workspace_bytes(), 64);
 }
 
 TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {

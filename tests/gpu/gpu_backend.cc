@@ -68,6 +68,9 @@ class OnGpu final : public executor::Kernel {
   int64_t workspace_bytes() const override {
     return kernel_->workspace_bytes();
   }
+  std::vector<std::string> algorithms() const override {
+    return kernel_->algorithms();
+  }
 
   absl::Status Run(const executor::KernelArgs& args) override {
     Block block;

@@ -42,15 +42,20 @@ TEST(GpuOperators, AgreeWithTheCpu) {
     ASSERT_TRUE(graph.ok()) << graph.status();
     const auto want = RunCase(*graph, {});
     ASSERT_TRUE(want.ok()) << want.status();
-    const auto got = RunOnGpu(*graph);
-    ASSERT_TRUE(got.ok()) << got.status();
-    for (size_t i = 0; i < want->outputs.size(); ++i) {
-      ExpectClose(Output(*graph, *got, i), Output(*graph, *want, i),
-                  Tolerance(c, kF32Tolerance));
+    const auto forms = WithEachAlgorithm(*graph, kGpu);
+    ASSERT_TRUE(forms.ok()) << forms.status();
+    for (const CaseGraph& form : *forms) {
+      SCOPED_TRACE(AlgorithmOf(form));
+      const auto got = RunOnGpu(form);
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (size_t i = 0; i < want->outputs.size(); ++i) {
+        ExpectClose(Output(form, *got, i), Output(*graph, *want, i),
+                    Tolerance(c, kF32Tolerance));
+      }
+      const auto again = RunOnGpu(form);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ(again->outputs, got->outputs);
     }
-    const auto again = RunOnGpu(*graph);
-    ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(again->outputs, got->outputs);
   }
 }
 
@@ -59,14 +64,22 @@ TEST(GpuOperators, AgreeWithTheReferenceInBf16) {
   for (const OperatorCase& c : OperatorCases()) {
     const auto graph = MakeCaseGraph(c, ++seed);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    for (const CaseGraph& form : Bf16Forms(*graph)) {
+    for (const CaseGraph& bf16 : Bf16Forms(*graph)) {
       SCOPED_TRACE(c.Name());
-      const auto got = RunOnGpu(form);
-      ASSERT_TRUE(got.ok()) << got.status();
-      const std::vector<Array> want = ReferenceOutputs(form, form.NodeInputs());
-      for (size_t i = 0; i < want.size(); ++i) {
-        ExpectClose(Output(form, *got, i), want[i],
-                    Tolerance(c, kBf16Tolerance));
+      const auto forms = WithEachAlgorithm(bf16, kGpu);
+      ASSERT_TRUE(forms.ok()) << forms.status();
+      const std::vector<Array> want = ReferenceOutputs(bf16, bf16.NodeInputs());
+      for (const CaseGraph& form : *forms) {
+        SCOPED_TRACE(AlgorithmOf(form));
+        const auto got = RunOnGpu(form);
+        ASSERT_TRUE(got.ok()) << got.status();
+        for (size_t i = 0; i < want.size(); ++i) {
+          ExpectClose(Output(form, *got, i), want[i],
+                      Tolerance(c, kBf16Tolerance));
+        }
+        const auto again = RunOnGpu(form);
+        ASSERT_TRUE(again.ok()) << again.status();
+        EXPECT_EQ(again->outputs, got->outputs);
       }
     }
   }

@@ -1,6 +1,8 @@
 // Numbers and strings exactly as docs/formats.md lays them down, and the hash.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +77,23 @@ TEST(MachineJson, KeepsUnderExtraThatCopiesStopCompute) {
       "machine: field \"extra.copies_stop_compute\" must be true or false");
   EXPECT_EQ(MachineFromJson(text("7")).status().message(),
             "machine: field \"extra\" must be an object");
+  EXPECT_TRUE(machine->algorithms.empty());
+}
+
+TEST(MachineJson, KeepsUnderExtraWhichAlgorithmIsFastest) {
+  Machine machine;
+  machine.name = "m";
+  machine.algorithms = {{"MatMul(f32[2,2])", "7.20.1"}, {"Conv", "nhwc \"1\""}};
+  const std::string text = MachineToJson(machine);
+  const auto again = MachineFromJson(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->algorithms, machine.algorithms);
+  EXPECT_EQ(MachineToJson(*again), text);
+  EXPECT_THAT(MachineFromJson(R"({"format":"loadline.machine/1","name":"m",
+      "device_bytes":1,"reserved_bytes":0,"extra":{"algorithms":{"Conv":1}}})")
+                  .status()
+                  .message(),
+              testing::HasSubstr("machine.extra.algorithms"));
 }
 
 TEST(Sha256Hex, GivesThePublishedDigests) {
