@@ -13,6 +13,7 @@
 // f32 and bf16, in float; the statistic and the mask are f32. Tested in
 // tests/conformance/.
 #include "executor/attention_layout.h"
+#include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/math.h"
@@ -403,12 +404,19 @@ absl::Status CheckWidths(const Prepare& p, const AttentionLayout& a) {
       p.node().name, " has ", std::max(a.width, a.value_width), ")"));
 }
 
+// Without cuDNN, and where it has no kernel, ours is taken.
+bool IsAnswer(const absl::Status& library) {
+  return !absl::IsUnimplemented(library) && !absl::IsUnavailable(library);
+}
+
 PreparedKernel Attention(const Prepare& p) {
   LOADLINE_ASSIGN_OR_RETURN(const AttentionLayout a,
                             MakeAttentionLayout(p, 0, 3));
-  LOADLINE_RETURN_IF_ERROR(CheckWidths(p, a));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.output(0).dtype, {0, 1, 2}, {0}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {1}));
+  PreparedKernel library = PrepareCudnnAttention(p, a, /*backward=*/false);
+  if (IsAnswer(library.status())) return library;
+  LOADLINE_RETURN_IF_ERROR(CheckWidths(p, a));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
     return MakeKernel([a](const KernelArgs& args, const LaunchContext& launch) {
@@ -429,10 +437,12 @@ PreparedKernel Attention(const Prepare& p) {
 PreparedKernel AttentionGrad(const Prepare& p) {
   LOADLINE_ASSIGN_OR_RETURN(const AttentionLayout a,
                             MakeAttentionLayout(p, 1, 6));
-  LOADLINE_RETURN_IF_ERROR(CheckWidths(p, a));
   LOADLINE_RETURN_IF_ERROR(
       RequireType(p, p.output(0).dtype, {0, 1, 2, 3, 4}, {0, 1, 2}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {5}, {}));
+  PreparedKernel library = PrepareCudnnAttention(p, a, /*backward=*/true);
+  if (IsAnswer(library.status())) return library;
+  LOADLINE_RETURN_IF_ERROR(CheckWidths(p, a));
   const int64_t delta_bytes =
       a.heads * a.rows * static_cast<int64_t>(sizeof(float));
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {

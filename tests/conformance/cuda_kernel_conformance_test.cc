@@ -102,6 +102,11 @@ TEST(CudaKernels, OfferWhatTheLibrariesHave) {
     EXPECT_EQ(offered[std::string(op) + " bf16"],
               (Names{"nchw down", "nchw up", "nhwc down", "nhwc up"}));
   }
+  const Names none = {""};
+  EXPECT_EQ(offered["Attention f32"], none);
+  for (const char* op : {"Attention bf16", "AttentionGrad bf16"}) {
+    EXPECT_EQ(offered[op], (Names{"", "cudnn up", "own"}));
+  }
 }
 
 TEST(CudaKernels, AgreeWithTheReferenceInsideTheirBuffers) {

@@ -186,6 +186,7 @@ void AddAttentionCases(std::vector<OperatorCase>& cases) {
            {{1, 2}, 130, 67, 20, 24, 0, 1, none, 0.3},
            {{2, 2}, 65, 129, 17, 80, 1, 0, Ints{2, 65, 129}, 0.1},
            {{1, 2}, 9, 200, 64, 64, 0, 1, Ints{9, 1}, 0},
+           {{3}, 5, 9, 8, 16, 0, 0, none, 0},
            {{3}, 1, 1, 1, 1, 0, 0, none, 0}}) {
     const auto dims = [&](int64_t rows, int64_t width) {
       if (s.interleaved != 0) {
