@@ -5,6 +5,7 @@
 
 #include "passes/add_gradients.h"
 #include "passes/fuse_attention.h"
+#include "passes/fuse_bias.h"
 #include "passes/fuse_gelu.h"
 #include "passes/fuse_transpose.h"
 #include "passes/merge_duplicates.h"
@@ -26,7 +27,8 @@ absl::Status Simplify(PassRunner& runner, Graph& graph) {
   LOADLINE_RETURN_IF_ERROR(run("merge_duplicates", MergeDuplicates));
   LOADLINE_RETURN_IF_ERROR(run("fuse_gelu", FuseGelu));
   LOADLINE_RETURN_IF_ERROR(run("fuse_attention", FuseAttention));
-  return run("fuse_transpose", FuseTranspose);
+  LOADLINE_RETURN_IF_ERROR(run("fuse_transpose", FuseTranspose));
+  return run("fuse_bias", FuseBias);
 }
 
 }  // namespace

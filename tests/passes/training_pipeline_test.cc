@@ -97,7 +97,7 @@ TEST(BuildTrainingStep, SwitchesPassesOffByName) {
   passes.disabled = {"fuse_gelo"};
   EXPECT_THAT(
       BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
-      HasSubstr("those that can: fuse_attention, fuse_gelu, "
+      HasSubstr("those that can: fuse_attention, fuse_bias, fuse_gelu, "
                 "fuse_transpose, merge_duplicates, remove_dead_nodes"));
 }
 
