@@ -66,7 +66,14 @@ TEST_P(CudaTraining, HasTheCpusBitsAtEveryBudget) {
 // The kernels that will run on a GPU, emulated, with plain loops in the place
 // of its libraries: the CPU's losses within what the order of sums changes, and
 // the same bits whatever the plan.
-// (ResNet takes a minute and a half that way.)
+//
+// ResNet takes a minute and a half that way, and one step shows nothing with so
+// small a batch: its last stage has images of one pixel, so that two examples
+// are normalized to plus and minus one whatever they were, and the gradient is
+// what is left of numbers that cancel. After one step of AdamW on two examples
+// its loss is 1.13613 in f64 (PyTorch), 1.13654 with these kernels, 1.13590
+// with PyTorch's in f32 and 1.13779 with the CPU's; the gradients' median error
+// against f64 is 4e-5, 5e-5 and 1e-4. With 16 examples PyTorch's is 1e-6.
 TEST_P(CudaTraining, SlowHasTheCpusLossesWithTheGpusKernels) {
   const std::string family = GetParam();
   if (family == "resnet18") GTEST_SKIP() << "plain convolutions take too long";

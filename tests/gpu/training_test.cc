@@ -26,8 +26,17 @@ absl::StatusOr<ZooOutcome> OnGpu(const ZooRun& run) {
   return TrainZoo(run, *device);
 }
 
+// Two ways to round drift apart as fast as the training is unsteady, and
+// AdamW's first steps move a parameter whose gradient is all rounding as far as
+// any other. Over 20 steps PyTorch's ResNet-18 in f32 drifts from itself in f64
+// by up to 9e-3 of the loss with 16 images a step at a rate of 1e-3, by 1e-4
+// with 32 images at 1e-4, by 2e-6 with 32 images at 1e-5.
 TEST_P(GpuTraining, HasTheCpusFirst20Losses) {
-  const ZooRun run = {.family = GetParam(), .batch = 16, .steps = 20};
+  const bool unsteady = std::string(GetParam()) == "resnet18";
+  const ZooRun run = {.family = GetParam(),
+                      .batch = unsteady ? 32 : 16,
+                      .steps = 20,
+                      .learning_rate = unsteady ? 1e-5f : 1e-3f};
   executor::CpuDevice cpu;
   const auto expected = TrainZoo(run, cpu);
   ASSERT_TRUE(expected.ok()) << expected.status();

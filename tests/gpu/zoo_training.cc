@@ -74,8 +74,9 @@ absl::StatusOr<ZooOutcome> TrainZoo(const ZooRun& run,
       executor::Load(graph, problem, plan, device, {.poison = run.poison}));
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::TrainResult result,
-      executor::Train(*program, data,
-                      {.steps = run.steps, .learning_rate = 1e-3f, .seed = 7}));
+      executor::Train(
+          *program, data,
+          {.steps = run.steps, .learning_rate = run.learning_rate, .seed = 7}));
   return ZooOutcome{
       .losses = result.losses,
       .weights_sha256 = result.weights_sha256,

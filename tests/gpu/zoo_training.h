@@ -17,6 +17,7 @@ struct ZooRun {
   std::string budget;  // as --budget; empty: everything kept
   int64_t batch = 8;
   int64_t steps = 4;
+  float learning_rate = 1e-3f;
   bool no_recompute = false;
   bool no_offload = false;
   bool poison = false;
