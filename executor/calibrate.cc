@@ -176,34 +176,34 @@ std::vector<std::byte> MildContents(const models::TensorType& type) {
   return bytes;
 }
 
-absl::StatusOr<Algorithms> ChooseAlgorithms(const models::Graph& graph,
-                                            Device& device,
-                                            const CalibrateOptions& options) {
-  std::vector<Trial> trials;
+absl::StatusOr<Algorithms> ChooseAlgorithms(
+    const models::Graph& graph, const MakeDeviceFunction& make_device,
+    const CalibrateOptions& options) {
+  Algorithms fastest;
+  std::unique_ptr<Device> device;
   for (const auto& [key, node] : DistinctOperators(graph)) {
-    LOADLINE_ASSIGN_OR_RETURN(const auto kernel, device.Prepare(graph, *node));
+    if (device == nullptr) {
+      LOADLINE_ASSIGN_OR_RETURN(device, make_device());
+    }
+    LOADLINE_ASSIGN_OR_RETURN(auto kernel, device->Prepare(graph, *node));
+    std::vector<Trial> trials;
     for (const std::string& algorithm : kernel->algorithms()) {
-      device.Choose({{key, algorithm}});
-      absl::StatusOr<Trial> trial = MakeTrial(graph, *node, device);
+      device->Choose({{key, algorithm}});
+      absl::StatusOr<Trial> trial = MakeTrial(graph, *node, *device);
       if (absl::IsUnimplemented(trial.status())) continue;
       LOADLINE_RETURN_IF_ERROR(trial.status());
-      trial->key = key;
       trial->algorithm = algorithm;
       trials.push_back(*std::move(trial));
     }
-    device.Choose({});
-  }
-  if (trials.empty()) return Algorithms();
-  LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> times_ns,
-                            MeasureAll(graph, trials, device, options));
-  Algorithms fastest;
-  std::map<std::string, int64_t> fastest_ns;
-  for (size_t i = 0; i < trials.size(); ++i) {
-    const auto [best, first] =
-        fastest_ns.try_emplace(trials[i].key, times_ns[i]);
-    if (!first && times_ns[i] >= best->second) continue;
-    best->second = times_ns[i];
-    fastest[trials[i].key] = trials[i].algorithm;
+    if (trials.empty()) continue;
+    LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> times_ns,
+                              MeasureAll(graph, trials, *device, options));
+    const auto best = std::min_element(times_ns.begin(), times_ns.end());
+    fastest[key] = trials[best - times_ns.begin()].algorithm;
+    // What belongs to a device goes before it does.
+    kernel.reset();
+    trials.clear();
+    device.reset();
   }
   return fastest;
 }

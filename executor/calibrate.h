@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,16 @@ struct CalibrateOptions {
 // Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
 std::vector<std::byte> MildContents(const models::TensorType& type);
 
+// Makes a device without an arena.
+using MakeDeviceFunction =
+    std::function<absl::StatusOr<std::unique_ptr<Device>>()>;
+
 // The fastest algorithm of each distinct operator whose kernel offers several
 // (algorithms.h); of equally fast ones the first offered. Measured as Calibrate
-// does, on a device of its own. Errors: Calibrate's.
+// does, each operator on a device of its own: what libraries load for one is
+// gone before the next. Errors: Calibrate's.
 absl::StatusOr<Algorithms> ChooseAlgorithms(
-    const models::Graph& graph, Device& device,
+    const models::Graph& graph, const MakeDeviceFunction& make_device,
     const CalibrateOptions& options = {});
 
 // Median nanoseconds of each distinct operator of the graph, by

@@ -131,10 +131,9 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
-  LOADLINE_ASSIGN_OR_RETURN(const auto chooser, MakeDevice(device));
   LOADLINE_ASSIGN_OR_RETURN(
       executor::Algorithms algorithms,
-      executor::ChooseAlgorithms(rest, *chooser,
+      executor::ChooseAlgorithms(rest, [&] { return MakeDevice(device); },
                                  {.evict_bytes = 0, .stop = stop}));
   machine.algorithms.merge(std::move(algorithms));
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));

@@ -82,7 +82,8 @@ class TimedKernel final : public Kernel {
 };
 
 // Every ToyMul has algorithms.
-std::unique_ptr<CudaDevice> DeviceWithAlgorithms(FakeCudaDriver& driver) {
+absl::StatusOr<std::unique_ptr<Device>> DeviceWithAlgorithms(
+    FakeCudaDriver& driver) {
   const auto prepare =
       [&driver](
           const models::Graph& graph,
@@ -93,10 +94,7 @@ std::unique_ptr<CudaDevice> DeviceWithAlgorithms(FakeCudaDriver& driver) {
     if (name == "broken") return absl::UnimplementedError("not here");
     return std::make_unique<TimedKernel>(driver, *std::move(kernel), name);
   };
-  auto device =
-      CudaDevice::Create(driver, {.prepare = OnStreams(driver, prepare)});
-  EXPECT_TRUE(device.ok()) << device.status();
-  return *std::move(device);
+  return CudaDevice::Create(driver, {.prepare = OnStreams(driver, prepare)});
 }
 
 TEST(ChooseAlgorithms, FindsTheFastestAndTheDeviceTakesIt) {
@@ -105,20 +103,24 @@ TEST(ChooseAlgorithms, FindsTheFastestAndTheDeviceTakesIt) {
       toy.graph.nodes.begin(), toy.graph.nodes.end(),
       [](const models::Node& node) { return node.op == "ToyMul"; });
   FakeCudaDriver driver;
-  const auto algorithms = ChooseAlgorithms(
-      toy.graph, *DeviceWithAlgorithms(driver), {.evict_bytes = 0});
+  const auto algorithms =
+      ChooseAlgorithms(toy.graph, [&] { return DeviceWithAlgorithms(driver); },
+                       {.evict_bytes = 0});
   ASSERT_TRUE(algorithms.ok()) << algorithms.status();
   EXPECT_THAT(*algorithms, testing::ElementsAre(testing::Pair(
                                models::OperatorKey(toy.graph, *mul), "fast")));
 
+  EXPECT_EQ(driver.live(), 0);
+
   const auto device = DeviceWithAlgorithms(driver);
+  ASSERT_TRUE(device.ok()) << device.status();
   const auto workspace_bytes = [&] {
-    return (*device->Prepare(toy.graph, *mul))->workspace_bytes();
+    return (*(*device)->Prepare(toy.graph, *mul))->workspace_bytes();
   };
   EXPECT_EQ(workspace_bytes(), 64);
-  device->Choose(*algorithms);
+  (*device)->Choose(*algorithms);
   EXPECT_EQ(workspace_bytes(), 128);
-  device->Choose({});
+  (*device)->Choose({});
   EXPECT_EQ(workspace_bytes(), 64);
 }
 

@@ -97,10 +97,11 @@ TEST(GpuAlgorithms, TheFastestIsChosenAndPrepared) {
   Add(products, "Gemm",
       {{kBF16, {512, 256}}, {kBF16, {256, 64}}, {kBF16, {64}}});
   for (const models::Graph& graph : {Attention(), Convolution(), products}) {
+    const auto chosen = executor::ChooseAlgorithms(
+        graph, [] { return executor::MakeCudaDevice(); });
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
     const auto device = executor::MakeCudaDevice();
     ASSERT_TRUE(device.ok()) << device.status();
-    const auto chosen = executor::ChooseAlgorithms(graph, **device);
-    ASSERT_TRUE(chosen.ok()) << chosen.status();
     for (const models::Node& node : graph.nodes) {
       const std::string key = models::OperatorKey(graph, node);
       const std::vector<std::string> offered = Offered(**device, graph, node);
