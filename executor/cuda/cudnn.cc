@@ -2,14 +2,17 @@
 // those that are not deterministic are struck out, and for f32 those that work
 // on tensor cores (which would round operands to TF32) or change the operands'
 // precision. The one that is asked for by name is taken, else the first that
-// builds: the choice depends on the shapes, the GPU and cuDNN's version only.
+// builds and keeps to a workspace in proportion to its operands: the choice
+// depends on the shapes, the GPU and cuDNN's version only.
 //
 // cudnn-frontend throws; nothing leaves here but a status. Tested by the suite
 // in tests/gpu.
 #include "executor/cuda/cudnn.h"
 
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -36,6 +39,9 @@ using models::Ints;
 // Engines are measured one by one, and what is far down the list is seldom the
 // fastest.
 constexpr size_t kMostAlgorithms = 4;
+// A plan pays for workspace: an engine may lay its operands out anew and keep
+// partial sums, but not fill the device.
+constexpr int64_t kMostPartialSumBytes = int64_t{32} << 20;
 
 absl::Status ToStatus(const char* what, const fe::error_t& error) {
   if (error.is_good()) return absl::OkStatus();
@@ -89,6 +95,8 @@ Ints StridesIn(const std::vector<size_t>& order, const Ints& dims) {
 struct Draft {
   fe::graph::Graph graph;
   std::vector<fe::NumericalNote_t> struck_out;
+  // A wish: an engine that takes more is better than none.
+  int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
 
   explicit Draft(models::DType dtype) {
     graph
@@ -150,6 +158,10 @@ std::unique_ptr<Draft> MakeDraft(const ConvSpec& spec) {
         Geometry<fe::graph::Conv_wgrad_attributes>(spec));
   }
   Draft::Output(3, dims, strides(dims), out);
+  draft->most_workspace_bytes = kMostPartialSumBytes;
+  for (const Ints* of : {&spec.x, &spec.w, &spec.y}) {
+    draft->most_workspace_bytes += models::TensorType{spec.dtype, *of}.bytes();
+  }
   draft->struck_out = {fe::NumericalNote_t::NONDETERMINISTIC};
   if (spec.dtype == models::DType::kF32) {
     draft->struck_out.push_back(fe::NumericalNote_t::TENSOR_CORE);
@@ -225,14 +237,53 @@ absl::Status Propose(cudnnHandle_t handle, Draft& draft) {
   return HasIt("looking for an engine", graph.check_support());
 }
 
-// Calls visit(place, name) for each engine proposed, until it says true.
-template <typename Visit>
-void ForEachEngine(const fe::graph::Graph& graph, const Visit& visit) {
-  for (int64_t i = 0; i < graph.get_execution_plan_count(); ++i) {
-    std::string name;
-    if (graph.get_plan_name_at_index(i, name).is_bad()) continue;
-    if (visit(i, name)) return;
+struct Engine {
+  int64_t place = 0;  // in cuDNN's list
+  std::string name;
+  int64_t workspace_bytes = 0;
+};
+
+// The engine at that place, built; nothing where it cannot be.
+std::optional<Engine> Build(fe::graph::Graph& graph, int64_t place) {
+  Engine engine = {.place = place};
+  if (graph.get_plan_name_at_index(place, engine.name).is_bad() ||
+      graph.build_plan_at_index(place).is_bad() ||
+      std::as_const(graph)
+          .get_workspace_size_plan_at_index(place, engine.workspace_bytes)
+          .is_bad()) {
+    return std::nullopt;
   }
+  return engine;
+}
+
+// The first `most` that build and keep to their workspace; where none does, the
+// first that builds at all.
+std::vector<Engine> FirstEngines(Draft& draft, size_t most) {
+  std::vector<Engine> engines;
+  std::optional<Engine> larger;
+  const int64_t count = draft.graph.get_execution_plan_count();
+  for (int64_t i = 0; i < count && engines.size() < most; ++i) {
+    std::optional<Engine> engine = Build(draft.graph, i);
+    if (!engine.has_value()) continue;
+    if (engine->workspace_bytes <= draft.most_workspace_bytes) {
+      engines.push_back(*std::move(engine));
+    } else if (!larger.has_value()) {
+      larger = std::move(engine);
+    }
+  }
+  if (engines.empty() && larger.has_value()) engines.push_back(*larger);
+  return engines;
+}
+
+std::optional<Engine> EngineOfName(Draft& draft, const std::string& name) {
+  const int64_t count = draft.graph.get_execution_plan_count();
+  for (int64_t i = 0; i < count && !name.empty(); ++i) {
+    std::string here;
+    if (draft.graph.get_plan_name_at_index(i, here).is_good() && here == name) {
+      return Build(draft.graph, i);
+    }
+  }
+  return std::nullopt;
 }
 
 class Operation final : public CudnnOperation {
@@ -243,7 +294,7 @@ class Operation final : public CudnnOperation {
     LOADLINE_RETURN_IF_ERROR(Propose(handle, *draft));
     std::unique_ptr<Operation> operation(
         new Operation(handle, std::move(draft)));
-    LOADLINE_RETURN_IF_ERROR(operation->Build(algorithm));
+    LOADLINE_RETURN_IF_ERROR(operation->Choose(algorithm));
     return operation;
   }
 
@@ -270,22 +321,19 @@ class Operation final : public CudnnOperation {
   Operation(cudnnHandle_t handle, std::unique_ptr<Draft> draft)
       : handle_(handle), draft_(std::move(draft)) {}
 
-  absl::Status Build(const std::string& algorithm) {
-    fe::graph::Graph& graph = draft_->graph;
-    bool built = false;
-    const auto build = [&](int64_t i) {
-      return built = graph.build_plan_at_index(i).is_good();
-    };
-    ForEachEngine(graph, [&](int64_t i, const std::string& name) {
-      return name == algorithm && build(i);
-    });
-    if (!built) {
-      ForEachEngine(graph,
-                    [&](int64_t i, const std::string&) { return build(i); });
+  absl::Status Choose(const std::string& algorithm) {
+    std::optional<Engine> engine = EngineOfName(*draft_, algorithm);
+    if (!engine.has_value()) {
+      const std::vector<Engine> first = FirstEngines(*draft_, 1);
+      if (first.empty()) {
+        return absl::UnimplementedError("cuDNN: no engine builds");
+      }
+      engine = first[0];
     }
-    if (!built) return absl::UnimplementedError("cuDNN: no engine builds");
-    return ToStatus("asking for workspace",
-                    std::as_const(graph).get_workspace_size(workspace_bytes_));
+    workspace_bytes_ = engine->workspace_bytes;
+    // The one that is built last is the one that runs.
+    return ToStatus("building an engine",
+                    draft_->graph.build_plan_at_index(engine->place));
   }
 
   cudnnHandle_t handle_;
@@ -309,10 +357,9 @@ std::vector<std::string> Algorithms(const Spec& spec) {
     const absl::StatusOr<cudnnHandle_t> handle = Handle();
     const std::unique_ptr<Draft> draft = MakeDraft(spec);
     if (!handle.ok() || !Propose(*handle, *draft).ok()) return names;
-    ForEachEngine(draft->graph, [&](int64_t i, const std::string& name) {
-      if (draft->graph.build_plan_at_index(i).is_good()) names.push_back(name);
-      return names.size() == kMostAlgorithms;
-    });
+    for (Engine& engine : FirstEngines(*draft, kMostAlgorithms)) {
+      names.push_back(std::move(engine.name));
+    }
   } catch (const std::exception&) {
     names.clear();
   }
