@@ -4,11 +4,13 @@
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"
+#include "passes/drop_softmax_guards.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_bias.h"
 #include "passes/fuse_gelu.h"
 #include "passes/fuse_transpose.h"
 #include "passes/merge_duplicates.h"
+#include "passes/narrow_constants.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/remove_dropout.h"
 #include "passes/use_running_statistics.h"
@@ -24,7 +26,9 @@ absl::Status Simplify(PassRunner& runner, Graph& graph) {
     return runner.Run(name, PassNeed::kOptional, pass, graph);
   };
   LOADLINE_RETURN_IF_ERROR(run("remove_dead_nodes", RemoveDeadNodes));
+  LOADLINE_RETURN_IF_ERROR(run("narrow_constants", NarrowConstants));
   LOADLINE_RETURN_IF_ERROR(run("merge_duplicates", MergeDuplicates));
+  LOADLINE_RETURN_IF_ERROR(run("drop_softmax_guards", DropSoftmaxGuards));
   LOADLINE_RETURN_IF_ERROR(run("fuse_gelu", FuseGelu));
   LOADLINE_RETURN_IF_ERROR(run("fuse_attention", FuseAttention));
   LOADLINE_RETURN_IF_ERROR(run("fuse_transpose", FuseTranspose));

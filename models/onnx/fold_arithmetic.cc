@@ -287,12 +287,48 @@ Result Reduce(const FoldContext& c) {
   return One(std::move(result));
 }
 
+int64_t Plus(int64_t a, int64_t b) { return Wrap(Bits(a) + Bits(b)); }
+double Plus(double a, double b) { return a + b; }
+
+Result CumSum(const FoldContext& c) {
+  Wide result = *c.in[0];
+  const Ints given = c.IntsOf(1);
+  if (given.size() != 1) return absl::InvalidArgumentError("needs one axis");
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis,
+      NormalizeAxis(given[0], static_cast<int64_t>(result.dims.size())));
+  const bool reverse = IntAttribute(c.node, "reverse", 0) != 0;
+  const bool exclusive = IntAttribute(c.node, "exclusive", 0) != 0;
+  const int64_t size = result.dims[static_cast<size_t>(axis)];
+  const int64_t step = RowMajorStrides(result.dims)[static_cast<size_t>(axis)];
+  const auto sum_along = [&](auto& numbers) {
+    for (int64_t i = 0; i < result.size(); ++i) {
+      if (i / step % size != 0) continue;  // not the first of its line
+      typename std::decay_t<decltype(numbers)>::value_type sum{};
+      for (int64_t k = 0; k < size; ++k) {
+        auto& number = numbers[static_cast<size_t>(
+            i + (reverse ? size - 1 - k : k) * step)];
+        const auto before = sum;
+        sum = Plus(sum, number);
+        number = exclusive ? before : sum;
+      }
+    }
+  };
+  if (result.real()) {
+    sum_along(result.reals);
+  } else {
+    sum_along(result.ints);
+  }
+  return One(std::move(result));
+}
+
 }  // namespace
 
 FoldRule FindArithmeticRule(const std::string& op_type) {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, FoldRule>{{"Cast", Cast},
                                                       {"CastLike", CastLike},
+                                                      {"CumSum", CumSum},
                                                       {"Shape", Shape},
                                                       {"Size", Size}};
     for (const char* op :

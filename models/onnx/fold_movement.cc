@@ -183,6 +183,44 @@ Result GatherElements(const FoldContext& c) {
   return One(Pick(x, indices.dims, index));
 }
 
+Result GatherND(const FoldContext& c) {
+  const Wide &x = *c.in[0], &indices = *c.in[1];
+  const int64_t batch_dims = IntAttribute(c.node, "batch_dims", 0);
+  const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
+  if (indices.dims.empty() || batch_dims < 0 || picked < 1 ||
+      batch_dims >= Rank(indices) || batch_dims + picked > Rank(x)) {
+    return absl::InvalidArgumentError("indices do not fit data");
+  }
+  const auto first = x.dims.begin() + batch_dims;
+  const Ints inner(first + picked, x.dims.end());
+  Ints dims(indices.dims.begin(), indices.dims.end() - 1);
+  if (!std::equal(x.dims.begin(), first, dims.begin())) {
+    return absl::InvalidArgumentError("batch dimensions differ");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(int64_t batches,
+                            ElementCount({x.dims.begin(), first}));
+  LOADLINE_ASSIGN_OR_RETURN(int64_t block, ElementCount(inner));
+  dims.insert(dims.end(), inner.begin(), inner.end());
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(dims));
+  const Ints strides = RowMajorStrides(x.dims);
+  const int64_t rows = indices.size() / picked;
+  std::vector<int64_t> index;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t at = row / (rows / batches) * (x.size() / batches);
+    for (int64_t k = 0; k < picked; ++k) {
+      const size_t axis = static_cast<size_t>(batch_dims + k);
+      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
+      if (i < -x.dims[axis] || i >= x.dims[axis]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
+      }
+      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
+    }
+    for (int64_t i = 0; i < block; ++i) index.push_back(at + i);
+  }
+  return One(Pick(x, dims, index));
+}
+
 Result Split(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
@@ -366,6 +404,7 @@ FoldRule FindMovementRule(const std::string& op_type) {
       {"Slice", Slice},
       {"Gather", Gather},
       {"GatherElements", GatherElements},
+      {"GatherND", GatherND},
       {"Split", Split},
       {"Concat", Concat},
       {"Where", Where},

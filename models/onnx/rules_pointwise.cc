@@ -64,9 +64,7 @@ absl::Status Sum(Walk& walk, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId sum, walk.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
-    LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> added,
-                              walk.Emit(node, "Add", {sum, next}));
-    sum = added[0];
+    LOADLINE_ASSIGN_OR_RETURN(sum, walk.EmitValue(node, "Add", {sum, next}));
   }
   walk.Define(node, 0, sum);
   return absl::OkStatus();
@@ -78,15 +76,21 @@ absl::Status Extreme(Walk& walk, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId best, walk.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
-    LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> better,
-                              walk.Emit(node, compare, {best, next}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId better,
+                              walk.EmitValue(node, compare, {best, next}));
     LOADLINE_ASSIGN_OR_RETURN(
-        std::vector<ValueId> chosen,
-        walk.Emit(node, "Where", {better[0], best, next}));
-    best = chosen[0];
+        best, walk.EmitValue(node, "Where", {better, best, next}));
   }
   walk.Define(node, 0, best);
   return absl::OkStatus();
+}
+
+// Nothing but a NaN differs from itself.
+absl::Status IsNaN(Walk& walk, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId same,
+                            walk.EmitValue(node, "Equal", {x, x}));
+  return walk.EmitOne(node, "Not", {same});
 }
 
 absl::Status Identity(Walk& walk, const onnx::NodeProto& node) {
@@ -99,9 +103,9 @@ absl::Status Identity(Walk& walk, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},           {"Gelu", Gelu},        {"Cast", Cast},
-        {"CastLike", CastLike}, {"Sum", Sum},          {"Max", Extreme},
-        {"Min", Extreme},       {"Identity", Identity}};
+        {"Pow", Pow},           {"Gelu", Gelu},         {"Cast", Cast},
+        {"CastLike", CastLike}, {"Sum", Sum},           {"Max", Extreme},
+        {"Min", Extreme},       {"Identity", Identity}, {"IsNaN", IsNaN}};
     for (const char* op :
          {"Relu",  "Sigmoid", "Tanh",        "Exp",     "Log",
           "Sqrt",  "Neg",     "Abs",         "Erf",     "Reciprocal",

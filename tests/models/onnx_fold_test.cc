@@ -78,6 +78,18 @@ TEST(Fold, MovesElements) {
                          " k = Reshape(i, j)"
                          " y = GatherElements<axis=1>(m, k)"),
               ElementsAre(2, 2, 3, 3));
+  EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[1,-1,0,2]>()"
+                         " j = Constant<value_ints=[2,2]>()"
+                         " k = Reshape(i, j) y = GatherND(m, k)"),
+              ElementsAre(5, 2));
+  EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[1,0]>()"
+                         " j = Constant<value_ints=[2,1]>()"
+                         " k = Reshape(i, j) y = GatherND(m, k)"),
+              ElementsAre(3, 4, 5, 0, 1, 2));
+  EXPECT_THAT(Ints64(m + "i = Constant<value_ints=[1,0]>()"
+                         " j = Constant<value_ints=[2,1]>()"
+                         " k = Reshape(i, j) y = GatherND<batch_dims=1>(m, k)"),
+              ElementsAre(1, 3));
   EXPECT_THAT(Ints64(m + "y = Concat<axis=1>(m, m)"),
               ElementsAre(0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5));
   EXPECT_THAT(Ints64(m + "b = Constant<value_ints=[-1]>()"
@@ -96,6 +108,17 @@ TEST(Fold, MovesElements) {
   EXPECT_THAT(Ints64("a = Constant<value_int=9>() b = Constant<value_int=0>()"
                      " d = Constant<value_int=-4>() y = Range(a, b, d)"),
               ElementsAre(9, 5, 1));
+}
+
+TEST(Fold, SumsUpAlongAnAxis) {
+  const std::string m =
+      "r = Constant<value_ints=[0,1,2,3,4,5]>()"
+      " s = Constant<value_ints=[2,3]>() m = Reshape(r, s)"
+      " a = Constant<value_int=-1>() z = Constant<value_int=0>() ";
+  EXPECT_THAT(Ints64(m + "y = CumSum(m, a)"), ElementsAre(0, 1, 3, 3, 7, 12));
+  EXPECT_THAT(Ints64(m + "y = CumSum(m, z)"), ElementsAre(0, 1, 2, 3, 5, 7));
+  EXPECT_THAT(Ints64(m + "y = CumSum<reverse=1, exclusive=1>(m, a)"),
+              ElementsAre(3, 2, 0, 9, 5, 0));
 }
 
 TEST(Fold, FloatsRoundLikeFloats) {

@@ -97,8 +97,9 @@ TEST(BuildTrainingStep, SwitchesPassesOffByName) {
   passes.disabled = {"fuse_gelo"};
   EXPECT_THAT(
       BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
-      HasSubstr("those that can: fuse_attention, fuse_bias, fuse_gelu, "
-                "fuse_transpose, merge_duplicates, remove_dead_nodes"));
+      HasSubstr("those that can: drop_softmax_guards, fuse_attention, "
+                "fuse_bias, fuse_gelu, fuse_transpose, merge_duplicates, "
+                "narrow_constants, remove_dead_nodes"));
 }
 
 TEST(BuildTrainingStep, LeavesDropoutOutWhenAsked) {
