@@ -43,7 +43,8 @@ struct StepBound {
 // time their forced bytes seem to cost: the best are bounded by linear
 // programs, the very best by branch and bound, and as long as work is left also
 // with the choice of which incomparable nodes have run before (a graph of
-// layers drawn at random has few others), and jointly with other cuts.
+// layers drawn at random has few others), added up over spans between cuts, and
+// jointly with other cuts.
 StepBound BoundStepAt(const Model& model, const StepBoundOptions& options);
 
 }  // namespace loadline::planner

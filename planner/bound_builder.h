@@ -21,7 +21,8 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const Model& model, const LeastCosts& least,
                  const Precedence& precedence, const std::vector<int>& cuts,
-                 int64_t budget_bytes, double horizon_ns, bool free_nodes);
+                 int until, int64_t budget_bytes, double horizon_ns,
+                 bool free_nodes);
   BoundProgram Build();
 
  private:
@@ -133,6 +134,7 @@ class ProgramBuilder {
   const int epochs_;
   const double horizon_ns_;
   const bool free_nodes_;
+  const int until_node_;
   const Precedence& precedence_;
   bool copies_ = false;
   double budget_bytes_ = 0;
@@ -141,6 +143,7 @@ class ProgramBuilder {
   std::vector<std::vector<char>> ancestors_;  // by cut, by node
   std::vector<int> from_, until_;  // by node: first run in [from_, until_)
   std::vector<char> is_cut_;       // by node
+  std::vector<char> in_span_;      // by node: does its first run count?
   // By node: column, has it run before the only cut? -1: not free.
   std::vector<int> ran_;
   std::vector<int> birth_;  // by value: first cut by which it was made

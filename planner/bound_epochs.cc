@@ -21,6 +21,11 @@ void ProgramBuilder::FindEpochs() {
     }
     ancestors_.push_back(before);
   }
+  in_span_.assign(model_.node_count, 1);
+  if (until_node_ >= 0) {
+    in_span_ = precedence_.Ancestors(until_node_);
+    in_span_[until_node_] = 1;
+  }
   is_cut_.assign(model_.node_count, 0);
   for (int i = 1; i <= epochs_; ++i) {
     from_[cuts_[i - 1]] = i;
@@ -32,7 +37,7 @@ void ProgramBuilder::FindEpochs() {
 void ProgramBuilder::AddFreeNodes() {
   ran_.assign(model_.node_count, -1);
   for (int n = 0; n < model_.node_count && free_nodes_; ++n) {
-    if (until_[n] == from_[n] + 1) continue;
+    if (until_[n] == from_[n] + 1 || !in_span_[n]) continue;
     ran_[n] = Binary(0);
     for (int p : precedence_.before()[n]) {
       if (ran_[p] >= 0) Row(0, {{ran_[p], 1}, {ran_[n], -1}});
@@ -55,9 +60,10 @@ int ProgramBuilder::FirstAfter(int node) const {
 }
 
 bool ProgramBuilder::Wanted(int v, int i) const {
-  if (model_.is_output[v]) return true;
+  if (model_.is_output[v] && until_node_ < 0) return true;
   for (const NodeId id : model_.index.consumers[v]) {
     const int n = static_cast<int>(id);
+    if (!in_span_[n]) continue;
     if (ran_[n] >= 0) return true;
     if (is_cut_[n] ? from_[n] > i : from_[n] >= birth_[v] && until_[n] > i) {
       return true;

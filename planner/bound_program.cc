@@ -29,7 +29,7 @@ namespace loadline::planner {
 
 ProgramBuilder::ProgramBuilder(const Model& model, const LeastCosts& least,
                                const Precedence& precedence,
-                               const std::vector<int>& cuts,
+                               const std::vector<int>& cuts, int until,
                                int64_t budget_bytes, double horizon_ns,
                                bool free_nodes)
     : model_(model),
@@ -38,6 +38,7 @@ ProgramBuilder::ProgramBuilder(const Model& model, const LeastCosts& least,
       epochs_(static_cast<int>(cuts.size())),
       horizon_ns_(horizon_ns),
       free_nodes_(free_nodes && cuts.size() == 1),
+      until_node_(until),
       precedence_(precedence) {
   budget_bytes_ = static_cast<double>(
       AlignUp(std::min(budget_bytes, INT64_MAX - model.alignment_bytes),
@@ -196,10 +197,10 @@ LeastCosts FindLeastCosts(const Model& model) {
 
 BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
                               const Precedence& precedence,
-                              const std::vector<int>& cuts,
+                              const std::vector<int>& cuts, int until,
                               int64_t budget_bytes, double horizon_ns,
                               bool free_nodes) {
-  return ProgramBuilder(model, least, precedence, cuts, budget_bytes,
+  return ProgramBuilder(model, least, precedence, cuts, until, budget_bytes,
                         horizon_ns, free_nodes)
       .Build();
 }

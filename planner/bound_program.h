@@ -30,12 +30,16 @@ struct BoundProgram {
 // `free_nodes`: with one cut, also choose which of the nodes that are neither
 // its ancestors nor its descendants have run before it; such a node's inputs
 // are still needed, or its outputs already are. Stronger, and much dearer.
-// `cuts`: nodes, each an ancestor of the next, at least one. `horizon_ns`: a
+// `cuts`: nodes, each an ancestor of the next, at least one. `until`: a node
+// that the last cut is an ancestor of, or -1. Only what is run or run again
+// from the first cut's first run to that node's (-1: to the end) is needed and
+// counts, so that the costs of programs whose spans do not overlap may be
+// added; encodes then cost nothing, and nothing may be copied. `horizon_ns`: a
 // time above which the bound is of no interest (a plan takes as long already);
 // the program may say no more than that.
 BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
                               const Precedence& precedence,
-                              const std::vector<int>& cuts,
+                              const std::vector<int>& cuts, int until,
                               int64_t budget_bytes, double horizon_ns,
                               bool free_nodes);
 

@@ -1,12 +1,16 @@
 // The lower bound on the step time: which cuts are tried, how hard, and what
 // their programs prove. The cheap looks come first: a ranking of all cuts, then
 // linear programs for the best of them, then branch and bound for the best of
-// those; last, many comparable cuts in one program: what is dropped for one cut
-// and is there again for the next was made or copied in between. Tested in
-// tests/planner/bound_test.cc.
+// those; then spans from one cut to the next, whose costs add up (reruns
+// between two cuts belong to one span only); last, many comparable cuts in one
+// program: what is dropped for one cut and is there again for the next was made
+// or copied in between. Tested in tests/planner/bound_test.cc and
+// bound_span_test.cc.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "planner/bound.h"
 #include "planner/bound_cuts.h"
@@ -25,6 +29,13 @@ constexpr size_t kFewCuts = 4;
 constexpr int kExactCuts = 3;
 // Cuts that get branch and bound over the nodes on either side, too.
 constexpr size_t kFreeCuts = 32;
+// Cuts that are tried for spans whose bounds add up: no two nearer to each
+// other than this part of the order.
+constexpr int kMostPeaks = 32;
+// Of the work that is left, for all of them where joint cuts come next; and of
+// all work, for one.
+constexpr int64_t kSpansShare = 2;
+constexpr int64_t kSpanShare = 4;
 // Cuts that are tried jointly: so many of the best ranked, then all the others.
 constexpr size_t kMostJointCuts = 80;
 constexpr size_t kJointCuts[] = {4, 16, kMostJointCuts};
@@ -83,10 +94,14 @@ class StepBounder {
     // Where many cuts are comparable, few nodes are free, and the other way.
     const size_t tried = std::min(kMostJointCuts, cuts.size());
     const bool chain = 2 * ComparableCuts(cuts, tried).size() > tried;
+    if (!copies_) AddSpans(cuts, chain);
     if (chain) TryJointCuts(cuts);
     for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
       if (Done() || copies_) break;
-      Exact({cuts[i].node}, true);
+      const int node = cuts[i].node;
+      if (std::count(known_.begin(), known_.end(), node) == 0) {
+        Exact({node}, true);
+      }
     }
     if (!chain) TryJointCuts(cuts);
     return bound_;
@@ -143,9 +158,10 @@ class StepBounder {
     return by_bound.size() >= kFewCuts && bound_.cuts.empty();
   }
 
-  BoundProgram Make(const std::vector<int>& cuts, bool free_nodes) const {
+  BoundProgram Make(const std::vector<int>& cuts, bool free_nodes,
+                    int until = -1) const {
     // A hair more, so that a known plan itself stays possible.
-    return MakeBoundProgram(model_, least_, precedence_, cuts,
+    return MakeBoundProgram(model_, least_, precedence_, cuts, until,
                             options_.budget_bytes, horizon_ns_ * (1 + 1e-9) + 1,
                             free_nodes);
   }
@@ -166,6 +182,77 @@ class StepBounder {
                    cut.node);
     }
     return chain;
+  }
+
+  // What must run again from the node's first run to that of `until` (-1: to
+  // the end).
+  double SpanNs(int node, int until) {
+    const BoundProgram program = Make({node}, true, until);
+    bound_.work += BuildWork(program);
+    if (program.program.terms.size() > kMostFreeTerms) return 0;
+    const MipBound bound =
+        SolveMip(program.program,
+                 options_.work_limit / kSpanShare / kBranchWork + 1, kNoLimit);
+    bound_.work += kStartWork + kBranchWork * bound.iterations;
+    if (bound.infeasible) bound_.no_plan = true;
+    if (bound.optimal && until < 0) known_.push_back(node);
+    return std::max(0.0, bound.cost * program.unit_ns * (1 - 1e-6) - 1e-3);
+  }
+
+  // A peak of memory asks for reruns before the next peak, which asks for
+  // others. Peaks are taken as long as the sum grows.
+  void AddSpans(const std::vector<Cut>& cuts, bool chain) {
+    // No program of many more nodes is small enough.
+    if (model_.node_count > static_cast<int>(kMostFreeTerms)) return;
+    std::vector<std::pair<int, double>> spans;  // first node, its time
+    const int64_t most_work =
+        bound_.work + WorkLeft() / (chain ? kSpansShare : 1);
+    for (int peak : Peaks(cuts)) {
+      if (Done() || bound_.work > most_work) return;
+      size_t place = 0;
+      const std::vector<char> before = precedence_.Ancestors(peak);
+      const std::vector<char> after = precedence_.Descendants(peak);
+      while (place < spans.size() && before[spans[place].first]) ++place;
+      if (place < spans.size() && !after[spans[place].first]) continue;
+      const double ns =
+          SpanNs(peak, place < spans.size() ? spans[place].first : -1);
+      if (ns <= 0) continue;
+      if (place > 0) {
+        auto& [last, last_ns] = spans[place - 1];
+        const double shorter_ns = SpanNs(last, peak);
+        if (ns + shorter_ns <= last_ns) continue;
+        last_ns = shorter_ns;
+      }
+      spans.insert(spans.begin() + static_cast<std::ptrdiff_t>(place),
+                   {peak, ns});
+      TakeSpans(spans);
+    }
+  }
+
+  void TakeSpans(const std::vector<std::pair<int, double>>& spans) {
+    double ns = static_cast<double>(least_.compute_ns);
+    std::vector<int> cuts;
+    for (const auto& [node, span_ns] : spans) {
+      ns += span_ns;
+      cuts.push_back(node);
+    }
+    const double proven_ns = std::min(std::ceil(ns - 1e-9 * ns), horizon_ns_);
+    if (proven_ns <= static_cast<double>(bound_.step_ns)) return;
+    bound_.step_ns = static_cast<int64_t>(proven_ns);
+    bound_.cuts = cuts;
+  }
+
+  // Ranked cuts that lie apart in the given order.
+  std::vector<int> Peaks(const std::vector<Cut>& cuts) const {
+    const int apart = std::max(1, model_.node_count / kMostPeaks);
+    std::vector<int> peaks;
+    for (const Cut& cut : cuts) {
+      const bool near = std::any_of(peaks.begin(), peaks.end(), [&](int peak) {
+        return std::abs(peak - cut.node) < apart;
+      });
+      if (!near) peaks.push_back(cut.node);
+    }
+    return peaks;
   }
 
   int64_t BuildWork(const BoundProgram& program) const {
@@ -224,6 +311,7 @@ class StepBounder {
   const Precedence precedence_;
   bool copies_ = false;
   double horizon_ns_ = 0;
+  std::vector<int> known_;  // nodes whose spans to the end have been solved
   StepBound bound_;
 };
 

@@ -35,7 +35,9 @@ void ProgramBuilder::AddCodecs(int i, int v, Tracked& tracked) {
     // Encoded at least once; when does not matter.
     const auto [once, added] = encodes_.try_emplace({v, c}, -1);
     if (added) {
-      once->second = Binary(static_cast<double>(codecs[c].encode_ns));
+      // It may have been before the span.
+      const int64_t encode_ns = until_node_ < 0 ? codecs[c].encode_ns : 0;
+      once->second = Binary(static_cast<double>(encode_ns));
       if (copies_) {
         encode_work_.push_back(
             {once->second,
@@ -133,9 +135,10 @@ void ProgramBuilder::AddFreeNeeds(int v) {
     if (reader >= 0) terms.push_back({reader, 1});
     Row(made >= 0 ? 0 : 1, terms);
   };
-  if (made >= 0 && model_.is_output[v]) add(-1);
+  if (made >= 0 && model_.is_output[v] && until_node_ < 0) add(-1);
   for (const NodeId id : model_.index.consumers[v]) {
     const int n = static_cast<int>(id);
+    if (!in_span_[n]) continue;
     if (ran_[n] >= 0) {
       add(ran_[n]);
     } else if (made >= 0 && from_[n] >= 1 && !is_cut_[n]) {
@@ -151,9 +154,12 @@ void ProgramBuilder::AddNeeds() {
     const int producer = model_.producer[v];
     if (producer >= 0 && ran_[producer] >= 0) continue;
     std::vector<std::pair<int, int>> needs;
-    if (model_.is_output[v]) needs.push_back({epochs_, epochs_ + 1});
+    if (model_.is_output[v] && until_node_ < 0) {
+      needs.push_back({epochs_, epochs_ + 1});
+    }
     for (const NodeId id : model_.index.consumers[v]) {
       const int n = static_cast<int>(id);
+      if (!in_span_[n]) continue;
       if (is_cut_[n]) {
         // There when the cut starts, even if nothing reads it any more.
         if (from_[n] > birth_[v]) needs.push_back({from_[n] - 1, from_[n]});
