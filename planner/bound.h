@@ -29,7 +29,7 @@ struct StepBoundOptions {
   int64_t known_step_ns = INT64_MAX;
   // Simplex iterations, the unit of work: 10,000 take about half a second. 0:
   // only what needs no solver.
-  int64_t work_limit = 10'000;
+  int64_t work_limit = 15'000;
 };
 
 struct StepBound {

@@ -32,10 +32,9 @@ constexpr size_t kFreeCuts = 32;
 // Cuts that are tried for spans whose bounds add up: no two nearer to each
 // other than this part of the order.
 constexpr int kMostPeaks = 32;
-// Of the work that is left, for all of them where joint cuts come next; and of
-// all work, for one.
-constexpr int64_t kSpansShare = 2;
-constexpr int64_t kSpanShare = 4;
+// Of the work: for all of them, of what is left then; and for one.
+constexpr int64_t kSpansShare = 3;
+constexpr int64_t kSpanShare = 6;
 // Cuts that are tried jointly: so many of the best ranked, then all the others.
 constexpr size_t kMostJointCuts = 80;
 constexpr size_t kJointCuts[] = {4, 16, kMostJointCuts};
@@ -94,7 +93,7 @@ class StepBounder {
     // Where many cuts are comparable, few nodes are free, and the other way.
     const size_t tried = std::min(kMostJointCuts, cuts.size());
     const bool chain = 2 * ComparableCuts(cuts, tried).size() > tried;
-    if (!copies_) AddSpans(cuts, chain);
+    if (!copies_) AddSpans(cuts);
     if (chain) TryJointCuts(cuts);
     for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
       if (Done() || copies_) break;
@@ -201,12 +200,11 @@ class StepBounder {
 
   // A peak of memory asks for reruns before the next peak, which asks for
   // others. Peaks are taken as long as the sum grows.
-  void AddSpans(const std::vector<Cut>& cuts, bool chain) {
+  void AddSpans(const std::vector<Cut>& cuts) {
     // No program of many more nodes is small enough.
     if (model_.node_count > static_cast<int>(kMostFreeTerms)) return;
     std::vector<std::pair<int, double>> spans;  // first node, its time
-    const int64_t most_work =
-        bound_.work + WorkLeft() / (chain ? kSpansShare : 1);
+    const int64_t most_work = bound_.work + WorkLeft() / kSpansShare;
     for (int peak : Peaks(cuts)) {
       if (Done() || bound_.work > most_work) return;
       size_t place = 0;
