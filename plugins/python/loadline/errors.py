@@ -32,5 +32,9 @@ class NotValid(LoadlineError):
     """A plan that the verifier rejects."""
 
 
+class Unsupported(LoadlineError):
+    """A graph or a PyTorch that cannot be planned for, and what to do about it."""
+
+
 class InternalError(LoadlineError):
     """Out of memory, or a bug of Loadline's."""

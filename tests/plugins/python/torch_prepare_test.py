@@ -1,4 +1,5 @@
 """prepare, its accounts and report, and what goes wrong."""
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -11,6 +12,7 @@ import torch
 
 import loadline
 from loadline import torch as lt
+from loadline.torch import compiler
 from loadline.torch.optimizer import optimizer_state_bytes
 from loadline.torch.prepare import prepared
 from models import MODELS
@@ -74,6 +76,16 @@ class Prepare(unittest.TestCase):
             if "LOADLINE_COMMAND" in os.environ:
                 lt.report(html=page)
                 self.assertIn("<html", page.read_text()[:2000])
+
+    def test_only_the_last_graphs_are_kept(self):
+        model, optimizer, batch = made("mlp")
+        with compiler.watch() as graphs:
+            lt.prepare(model, optimizer, sample=batch, budget="90%", **OPTIONS)
+        self.assertEqual(len(graphs), 1)
+        for _ in range(compiler.KEPT + 3):
+            compiler.remember(dataclasses.replace(graphs[0]))
+        self.assertEqual(len(lt.planned), compiler.KEPT)
+        self.assertEqual(len(graphs), 1)  # nobody watches any more
 
     def test_too_small_a_budget_says_which_would_do(self):
         model, optimizer, batch = made("mlp")

@@ -1,4 +1,5 @@
-"""The self-test at first use: it passes here, once, and sees what it must."""
+"""The full tier's self-test at first use: it passes here, once, and sees what it
+must."""
 import copy
 import unittest
 from unittest import mock
@@ -6,7 +7,7 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import private, self_test
+from loadline.torch import private, self_test, tiers
 from models import MODELS
 
 
@@ -19,21 +20,21 @@ def step():
 
 class SelfTest(unittest.TestCase):
     def setUp(self):
-        self_test._outcome.clear()
-        self.addCleanup(self_test._outcome.clear)
+        tiers._chosen.clear()
+        self.addCleanup(tiers._chosen.clear)
 
     def refuses(self, word):
-        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
-            step()
-        self.assertIsInstance(caught.exception.inner_exception, lt.Unsupported)
-        self.assertRegex(str(caught.exception.inner_exception), word)
+        with mock.patch.object(tiers, "_chosen", []):
+            with self.assertWarnsRegex(UserWarning, f"full: .*{word}"):
+                step()
+            self.assertNotEqual(tiers._chosen, ["full"])
 
     def test_passes_once_and_leaves_no_trace(self):
         count = len(lt.planned)
         step()
-        self.assertEqual(self_test._outcome, [""])
+        self.assertEqual(tiers._chosen, ["full"])
         self.assertEqual(len(lt.planned), count + 1)
-        with mock.patch.object(self_test, "_differences") as again:
+        with mock.patch.object(self_test, "full") as again:
             step()
         again.assert_not_called()
 

@@ -2,21 +2,14 @@
 from __future__ import annotations
 
 try:
-    import torch as _torch
+    import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError(
         "loadline.torch needs PyTorch: pip install torch") from error
 
-try:
-    from loadline.torch import private as _private
-except (ImportError, AttributeError) as error:
-    raise ImportError(
-        f"loadline.torch cannot use torch {_torch.__version__}: {error}; it is tried "
-        "with torch 2.15") from error
-
+from loadline.errors import Unsupported
 from loadline.torch.compiler import PlannedGraph, backend, planned
 from loadline.torch.in_place import compile_in_place
-from loadline.torch.joint import Unsupported
 from loadline.torch.ledger import Ledger, virtual_device
 from loadline.torch.prepare import prepare
 from loadline.torch.report import report

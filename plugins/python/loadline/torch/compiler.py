@@ -1,10 +1,12 @@
 """torch.compile(model, backend="loadline", options={"budget": "22GiB"}).
 
-The partitioner is where the decision falls: joint graph in, two modules out.
-Tested by tests/plugins/python/torch_step_test.py.
+The partitioner is where the decision falls: joint graph in, two modules out. Where
+this PyTorch cannot be told so much, a lower tier (tiers.py) has less to decide.
+Tested by tests/plugins/python/torch_step_test.py and torch_tiers_test.py.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import logging
@@ -12,6 +14,7 @@ import pathlib
 import time
 import warnings
 import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,14 +23,15 @@ from loadline._library import version as loadline_version
 from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument, LoadlineError
 from loadline.machine import Machine
-from loadline.torch import agree, private, self_test
+from loadline.torch import agree, private, self_test, solver_hook, tiers
 from loadline.torch.copies import Slab
-from loadline.torch.joint import clean, read_joint
+from loadline.torch.joint import Joint, Operation, clean, read_joint
 from loadline.torch.ledger import run_eagerly
 from loadline.torch.measure import measured_ns
 from loadline.torch.pose import Posed, StateBucket, pose
 from loadline.torch.price import NOMINAL, node_flops
-from loadline.torch.program import peaks, program_of
+from loadline.torch.program import Item, peaks, program_of
+from loadline.torch.segments import Segments
 from loadline.torch.split import split
 from loadline.torch.tail import STORE, tail_of, with_tail
 
@@ -83,26 +87,29 @@ class Options:
 
 @dataclasses.dataclass
 class PlannedGraph:
-    """One joint graph: its problem, its plan, what became of both."""
+    """One graph: its problem, its plan, what became of both."""
 
-    posed: Posed
+    problem: dict[str, Any]
     plan: planning.Plan
     peak_bytes: int  # of forward and backward, in their order
-    update_peak_bytes: int  # of the optimizer's step, where it is planned; else 0
-    tail: list[tuple[str, int]]  # of that step (tail.py)
     keep_everything_bytes: int
-    recomputed_flops: int
     planning_s: float  # added to what PyTorch does anyway
-    saved_count: int  # tensors that pass from forward to backward
-    slab: weakref.ref[Slab]  # gone with the modules that copy
     options: Options
+    tier: str = tiers.FULL  # below, peaks are estimates
+    # Of the full tier:
+    posed: Posed | None = None
+    update_peak_bytes: int = 0  # of the optimizer's step, where it is planned
+    tail: list[tuple[str, int]] = dataclasses.field(
+        default_factory=list)  # of that step (tail.py)
+    recomputed_flops: int = 0
+    saved_count: int = 0  # tensors that pass from forward to backward
+    slab: Callable[[], Slab | None] = lambda: None  # gone with the modules that copy
     measured_bytes: int | None = None  # of a step, where it could be measured
     surprises: dict[str, tuple[int, int]] = dataclasses.field(
         default_factory=dict)  # Ledger.surprises of that step
-
-    @property
-    def problem(self) -> dict[str, Any]:
-        return self.posed.document
+    # Values that PyTorch's partitioner saves or recomputes against the plan, twice:
+    # then its own modules run.
+    not_obeyed: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def hosted(self) -> set[int]:
@@ -118,7 +125,29 @@ class PlannedGraph:
 # Of the step that self_test.py runs.
 _SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
 
-planned: list[PlannedGraph] = []  # of this process, oldest first
+# The last of this process, oldest first: each holds a traced graph and its problem.
+planned: list[PlannedGraph] = []
+KEPT = 32
+_watching: list[list[PlannedGraph]] = []
+
+
+def remember(graph: PlannedGraph) -> None:
+    planned.append(graph)
+    del planned[:-KEPT]
+    for found in _watching:
+        found.append(graph)
+    log.info("%s", describe(graph))
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[list[PlannedGraph]]:
+    """What is planned inside."""
+    found: list[PlannedGraph] = []
+    _watching.append(found)
+    try:
+        yield found
+    finally:
+        _watching[:] = [other for other in _watching if other is not found]
 
 
 def describe(graph: PlannedGraph) -> str:
@@ -127,15 +156,16 @@ def describe(graph: PlannedGraph) -> str:
              f"{format_bytes(graph.plan.budget_bytes)}; keeping everything "
              f"{format_bytes(graph.keep_everything_bytes)}"]
     if plan["recompute_ns"]:
+        flops = f" ({graph.recomputed_flops} FLOPs)" if graph.recomputed_flops else ""
         parts.append(f"{100 * plan['recompute_ns'] / plan['compute_ns']:.1f} % of "
-                     f"the step computed again ({graph.recomputed_flops} FLOPs)")
+                     f"the step computed again{flops}")
     if plan["d2h_bytes"]:
         parts.append(f"{format_bytes(plan['d2h_bytes'])} copied out")
     parts.append(f"planned in {graph.planning_s:.2f} s")
     return "; ".join(parts)
 
 
-def make_plan(posed: Posed, whole_bytes: int, options: Options,
+def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
               number: int) -> planning.Plan:
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
     the graph, where there are several."""
@@ -150,7 +180,7 @@ def make_plan(posed: Posed, whole_bytes: int, options: Options,
         raise Infeasible(
             f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
             "are reserved for what lies outside the graph", bytes_)
-    return planning.plan(posed.document, bytes_, recompute=options.recompute,
+    return planning.plan(problem, bytes_, recompute=options.recompute,
                          offload=options.offload, work_limit=options.work_limit,
                          seed=options.seed)
 
@@ -160,18 +190,33 @@ def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
     flops = 0
     for number in sequence:
         operation = posed.operations[number]
-        if number in seen and operation is not None:
+        if number in seen and isinstance(operation, Operation):
             flops += node_flops(operation.node)
         seen.add(number)
     return flops
 
 
-class Partitioner(private.CustomPartitionerFn):
-    """At module level, so that Inductor's cache can pickle it."""
+@dataclasses.dataclass
+class Solved:
+    posed: Posed
+    plan: planning.Plan
+    tail: list[tuple[str, int]]
+    peak_bytes: int
+    update_peak_bytes: int
+    whole_bytes: int  # what keeping everything takes
 
-    def __init__(self, options: Options, number: int = 0):
-        self.options = options
-        self.number = number  # of the graph, where there are several
+    @property
+    def program(self) -> tuple[list[Item], list[Item]]:
+        return program_of(self.posed, self.plan.document)
+
+
+@dataclasses.dataclass(eq=False)
+class _Pass:
+    """At module level, so that Inductor's cache can pickle what derives from it."""
+
+    options: Options
+    number: int = 0  # of the graph, where there are several
+    tell: Callable[[PlannedGraph], None] = remember
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.
@@ -179,6 +224,64 @@ class Partitioner(private.CustomPartitionerFn):
         return hashlib.sha256(
             f"{self.options} {self.number} {loadline_version()}".encode()
             + private.get_hash_for_files(tuple(files))).hexdigest()
+
+
+class Solver(_Pass, private.CustomKnapsackSolver or object):  # type: ignore[misc]
+    """What the tier of recomputing only answers PyTorch's partitioner."""
+
+    def __call__(self, memory: list[float], joint_graph: torch.fx.Graph,
+                 max_memory: float, node_info: Any,
+                 all_recomputable_banned_nodes: list[torch.fx.Node]
+                 ) -> tuple[list[int], list[int]]:
+        start = time.perf_counter()
+        posed = pose(solver_hook.joint_of(joint_graph),
+                     dataclasses.replace(self.options.machine, d2h_bytes_per_s=0),
+                     copies=False, states=False)
+        whole = planning.keep_everything(posed.document).peak_bytes
+        plan = _plan_below(posed.document, whole, self)
+        self.tell(PlannedGraph(
+            posed.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
+            self.options, tiers.RECOMPUTE))
+        again = solver_hook.again(posed, plan.sequence, all_recomputable_banned_nodes)
+        return [at for at in range(len(memory)) if at not in again], again
+
+
+def _plan_below(problem: dict[str, Any], whole_bytes: int,
+                asked: _Pass) -> planning.Plan:
+    """In a tier that can only compute again."""
+    together = asked.options.agree and agree.ranks() > 1
+    if together:
+        problem, together = agree.worst_problem(problem)
+
+    def solve() -> planning.Plan:
+        return make_plan(problem, whole_bytes, asked.options, asked.number)
+
+    return agree.from_rank_0(problem, solve) if together else solve()
+
+
+def _in_segments(gm: torch.fx.GraphModule, asked: _Pass) -> Segments:
+    def decide(problems: list[dict[str, Any]]) -> tuple[int, planning.Plan]:
+        start = time.perf_counter()
+        whole = planning.keep_everything(problems[0]).peak_bytes
+        plans, errors = dict[int, planning.Plan](), list[Infeasible]()
+        for number, problem in enumerate(problems):
+            try:
+                plans[number] = _plan_below(problem, whole, asked)
+            except Infeasible as error:
+                errors.append(error)
+        if not plans:
+            raise min(errors, key=lambda error: error.smallest_met_bytes)
+        best = min(plans, key=lambda number: plans[number].step_ns)
+        asked.tell(PlannedGraph(
+            problems[best], plans[best], plans[best].peak_bytes, whole,
+            time.perf_counter() - start, asked.options, tiers.PUBLIC))
+        return best, plans[best]
+
+    return Segments(gm, asked.options.machine, decide)
+
+
+class Partitioner(_Pass, private.CustomPartitionerFn or object):  # type: ignore[misc]
+    """Of the full tier."""
 
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
@@ -199,6 +302,35 @@ class Partitioner(private.CustomPartitionerFn):
         clean(gm)
         joint = read_joint(gm, kwargs["num_fwd_outputs"],
                            dict(self.options.found_bytes))
+        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
+            self.options.measure) else {}
+        solved = self.solve(joint, times)
+        parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+        partition_s = parts.partition_s
+        if parts.refused or parts.lost:
+            # PyTorch did otherwise with these, so the plan is made around them.
+            joint.fix(parts.refused, parts.lost)
+            solved = self.solve(joint, times)
+            parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+            partition_s += parts.partition_s
+        names = [node.name for node in (*parts.refused, *parts.lost)]
+        self.tell(PlannedGraph(
+            solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
+            time.perf_counter() - start - partition_s, self.options, tiers.FULL,
+            solved.posed, solved.update_peak_bytes, solved.tail,
+            recomputed_flops(solved.posed, solved.plan.sequence),
+            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
+        if names:
+            warnings.warn(
+                f"loadline: PyTorch's partitioner saves and recomputes otherwise than "
+                f"the plan, for the second time ({', '.join(names[:5])}); this graph "
+                "runs as PyTorch splits it, and may take more than its budget. "
+                "loadline.torch.prepare measures what it takes; please report it",
+                stacklevel=2)
+            return parts.frames
+        return parts.forward, parts.backward
+
+    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         machine = self.options.machine
         on_cpu = all(node.meta["val"].device.type == "cpu"
                      for node in joint.primals)
@@ -206,16 +338,16 @@ class Partitioner(private.CustomPartitionerFn):
         copies = self.options.inner == "aot_eager" and on_cpu
         if not copies and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
-        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
-            self.options.measure) else {}
-        posed = pose(joint, machine, self.options.state, copies, times)
+        # Inductor draws random numbers in ways of its own.
+        posed = pose(joint, machine, self.options.state, copies,
+                     self.options.inner == "aot_eager", times)
         together = self.options.agree and agree.ranks() > 1
         if together:
             posed.document, together = agree.worst_problem(posed.document)
         whole = planning.keep_everything(posed.document).peak_bytes
 
         def solve() -> planning.Plan:
-            return make_plan(posed, whole, self.options, self.number)
+            return make_plan(posed.document, whole, self.options, self.number)
 
         plan = agree.from_rank_0(posed.document, solve) if together else solve()
         tail = tail_of(posed, plan.document)
@@ -225,17 +357,7 @@ class Partitioner(private.CustomPartitionerFn):
             raise InternalError(
                 f"the plan's steps in one order take {max(peak, update_peak)} of "
                 f"{plan.budget_bytes} bytes: please report it")
-        parts = split(posed, program_of(posed, plan.document), joint_inputs,
-                      **kwargs)
-        planned.append(PlannedGraph(
-            posed, plan, peak, update_peak, tail, whole,
-            recomputed_flops(posed, plan.sequence),
-            time.perf_counter() - start - parts.partition_s,
-            len(parts.saved), weakref.ref(parts.slab), self.options))
-        log.info("%s", describe(planned[-1]))
-        log.debug("saved beyond what PyTorch's partitioner would for these tags: "
-                  "%s; not saved although it would: %s", parts.missing, parts.extra)
-        return parts.forward, parts.backward
+        return Solved(posed, plan, tail, peak, update_peak, whole)
 
 
 # Dynamo's frames that have a plan, by the options they were compiled with; the
@@ -247,6 +369,8 @@ def _number_of_graph(options: Any, shared: bool) -> int:
     """0 without a graph break; warns of one."""
     frame = private.frame_id()
     _, frames = _frames.setdefault(id(options), (options, []))
+    while len(_frames) > KEPT:  # the oldest
+        del _frames[next(iter(_frames))]
     if frame not in frames:
         frames.append(frame)
     if len(frames) > 1:
@@ -260,14 +384,39 @@ def _number_of_graph(options: Any, shared: bool) -> int:
     return frames.index(frame)
 
 
+def chosen_tier() -> str:
+    """Of this process; warns, once, where it is not the full one."""
+    def full() -> str:
+        found: list[PlannedGraph] = []
+        return self_test.full(Partitioner(_SELF_TEST, tell=found.append), found)
+
+    def recompute() -> str:
+        return self_test.lower(lambda gm, inputs: private.compile_with_solver(
+            gm, inputs, "aot_eager", Solver(_SELF_TEST, tell=lambda graph: None)))
+
+    def public() -> str:
+        return self_test.lower(lambda gm, inputs: _in_segments(
+            gm, _Pass(dataclasses.replace(_SELF_TEST, budget="90%"),
+                      tell=lambda graph: None)))
+
+    return tiers.chosen({
+        tiers.FULL: full, tiers.RECOMPUTE: recompute, tiers.PUBLIC: public})
+
+
 def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
             options: dict[str, Any] | None = None, **ignored: Any) -> Any:
     """What torch.compile calls, through the entry point torch_dynamo_backends."""
     if ignored:
         raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
     read = Options.read(options)
-    self_test.check(lambda: Partitioner(_SELF_TEST), planned)
-    partitioner = Partitioner(read, _number_of_graph(options, bool(read.shares)))
+    tier = chosen_tier()
+    number = _number_of_graph(options, bool(read.shares))
+    if tier == tiers.RECOMPUTE:
+        return private.compile_with_solver(
+            gm, example_inputs, read.inner, Solver(read, number))
+    if tier == tiers.PUBLIC:
+        return _in_segments(gm, _Pass(read, number))
+    partitioner = Partitioner(read, number)
     if read.inner == "aot_eager":
         return private.aot_autograd(
             fw_compiler=run_eagerly, bw_compiler=run_eagerly,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from loadline.errors import LoadlineError
+from loadline.errors import Unsupported
 from loadline.torch import private
 
 aten = torch.ops.aten
@@ -32,10 +32,6 @@ _LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default,
 BATCH_NORM = aten._native_batch_norm_legit_functional.default
 
 
-class Unsupported(LoadlineError):
-    """A graph that Loadline cannot plan, and what to do about it."""
-
-
 @dataclasses.dataclass
 class Operation:
     """A node that computes; getitems of a tuple and views belong to no one."""
@@ -48,6 +44,9 @@ class Operation:
     backward: bool = False  # needs a tangent
     repeatable: bool = True
     ordered: bool = False  # random, or of an effect: keeps its place among such
+    random: bool = False
+    # The user's own checkpoint does not keep it: the backward part makes it anew.
+    dropped: bool = False
 
     @property
     def name(self) -> str:
@@ -71,6 +70,17 @@ class Joint:
     def graph(self) -> torch.fx.Graph:
         return self.module.graph
 
+    def fix(self, kept: Iterable[torch.fx.Node],
+            dropped: Iterable[torch.fx.Node]) -> None:
+        """Values that are not computed again, and those that the backward part
+        makes anew, whatever the plan would."""
+        keep, drop = set(kept), set(dropped)
+        for operation in self.operations:
+            if keep & {*operation.makes}:
+                operation.repeatable = operation.dropped = False
+            elif drop & {*operation.makes}:
+                operation.dropped = True
+
 
 def clean(module: torch.fx.GraphModule) -> None:
     """Without dead code and without what is computed twice, as PyTorch's own
@@ -92,19 +102,25 @@ def storage_bytes(tensor: torch.Tensor) -> int:
 
 def result_bytes(node: torch.fx.Node) -> int:
     """Of all storages that the node's result has, its inputs' included."""
-    tensors = [value for value in torch.utils._pytree.tree_leaves(
+    tensors = [value for value in private.pytree.tree_leaves(
         node.meta.get("val")) if isinstance(value, torch.Tensor)]
     if node.target in _LOSSES and tensors[0].dim() == 0:
         return max(storage_bytes(argument.meta["val"])
                    for argument in node.all_input_nodes)
-    return sum({tensor.untyped_storage()._cdata: storage_bytes(tensor)
+    return sum({private.storage_key(tensor): storage_bytes(tensor)
                 for tensor in tensors}.values())
+
+
+def computing(node: torch.fx.Node) -> torch.fx.Node:
+    """Of an element the operator that makes the tuple."""
+    while node.target is operator.getitem:
+        node = node.args[0]  # type: ignore[assignment]
+    return node
 
 
 def is_view(node: torch.fx.Node) -> bool:
     target = node.target
-    return target in _UNSAFE_VIEWS or (
-        isinstance(target, torch._ops.OpOverload) and target.is_view)
+    return target in _UNSAFE_VIEWS or private.is_view(target)
 
 
 def _tags(node: torch.fx.Node) -> set[Any]:
@@ -117,7 +133,9 @@ def is_random(node: torch.fx.Node) -> bool:
 
 def _has_effect(node: torch.fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
-    return (node.is_impure() or (schema is not None and schema.is_mutable)
+    # PyTorch calls a random operator impure too.
+    return ((node.is_impure() and not is_random(node))
+            or (schema is not None and schema.is_mutable)
             or getattr(node.target, "namespace", "") in (
                 "_c10d_functional", "c10d_functional"))
 
@@ -148,10 +166,11 @@ class _Reader:
             else:
                 raise Unsupported(f"{node.format_node()}: not of a joint graph")
         self.drop_dead()
+        self.keep_what_leaves()
         return self.joint
 
     def new_value(self, node: torch.fx.Node, tensor: torch.Tensor) -> None:
-        key = tensor.untyped_storage()._cdata
+        key = private.storage_key(tensor)
         root = self.root_of_storage.setdefault(key, node)
         self.joint.root[node] = root
         self.joint.bytes.setdefault(root, storage_bytes(tensor))
@@ -207,9 +226,9 @@ class _Reader:
             self.joint.root[node] = self.joint.root[written]
             self.add(node, [], [], self.joint.root[written])
             return
-        if value.untyped_storage()._cdata in self.root_of_storage:
+        if private.storage_key(value) in self.root_of_storage:
             self.joint.root[node] = self.root_of_storage[
-                value.untyped_storage()._cdata]
+                private.storage_key(value)]
             return  # an alias under another name
         self.new_value(node, value)
         self.joint.bytes[node] = self.found_bytes.get(node.name,
@@ -230,7 +249,7 @@ class _Reader:
         for index, element in enumerate(value):
             if not isinstance(element, torch.Tensor):
                 continue
-            if element.untyped_storage()._cdata in self.root_of_storage:
+            if private.storage_key(element) in self.root_of_storage:
                 continue
             if index in elements:
                 self.new_value(elements[index], element)
@@ -247,14 +266,13 @@ class _Reader:
             root[node] = root[parent]
         elif isinstance(node.meta.get("val"), torch.Tensor):
             first = self.element_of[parent][index]
-            key = node.meta["val"].untyped_storage()._cdata
+            key = private.storage_key(node.meta["val"])
             root[node] = root.get(first) or self.root_of_storage[key]
 
     def add(self, node: torch.fx.Node, makes: list[torch.fx.Node | int],
             sizes: list[int], updates: torch.fx.Node | None = None) -> None:
         arguments = node.all_input_nodes
-        only_once = (is_random(node) or _has_effect(node)
-                     or private.must_save(node))
+        only_once = _has_effect(node) or private.must_save(node)
         if node.target is BATCH_NORM:
             statistics = node.args[3:5]
             arguments = [a for a in arguments if a not in statistics]
@@ -265,16 +283,33 @@ class _Reader:
             node, reads, makes, sizes, updates,
             backward=node in self.backward,
             repeatable=not only_once,
-            ordered=is_random(node) or _has_effect(node)))
+            ordered=is_random(node) or _has_effect(node),
+            random=is_random(node),
+            dropped=node not in self.backward and not only_once
+            and private.must_recompute(node)))
 
     def outputs(self, node: torch.fx.Node) -> None:
-        flat = torch.utils._pytree.tree_leaves(node.args[0])
+        flat = private.pytree.tree_leaves(node.args[0])
         split = self.joint.num_forward_outputs
         for group, leaves in ((self.joint.forward_outputs, flat[:split]),
                               (self.joint.backward_outputs, flat[split:])):
             group.extend(dict.fromkeys(
                 self.joint.root[leaf] for leaf in leaves
                 if isinstance(leaf, torch.fx.Node) and leaf in self.joint.root))
+
+    def keep_what_leaves(self) -> None:
+        """A checkpoint drops what is within it. What the forward reads behind it,
+        or returns, is kept or not as the plan says."""
+        leaving = set(self.joint.forward_outputs)
+        for node in self.module.graph.nodes:
+            for user in node.users:
+                if node in self.joint.root and user not in self.backward and (
+                        private.region(computing(user))
+                        != private.region(computing(node))):
+                    leaving.add(self.joint.root[node])
+        for operation in self.joint.operations:
+            if leaving & {*operation.makes}:
+                operation.dropped = False
 
     def drop_dead(self) -> None:
         """What no output needs and has no effect is not run."""

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from loadline.torch import copies, private
 from loadline.torch.joint import result_bytes
-from torch.utils import _pytree as pytree
 
 
 class Ledger:
@@ -29,16 +28,16 @@ class Ledger:
         self.surprises: dict[str, tuple[int, int]] = {}
 
     def watch(self, values: Any) -> None:
-        for value in pytree.tree_leaves(values):
+        for value in private.pytree.tree_leaves(values):
             if isinstance(value, torch.Tensor):
                 storage = value.untyped_storage()
-                self._watched[storage._cdata] = (
+                self._watched[private.storage_key(value)] = (
                     private.StorageWeakRef(storage), storage.nbytes())
 
     def compare(self, node: torch.fx.Node, found: Any) -> None:
-        real = sum({value.untyped_storage()._cdata:
+        real = sum({private.storage_key(value):
                     value.untyped_storage().nbytes()
-                    for value in pytree.tree_leaves(found)
+                    for value in private.pytree.tree_leaves(found)
                     if isinstance(value, torch.Tensor)}.values())
         if "val" in node.meta and result_bytes(node) != real:
             self.surprises[node.name] = (result_bytes(node), real)

@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from loadline.torch import private
 from loadline.torch.joint import Operation
-from torch.utils import _pytree as pytree
 
 ROUNDS = 3
 
@@ -48,7 +48,8 @@ def _signature(node: torch.fx.Node) -> str:
             return f"{value.dtype}{list(value.shape)}{list(value.stride())}"
         return repr(value)
 
-    leaves = pytree.tree_leaves(pytree.tree_map(_meta, (node.args, node.kwargs)))
+    leaves = private.pytree.tree_leaves(
+        private.pytree.tree_map(_meta, (node.args, node.kwargs)))
     return f"{node.target} {' '.join(map(word, leaves))}"
 
 
@@ -63,8 +64,9 @@ def _made_up(value: Any) -> Any:
 
 
 def _time_ns(node: torch.fx.Node) -> int:
-    args, kwargs = pytree.tree_map(_made_up, (node.args, node.kwargs))
-    device = next((leaf.device for leaf in pytree.tree_leaves((args, kwargs))
+    args, kwargs = private.pytree.tree_map(_made_up, (node.args, node.kwargs))
+    device = next((leaf.device
+                   for leaf in private.pytree.tree_leaves((args, kwargs))
                    if isinstance(leaf, torch.Tensor)), torch.device("cpu"))
     best = None
     target: Any = node.target

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument
-from torch.utils import _pytree as pytree
+from loadline.torch import private
 
 # Of an optimizer whose state may go to the host: few enough for the planner,
 # small enough that two of them on the device are little.
@@ -51,8 +51,8 @@ def state_tensors(state: dict[str, Any]) -> dict[str, torch.Tensor]:
 
 
 def _state_bytes(state: Any) -> int:
-    return sum({leaf.untyped_storage()._cdata: leaf.untyped_storage().nbytes()
-                for leaf in pytree.tree_leaves(dict(state))
+    return sum({private.storage_key(leaf): leaf.untyped_storage().nbytes()
+                for leaf in private.pytree.tree_leaves(dict(state))
                 if isinstance(leaf, torch.Tensor)
                 and leaf.dim() > 0}.values())
 

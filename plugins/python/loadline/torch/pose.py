@@ -4,7 +4,10 @@ Between forward and backward stands one more node, the boundary: it reads what
 the forward returns and makes the tangents, so what an order runs before it is
 the forward module and what it runs after it the backward module. Values of no
 bytes keep operations in order that must not pass each other (random numbers,
-effects). Behind the last gradient may stand updates of optimizer state, bucket by
+effects). A random operation may run again from a state of the generator that is
+taken before it, a value like others. What the user's own checkpoint drops has a
+second node behind the boundary, and the backward part reads what that one makes.
+Behind the last gradient may stand updates of optimizer state, bucket by
 bucket: only how many bytes they hold and touch is known of them. Tested by
 tests/plugins/python/torch_step_test.py.
 """
@@ -19,14 +22,22 @@ import torch
 from loadline.machine import Machine
 from loadline.torch.joint import Joint, Operation
 from loadline.torch.price import NOMINAL, node_time_ns
+from loadline.torch.random_state import device_of, state_bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The state of the random numbers is taken, for this operation."""
+
+    operation: Operation
 
 
 @dataclasses.dataclass
 class Posed:
     joint: Joint
     document: dict[str, Any]  # loadline.problem/1
-    operations: list[Operation | None]  # by node id; None: the boundary
-    values: list[torch.fx.Node | None]  # by value id; None: a token, unread
+    operations: list[Operation | Snapshot | None]  # by node id; None: the boundary
+    values: list[torch.fx.Node | None]  # by value id; None: a token, state, unread
     end: int  # the node behind the last gradient, or else beyond all nodes
     state: dict[int, int]  # the bucket of each value that is optimizer state
     new_state: set[int]  # of these: after the update
@@ -89,21 +100,26 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
 class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
                  state: Sequence[StateBucket], copies: bool,
-                 measured_ns: Mapping[torch.fx.Node, int]):
+                 states: bool, measured_ns: Mapping[torch.fx.Node, int]):
         self.joint = joint
         self.machine = machine
         self.state = state
         self.copies = copies
+        self.states = states
         self.measured_ns = measured_ns
         self.state_of: dict[int, int] = {}
         self.new_state: set[int] = set()
         self.documents: list[dict[str, Any]] = []
         self.values: list[torch.fx.Node | None] = []
         self.nodes: list[dict[str, Any]] = []
-        self.operations: list[Operation | None] = []
+        self.operations: list[Operation | Snapshot | None] = []
         self.id_of: dict[torch.fx.Node, int] = {}
         self.token: int | None = None  # of the last operation that is ordered
+        self.snapshots: dict[torch.fx.Node, int] = {}  # by random operation
+        self.makers = {made: operation for operation in joint.operations
+                       for made in operation.makes}
         self.returned = set(joint.forward_outputs)
+        self.before: set[torch.fx.Node] = set()  # run before the boundary
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
@@ -116,23 +132,50 @@ class _Writer:
             self.id_of[node] = id_
         return id_
 
-    def node(self, operation: Operation | None, name: str, time_ns: int,
+    def node(self, operation: Operation | Snapshot | None, name: str, time_ns: int,
              inputs: list[int], outputs: list[int], **fields: Any) -> None:
         self.nodes.append({"id": len(self.nodes), "name": name,
                            "time_ns": time_ns, "inputs": inputs,
                            "outputs": outputs, **fields})
         self.operations.append(operation)
 
-    def operation(self, operation: Operation) -> None:
-        inputs = [self.id_of[value] for value in operation.reads]
+    def ordered(self, inputs: list[int], outputs: list[int], name: str) -> None:
+        """Behind the last that is, and before the next."""
+        if self.token is not None:
+            inputs.append(self.token)
+        self.token = self.value(f"after.{name}", 0, None)
+        outputs.append(self.token)
+
+    def snapshot(self, operation: Operation) -> bool:
+        """For an operation that would free more than its state takes."""
+        bytes_ = state_bytes(device_of(operation.node))
+        if not self.states or sum(operation.element_bytes) <= bytes_:
+            return False
+        name = f"random.{operation.name}"
+        state = self.value(name, bytes_, None, offload=False)
+        self.snapshots[operation.node] = state
+        inputs: list[int] = []
+        outputs = [state]
+        self.ordered(inputs, outputs, name)
+        self.node(Snapshot(operation), name, self.machine.launch_ns, inputs,
+                  outputs, recompute=False)
+        return True
+
+    def operation(self, operation: Operation, again: bool = False) -> None:
+        """again: what a checkpoint dropped, for the backward part."""
         fields: dict[str, Any] = {}
+        repeatable = operation.repeatable
+        if operation.random and not again:
+            repeatable = repeatable and self.snapshot(operation)
         # What the forward returns stays with the caller: it cannot go away and
         # be made again.
-        if not operation.repeatable or self.returned & {*operation.makes}:
+        if not repeatable or self.returned & {*operation.makes}:
             fields["recompute"] = False
+        suffix = ".again" if again else ""
+        inputs = [self.id_of[value] for value in operation.reads]
         outputs = [
-            self.value(f"{operation.name}.{made}" if isinstance(made, int)
-                       else made.name, bytes_,
+            self.value((f"{operation.name}.{made}" if isinstance(made, int)
+                        else made.name) + suffix, bytes_,
                        None if isinstance(made, int) else made,
                        **({"offload": False} if made in self.returned else {}))
             for made, bytes_ in zip(operation.makes, operation.element_bytes)]
@@ -145,21 +188,45 @@ class _Writer:
                              operation.updates)
             outputs.append(new)
             fields["inplace"] = [[old, new]]
-        if operation.ordered:
-            if self.token is not None:
-                inputs.append(self.token)
-            self.token = self.value(f"after.{operation.name}", 0, None)
-            outputs.append(self.token)
+        if operation.node in self.snapshots:
+            inputs.append(self.snapshots[operation.node])
+        if operation.ordered and not again:
+            self.ordered(inputs, outputs, operation.name)
         time_ns = self.measured_ns.get(operation.node)
         if time_ns is None:
             time_ns = node_time_ns(operation.node, self.machine)
-        self.node(operation, operation.name, time_ns, inputs, outputs, **fields)
+        self.node(operation, operation.name + suffix, time_ns, inputs, outputs,
+                  **fields)
+
+    def dropped(self, operation: Operation) -> bool:
+        """By a checkpoint, so that the backward part makes it anew."""
+        return operation.dropped and operation.node in self.before and (
+            not operation.random or operation.node in self.snapshots)
+
+    def backward(self, operations: list[Operation]) -> None:
+        here: set[torch.fx.Node] = set()  # made anew
+        for last in operations:
+            stack = [last]
+            while stack:
+                top = stack[-1]
+                missing = [maker for value in top.reads if (
+                    maker := self.makers.get(value)) is not None
+                    and maker.node not in here and self.dropped(maker)]
+                if missing:
+                    stack.extend(reversed(missing))
+                    continue
+                stack.pop()
+                if top is last:
+                    self.operation(top)
+                elif top.node not in here:
+                    here.add(top.node)
+                    self.operation(top, again=True)
 
     def boundary(self) -> None:
         inputs = [self.id_of[value] for value in self.joint.forward_outputs]
         inputs += [self.id_of[operation.updates]
                    for operation in self.operations
-                   if operation is not None and operation.updates is not None]
+                   if isinstance(operation, Operation) and operation.updates]
         if self.token is not None:
             inputs.append(self.token)
         outputs = [self.value(node.name, self.joint.bytes[node], node,
@@ -200,9 +267,9 @@ class _Writer:
         forward, backward = step_order(self.joint)
         for operation in forward:
             self.operation(operation)
+        self.before = {operation.node for operation in forward}
         self.boundary()
-        for operation in backward:
-            self.operation(operation)
+        self.backward(backward)
         end = len(self.nodes)
         if self.state:
             self.updates()
@@ -229,8 +296,9 @@ class _Writer:
 
 
 def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
-         copies: bool = True,
+         copies: bool = True, states: bool = True,
          measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> Posed:
     """copies: of the graph's own values; state may be copied in any case.
+    states: random operations may run again, from a state (random_state.py).
     measured_ns: by operator; without one, the price of the roofline."""
-    return _Writer(joint, machine, state, copies, measured_ns).write()
+    return _Writer(joint, machine, state, copies, states, measured_ns).write()

@@ -10,19 +10,18 @@ import contextlib
 import dataclasses
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
-from loadline.torch import compiler, private
+from loadline.torch import compiler, private, tiers
 from loadline.torch.copies import Slab
 from loadline.torch.host_state import HostState
 from loadline.torch.ledger import virtual_device
 from loadline.torch.optimizer import Bucket, Foretold, buckets_of, foretell
 from loadline.torch.pose import StateBucket
-from torch.utils import _pytree as pytree
 
 CORRECTIONS = 2
 
@@ -39,7 +38,8 @@ class Prepared:
     measured_bytes: int | None  # of all graphs together
 
 
-prepared: list[Prepared] = []
+prepared: list[Prepared] = []  # the last ones
+KEPT = 4
 _attached: weakref.WeakSet[HostState] = weakref.WeakSet()
 
 
@@ -70,7 +70,7 @@ def _no_trace_left(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _scalar(output: Any) -> torch.Tensor:
-    losses = [leaf for leaf in pytree.tree_leaves(output)
+    losses = [leaf for leaf in private.pytree.tree_leaves(output)
               if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     if not losses:
         raise LoadlineError(
@@ -90,23 +90,23 @@ def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
              inner: str) -> tuple[list[compiler.PlannedGraph], int | None]:
     """One step; the graphs planned for it, and the bytes where they are known."""
     args, kwargs = _arguments(sample)
-    before = len(compiler.planned)
     cuda = next((p.device for p in model.parameters()
                  if p.device.type == "cuda"), None)
-    with _no_trace_left(model), contextlib.ExitStack() as stack:
+    with compiler.watch() as graphs, _no_trace_left(model), (
+            contextlib.ExitStack()) as stack:
         ledger = stack.enter_context(virtual_device()) if (
-            inner == "aot_eager" and cuda is None) else None
+            inner == "aot_eager" and cuda is None
+            and compiler.chosen_tier() == tiers.FULL) else None
         try:
             _scalar(call(*args, **kwargs)).backward()
             if cuda is not None:  # again: compiling itself takes memory
                 torch.cuda.reset_peak_memory_stats(cuda)
                 _scalar(call(*args, **kwargs)).backward()
-        except torch._dynamo.exc.BackendCompilerFailed as error:
-            cause = error.inner_exception
+        except private.BackendCompilerFailed as error:
+            cause = getattr(error, "inner_exception", None)
             if isinstance(cause, LoadlineError):
                 raise cause from None
             raise
-    graphs = compiler.planned[before:]
     if not graphs:
         raise LoadlineError(
             "nothing was planned: no traced part of the model needs a gradient. "
@@ -127,14 +127,15 @@ def _movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
     """Optimizer state that the plan may put on the host."""
     machine = options.machine
     if optimizer is None or not foretold.apart or not options.offload or not (
-            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
+            machine.d2h_bytes_per_s and machine.h2d_bytes_per_s) or (
+            compiler.chosen_tier() != tiers.FULL):
         return []
     if any(p.device.type != "cpu" for p in model.parameters()):
         return []  # only the CPU's virtual device has these copies so far
     return buckets_of(optimizer, foretold)
 
 
-def _release(slabs: list[weakref.ref[Slab]]) -> None:
+def _release(slabs: list[Callable[[], Slab | None]]) -> None:
     for reference in slabs:
         if (slab := reference()) is not None:
             slab.memory = None
@@ -207,4 +208,5 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,
                              measured))
+    del prepared[:-KEPT]
     return call, optimizer

@@ -7,7 +7,6 @@ import torch
 from loadline.machine import Machine
 from loadline.torch import private
 from loadline.torch.joint import is_view
-from torch.utils import _pytree as pytree
 
 # Nominal: what matters to a plan are the relations. A CPU and its memory.
 NOMINAL = Machine(
@@ -27,13 +26,13 @@ def product_flops(node: torch.fx.Node) -> int:
     packet = getattr(node.target, "overloadpacket", None)
     if packet not in private.flop_registry:
         return 0
-    args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
+    args, kwargs = private.pytree.tree_map(_meta, (node.args, node.kwargs))
     return int(private.flop_registry[packet](
         *args, **kwargs, out_val=node.meta.get("val")))
 
 
 def _elements(value: object) -> int:
-    return sum(leaf.numel() for leaf in pytree.tree_leaves(value)
+    return sum(leaf.numel() for leaf in private.pytree.tree_leaves(value)
                if isinstance(leaf, torch.Tensor))
 
 
@@ -48,7 +47,7 @@ def node_flops(node: torch.fx.Node) -> int:
 
 def _tensor_bytes(value: object) -> int:
     return sum(leaf.numel() * leaf.element_size()
-               for leaf in pytree.tree_leaves(value)
+               for leaf in private.pytree.tree_leaves(value)
                if isinstance(leaf, torch.Tensor))
 
 
@@ -57,7 +56,8 @@ def node_time_ns(node: torch.fx.Node, machine: Machine) -> int:
     moved = _tensor_bytes(node.meta.get("val")) + sum(
         _tensor_bytes(argument.meta.get("val"))
         for argument in node.all_input_nodes)
-    value = next((leaf for leaf in pytree.tree_leaves(node.meta.get("val"))
+    value = next((leaf
+                  for leaf in private.pytree.tree_leaves(node.meta.get("val"))
                   if isinstance(leaf, torch.Tensor)), None)
     rates = machine.matmul_flop_per_s
     kind = _TYPES.get(value.dtype, "f32") if value is not None else "f32"

@@ -1,59 +1,117 @@
-"""Every name of PyTorch used here that is not public, in one place.
+"""Every name of PyTorch used here that is not public, in one place, and which tier
+(tiers.py) needs it.
 
-Found by trying, never by version numbers: what is missing makes the backend say
-so at its first use (compiler.py), not at import.
+Found by trying, never by version numbers: what a PyTorch does not have is None, and
+`missing` says so before a tier is used.
 """
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch._functorch.config as functorch_config
-from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
-from torch._functorch.aot_autograd import aot_function
-from torch._functorch.compile_utils import fx_graph_cse
-from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch._inductor.custom_graph_pass import (
-    CustomPartitionerFn,
-    get_hash_for_files,
-)
-from torch.fx.graph import _BoxedCodeGen
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.checkpoint import CheckpointPolicy
-from torch.utils.flop_counter import flop_registry
 
-__all__ = [
-    "CheckpointPolicy", "CustomPartitionerFn", "StorageWeakRef", "aot_autograd",
-    "aot_function", "boxed", "boxed_compiler", "compile_with_inductor", "flop_registry",
-    "frame_id", "fx_graph_cse", "get_hash_for_files",
-    "forget_compiled", "ignore_logging", "must_save",
-    "partition_by_tags", "pytorch_partition", "saved_description",
-]
+__all__ = ["CheckpointPolicy"]
 
-saved_description = SavedForBackwardsAOTOutput
+_PLACES: dict[str, tuple[str, str]] = {}  # by our name: where PyTorch has it
+
+
+def _find(name: str, module: str, theirs: str = "") -> Any:
+    theirs = theirs or name
+    _PLACES[name] = (module, theirs)
+    try:
+        return getattr(importlib.import_module(module), theirs)
+    except (ImportError, AttributeError):
+        pass
+    try:
+        return importlib.import_module(f"{module}.{theirs}")
+    except ImportError:
+        return None
+
+
+functorch_config = _find("functorch_config", "torch._functorch", "config")
+dynamo = _find("dynamo", "torch._dynamo", "config")
+lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
+BackendCompilerFailed = _find(
+    "BackendCompilerFailed", "torch._dynamo.exc") or RuntimeError
+aot_autograd = _find("aot_autograd", "torch._dynamo.backends.common")
+saved_description = _find(
+    "saved_description", "torch._functorch._aot_autograd.descriptors",
+    "SavedForBackwardsAOTOutput")
+aot_function = _find("aot_function", "torch._functorch.aot_autograd")
+fx_graph_cse = _find("fx_graph_cse", "torch._functorch.compile_utils")
+partition = _find("partition", "torch._functorch.partitioners",
+                  "min_cut_rematerialization_partition")
+CustomPartitionerFn = _find("CustomPartitionerFn", "torch._inductor.custom_graph_pass")
+CustomKnapsackSolver = _find("CustomKnapsackSolver",
+                             "torch._inductor.custom_graph_pass")
+get_hash_for_files = _find("get_hash_for_files", "torch._inductor.custom_graph_pass")
+boxed_code = _find("boxed_code", "torch.fx.graph", "_BoxedCodeGen")
+StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
+flop_registry = _find("flop_registry", "torch.utils.flop_counter")
+pytree = _find("pytree", "torch.utils", "_pytree")
+OpOverload = _find("OpOverload", "torch._ops")
+
+_GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
+          "get_hash_for_files")
+_NEEDED = {
+    "full": (*_GRAPH, "aot_autograd", "aot_function", "saved_description",
+             "fx_graph_cse", "partition", "CustomPartitionerFn", "boxed_code",
+             "StorageWeakRef"),
+    "recompute": (*_GRAPH, "lookup_backend", "CustomKnapsackSolver"),
+    "public": (),
+}
+# Options of PyTorch's that are set for a while.
+_OPTIONS = {
+    "full": ("cse", "activation_memory_budget"),
+    "recompute": ("activation_memory_budget", "activation_memory_budget_solver"),
+    "public": (),
+}
+
+
+def missing(tier: str) -> list[str]:
+    """What the tier needs and this PyTorch does not have."""
+    names = [".".join(_PLACES[name]) for name in _NEEDED[tier]
+             if globals()[name] is None]
+    if functorch_config is not None:
+        names += [f"torch._functorch.config.{name}" for name in _OPTIONS[tier]
+                  if not hasattr(functorch_config, name)]
+    return names
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """The same for all that share memory, with data or without."""
+    return tensor.untyped_storage()._cdata
+
+
+def is_view(target: Any) -> bool:
+    return isinstance(target, OpOverload) and target.is_view
 
 
 def boxed(module: torch.fx.GraphModule) -> None:
     """Makes the module take its arguments in a list that it empties, so that an
     argument can be freed at its last use."""
-    module.graph.set_codegen(_BoxedCodeGen())
+    module.graph.set_codegen(boxed_code())
     module.recompile()
 
 
 def frame_id() -> int:
     """Of the Python frame that is being compiled: another one after a graph
     break, the same one for another shape."""
-    compiling = torch._guards.CompileContext.current_compile_id()
-    frame = None if compiling is None else compiling.frame_id
-    return -1 if frame is None else frame
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        return guards.CompileContext.current_compile_id().frame_id
+    except AttributeError:
+        return -1
 
 
 def ignore_logging(*functions: Any) -> None:
     """They break no graph, and do nothing inside one."""
-    torch._dynamo.config.ignore_logging_functions.update(functions)
+    if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):
+        dynamo.ignore_logging_functions.update(functions)
 
 
 def forget_compiled(model: torch.nn.Module) -> None:
@@ -64,6 +122,17 @@ def forget_compiled(model: torch.nn.Module) -> None:
 def must_save(node: torch.fx.Node) -> bool:
     """By a policy of the user's own."""
     return node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE
+
+
+def must_recompute(node: torch.fx.Node) -> bool:
+    """By a checkpoint of the user's own. PREFER is what a plain one says."""
+    return node.meta.get("recompute") in (CheckpointPolicy.MUST_RECOMPUTE,
+                                          CheckpointPolicy.PREFER_RECOMPUTE)
+
+
+def region(node: torch.fx.Node) -> Any:
+    """The checkpoint that the node is within; None: no one's."""
+    return node.meta.get("ac_graph_id")
 
 
 def boxed_compiler(run: Any) -> Any:
@@ -79,7 +148,7 @@ def partition_by_tags(module: torch.fx.GraphModule, inputs: Any,
     rename nodes that the plan names; a budget of PyTorch's own below 1 would
     search, and one of 0 would not even read the tags."""
     with functorch_config.patch(cse=False, activation_memory_budget=1.0):
-        return min_cut_rematerialization_partition(module, inputs, **options)
+        return partition(module, inputs, **options)
 
 
 def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
@@ -87,11 +156,11 @@ def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
                                                torch.fx.GraphModule]:
     """What PyTorch's own solver makes of a budget from 0 to 1."""
     with functorch_config.patch(activation_memory_budget=budget):
-        return min_cut_rematerialization_partition(module, inputs, **options)
+        return partition(module, inputs, **options)
 
 
 @contextlib.contextmanager
-def _inductor_partitioner(partitioner: CustomPartitionerFn) -> Iterator[None]:
+def _inductor_partitioner(partitioner: Any) -> Iterator[None]:
     import torch._inductor.config as inductor_config
 
     with inductor_config.patch(custom_partitioner_fn=partitioner):
@@ -99,7 +168,7 @@ def _inductor_partitioner(partitioner: CustomPartitionerFn) -> Iterator[None]:
 
 
 def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
-                          partitioner: CustomPartitionerFn) -> Any:
+                          partitioner: Any) -> Any:
     from torch._inductor.compile_fx import compile_fx
 
     # Modules found in AOT autograd's cache would come without a plan to report;
@@ -107,3 +176,14 @@ def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
     with _inductor_partitioner(partitioner), functorch_config.patch(
             enable_autograd_cache=False):
         return compile_fx(module, inputs)
+
+
+def compile_with_solver(module: torch.fx.GraphModule, inputs: Any, inner: str,
+                        solver: Any) -> Any:
+    """By a backend of PyTorch's own, where `solver` says which of the values that
+    are dear to compute are saved. It is asked at a budget below 1 only, and one of
+    0 would save inputs alone."""
+    with functorch_config.patch(
+            activation_memory_budget=1e-12, activation_memory_budget_solver=solver,
+            enable_autograd_cache=False):
+        return lookup_backend(inner)(module, inputs)

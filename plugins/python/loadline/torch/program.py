@@ -1,4 +1,5 @@
-"""A plan as a list of what happens, in one order: runs, copies out, copies in.
+"""A plan as a list of what happens, in one order: runs, copies out, copies in,
+states of random numbers taken.
 
 A plan has three lanes and waits; a module has one order. In the order of its
 steps a run or a copy in finds every copy out before it ended, so the source of a
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 from loadline.torch.joint import Operation
-from loadline.torch.pose import Posed
+from loadline.torch.pose import Posed, Snapshot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,11 @@ class Copy:
     out: bool  # to the host
 
 
-Item = Run | Copy
+Item = Run | Copy | Snapshot
+
+
+def _item(operation: Operation | Snapshot) -> Item:
+    return operation if isinstance(operation, Snapshot) else Run(operation)
 
 
 def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
@@ -41,7 +46,7 @@ def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
         if step["lane"] == "compute":
             operation = posed.operations[step["node"]]
             if operation is not None:
-                part.append(Run(operation))
+                part.append(_item(operation))
             elif step["node"] == posed.boundary:
                 part = halves[1]
             continue
@@ -60,7 +65,7 @@ def program_of_sequence(posed: Posed, sequence: list[int]) -> tuple[list[Item],
 
     def runs(part: list[int]) -> list[Item]:
         found = [posed.operations[number] for number in part]
-        return [Run(operation) for operation in found if operation is not None]
+        return [_item(operation) for operation in found if operation is not None]
 
     return runs(sequence[:at]), runs(sequence[at + 1:])
 

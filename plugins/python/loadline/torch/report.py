@@ -12,12 +12,19 @@ import tempfile
 
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
+from loadline.torch import tiers
 from loadline.torch.compiler import PlannedGraph, describe, planned
 from loadline.torch.prepare import prepared
 
 
 def _lines_of(graph: PlannedGraph) -> list[str]:
-    lines = [f"  {describe(graph)}"]
+    lines = [f"  tier {graph.tier}"]
+    if graph.tier != tiers.FULL:
+        lines[0] += f": {tiers.WITHOUT[graph.tier]}"
+    lines.append(f"  {describe(graph)}")
+    if graph.not_obeyed:
+        lines.append("  not run as planned: PyTorch's partitioner does otherwise with "
+                     f"{', '.join(graph.not_obeyed)}")
     if graph.measured_bytes is None:
         lines.append("  not measured: only inner=\"aot_eager\" on the CPU and CUDA "
                      "devices tell their bytes")
@@ -62,14 +69,16 @@ def _write_page(graph: PlannedGraph, path: str) -> None:
 
 
 def report(html: str | os.PathLike[str] | None = None) -> str:
-    """The last prepared model, or else every graph planned so far, as text; with
-    `html` also the last graph's page, the one that `loadline report` writes."""
-    graphs = prepared[-1].graphs if prepared else planned
-    if not graphs:
+    """The prepared model, if it was the last that was planned, or else the graphs
+    planned last, as text; with `html` also the last graph's page, the one that
+    `loadline report` writes."""
+    if not planned:
         raise LoadlineError("nothing has been planned yet: run a step first")
+    last = prepared[-1] if prepared and any(
+        graph.options == planned[-1].options for graph in prepared[-1].graphs) else None
+    graphs = planned if last is None else last.graphs
     lines = []
-    if prepared:
-        last = prepared[-1]
+    if last is not None:
         lines.append(f"budget {last.budget}; optimizer state "
                      f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
                      f"{format_bytes(last.accumulated_bytes)}, corrected by "

@@ -1,37 +1,54 @@
-"""Whether this PyTorch does what a plan says, found out at the first use.
+"""Whether a tier does on this PyTorch what a plan says, found out at its first use.
 
-Everything here leans on names of PyTorch that are not public, and a name that is
-still there may mean something else. So a step of five operators is traced, planned
-tighter than keeping everything, and run once: what passes from forward to backward
-must be what the plan keeps, the ledger must find the plan's peak, and the gradients
-must be the bits of the plain step. Tested by
-tests/plugins/python/torch_self_test_test.py.
+Much here leans on names of PyTorch that are not public, and a name that is still
+there may mean something else. So a step of a few operators is planned tighter than
+keeping everything and run once, by tier: what passes from forward to backward must
+have become less (in the full tier: must be what the plan keeps, and the ledger must
+find the plan's peak), and the gradients must be the bits of the plain step. Tested by
+tests/plugins/python/torch_self_test_test.py and torch_tiers_test.py.
 """
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from loadline.torch import private
-from loadline.torch.joint import Unsupported
 from loadline.torch.ledger import run_eagerly, virtual_device
+from torch.autograd.graph import saved_tensors_hooks
 
 _SIZE = 64
-_outcome: list[str] = []  # once per process; empty: passed
 
 
 def _five_operators(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return ((x @ w).sin().cos() @ w).sum()
 
 
-def _differences(partitioner: Any, planned: Sequence[Any]) -> str:
-    """In words; empty where there are none."""
+def _more_operators(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Enough for segments."""
+    y = x @ w
+    for _ in range(4):
+        y = y.sin().cos()
+    return (y @ w).sum()
+
+
+def _inputs() -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     x, w = (torch.randn(_SIZE, _SIZE, generator=generator, requires_grad=True)
             for _ in range(2))
-    expected = torch.autograd.grad(_five_operators(x, w), (x, w))
+    return x, w
+
+
+def _wrong(step: Callable[..., torch.Tensor], call: Callable[..., torch.Tensor]) -> str:
+    x, w = _inputs()
+    expected = torch.autograd.grad(step(x, w), (x, w))
+    found = torch.autograd.grad(call(x, w), (x, w))
+    return "" if all(map(torch.equal, expected, found)) else "gradients are other bits"
+
+
+def full(partitioner: Any, planned: Sequence[Any]) -> str:
+    """What is not as it must be, in words; planned: where the partitioner tells
+    what it planned."""
     passed: list[int] = []
 
     def forward(gm: torch.fx.GraphModule, example_inputs: Any) -> Any:
@@ -43,7 +60,7 @@ def _differences(partitioner: Any, planned: Sequence[Any]) -> str:
         _five_operators, fw_compiler=forward, bw_compiler=run_eagerly,
         partition_fn=partitioner)
     with virtual_device() as ledger:
-        found = torch.autograd.grad(call(x, w), (x, w))
+        wrong = _wrong(_five_operators, call)
     graph = planned[-1]
     if not graph.recomputed_flops:
         return "nothing was computed again"
@@ -52,31 +69,36 @@ def _differences(partitioner: Any, planned: Sequence[Any]) -> str:
     if ledger.peak_bytes != graph.peak_bytes:
         return (f"the step took {ledger.peak_bytes} bytes where {graph.peak_bytes} "
                 "were planned")
-    if not all(map(torch.equal, expected, found)):
-        return "gradients are other bits"
-    return ""
+    return wrong
 
 
-def check(partitioner: Callable[[], Any], planned: list[Any]) -> None:
-    """Raises Unsupported where something differs; planned: where the partitioner
-    reports to, left as it was."""
-    if not _outcome:
-        count = len(planned)
+def _saved_bytes(call: Callable[..., Any]) -> int:
+    """Beside the inputs."""
+    saved: dict[int, int] = {}
+    inputs = _inputs()
 
-        def work() -> None:
-            try:
-                _outcome.append(_differences(partitioner(), planned))
-            except Exception as error:
-                _outcome.append(f"{type(error).__name__}: {error}")
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
 
-        # A thread of its own: this one may be in the middle of a compile.
-        thread = threading.Thread(target=work, name="loadline-self-test")
-        thread.start()
-        thread.join()
-        del planned[count:]
-    if _outcome[0]:
-        raise Unsupported(
-            f"torch {torch.__version__} does not do what a plan says "
-            f"({_outcome[0]}); loadline.torch is tried with torch 2.15. Without a "
-            "plan, PyTorch's own torch._functorch.config.activation_memory_budget "
-            "computes again by shares")
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = call(*inputs)
+    for tensor in inputs:
+        saved.pop(tensor.untyped_storage().data_ptr(), None)
+    del result
+    return sum(saved.values())
+
+
+def lower(compile_: Callable[[torch.fx.GraphModule, Any], Any]) -> str:
+    """compile_: what the tier makes of a graph, when all that it may is computed
+    again."""
+    def call(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        found = compiled(x, w)
+        return found[0] if isinstance(found, (tuple, list)) else found
+
+    module = torch.fx.symbolic_trace(lambda x, w: (_more_operators(x, w),))
+    compiled = compile_(module, list(_inputs()))
+    before, after = _saved_bytes(_more_operators), _saved_bytes(call)
+    if after >= before:
+        return f"{after} bytes were saved where plain autograd saves {before}"
+    return _wrong(_more_operators, call)

@@ -15,9 +15,9 @@ import time
 from typing import Any
 
 import torch
-from loadline.torch import copies, private
-from loadline.torch.joint import BATCH_NORM, Operation
-from loadline.torch.pose import Posed
+from loadline.torch import copies, private, random_state
+from loadline.torch.joint import BATCH_NORM, Operation, computing
+from loadline.torch.pose import Posed, Snapshot
 from loadline.torch.program import Copy, Item, Run
 
 
@@ -32,9 +32,11 @@ class Split:
     saved: list[torch.fx.Node]  # values that pass, inputs included
     slab: copies.Slab  # what is copied out lies there
     partition_s: float  # of PyTorch's partitioner, which any compile runs
-    # Where PyTorch's partitioner saved otherwise than the plan: names.
-    missing: list[str]
-    extra: list[str]
+    # What PyTorch's partitioner made of the tags, and where it did not obey: values
+    # that it saves although they were to be computed again, and the other way.
+    frames: tuple[torch.fx.GraphModule, torch.fx.GraphModule]
+    refused: list[torch.fx.Node]
+    lost: list[torch.fx.Node]
 
 
 def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
@@ -43,6 +45,8 @@ def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
     made.update(posed.joint.root[node] for node in posed.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
     for item in backward:
+        if isinstance(item, Snapshot):
+            continue
         if isinstance(item, Copy):
             reads = [item.value] if item.out else []
             makes = [] if item.out else [item.value]
@@ -60,24 +64,42 @@ def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
     return list(saved)
 
 
-def _tag(posed: Posed, backward: list[Item]) -> None:
+def _tag(posed: Posed, backward: list[Item]) -> dict[torch.fx.Node, Any]:
+    """The tag of each value that the forward cannot do without."""
     policy = private.CheckpointPolicy
     again = {item.operation.node for item in backward if isinstance(item, Run)}
     computes = {operation.node: operation for operation in posed.joint.operations}
     behind = set(posed.joint.tangents)
+    tags: dict[torch.fx.Node, Any] = {}
     for node in posed.joint.graph.nodes:
         if any(argument in behind for argument in node.all_input_nodes):
             behind.add(node)
             continue
         if node.op != "call_function":
             continue
-        source = node
-        while source.target is operator.getitem:
-            source = source.args[0]  # type: ignore[assignment]
-        kept = source in computes and source not in again
+        source = computing(node)
+        # PyTorch would wrap a random one that runs again in states of its own.
+        kept = source in computes and (
+            source not in again or computes[source].random)
         node.meta["recompute"] = (
             policy.MUST_SAVE if kept else policy.MUST_RECOMPUTE)
         node.meta["ac_graph_id"] = 0
+        # PyTorch cannot know of a random one that runs again here.
+        is_value = posed.joint.root.get(node) is node
+        if is_value and source in computes and not computes[source].random:
+            tags[node] = node.meta["recompute"]
+    forward = _needed(posed.joint.forward_outputs)
+    return {node: tag for node, tag in tags.items() if node in forward}
+
+
+def _needed(nodes: list[torch.fx.Node]) -> set[torch.fx.Node]:
+    """And all that they are made of."""
+    found, open_ = set(nodes), list(nodes)
+    while open_:
+        new = [a for a in open_.pop().all_input_nodes if a not in found]
+        found.update(new)
+        open_ += new
+    return found
 
 
 @dataclasses.dataclass
@@ -87,6 +109,7 @@ class _Step:
     slab: int  # in copies.slabs
     ran: set[torch.fx.Node]  # so far
     tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
+    states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, here
 
 
 class _Body:
@@ -143,7 +166,14 @@ class _Body:
             if isinstance(made, torch.fx.Node):
                 self.forget(made)
         self.now.pop(node, None)
-        copy = self.graph.create_node("call_function", node.target, args, kwargs,
+        target: Any = node.target
+        if node in self.step.states:
+            target = random_state.again if node in self.step.ran else (
+                random_state.first)
+            drawn: Any = node.target
+            args = (self.step.states[node], drawn, random_state.device_of(node),
+                    *args)
+        copy = self.graph.create_node("call_function", target, args, kwargs,
                                       node.name, node.type)
         copy.meta = dict(node.meta)
         self.step.ran.add(node)
@@ -183,9 +213,17 @@ class _Body:
         copy.meta = dict(item.value.meta)
         self.set(item.value, copy)
 
+    def snapshot(self, operation: Operation) -> None:
+        device = random_state.device_of(operation.node)
+        state = self.graph.call_function(random_state.take, (device,))
+        state.meta["val"] = _like_state(self.joint, device)
+        self.step.states[operation.node] = state
+
     def write(self, items: list[Item]) -> None:
         for item in items:
-            if isinstance(item, Copy):
+            if isinstance(item, Snapshot):
+                self.snapshot(item.operation)
+            elif isinstance(item, Copy):
                 self.copy(item)
             else:
                 self.let_leave()
@@ -227,7 +265,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     """`options` are those that AOT autograd hands to a partitioner."""
     joint = posed.joint
     forward_part, backward_part = program
-    _tag(posed, backward_part)
+    tags = _tag(posed, backward_part)
     start = time.perf_counter()
     forward_frame, backward_frame = private.partition_by_tags(
         joint.module, inputs, **options)
@@ -238,19 +276,24 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     wanted = saved_values(posed, backward_part)
     # In the frame's order, then what it lacks.
     kept = [node for node in framed if joint.root[node] in wanted]
+    refused = [node for node in dict.fromkeys(joint.root[node] for node in framed)
+               if tags.get(node) is private.CheckpointPolicy.MUST_RECOMPUTE
+               and node not in wanted]
     covered = {joint.root[node] for node in kept}
     missing = [value for value in wanted if value not in covered]
+    lost = [node for node in missing
+            if tags.get(node) is private.CheckpointPolicy.MUST_SAVE]
     passed = kept + missing
     if any(node.meta.get("saved_tensor_with_no_vc_check") for node in passed):
         raise SplitError("saved tensors of two kinds")
     output, = joint.graph.find_nodes(op="output")
-    leaves = torch.utils._pytree.tree_leaves(
+    leaves = private.pytree.tree_leaves(
         output.args[0], is_leaf=lambda leaf: leaf is None)
     count = joint.num_forward_outputs
     slots = {item.slot: joint.bytes[item.value] for part in program
              for item in part if isinstance(item, Copy)}
     number, slab = copies.new_slab(slots)
-    step = _Step(number, set(), {})
+    step = _Step(number, set(), {}, {})
 
     def returned(body: _Body, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
@@ -267,10 +310,15 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
               if slot in brought}
     for token in tokens.values():
         token.meta["val"] = _like_token(joint)
+    # And states of what the backward part runs again.
+    rerun = {item.operation.node for item in backward_part if isinstance(item, Run)}
+    states = {node: state for node, state in step.states.items() if node in rerun}
     forward = body.finish(
         forward_frame,
-        [*returned(body, leaves[:count] + passed), *tokens.values()],
-        _descriptions(forward_frame, count, len(passed) + len(tokens)))
+        [*returned(body, leaves[:count] + passed), *tokens.values(),
+         *states.values()],
+        _descriptions(forward_frame, count,
+                      len(passed) + len(tokens) + len(states)))
 
     forward.__dict__["loadline_slab"] = slab
 
@@ -283,6 +331,9 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     for slot, token in tokens.items():
         step.tokens[slot] = body.graph.placeholder(f"host_token_{slot}")
         step.tokens[slot].meta = dict(token.meta)
+    for node, state in states.items():
+        step.states[node] = body.graph.placeholder(f"random_state_{node.name}")
+        step.states[node].meta = dict(state.meta)
     for node in backward_frame.graph.find_nodes(op="placeholder"):
         if node.name not in framed_names:
             body.set(by_name[node.name], body.graph.node_copy(node))
@@ -292,14 +343,20 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
     backward.__dict__["loadline_slab"] = slab
-    return Split(forward, backward, passed, slab, partition_s, [n.name for n in missing],
-                 [n.name for n in framed if joint.root[n] not in wanted])
+    return Split(forward, backward, passed, slab, partition_s,
+                 (forward_frame, backward_frame), refused, lost)
 
 
 def _like_token(joint: Any) -> torch.Tensor:
     mode = next(node.meta["val"].fake_mode for node in joint.primals)
     with mode:
         return torch.empty((), dtype=torch.int64)
+
+
+def _like_state(joint: Any, device: torch.device) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty(random_state.state_bytes(device), dtype=torch.uint8)
 
 
 def _descriptions(frame: torch.fx.GraphModule, count: int,
