@@ -109,6 +109,30 @@ class Prepare(unittest.TestCase):
             expected, found + train(call, optimizer, batch, 2)))
 
 
+class InPlace(unittest.TestCase):
+    def test_the_plan_of_the_first_step_decides(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        expected = train(model, optimizer, batch)
+        before = states(optimizer)
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        lt.compile_in_place(model, "60%", optimizers=[optimizer], host_state=True,
+                            machine=COPIES, **OPTIONS)
+        self.assertIsNone(attached_to(optimizer))
+        with lt.virtual_device() as ledger:
+            found = train(model, optimizer, batch)
+        graph = lt.planned[-1]
+        self.assertTrue(same_bits(expected, found))
+        self.assertTrue(same_bits(before, states(optimizer)))
+        self.assertEqual(attached_to(optimizer).hosted, {
+            p for k in graph.hosted for p in attached_to(optimizer).buckets[k].parameters})
+        self.assertGreater(len(graph.hosted), 0)
+        self.assertEqual(ledger.peak_bytes,
+                         max(graph.peak_bytes, graph.update_peak_bytes))
+        optimizer.step(None)  # as some programs write it
+
+
 class AnyOptimizer(unittest.TestCase):
     def test_in_groups_with_a_schedule_gives_the_same_bits(self):
         for kind, options in ((torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),

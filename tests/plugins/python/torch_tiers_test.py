@@ -131,6 +131,15 @@ class LowerTiers(unittest.TestCase):
                 graph = self.trains_as_eager("recompute", name)
                 self.assertGreater(graph.plan.recompute_ns, 0)
 
+    def test_a_graph_that_pytorch_asks_nothing_about_is_said_aloud(self):
+        x = torch.randn(8, 8, requires_grad=True)
+
+        def cheap(x):
+            return x.sin().cos().sum()
+
+        with only("recompute"), self.assertWarnsRegex(UserWarning, "asked nothing"):
+            compiled(cheap, "80%")(x).backward()
+
     def test_public_names_only(self):
         for name in ("mlp", "gpt_dropout", "unet"):
             with self.subTest(name):

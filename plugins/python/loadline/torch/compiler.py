@@ -128,26 +128,40 @@ _SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
 # The last of this process, oldest first: each holds a traced graph and its problem.
 planned: list[PlannedGraph] = []
 KEPT = 32
-_watching: list[list[PlannedGraph]] = []
+_watching: list[Callable[[PlannedGraph], None]] = []
 
 
 def remember(graph: PlannedGraph) -> None:
     planned.append(graph)
     del planned[:-KEPT]
-    for found in _watching:
-        found.append(graph)
+    for tell in list(_watching):
+        tell(graph)
     log.info("%s", describe(graph))
+
+
+def once_planned(options: Options, do: Callable[[PlannedGraph], None]) -> None:
+    """With the first graph that is planned with just these options."""
+    def tell(graph: PlannedGraph) -> None:
+        if graph.options == options:
+            _watching.remove(tell)
+            do(graph)
+
+    _watching.append(tell)
 
 
 @contextlib.contextmanager
 def watch() -> Iterator[list[PlannedGraph]]:
     """What is planned inside."""
     found: list[PlannedGraph] = []
-    _watching.append(found)
+
+    def tell(graph: PlannedGraph) -> None:
+        found.append(graph)
+
+    _watching.append(tell)
     try:
         yield found
     finally:
-        _watching[:] = [other for other in _watching if other is not found]
+        _watching.remove(tell)
 
 
 def describe(graph: PlannedGraph) -> str:
@@ -229,11 +243,14 @@ class _Pass:
 class Solver(_Pass, private.CustomKnapsackSolver or object):  # type: ignore[misc]
     """What the tier of recomputing only answers PyTorch's partitioner."""
 
+    asked = False
+
     def __call__(self, memory: list[float], joint_graph: torch.fx.Graph,
                  max_memory: float, node_info: Any,
                  all_recomputable_banned_nodes: list[torch.fx.Node]
                  ) -> tuple[list[int], list[int]]:
         start = time.perf_counter()
+        self.asked = True
         posed = pose(solver_hook.joint_of(joint_graph),
                      dataclasses.replace(self.options.machine, d2h_bytes_per_s=0),
                      copies=False, states=False)
@@ -244,6 +261,19 @@ class Solver(_Pass, private.CustomKnapsackSolver or object):  # type: ignore[mis
             self.options, tiers.RECOMPUTE))
         again = solver_hook.again(posed, plan.sequence, all_recomputable_banned_nodes)
         return [at for at in range(len(memory)) if at not in again], again
+
+
+def _with_solver(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+                 solver: Solver) -> Any:
+    compiled = private.compile_with_solver(
+        gm, example_inputs, solver.options.inner, solver)
+    if not solver.asked and torch.is_grad_enabled() and any(
+            isinstance(t, torch.Tensor) and t.requires_grad for t in example_inputs):
+        warnings.warn(
+            "loadline: PyTorch asked nothing about a graph without operators that are "
+            "dear to compute: it saves as little as it can there, and no budget is "
+            "planned for", stacklevel=2)
+    return compiled
 
 
 def _plan_below(problem: dict[str, Any], whole_bytes: int,
@@ -412,8 +442,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     tier = chosen_tier()
     number = _number_of_graph(options, bool(read.shares))
     if tier == tiers.RECOMPUTE:
-        return private.compile_with_solver(
-            gm, example_inputs, read.inner, Solver(read, number))
+        return _with_solver(gm, example_inputs, Solver(read, number))
     if tier == tiers.PUBLIC:
         return _in_segments(gm, _Pass(read, number))
     partitioner = Partitioner(read, number)

@@ -115,7 +115,8 @@ class HostState:
             self.optimizer.state[p][name] = host
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if len(args) > 1 or kwargs.get("closure") is not None:
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is not None:
             raise InvalidArgument(
                 "optimizer.step(closure) with optimizer state on the host: compute "
                 "the loss and its gradients before, and call step()")

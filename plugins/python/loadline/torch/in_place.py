@@ -2,30 +2,47 @@
 
 nn.Module.compile keeps the module itself, so wrappers, hooks and checkpoints of the
 program around it see what they always saw. Tested by
-tests/plugins/python/torch_examples_test.py.
+tests/plugins/python/torch_examples_test.py and torch_host_state_test.py.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.torch.compiler import Options, backend
-from loadline.torch.optimizer import optimizer_state_bytes
+from loadline.torch.compiler import Options, backend, once_planned
+from loadline.torch.optimizer import Bucket, foretell
+from loadline.torch.pose import StateBucket
+from loadline.torch.prepare import attach, movable
 
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                      optimizers: Iterable[torch.optim.Optimizer] = (),
-                     accumulate: bool = False, **options: Any) -> Options:
+                     accumulate: bool = False, host_state: bool = False,
+                     **options: Any) -> Options:
     """The model's forward and backward run inside the budget from now on; what the
     optimizers hold, and with `accumulate` gradients that stay from step to step, is
-    reserved in it. Other options are those of the backend."""
+    reserved in it. Other options are those of the backend.
+
+    host_state: the plan may put state of the only optimizer on the host, where the
+    machine can copy (host_state.py); it is then stepped without a closure."""
     reserved = int(options.pop("reserve_bytes", 0))
-    reserved += sum(optimizer_state_bytes(optimizer) for optimizer in optimizers)
     if accumulate:
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
                         if p.requires_grad)
-    options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved}
+    foretold = [(optimizer, foretell(optimizer)) for optimizer in optimizers]
+    buckets: list[Bucket] = []
+    if host_state and len(foretold) == 1:
+        asked = Options.read({**options, "budget": budget})
+        buckets = movable(model, *foretold[0], asked)
+    reserved += sum(about.bytes for _, about in foretold)
+    reserved -= sum(bucket.state_bytes for bucket in buckets)
+    options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
+               "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
+                              for b in buckets)}
     read = Options.read(options)  # mistakes now, not at the first step
+    if buckets:
+        once_planned(read, functools.partial(attach, foretold[0][0], buckets))
     model.compile(backend=backend, dynamic=False, options=options)
     return read

@@ -15,7 +15,8 @@ from loadline.torch.in_place import compile_in_place
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
     """module: the attribute that is planned; without it, the only child that has
-    parameters. training_step itself stays as it is, so that it may log.
+    parameters. training_step itself stays as it is, so that it may log. Optimizer
+    state stays on the device: Lightning runs the whole step as the optimizer's closure.
     Other options are those of the backend (docs/pytorch.md)."""
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):

@@ -122,8 +122,15 @@ def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
     return graphs, ledger.peak_bytes + resident
 
 
-def _movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-             foretold: Foretold, options: compiler.Options) -> list[Bucket]:
+def attach(optimizer: torch.optim.Optimizer, buckets: list[Bucket],
+           graph: compiler.PlannedGraph) -> None:
+    """From now on the buckets that the plan has on the host live there."""
+    if buckets and graph.hosted:
+        _attached.add(HostState(optimizer, buckets, graph.tail))
+
+
+def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+            foretold: Foretold, options: compiler.Options) -> list[Bucket]:
     """Optimizer state that the plan may put on the host."""
     machine = options.machine
     if optimizer is None or not foretold.apart or not options.offload or not (
@@ -162,7 +169,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     if (attached := attached_to(optimizer)) is not None:
         attached.detach()
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
-    buckets = _movable(model, optimizer, foretold, read)
+    buckets = movable(model, optimizer, foretold, read)
     accumulated = sum(p.untyped_storage().nbytes() for p in model.parameters()
                       if p.requires_grad) if accumulate else 0
     shares: tuple[float, ...] = ()
@@ -202,8 +209,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         if found.items() <= found_bytes.items():  # known, and not enough
             corrected += excess
         found_bytes.update(found)
-    if optimizer is not None and buckets and graphs[0].hosted:
-        _attached.add(HostState(optimizer, buckets, graphs[0].tail))
+    if optimizer is not None:
+        attach(optimizer, buckets, graphs[0])
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,

@@ -38,7 +38,8 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
         self._read = compile_in_place(
             kwargs["model"], self.budget,
             optimizers=[] if optimizer is None else [optimizer],
-            accumulate=args.gradient_accumulation_steps > 1, **self.options)
+            accumulate=args.gradient_accumulation_steps > 1,
+            **{"host_state": True, **self.options})
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:
