@@ -18,10 +18,9 @@ from loadline.torch.prepare import prepared
 
 
 def _lines_of(graph: PlannedGraph) -> list[str]:
-    lines = [f"  tier {graph.tier}"]
+    lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
-        lines[0] += f": {tiers.WITHOUT[graph.tier]}"
-    lines.append(f"  {describe(graph)}")
+        lines[-1] += f": {tiers.WITHOUT[graph.tier]}"
     if graph.not_obeyed:
         lines.append("  not run as planned: PyTorch's partitioner does otherwise with "
                      f"{', '.join(graph.not_obeyed)}")
