@@ -1,5 +1,6 @@
-// About a thousand nodes: the search is quick and good at that size. Tested in
-// layers_test.cc.
+// The search is quick and good at about a thousand nodes, at fewer where its
+// work is limited: then every edit is worth more if all layers gain by it.
+// Tested in layers_test.cc.
 #include "planner/few_layers.h"
 
 #include <algorithm>
@@ -12,29 +13,42 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kFewNodes = 1200;
+// From so many nodes on, or with so little work for each, the whole is not
+// searched. At the default limit of ten million the first decides.
+constexpr int64_t kManyNodes = 3000;
+constexpr int64_t kLittleWorkPerNode = 1000;
+// Nodes to leave, fewer where the search would not have so much work for each.
+constexpr int64_t kFewNodes = 1200;
+constexpr int64_t kEnoughWorkPerNode = 8000;
 constexpr int kFewLayers = 8, kMostLayers = 100;
 constexpr int kBlocks[] = {1, 2, 4};
 
 // How many of the alike layers to leave.
-int FewOf(const Layers& layers) {
+int FewOf(const Layers& layers, int64_t work_limit) {
+  const int64_t few_nodes =
+      std::min(kFewNodes, work_limit / kEnoughWorkPerNode);
   int nodes = 0;  // in alike layers
   for (int layer : layers.node_layer) {
     nodes += layer >= layers.alike_lower && layer < layers.alike_upper;
   }
   const int64_t alike = layers.alike_upper - layers.alike_lower;
   return static_cast<int>(
-      std::clamp<int64_t>(kFewNodes * alike / nodes, kFewLayers, kMostLayers));
+      std::clamp<int64_t>(few_nodes * alike / nodes, kFewLayers, kMostLayers));
 }
 
 }  // namespace
 
 std::unique_ptr<const FewLayers> FindFewLayers(const Problem& problem,
-                                               const ProblemIndex& index) {
+                                               const ProblemIndex& index,
+                                               int64_t work_limit) {
+  const auto node_count = static_cast<int64_t>(problem.nodes.size());
+  if (node_count < std::min(kManyNodes, work_limit / kLittleWorkPerNode)) {
+    return nullptr;
+  }
   std::optional<Layers> layers = FindLayers(problem, index);
   if (!layers) return nullptr;
   const int alike = layers->alike_upper - layers->alike_lower;
-  const int few = FewOf(*layers);
+  const int few = FewOf(*layers, work_limit);
   if (2 * few > alike) return nullptr;
   std::optional<Shrunk> shrunk =
       Shrink(problem, *layers, layers->count - alike + few);

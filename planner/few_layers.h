@@ -2,6 +2,7 @@
 #ifndef LOADLINE_PLANNER_FEW_LAYERS_H_
 #define LOADLINE_PLANNER_FEW_LAYERS_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -17,11 +18,13 @@ struct FewLayers {
   std::vector<std::vector<int>> matches;
 };
 
-// As many layers as the search plans quickly and well. Null if the problem has
-// no layers, or if cutting them out of the middle leaves too much. Depends on
-// the problem alone: one serves every model of it.
+// As many layers as a search of so much work (SolveOptions::work_limit) plans
+// well. Null where it plans the whole as well as a few layers of it, if the
+// problem has no layers, or if cutting them out of the middle leaves too much.
+// Depends on nothing else: one serves every model of the problem.
 std::unique_ptr<const FewLayers> FindFewLayers(const Problem& problem,
-                                               const ProblemIndex& index);
+                                               const ProblemIndex& index,
+                                               int64_t work_limit);
 
 }  // namespace loadline::planner
 

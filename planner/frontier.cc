@@ -27,8 +27,6 @@ constexpr int kLowPoint = kPoints * 2 / 5;
 constexpr int kTightPoint = kPoints / 5;
 constexpr double kMoreForLow = 1.4;
 constexpr int kLayoutTries = 5;
-// Below, the search of the whole is better than of a few layers of it.
-constexpr int kLayeredNodes = 3000;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
 // A layout gets this times the work of the search before it, at a small part of
@@ -91,9 +89,7 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   // come last.
   Choices choices = options.choices;
   if (codecs) choices.codecs = choices.lossy = false;
-  if (static_cast<int>(problem.nodes.size()) >= kLayeredNodes) {
-    few_layers_ = FindFewLayers(problem, all.index);
-  }
+  few_layers_ = FindFewLayers(problem, all.index, options.work_limit);
   const auto add = [&](bool recompute, bool offload, double share) {
     walkers_.push_back(std::make_unique<Walker>());
     walkers_.back()->model = MakeModel(problem, recompute, offload, choices);
@@ -131,6 +127,12 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   upper_ = lower_ + 1;
   while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
   for (const auto& walker : walkers_) walker->upper = kept;
+}
+
+Searched Frontier::searched() const {
+  if (!few_layers_) return {};
+  return {few_layers_->all.count, few_layers_->shrunk.layers.count,
+          static_cast<int64_t>(few_layers_->shrunk.problem.nodes.size())};
 }
 
 int64_t Frontier::BytesAt(int point) const {

@@ -76,6 +76,7 @@ class Frontier {
              const std::function<void(const Placed&)>& improved);
 
   const Model& model() const { return walkers_.back()->model; }
+  Searched searched() const;
 
  private:
   struct Task {

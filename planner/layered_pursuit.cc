@@ -38,6 +38,9 @@ constexpr int64_t kLayoutStep = 1000;
 constexpr int64_t kTunedEdits = 1000;
 constexpr double kLanePrice = 0.05;
 constexpr size_t kRemembered = 64;
+// All layers at once are searched on where there is so much work for each node:
+// then single layers gain by it.
+constexpr int64_t kLeastImprovement = 50;
 constexpr double kNegligible = 1e-5;  // of the step: not worth another round
 
 uint64_t HashOf(const Schedule& schedule) {
@@ -74,17 +77,29 @@ LayeredPursuit::LayeredPursuit(const Model& model, const FewLayers& few,
       FindLifetimes(few_model_, GivenOrder(few_model_)).peak_bytes;
 }
 
+void LayeredPursuit::Remember(const Schedule& all, const Schedule& few) {
+  if (stitched_from_.size() == kRemembered) {
+    stitched_from_.erase(stitched_from_.begin());
+  }
+  stitched_from_.emplace_back(HashOf(all), few);
+}
+
+const Schedule* LayeredPursuit::Remembered(const Schedule& all) const {
+  const auto known = std::find_if(
+      stitched_from_.begin(), stitched_from_.end(),
+      [hash = HashOf(all)](const auto& k) { return k.first == hash; });
+  return known == stitched_from_.end() ? nullptr : &known->second;
+}
+
 // What a start was stitched from is better than what is left when its edits
 // are folded.
 std::vector<Schedule> LayeredPursuit::FoldAll(
     const std::vector<Schedule>& schedules) const {
   std::vector<Schedule> folded;
   for (const Schedule& schedule : schedules) {
-    const auto known = std::find_if(
-        stitched_from_.begin(), stitched_from_.end(),
-        [hash = HashOf(schedule)](const auto& k) { return k.first == hash; });
-    std::optional<Schedule> few = known != stitched_from_.end()
-                                      ? known->second
+    const Schedule* known = Remembered(schedule);
+    std::optional<Schedule> few = known != nullptr
+                                      ? *known
                                       : Fold(All(), Few(), layers_.shrunk,
                                              layers_.matches.front(), schedule);
     if (few) folded.push_back(*std::move(few));
@@ -260,10 +275,7 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
   const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
   const bool usable = found && !too_fast;
   if (usable) {
-    if (stitched_from_.size() == kRemembered) {
-      stitched_from_.erase(stitched_from_.begin());
-    }
-    stitched_from_.emplace_back(HashOf(found->schedule), taken->schedule);
+    Remember(found->schedule, taken->schedule);
     hunt.finds.push_back(*std::move(found));
     if (hunt.finds.back().step_ns <=
         (1 + kNegligible) * hunt.options.floor_ns) {
@@ -290,7 +302,24 @@ std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
   }
   std::vector<Found> finds;
   Merge(std::move(hunt.finds), finds);
+  Improve(hunt.options, outside, finds);
   return finds;
+}
+
+void LayeredPursuit::Improve(const PursuitOptions& options,
+                             const Effort& outside, std::vector<Found>& finds) {
+  const int64_t least = kLeastImprovement * model_.node_count;
+  if (finds.empty() || options.work < least) return;
+  const Schedule stitched = finds.front().schedule;
+  PursuitOptions improve = options;
+  improve.repair = true;
+  std::vector<Found> better =
+      planner::Pursue(model_, {stitched}, {stitched}, improve, outside);
+  if (const Schedule* few = Remembered(stitched)) {
+    const Schedule from = *few;
+    for (const Found& found : better) Remember(found.schedule, from);
+  }
+  Merge(std::move(better), finds);
 }
 
 }  // namespace loadline::planner

@@ -66,6 +66,9 @@ class LayeredPursuit {
   std::optional<Found> Tune(const Stitched& stitched,
                             const PursuitOptions& options,
                             const Effort& outside) const;
+  // Searches all layers on from the fastest find.
+  void Improve(const PursuitOptions& options, const Effort& outside,
+               std::vector<Found>& finds);
   // Bytes of the few for the next round; false: there is none.
   static bool Lower(Hunt& hunt);
   // By what all layers have to spare with a plan of so many bytes of the few.
@@ -73,6 +76,9 @@ class LayeredPursuit {
 
   LayeredModel All() const { return {&model_, &layers_.all}; }
   LayeredModel Few() const { return {&few_model_, &layers_.shrunk.layers}; }
+  void Remember(const Schedule& all, const Schedule& few);
+  // The few that all were stitched from; null if that is not known.
+  const Schedule* Remembered(const Schedule& all) const;
   std::vector<Schedule> FoldAll(const std::vector<Schedule>& schedules) const;
   int64_t RepairWork(const PursuitOptions& options) const;
   int64_t FewBytes(int64_t bytes) const;

@@ -74,6 +74,14 @@ struct Bounds {
   int64_t step_ns = 0;
 };
 
+// How the plan was searched: where layers repeat, a few of them stand for all.
+// Zeros: the whole was searched. Written under `extra`, not read.
+struct Searched {
+  int64_t layers = 0;  // of the problem
+  int64_t searched_layers = 0;
+  int64_t searched_nodes = 0;
+};
+
 struct Plan {
   std::string problem_name;
   std::string problem_sha256;
@@ -86,6 +94,7 @@ struct Plan {
   std::vector<Step> steps;  // listed so that every step follows its waits
   std::vector<NodeId> sequence;
   std::vector<Decision> decisions;
+  Searched searched;
 
   const Buffer& buffer(BufferId id) const { return buffers[Index(id)]; }
 };

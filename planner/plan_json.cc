@@ -324,7 +324,14 @@ std::string PlanToJson(const Plan& plan, const Problem& problem) {
     json.Key("action").String(ActionName(decision.action));
     json.Key("why").String(decision.why).EndObject();
   }
-  return json.Line().EndList().EndObject().Take() + "\n";
+  json.Line().EndList();
+  if (plan.searched.layers > 0) {
+    json.Line().Key("extra").BeginObject();
+    json.Key("layers").Int(plan.searched.layers);
+    json.Key("searched_layers").Int(plan.searched.searched_layers);
+    json.Key("searched_nodes").Int(plan.searched.searched_nodes).EndObject();
+  }
+  return json.EndObject().Take() + "\n";
 }
 
 }  // namespace loadline::planner

@@ -79,6 +79,7 @@ class Solver {
     LOADLINE_RETURN_IF_ERROR(TryPlain());
     Frontier frontier = MakeFrontier();
     const auto improved = [this](const Placed& placed) { Improved(placed); };
+    searched_ = frontier.searched();
     if (options_.time_limit) {
       frontier.Hurry(options_.budget_bytes, improved);
     } else {
@@ -106,6 +107,7 @@ class Solver {
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
     Frontier frontier = MakeFrontier();
+    searched_ = frontier.searched();
     frontier.WalkDown();
     return Finish(frontier.smallest());
   }
@@ -114,6 +116,7 @@ class Solver {
   absl::StatusOr<Plan> Finish(const Placed& placed) const {
     Plan plan = placed.plan;
     plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
+    plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
         Complete(model_, placed.schedule, options_.bound_work_limit, plan));
     return plan;
@@ -195,6 +198,7 @@ class Solver {
   std::vector<Schedule> orders_;
   std::optional<Placed> kept_;
   std::optional<Placed> best_;
+  Searched searched_;
 };
 
 absl::Status CheckOptions(const SolveOptions& options) {

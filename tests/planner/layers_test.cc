@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "planner/fold.h"
 #include "planner/mend.h"
@@ -213,20 +215,33 @@ TEST(Stitch, MakesValidSchedulesOfWhatTheSearchFinds) {
   }
 }
 
-double OverheadAt(const Problem& problem, int percent, bool offload) {
-  const absl::StatusOr<Plan> all = KeepEverything(problem);
+absl::StatusOr<Plan> PlanAt(const Problem& problem, int percent, bool offload,
+                            int64_t work = 1'000'000) {
   SolveOptions options;
   options.allow_offload = offload;
-  options.work_limit = 1'000'000;
   options.bound_work_limit = 0;
-  options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
+  options.work_limit = work;
+  options.budget_bytes =
+      KeepEverything(problem)->predicted.peak_bytes / 100 * percent;
   const absl::StatusOr<Plan> plan = Solve(problem, options);
-  EXPECT_TRUE(plan.ok());
-  if (!plan.ok()) return 0;
-  EXPECT_LE(plan->arena_bytes, options.budget_bytes);
-  return static_cast<double>(plan->predicted.step_ns) /
-             static_cast<double>(all->predicted.compute_ns) -
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (plan.ok()) {
+    EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+  }
+  return plan;
+}
+
+double OverheadOf(const Plan& plan) {
+  const int64_t once_ns =
+      plan.predicted.compute_ns - plan.predicted.recompute_ns;
+  return static_cast<double>(plan.predicted.step_ns) /
+             static_cast<double>(once_ns) -
          1;
+}
+
+double OverheadAt(const Problem& problem, int percent, bool offload) {
+  const absl::StatusOr<Plan> plan = PlanAt(problem, percent, offload);
+  return plan.ok() ? OverheadOf(*plan) : 0;
 }
 
 TEST(Solve, PlansManyLayersAsWellAsFew) {
@@ -235,6 +250,24 @@ TEST(Solve, PlansManyLayersAsWellAsFew) {
   const double many = OverheadAt(Chain(1000), 60, false);
   EXPECT_GT(few, 0.01);
   EXPECT_LT(many, 1.1 * few);
+}
+
+TEST(Solve, SearchesARepeatedBlockOnce) {
+  const Problem problem = Chain(400);
+  const absl::StatusOr<Plan> plan = PlanAt(problem, 60, false, 250'000);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_GT(plan->searched.layers, 390);
+  EXPECT_LT(plan->searched.searched_layers, 50);
+  EXPECT_LT(plan->searched.searched_nodes, 200);
+  EXPECT_NE(PlanToJson(*plan, problem).find("searched_layers"),
+            std::string::npos);
+  // What every layer gets is as good as where all of few were searched.
+  const absl::StatusOr<Plan> few = PlanAt(Chain(60), 60, false, 250'000);
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(few->searched.layers, 0);
+  EXPECT_EQ(PlanToJson(*few, Chain(60)).find("searched_layers"),
+            std::string::npos);
+  EXPECT_LT(OverheadOf(*plan), 1.1 * OverheadOf(*few));
 }
 
 TEST(Solve, MeetsTightBudgetsWithManyLayers) {
