@@ -12,6 +12,7 @@ from steps import eager_step, same_bits, trace
 
 WORK = 20_000
 RANDOM_PLANS = int(os.environ.get("LOADLINE_RANDOM_PLANS", 2))
+BUDGETS = int(os.environ.get("LOADLINE_BUDGETS", 4))
 
 
 def compiled(model, **options):
@@ -52,13 +53,16 @@ class EveryModel(unittest.TestCase):
             self.assertEqual(expected.ledger.peak_bytes, kept.peak_bytes, name)
             smallest = loadline.plan(step.problem, "smallest", work_limit=WORK)
             low, high = smallest.budget_bytes, kept.peak_bytes
-            for part in range(4):
-                budget = high - (high - low) * part // 3
+            last_ns = 0
+            for part in range(BUDGETS):
+                budget = high - (high - low) * part // (BUDGETS - 1)
                 with self.subTest(f"{name} {budget} of {high}"):
                     plan = loadline.plan(step.problem, budget, work_limit=WORK)
                     found = step.run(plan.sequence)
                     self.assertEqual(found.ledger.peak_bytes, plan.peak_bytes)
                     self.assertLessEqual(found.ledger.peak_bytes, budget)
+                    self.assertGreaterEqual(plan.step_ns, last_ns)
+                    last_ns = plan.step_ns
                     self.assertTrue(same_bits(expected.values, found.values))
 
     def test_any_valid_sequence_gives_the_same_bits(self):
