@@ -1,15 +1,25 @@
-"""Budgets as people write them."""
+"""Budgets and other numbers as people write them."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from loadline.errors import InvalidArgument
 
+# More than the planner counts; ctypes would cut it off without a word.
+_MOST = (1 << 63) - 1
 _UNITS = {"B": 1}
 for _power, _letter in enumerate("KMGT", 1):
     _UNITS[f"{_letter}iB"] = 1024**_power
     _UNITS[f"{_letter}B"] = 1000**_power
 _FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
+
+
+def check_whole(name: str, value: Any, most: int = _MOST) -> None:
+    """Refuses what is no whole number from 0 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not (
+            0 <= value <= most):
+        raise InvalidArgument(f"{name}={value!r}: want a whole number from 0 to {most}")
 
 
 def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
@@ -20,7 +30,7 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     if isinstance(budget, int) and not isinstance(budget, bool):
         if budget <= 0:
             raise InvalidArgument(f"budget {budget}: must be more than 0 bytes")
-        return budget
+        return _within(budget, budget)
     hint = 'want bytes, "3GiB", "800MB" or "60%"'
     match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
     if match is None:
@@ -40,6 +50,12 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
         raise InvalidArgument(f"budget {budget!r}: no unit {unit!r}; {hint}")
     if bytes_ <= 0:
         raise InvalidArgument(f"budget {budget!r}: must be more than 0 bytes")
+    return _within(budget, bytes_)
+
+
+def _within(budget: int | str, bytes_: int) -> int:
+    if bytes_ > _MOST:
+        raise InvalidArgument(f"budget {budget!r}: more than {_MOST} bytes")
     return bytes_
 
 

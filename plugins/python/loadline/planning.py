@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from loadline import _library
-from loadline.budget import parse_budget
+from loadline.budget import check_whole, parse_budget
 from loadline.errors import InvalidArgument
 
 Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
@@ -87,6 +87,11 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
     search may price, 0 for the default. time_limit_s: opt-in; plans then differ
     from run to run. Raises Infeasible with the smallest budget that can be met.
     """
+    check_whole("work_limit", work_limit)
+    check_whole("seed", seed, (1 << 64) - 1)
+    if time_limit_s is not None and not 0 < time_limit_s < 1e9:
+        raise InvalidArgument(
+            f"time_limit_s={time_limit_s!r}: want seconds, more than 0")
     document = problem_bytes(problem)
     if budget == "smallest":
         budget_bytes = 0
@@ -94,8 +99,6 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
         whole = isinstance(budget, str) and budget.strip().endswith("%")
         budget_bytes = parse_budget(
             budget, keep_everything(document).peak_bytes if whole else None)
-    if work_limit < 0 or (time_limit_s is not None and time_limit_s <= 0):
-        raise InvalidArgument("work_limit and time_limit_s must be positive")
 
     def tell(found: _library.ProgressStruct) -> None:
         assert progress is not None

@@ -61,6 +61,14 @@ class Planning(unittest.TestCase):
         with self.assertRaisesRegex(loadline.InvalidArgument, "problem"):
             loadline.plan({"format": object()}, 409)
 
+    def test_numbers_that_cannot_be_are_refused_by_name(self):
+        for name, value in (("work_limit", 1 << 63), ("work_limit", "many"),
+                            ("work_limit", -1), ("seed", -1), ("seed", 1 << 64),
+                            ("time_limit_s", 0), ("time_limit_s", float("inf"))):
+            with self.subTest(f"{name} {value}"):
+                with self.assertRaisesRegex(loadline.InvalidArgument, name):
+                    loadline.plan(chain_problem(), 310, **{name: value})
+
     def test_progress_is_told_and_its_error_comes_out(self):
         seen = []
         loadline.plan(chain_problem(), 409, work_limit=WORK, progress=seen.append)
@@ -98,7 +106,7 @@ class Budgets(unittest.TestCase):
 
     def test_are_refused_with_a_hint(self):
         for text in ("", "22", "22 GiBi", "-1GiB", "0B", "1e9B", "50%", 0, -5,
-                     True, None, 2.5, "0.0001B"):
+                     True, None, 2.5, "0.0001B", 1 << 63, "9999999TiB", b"3GiB"):
             with self.subTest(text):
                 with self.assertRaisesRegex(loadline.InvalidArgument, "budget"):
                     loadline.parse_budget(text)

@@ -188,10 +188,24 @@ class Mistakes(unittest.TestCase):
         model, _, batch = made("mlp")
         for options, word in (({}, "budget"), ({"budget": "22"}, "budget"),
                               ({"budget": "1GiB", "inner": "tvm"}, "inner"),
-                              ({"budget": "1GiB", "bugdet": 1}, "bugdet")):
+                              ({"budget": "1GiB", "bugdet": 1}, "bugdet"),
+                              ({"budget": "smallest"}, "budget"),
+                              ({"budget": 1 << 63}, "budget"),
+                              ({"budget": "1GiB", "machine": 3}, "machine"),
+                              ({"budget": "1GiB", "seed": -1}, "seed"),
+                              ({"budget": "1GiB", "work_limit": "1"}, "work_limit"),
+                              ({"budget": "1GiB", "reserve_bytes": "1GiB"},
+                               "reserve_bytes")):
             error = self.compile(model, batch, **options)
             self.assertIsInstance(error, loadline.InvalidArgument)
             self.assertIn(word, str(error))
+
+    def test_too_small_a_budget_is_no_plan_in_torch_compile_either(self):
+        model, _, batch = made("mlp")
+        error = self.compile(model, batch, **{**OPTIONS, "budget": "500KiB"})
+        self.assertIsInstance(error, loadline.Infeasible)
+        self.assertGreater(error.smallest_met_bytes, 500 << 10)
+        self.assertIn("smallest budget met", str(error))
 
     def test_changing_sizes_are_refused(self):
         model, _, _ = made("mlp")

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
+import os
 import pathlib
 import time
 import warnings
@@ -20,7 +21,7 @@ from typing import Any
 import torch
 from loadline import planning
 from loadline._library import version as loadline_version
-from loadline.budget import format_bytes, parse_budget
+from loadline.budget import check_whole, format_bytes, parse_budget
 from loadline.errors import Infeasible, InternalError, InvalidArgument, LoadlineError
 from loadline.machine import Machine
 from loadline.torch import agree, private, self_test, solver_hook, tiers
@@ -78,9 +79,14 @@ class Options:
         if given.get("inner", "inductor") not in ("inductor", "aot_eager"):
             raise InvalidArgument(
                 f"option inner={given['inner']!r}: want inductor or aot_eager")
-        if isinstance(given.get("machine"), str):
+        if isinstance(given.get("machine"), (str, os.PathLike)):
             given["machine"] = Machine.load(given["machine"])
         result = Options(**given)
+        if not isinstance(result.machine, Machine):
+            raise InvalidArgument(f"option machine={result.machine!r}: want a "
+                                  "loadline.Machine or the path of a profile")
+        for name in ("reserve_bytes", "work_limit", "seed"):
+            check_whole(f"option {name}", getattr(result, name))
         parse_budget(result.budget, 1 << 40)  # refuses what is no budget
         return result
 
