@@ -1,6 +1,8 @@
 """Values that go to the host and come back: peak, bytes and bits."""
 import dataclasses
 import gc
+import os
+import random
 import unittest
 
 import torch
@@ -13,6 +15,7 @@ from models import MODELS
 from steps import eager_step, same_bits, trace
 
 WORK = 20_000
+RANDOM_PLANS = int(os.environ.get("LOADLINE_RANDOM_PLANS", 2))
 # Fast enough for small tensors to be worth their way.
 COPIES = dataclasses.replace(
     NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
@@ -56,6 +59,28 @@ class Offload(unittest.TestCase):
                                          predicted["h2d_bytes"])
                         self.assertTrue(same_bits(expected.values, found.values))
                         copied += predicted["d2h_bytes"]
+            self.assertGreater(copied, 0, name)
+
+    def test_any_plan_gives_the_same_bits(self):
+        """Orders, reruns and copies out and back, as a random search ends."""
+        for name in MODELS:
+            step = trace(name, COPIES)
+            kept = loadline.keep_everything(step.problem)
+            expected = step.run(kept)
+            smallest = loadline.plan(step.problem, "smallest",
+                                     work_limit=WORK).budget_bytes
+            copied = 0
+            for seed in range(RANDOM_PLANS):
+                with self.subTest(f"{name} {seed}"):
+                    rng = random.Random(seed)
+                    plan = loadline.plan(
+                        step.problem, rng.randint(smallest, kept.peak_bytes),
+                        work_limit=rng.choice((300, 3000, WORK)), seed=seed)
+                    found = step.run(plan)
+                    copied += found.split.slab.out_bytes
+                    self.assertEqual(found.ledger.peak_bytes,
+                                     peak_bytes(step.problem, plan.document))
+                    self.assertTrue(same_bits(expected.values, found.values))
             self.assertGreater(copied, 0, name)
 
     def test_compiled_step_and_a_second_forward(self):

@@ -185,7 +185,7 @@ class _Writer:
                 inputs.append(old)
             new = self.value(f"{operation.updates.name}.new",
                              self.joint.bytes[operation.updates],
-                             operation.updates)
+                             operation.updates, offload=False)
             outputs.append(new)
             fields["inplace"] = [[old, new]]
         if operation.node in self.snapshots:
