@@ -23,14 +23,14 @@ struct StridedMatrix {
 
 namespace tile_product_internal {
 
-inline Lanes LoadLanes(const float* from) {
-  Lanes lanes;
-  std::memcpy(&lanes, from, sizeof(lanes));
-  return lanes;
+// Lanes go in and out by reference: how a call passes wider ones than the
+// machine's registers differs between compilers' settings.
+inline void LoadLanes(const float* from, Lanes* lanes) {
+  std::memcpy(lanes, from, sizeof(*lanes));
 }
 
 // Writes the first `count` lanes, added to what is there where `add`.
-inline void StoreLanes(Lanes lanes, float* to, int64_t count, bool add) {
+inline void StoreLanes(const Lanes& lanes, float* to, int64_t count, bool add) {
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i] + (add ? to[i] : 0.0f);
 }
 
@@ -49,7 +49,7 @@ void Tile(const StridedMatrix& a, const float* b, int64_t b_row, int64_t depth,
     Lanes factor[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      factor[v] = LoadLanes(b + k * b_row + v * kLanes);
+      LoadLanes(b + k * b_row + v * kLanes, &factor[v]);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
@@ -68,7 +68,11 @@ void Tile(const StridedMatrix& a, const float* b, int64_t b_row, int64_t depth,
         StoreLanes(sum[i][v], to, tail, add);
         continue;
       }
-      if (add) sum[i][v] += LoadLanes(to);
+      if (add) {
+        Lanes before;
+        LoadLanes(to, &before);
+        sum[i][v] += before;
+      }
       std::memcpy(to, &sum[i][v], sizeof(Lanes));
     }
   }

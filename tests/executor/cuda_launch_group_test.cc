@@ -100,7 +100,7 @@ class LaunchGroups : public testing::Test {
 
   FakeCudaDriver driver_;
   std::unique_ptr<CudaDevice> device_;
-  const StepScalars scalars_;
+  const StepScalars scalars_ = {};
   Adder one_{driver_, 1};
   Adder ten_{driver_, 10};
 };
