@@ -1,5 +1,6 @@
 // See frontier.h. Tested in solve_test.cc: monotone over budgets, joint never
-// worse than each alone.
+// worse than each alone; nearest to the bound in frontier_test.cc and, against
+// the optimum, bound_test.cc.
 #include "planner/frontier.h"
 
 #include <algorithm>
@@ -26,6 +27,11 @@ constexpr Roundness kRoundness[] = {
 constexpr int kLowPoint = kPoints * 2 / 5;
 constexpr int kTightPoint = kPoints / 5;
 constexpr double kMoreForLow = 1.4;
+// Between the bound and the first round point, budgets closer than this part of
+// the peak are not told apart. Each search there gets this share of the work
+// limit.
+constexpr int64_t kGrains = 16 * kPoints;
+constexpr double kGrainShare = 0.03;
 constexpr int kLayoutTries = 5;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
@@ -122,10 +128,13 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   peak_bytes_ = std::max<int64_t>(
       1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
   // The range must not depend on what is allowed: the walks go together.
-  const int64_t bound = BoundPeak(all).bytes;
-  while (lower_ < kPoints && BytesAt(lower_ + 1) < bound) ++lower_;
+  bound_bytes_ = BoundPeak(all).bytes;
+  while (lower_ < kPoints && BytesAt(lower_ + 1) < bound_bytes_) ++lower_;
   upper_ = lower_ + 1;
   while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
+  lowest_ = lower_;
+  lower_bytes_ = bound_bytes_ - 1;
+  upper_bytes_ = kept.arena_bytes;
   for (const auto& walker : walkers_) walker->upper = kept;
 }
 
@@ -245,11 +254,32 @@ void Frontier::Search(Walker& walker, const Task& task,
   }
 }
 
-void Frontier::SearchPoint(int point) {
-  const Task task = {
-      BytesAt(point),
-      WorkShare(point) * static_cast<double>(options_.work_limit),
-      options_.seed * kPoints + static_cast<uint64_t>(point)};
+int64_t Frontier::GrainBytes() const {
+  return std::max<int64_t>(1, peak_bytes_ / kGrains);
+}
+
+int64_t Frontier::BytesAfterLower() const {
+  return lower_ == lowest_ ? lower_bytes_ + GrainBytes() : BytesAt(lower_ + 1);
+}
+
+std::optional<Frontier::Point> Frontier::NextPoint() const {
+  const int number = PointBetween(lower_, upper_);
+  if (number != 0) return Point{BytesAt(number), WorkShare(number), number};
+  if (!AtBound()) return std::nullopt;
+  if (lower_bytes_ < bound_bytes_ && bound_bytes_ < upper_bytes_) {
+    return Point{bound_bytes_, kGrainShare, 0};
+  }
+  if (upper_bytes_ - lower_bytes_ <= GrainBytes()) return std::nullopt;
+  return Point{lower_bytes_ + (upper_bytes_ - lower_bytes_) / 2, kGrainShare,
+               0};
+}
+
+void Frontier::SearchPoint(const Point& point) {
+  const auto seed = static_cast<uint64_t>(
+      point.number != 0 ? point.number : kPoints + point.bytes);
+  const Task task = {point.bytes,
+                     point.share * static_cast<double>(options_.work_limit),
+                     options_.seed * kPoints + seed};
   std::vector<const Placed*> others;
   for (const auto& walker : walkers_) {
     Search(*walker, task,
@@ -258,14 +288,16 @@ void Frontier::SearchPoint(int point) {
   }
 }
 
-void Frontier::GoUp(int point) {
-  lower_ = point;
+void Frontier::GoUp(const Point& point) {
+  if (point.number != 0) lower_ = point.number;
+  lower_bytes_ = point.bytes;
   lower_searched_ = true;
   for (const auto& walker : walkers_) walker->lower = walker->here;
 }
 
-void Frontier::GoDown(int point) {
-  upper_ = point;
+void Frontier::GoDown(const Point& point) {
+  if (point.number != 0) upper_ = point.number;
+  upper_bytes_ = point.bytes;
   for (const auto& walker : walkers_) walker->upper = walker->here;
 }
 
@@ -275,22 +307,22 @@ const Placed* Frontier::WalkTo(
   while (!outside_.Interrupted()) {
     if (asked.upper->arena_bytes <= budget_bytes) return &*asked.upper;
     if (lower_searched_ && asked.lower &&
-        (budget_bytes < BytesAt(lower_ + 1) ||
+        (budget_bytes < BytesAfterLower() ||
          asked.lower->step_ns <= asked.upper->step_ns)) {
       break;
     }
-    const int point = PointBetween(lower_, upper_);
-    if (point == 0) break;
-    SearchPoint(point);
-    const bool fits = BytesAt(point) <= budget_bytes;
+    const std::optional<Point> point = NextPoint();
+    if (!point) break;
+    SearchPoint(*point);
+    const bool fits = point->bytes <= budget_bytes;
     if (asked.here && asked.here->arena_bytes <= budget_bytes) {
       improved(*asked.here);
     }
     // Without a plan at the point there is none for less.
     if (fits || !asked.here) {
-      GoUp(point);
+      GoUp(*point);
     } else {
-      GoDown(point);
+      GoDown(*point);
     }
   }
   return asked.lower ? &*asked.lower : nullptr;
@@ -298,13 +330,13 @@ const Placed* Frontier::WalkTo(
 
 void Frontier::WalkDown() {
   while (!outside_.Interrupted()) {
-    const int point = PointBetween(lower_, upper_);
-    if (point == 0) return;
-    SearchPoint(point);
+    const std::optional<Point> point = NextPoint();
+    if (!point) return;
+    SearchPoint(*point);
     if (walkers_.back()->here) {
-      GoDown(point);
+      GoDown(*point);
     } else {
-      GoUp(point);
+      GoUp(*point);
     }
   }
 }

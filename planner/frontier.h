@@ -10,6 +10,11 @@
 // smaller one at most as fast. What is found at a point never depends on the
 // budget, and log2 of the number of points are searched.
 //
+// No plan needs fewer bytes than the bound, so nothing is found at the round
+// points below it. Between it and the first point above it the bisection goes
+// on by bytes, with the bound itself first: a problem may just fit there, by a
+// copy of a few bytes.
+//
 // Where recomputation and copies are both allowed, the same walk is made with
 // each alone, and their finds are starts of the joint search: joint is never
 // worse than the better of the two. Where nothing can be copied, orders alone
@@ -85,13 +90,28 @@ class Frontier {
     uint64_t seed = 0;
   };
 
-  void SearchPoint(int point);
+  // What is searched next. `number` is 0 between the bound and the first point
+  // above it.
+  struct Point {
+    int64_t bytes = 0;
+    double share = 0;  // of the work limit
+    int number = 0;
+  };
+
+  std::optional<Point> NextPoint() const;
+  void SearchPoint(const Point& point);
   void Search(Walker& walker, const Task& task,
               const std::vector<const Placed*>& others);
   PlaceOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;
   int64_t BytesAt(int point) const;
-  void GoUp(int point);
-  void GoDown(int point);
+  // Whether the walk can only end between the bound and the point above it.
+  bool AtBound() const { return lower_ == lowest_ && upper_ == lowest_ + 1; }
+  // Fewer bytes than this are not told apart.
+  int64_t GrainBytes() const;
+  // Less than this is searched at no point above the lower one.
+  int64_t BytesAfterLower() const;
+  void GoUp(const Point& point);
+  void GoDown(const Point& point);
 
   const Problem& problem_;
   const std::vector<Schedule>& orders_;
@@ -99,7 +119,10 @@ class Frontier {
   const Effort outside_;
   int64_t peak_bytes_ = 1;                       // of the given order
   std::unique_ptr<const FewLayers> few_layers_;  // null: no layers
+  int lowest_ = 0;  // the last point below the bound
   int lower_ = 0, upper_ = 0;
+  int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
+  int64_t lower_bytes_ = 0, upper_bytes_ = 0;
   bool lower_searched_ = false;
   // The last is the one asked for.
   std::vector<std::unique_ptr<Walker>> walkers_;
