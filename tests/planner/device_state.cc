@@ -40,7 +40,7 @@ void DeviceRules::AddNode(int n) {
   const Node& node = problem_.nodes[n];
   reads_.push_back(0);
   makes_.push_back(0);
-  Job job;
+  DeviceJob job;
   job.node = n;
   for (ValueId id : node.inputs) job.reads |= Bit(static_cast<int>(id));
   for (ValueId id : node.outputs) job.makes |= Bit(static_cast<int>(id));
@@ -59,7 +59,7 @@ void DeviceRules::AddNode(int n) {
 }
 
 // One job for every set of in-place pairs that use no value twice.
-void DeviceRules::AddTakes(const Job& job, size_t pair, uint32_t used) {
+void DeviceRules::AddTakes(const DeviceJob& job, size_t pair, uint32_t used) {
   const auto& inplace = problem_.nodes[job.node].inplace;
   if (pair == inplace.size()) {
     jobs_.push_back(job);
@@ -69,7 +69,7 @@ void DeviceRules::AddTakes(const Job& job, size_t pair, uint32_t used) {
   const uint32_t in = Bit(static_cast<int>(inplace[pair].first));
   const uint32_t out = Bit(static_cast<int>(inplace[pair].second));
   if ((used & (in | out)) != 0) return;
-  Job taking = job;
+  DeviceJob taking = job;
   taking.taken |= in;
   AddTakes(taking, pair + 1, used | in | out);
 }
@@ -77,11 +77,11 @@ void DeviceRules::AddTakes(const Job& job, size_t pair, uint32_t used) {
 void DeviceRules::AddCodec(int v, const Codec& codec) {
   const uint32_t bit = Bit(static_cast<int>(codec_bytes_.size()));
   codec_bytes_.push_back(codec.bytes);
-  Job encode;
+  DeviceJob encode;
   encode.ns = static_cast<double>(codec.encode_ns);
   encode.reads = Bit(v);
   encode.makes_encoded = bit;
-  Job decode;
+  DeviceJob decode;
   decode.ns = static_cast<double>(codec.decode_ns);
   decode.reads_encoded = bit;
   decode.makes = Bit(v);
@@ -172,7 +172,7 @@ int64_t DeviceRules::LiveBytes(const DeviceState& state) const {
 
 uint32_t DeviceRules::Idle(const DeviceState& state) const {
   if (state.lanes[0].id < 0) return state.encoded;
-  const Job& job = jobs_[state.lanes[0].id];
+  const DeviceJob& job = jobs_[state.lanes[0].id];
   return state.encoded & ~job.reads_encoded & ~job.makes_encoded;
 }
 

@@ -42,7 +42,7 @@ struct DeviceState {
 };
 
 // What a compute lane id stands for.
-struct Job {
+struct DeviceJob {
   double ns = 0;
   uint32_t reads = 0;
   uint32_t makes = 0;
@@ -59,7 +59,7 @@ class DeviceRules {
   explicit DeviceRules(const Problem& problem);
 
   // Every way to run a node, to encode and to decode.
-  const std::vector<Job>& jobs() const { return jobs_; }
+  const std::vector<DeviceJob>& jobs() const { return jobs_; }
   size_t codecs() const { return codec_bytes_.size(); }
 
   // One for every choice of homes, whatever its bytes.
@@ -81,7 +81,7 @@ class DeviceRules {
 
  private:
   void AddNode(int n);
-  void AddTakes(const Job& job, size_t pair, uint32_t used);
+  void AddTakes(const DeviceJob& job, size_t pair, uint32_t used);
   void AddCodec(int v, const Codec& codec);
   bool MayLiveOnHost(int v) const;
   int LastVersion(int v) const;
@@ -89,7 +89,7 @@ class DeviceRules {
   const Problem& problem_;
   const ProblemIndex index_;
   uint32_t all_ = 0;
-  std::vector<Job> jobs_;
+  std::vector<DeviceJob> jobs_;
   std::vector<double> least_ns_;         // by node
   std::vector<uint32_t> reads_, makes_;  // by node
   std::vector<int64_t> codec_bytes_;

@@ -104,9 +104,9 @@ class Search {
   }
 
   void StartCompute(const DeviceState& state, uint32_t wanted, double now_ns) {
-    const std::vector<Job>& jobs = rules_.jobs();
+    const std::vector<DeviceJob>& jobs = rules_.jobs();
     for (size_t j = 0; j < jobs.size(); ++j) {
-      const Job& job = jobs[j];
+      const DeviceJob& job = jobs[j];
       const bool again = job.node < 0 || (state.done & Bit(job.node)) != 0;
       if (again && job.node >= 0 && !problem_.nodes[job.node].recompute) {
         continue;
