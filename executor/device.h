@@ -128,7 +128,7 @@ class Device {
       const models::Graph& graph, const models::Node& node) = 0;
 
   // From now on Prepare takes these algorithms, in place of those named before.
-  virtual void Choose(Algorithms) {}
+  virtual void Choose(Algorithms) {}  // NOLINT: taken over
 
   // Once. ResourceExhausted where the machine has less.
   virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;
