@@ -36,6 +36,9 @@ class StressDevice : public Device {
   absl::string_view name() const override { return device_->name(); }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  void Choose(Algorithms algorithms) override {
+    device_->Choose(std::move(algorithms));
+  }
   absl::Status CreateArena(const ArenaSpec& spec) override {
     return device_->CreateArena(spec);
   }

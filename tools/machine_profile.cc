@@ -137,7 +137,6 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
                                  {.evict_bytes = 0, .stop = stop}));
   machine.algorithms.merge(std::move(algorithms));
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
-  made->Choose(machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, *made));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep_everything,

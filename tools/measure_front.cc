@@ -30,16 +30,8 @@ constexpr int64_t kPricingNs = 300'000'000;
 absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
                        PlannedStep* step, std::vector<FrontPoint>* points) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
-  step->machine = std::move(machine);
-  device->Choose(step->machine.algorithms);
-  LOADLINE_ASSIGN_OR_RETURN(
-      step->problem,
-      PoseStep(step->graph, flags.model.model, step->machine, *device));
+  LOADLINE_RETURN_IF_ERROR(PoseAgain(flags, std::move(machine), *device, step));
   const planner::SolveOptions permitted = PermittedBy(flags.plan);
-  LOADLINE_ASSIGN_OR_RETURN(
-      step->keep_everything,
-      planner::Reprice(step->problem, std::move(step->keep_everything),
-                       permitted));
   for (size_t i = 0; i < points->size(); ++i) {
     FrontPoint& point = (*points)[i];
     LOADLINE_ASSIGN_OR_RETURN(

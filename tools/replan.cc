@@ -77,19 +77,14 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
   run->predicted_step_ns = step->plan.predicted.step_ns;
   LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
                             ReplayTimeline(step->problem, step->plan));
-  step->machine =
-      MachineAsRun(std::move(step->machine), step->plan, timeline.spans, times);
-  LOADLINE_ASSIGN_OR_RETURN(
-      step->problem,
-      PoseStep(step->graph, flags.model.model, step->machine, device));
-  const planner::SolveOptions permitted = PermittedBy(flags.plan);
-  LOADLINE_ASSIGN_OR_RETURN(
-      step->keep_everything,
-      planner::Reprice(step->problem, std::move(step->keep_everything),
-                       permitted));
+  LOADLINE_RETURN_IF_ERROR(PoseAgain(
+      flags,
+      MachineAsRun(std::move(step->machine), step->plan, timeline.spans, times),
+      device, step));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Plan as_run,
-      planner::Reprice(step->problem, std::move(step->plan), permitted));
+      planner::Reprice(step->problem, std::move(step->plan),
+                       PermittedBy(flags.plan)));
   run->repriced_step_ns = as_run.predicted.step_ns;
   auto found =
       SolveFor(step->problem, flags.plan, step->keep_everything, cancel);

@@ -136,7 +136,6 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                             BuildStep(std::move(model.graph), flags));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags.plan, step.graph, cancel));
-  device.Choose(step.machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       step.problem,
       PoseStep(step.graph, flags.model.model, step.machine, device));
@@ -260,6 +259,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
                                           executor::Device& device) {
+  // Workspaces and times are those of the algorithms that were measured.
+  device.Choose(machine.algorithms);
   passes::PoseOptions options;
   options.name = std::filesystem::path(name).stem().string();
   // The measured times are in the nodes already; the rest is what plans need.
@@ -274,6 +275,19 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
         return kernel->workspace_bytes();
       });
   return passes::Pose(graph, options);
+}
+
+absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
+                       executor::Device& device, PlannedStep* step) {
+  step->machine = std::move(machine);
+  LOADLINE_ASSIGN_OR_RETURN(
+      step->problem,
+      PoseStep(step->graph, flags.model.model, step->machine, device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step->keep_everything,
+      planner::Reprice(step->problem, std::move(step->keep_everything),
+                       PermittedBy(flags.plan)));
+  return absl::OkStatus();
 }
 
 planner::SolveOptions PermittedBy(const PlanFlags& flags) {

@@ -72,10 +72,16 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
 absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel);
+// From here on the device takes the algorithms that the machine's profile
+// names: what runs on it is what was posed.
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
                                           executor::Device& device);
+// The same step at another machine's prices: its problem, and keeping
+// everything there. `step->plan` stays what it was: planner::Reprice.
+absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
+                       executor::Device& device, PlannedStep* step);
 // Which plans the flags permit, without their budget and limits.
 planner::SolveOptions PermittedBy(const PlanFlags& flags);
 // The bytes that --budget leaves to a plan; a share is one of `peak_bytes`. On

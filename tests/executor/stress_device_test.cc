@@ -74,6 +74,19 @@ class Hasty final : public StressDevice {
   }
 };
 
+TEST(StressDevice, HandsTheChoiceOfAlgorithmsOn) {
+  struct Chooser : CpuDevice {
+    using CpuDevice::CpuDevice;
+    void Choose(Algorithms algorithms) override { chosen = algorithms; }
+    Algorithms chosen;
+  };
+  auto chooser = std::make_unique<Chooser>(ToyDevice());
+  const Chooser& inner = *chooser;
+  StressDevice device(std::move(chooser), {});
+  device.Choose({{"MatMul", "fast"}});
+  EXPECT_EQ(inner.chosen, (Algorithms{{"MatMul", "fast"}}));
+}
+
 TEST(DelayNs, IsNoneHalfTheTimeAndElseOfEverySize) {
   int none = 0;
   int shorter = 0;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/cpu/device.h"
 #include "models/ops/operator.h"
 #include "planner/solve.h"
 #include "tests/tools/model_flags.h"
@@ -52,6 +53,21 @@ class Replan : public testing::Test {
   PlannedStep step_;
   std::vector<executor::TraceSpan> spans_;
 };
+
+// A device that remembers what was chosen for it.
+struct Chooser : executor::CpuDevice {
+  void Choose(executor::Algorithms algorithms) override { chosen = algorithms; }
+  executor::Algorithms chosen;
+};
+
+TEST_F(Replan, TheNewDeviceTakesTheProfilesAlgorithms) {
+  step_.machine.algorithms = {{"MatMul", "fast"}};
+  Chooser device;
+  Replanned run;
+  ASSERT_TRUE(
+      PlanAgain(flags_, Times(1, 1, 1), device, nullptr, &step_, &run).ok());
+  EXPECT_EQ(device.chosen, step_.machine.algorithms);
+}
 
 TEST_F(Replan, AsPredictedChangesNoPrice) {
   step_.machine.copy_latency_ns = step_.problem.machine->copy_latency_ns;

@@ -56,7 +56,6 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Machine machine,
       MachineFor(flags.plan, loaded->graph, /*cancel=*/nullptr));
-  loaded->device->Choose(machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->problem,
       PoseStep(loaded->graph, flags.model.model, machine, *loaded->device));
