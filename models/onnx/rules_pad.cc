@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
 #include "models/onnx/walk.h"
@@ -11,10 +12,6 @@
 
 namespace loadline::models::onnx_internal {
 namespace {
-
-// Of one axis, and of one constant: beyond it nobody means it.
-constexpr int64_t kMaxAxis = int64_t{1} << 20;
-constexpr int64_t kMaxConstant = int64_t{1} << 22;
 
 struct Margins {
   Ints before, after;  // by axis; negative ones cut
@@ -161,11 +158,8 @@ absl::Status PadFromInside(Walk& walk, const onnx::NodeProto& node, ValueId x,
          i < dims[axis] + margins.after[axis]; ++i) {
       positions.push_back(Beyond(mode, i, dims[axis]));
     }
-    const ValueId taken = walk.UseTensor(
-        absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
     LOADLINE_ASSIGN_OR_RETURN(
-        x, walk.EmitValue(node, "Gather", {x, taken},
-                          {{"axis", static_cast<int64_t>(axis)}}));
+        x, EmitTake(walk, node, x, static_cast<int64_t>(axis), positions));
   }
   walk.Define(node, 0, x);
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/resample.h"
 #include "models/onnx/shape_math.h"
@@ -14,10 +15,6 @@
 
 namespace loadline::models::onnx_internal {
 namespace {
-
-// Of one axis, and of one constant: beyond it nobody means it.
-constexpr int64_t kMaxAxis = int64_t{1} << 20;
-constexpr int64_t kMaxConstant = int64_t{1} << 22;
 
 // One axis of a Resize.
 struct ResizedAxis {
@@ -123,11 +120,7 @@ absl::StatusOr<ValueId> Repeat(Walk& walk, const onnx::NodeProto& node,
   }
   if (result == dims) return x;
   dims = result;
-  LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", apart}}));
-  LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Expand", {x}, {{"shape", broadcast}}));
-  return walk.EmitValue(node, "Reshape", {x}, {{"shape", result}});
+  return EmitRepeat(walk, node, x, apart, broadcast, result);
 }
 
 // x times a matrix of weights, along one of the last two axes.
@@ -181,10 +174,8 @@ absl::Status Resize(Walk& walk, const onnx::NodeProto& node) {
       for (const std::vector<Tap>& row : axis.taps) {
         positions.push_back(row[0].from);
       }
-      const ValueId taken = walk.UseTensor(
-          absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
-      LOADLINE_ASSIGN_OR_RETURN(
-          x, walk.EmitValue(node, "Gather", {x, taken}, {{"axis", axis.axis}}));
+      LOADLINE_ASSIGN_OR_RETURN(x,
+                                EmitTake(walk, node, x, axis.axis, positions));
       continue;
     }
     const int64_t from_end = static_cast<int64_t>(dims.size()) - axis.axis;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
 #include "models/onnx/walk.h"
@@ -227,10 +228,9 @@ absl::Status Tile(Walk& walk, const onnx::NodeProto& node) {
   }
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", split}}));
-  LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Expand", {x}, {{"shape", broadcast}}));
-  return walk.EmitOne(node, "Reshape", {x}, {{"shape", result}});
+      x, EmitRepeat(walk, node, x, split, broadcast, result));
+  walk.Define(node, 0, x);
+  return absl::OkStatus();
 }
 
 // Constant indices are checked and made non-negative here, once.

@@ -1,0 +1,28 @@
+// Tested with the rules that use it, in tests/models/onnx_rules_test.cc and
+// tests/conformance/imported_operators_test.cc.
+#include "models/onnx/movement.h"
+
+#include "absl/strings/str_cat.h"
+#include "planner/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+
+absl::StatusOr<ValueId> EmitTake(Walk& walk, const onnx::NodeProto& node,
+                                 ValueId x, int64_t axis,
+                                 const Ints& positions) {
+  const ValueId indices = walk.UseTensor(
+      absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
+  return walk.EmitValue(node, "Gather", {x, indices}, {{"axis", axis}});
+}
+
+absl::StatusOr<ValueId> EmitRepeat(Walk& walk, const onnx::NodeProto& node,
+                                   ValueId x, const Ints& apart,
+                                   const Ints& wide, const Ints& result) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", apart}}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      x, walk.EmitValue(node, "Expand", {x}, {{"shape", wide}}));
+  return walk.EmitValue(node, "Reshape", {x}, {{"shape", result}});
+}
+
+}  // namespace loadline::models::onnx_internal
