@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "executor/align_up.h"
 #include "executor/median.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
@@ -20,8 +21,6 @@
 
 namespace loadline::executor {
 namespace {
-
-constexpr int64_t kAlignment = 256;
 
 struct Trial {
   const models::Node* node = nullptr;
@@ -41,7 +40,7 @@ absl::StatusOr<Trial> MakeTrial(const models::Graph& graph,
   LOADLINE_ASSIGN_OR_RETURN(trial.kernel, device.Prepare(graph, node));
   const auto place = [&](int64_t bytes) {
     const Region region = {trial.arena_bytes, bytes};
-    trial.arena_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    trial.arena_bytes += AlignUp(bytes);
     return region;
   };
   for (models::ValueId id : node.inputs) {

@@ -153,6 +153,13 @@ absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
   return data;
 }
 
+std::optional<int64_t> BatchOf(const models::Graph& graph) {
+  if (graph.inputs.empty()) return std::nullopt;
+  const models::TensorType& type = graph.value(graph.inputs[0]).type;
+  if (type.dims.empty()) return std::nullopt;
+  return type.dims[0];
+}
+
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph) {
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
 // The same from arrays in memory, one per input.
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph);
+
+// Examples per step: the first dimension of the graph's first input. Nothing
+// where it has none.
+std::optional<int64_t> BatchOf(const models::Graph& graph);
 
 // Cuts a data set into batches. The batch of a step depends on nothing but the
 // step, so a run goes on from any step with the batches it would have had.

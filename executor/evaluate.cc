@@ -9,12 +9,6 @@
 namespace loadline::executor {
 namespace {
 
-int64_t BatchOf(const models::Graph& graph) {
-  if (graph.inputs.empty()) return 0;
-  const models::TensorType& type = graph.value(graph.inputs[0]).type;
-  return type.dims.empty() ? 0 : type.dims[0];
-}
-
 std::optional<size_t> CountOutput(const models::Graph& graph) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const models::TensorType& type = graph.value(graph.outputs[i]).type;
@@ -46,7 +40,7 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
 }
 
 absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
-  const int64_t batch = BatchOf(program.graph());
+  const int64_t batch = BatchOf(program.graph()).value_or(0);
   if (batch < 1 || data_.columns.size() != program.graph().inputs.size()) {
     return absl::InvalidArgumentError("the data does not fit the graph");
   }

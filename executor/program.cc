@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "executor/node_label.h"
 #include "executor/poison.h"
 #include "planner/status_macros.h"
 #include "planner/verify.h"
@@ -78,10 +79,10 @@ absl::Status Program::PrepareKernels() {
     const int64_t planned =
         IsPresent(launch.workspace) ? launch.workspace.bytes : 0;
     if (kernel->workspace_bytes() > planned) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "node ", node.name, " (", node.op, ") needs ",
-          kernel->workspace_bytes(), " bytes of workspace on ",
-          std::string(device_->name()), "; the plan gives it ", planned));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(NodeLabel(node), " needs ", kernel->workspace_bytes(),
+                       " bytes of workspace on ", std::string(device_->name()),
+                       "; the plan gives it ", planned));
     }
   }
   return absl::OkStatus();
@@ -221,7 +222,7 @@ absl::Status Program::RunCommand(const Command& command) {
                        .name = launch.name});
   if (status.ok()) return status;
   const models::Node& node = graph_->node(launch.node);
-  const std::string who = absl::StrCat("node ", node.name, " (", node.op, ")");
+  const std::string who = NodeLabel(node);
   if (absl::StartsWith(status.message(), who)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(who, ": ", std::string(status.message())));

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "executor/node_label.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
 
@@ -17,8 +17,7 @@ namespace {
 class GuardedKernel final : public Kernel {
  public:
   GuardedKernel(std::unique_ptr<Kernel> kernel, const models::Node& node)
-      : kernel_(std::move(kernel)),
-        owner_(absl::StrCat("node ", node.name, " (", node.op, ")")) {}
+      : kernel_(std::move(kernel)), owner_(NodeLabel(node)) {}
 
   int64_t workspace_bytes() const override {
     const int64_t bytes = kernel_->workspace_bytes();

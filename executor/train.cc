@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,13 +16,6 @@
 
 namespace loadline::executor {
 namespace {
-
-absl::StatusOr<int64_t> BatchOf(const models::Graph& graph) {
-  if (graph.inputs.empty() || graph.value(graph.inputs[0]).type.dims.empty()) {
-    return absl::InvalidArgumentError("the graph has no input with a batch");
-  }
-  return graph.value(graph.inputs[0]).type.dims[0];
-}
 
 absl::Status CheckOptions(const TrainOptions& options) {
   if (options.steps < 0 || options.checkpoint_interval < 0 ||
@@ -180,13 +174,16 @@ class Run {
 absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                                   const TrainOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  LOADLINE_ASSIGN_OR_RETURN(const int64_t batch, BatchOf(program.graph()));
+  const std::optional<int64_t> batch = BatchOf(program.graph());
+  if (!batch.has_value()) {
+    return absl::InvalidArgumentError("the graph has no input with a batch");
+  }
   LOADLINE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Batcher> batcher,
-      Batcher::Create(data, batch, options.seed, options.shuffle));
+      Batcher::Create(data, *batch, options.seed, options.shuffle));
   int64_t first_step = options.first_step;
   if (options.resume) {
-    LOADLINE_ASSIGN_OR_RETURN(first_step, Resume(program, options, batch));
+    LOADLINE_ASSIGN_OR_RETURN(first_step, Resume(program, options, *batch));
   }
   return Run(program, *batcher, options).From(first_step);
 }

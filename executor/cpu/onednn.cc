@@ -4,15 +4,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "executor/align_up.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-int64_t AlignUp(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 }  // namespace
 
@@ -65,7 +62,8 @@ OneDnnProgram::Slot OneDnnProgram::AddOutput(int index,
 OneDnnProgram::Slot OneDnnProgram::AddTemporary(
     const dnnl::memory::desc& desc) {
   const Slot slot = Add(Place::kTemporary, temporary_bytes_, desc);
-  temporary_bytes_ += AlignUp(static_cast<int64_t>(desc.get_size()));
+  temporary_bytes_ +=
+      AlignUp(static_cast<int64_t>(desc.get_size()), kAlignment);
   return slot;
 }
 
@@ -106,9 +104,9 @@ void OneDnnProgram::AddStep(const dnnl::primitive& primitive,
   if (scratchpad.get_size() > 0) {
     step.scratchpad = dnnl::memory(scratchpad, CpuEngine(), DNNL_MEMORY_NONE);
     step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.scratchpad.get()});
-    scratchpad_bytes_ =
-        std::max(scratchpad_bytes_,
-                 AlignUp(static_cast<int64_t>(scratchpad.get_size())));
+    scratchpad_bytes_ = std::max(
+        scratchpad_bytes_,
+        AlignUp(static_cast<int64_t>(scratchpad.get_size()), kAlignment));
   }
   steps_.push_back(std::move(step));
 }

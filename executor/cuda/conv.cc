@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "executor/algorithms.h"
+#include "executor/align_up.h"
 #include "executor/conv_shapes.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/families.h"
@@ -133,7 +134,6 @@ class Convolution {
   }
 
   absl::Status PrepareLast(const Prepare& p) {
-    constexpr int64_t kAlignment = 256;
     spec_.channels_last = true;
     LOADLINE_ASSIGN_OR_RETURN(operation_, MakeCudnn(spec_));
     const std::array<Ints, 3> tensors = TensorsOf(spec_);
@@ -149,7 +149,7 @@ class Convolution {
                         out ? first : last,
                         {{"perm", out ? Ints{0, 3, 1, 2} : Ints{0, 2, 3, 1}}}));
       at_[i] = end;
-      end += (first.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+      end += AlignUp(first.bytes());
     }
     rest_at_ = end;
     workspace_bytes_ = end + operation_->workspace_bytes();

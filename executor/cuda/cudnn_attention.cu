@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "executor/algorithms.h"
+#include "executor/align_up.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/launch.h"
@@ -26,7 +27,6 @@ namespace {
 
 constexpr char kOwn[] = "own";
 constexpr char kCudnn[] = "cudnn ";
-constexpr int64_t kAlignment = 256;
 
 AttentionSpec SpecOf(const AttentionLayout& a, bool backward) {
   return {.backward = backward,
@@ -64,7 +64,7 @@ PreparedKernel PrepareCudnnAttention(const Prepare& p, const AttentionLayout& a,
                             MakeCudnn(spec));
   const size_t q = backward ? 1 : 0;
   const int64_t q_bytes = p.input(static_cast<int>(q)).bytes();
-  const int64_t rest_at = (q_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const int64_t rest_at = AlignUp(q_bytes);
   return MakeKernel(
       [operation, q, q_bytes, rest_at](
           const KernelArgs& args,

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "executor/align_up.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
@@ -81,7 +82,7 @@ PreparedKernel Gather(const Prepare& p) {
 
 // The rows' places, in front of the sort's lists.
 int64_t BeginsBytes(const GatherLayout& l) {
-  return ((l.data.size + 1) * int64_t{sizeof(int32_t)} + 255) / 256 * 256;
+  return AlignUp((l.data.size + 1) * int64_t{sizeof(int32_t)});
 }
 
 // Keys: the row, or `size` for an index out of range, which sorts last.

@@ -107,13 +107,11 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-int64_t BatchOf(const models::Graph& graph) {
-  return graph.value(graph.inputs[0]).type.dims[0];
-}
-
+// `graph`: one that the data were loaded for.
 int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
-                 int64_t batch) {
+                 const models::Graph& graph) {
   if (flags.steps > 0) return flags.steps;
+  const int64_t batch = *executor::BatchOf(graph);
   return std::max<int64_t>(1, flags.epochs) * (data.examples / batch);
 }
 
@@ -134,7 +132,7 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
     const executor::DataSet& data, const std::atomic<bool>* stop,
     executor::TrainOptions options,
     const std::function<void()>& after_step = {}) {
-  options.steps = StepsFor(flags, data, BatchOf(program.graph()));
+  options.steps = StepsFor(flags, data, program.graph());
   options.learning_rate = static_cast<float>(flags.step.optimizer.lr);
   options.seed = flags.seed;
   options.shuffle = !flags.no_shuffle;
@@ -169,8 +167,7 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
                    }));
   const int64_t done =
       first.first_step + static_cast<int64_t>(first.losses.size());
-  if (first.interrupted ||
-      done >= StepsFor(flags, data, BatchOf(step->graph))) {
+  if (first.interrupted || done >= StepsFor(flags, data, step->graph)) {
     return first;
   }
   LOADLINE_ASSIGN_OR_RETURN(const auto state, ReadState(*running->program));
