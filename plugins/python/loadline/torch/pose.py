@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from loadline.machine import Machine
+from loadline.torch.document import Document
 from loadline.torch.joint import Joint, Operation
 from loadline.torch.price import NOMINAL, node_time_ns
 from loadline.torch.random_state import device_of, state_bytes
@@ -109,9 +110,8 @@ class _Writer:
         self.measured_ns = measured_ns
         self.state_of: dict[int, int] = {}
         self.new_state: set[int] = set()
-        self.documents: list[dict[str, Any]] = []
+        self.document = Document("torch step")
         self.values: list[torch.fx.Node | None] = []
-        self.nodes: list[dict[str, Any]] = []
         self.operations: list[Operation | Snapshot | None] = []
         self.id_of: dict[torch.fx.Node, int] = {}
         self.token: int | None = None  # of the last operation that is ordered
@@ -123,10 +123,9 @@ class _Writer:
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
-        id_ = len(self.documents)
-        if not self.copies and id_ not in self.state_of:
+        if not self.copies and len(self.document.values) not in self.state_of:
             fields["offload"] = False
-        self.documents.append({"id": id_, "name": name, "bytes": bytes_, **fields})
+        id_ = self.document.value(name, bytes_, **fields)
         self.values.append(node)
         if node is not None:
             self.id_of[node] = id_
@@ -134,9 +133,7 @@ class _Writer:
 
     def node(self, operation: Operation | Snapshot | None, name: str, time_ns: int,
              inputs: list[int], outputs: list[int], **fields: Any) -> None:
-        self.nodes.append({"id": len(self.nodes), "name": name,
-                           "time_ns": time_ns, "inputs": inputs,
-                           "outputs": outputs, **fields})
+        self.document.node(name, time_ns, inputs, outputs, **fields)
         self.operations.append(operation)
 
     def ordered(self, inputs: list[int], outputs: list[int], name: str) -> None:
@@ -248,7 +245,7 @@ class _Writer:
         bandwidth = self.machine.memory_bytes_per_s or NOMINAL.memory_bytes_per_s
         for old, bucket in list(self.state_of.items()):
             about = self.state[bucket]
-            self.state_of[len(self.documents)] = bucket
+            self.state_of[len(self.document.values)] = bucket
             new = self.value(f"state.{bucket}.new", about.bytes, None)
             self.new_state.add(new)
             self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
@@ -270,7 +267,7 @@ class _Writer:
         self.before = {operation.node for operation in forward}
         self.boundary()
         self.backward(backward)
-        end = len(self.nodes)
+        end = len(self.document.nodes)
         if self.state:
             self.updates()
         # Results belong to the caller, and autograd holds the tangents until it
@@ -279,14 +276,10 @@ class _Writer:
             *self.joint.forward_outputs,
             *(self.joint.tangents if not self.state else ()),
             *self.joint.backward_outputs)]
-        updated = {pair[0] for node in self.nodes
+        updated = {pair[0] for node in self.document.nodes
                    for pair in node.get("inplace", ())}
-        document = {
-            "format": "loadline.problem/1", "name": "torch step",
-            "values": self.documents, "nodes": self.nodes,
-            "outputs": [v for v in dict.fromkeys(held) if v not in updated],
-            "addresses": False,
-        }
+        document = self.document.problem(
+            v for v in dict.fromkeys(held) if v not in updated)
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
             machine = self.machine.document()
             machine.pop("rates", None)  # the prices are in the times already

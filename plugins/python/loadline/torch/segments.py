@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from loadline.errors import LoadlineError, Unsupported
 from loadline.machine import Machine
 from loadline.planning import Plan
+from loadline.torch.document import Document
 from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.passes.split_module import split_module
 from torch.utils.checkpoint import checkpoint
@@ -54,10 +55,15 @@ def _cuts(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
                 for argument in node.all_input_nodes[:1] if argument in place
                 for between in range(place[argument], at)}
     live: list[int] = []
-    for at in range(len(nodes)):
-        passing = [n for n in nodes[:at + 1] if last.get(n, len(nodes)) > at and n.users]
-        tensors = all(isinstance(n.meta.get("example_value", torch.empty(0)),
-                                 torch.Tensor) for n in passing)
+    passing: dict[torch.fx.Node, None] = {}  # made so far, and read behind
+    for at, node in enumerate(nodes):
+        if node.users:
+            passing[node] = None
+        for dead in node.all_input_nodes:
+            if last[dead] == at:
+                passing.pop(dead, None)
+        tensors = all(isinstance(n.meta["example_value"], torch.Tensor)
+                      for n in passing if "example_value" in n.meta)
         live.append(len(passing) if tensors and at not in together else
                     len(nodes) + len(passing))
     width = max(1, -(-len(nodes) // SEGMENTS))
@@ -141,37 +147,22 @@ def _run_once(part: torch.fx.GraphModule, inputs: list[Any], machine: Machine
     return found, result
 
 
-class _Writer:
-    def __init__(self) -> None:
-        self.values: list[dict[str, Any]] = []
-        self.nodes: list[dict[str, Any]] = []
-
-    def value(self, name: str, bytes_: int, **fields: Any) -> int:
-        self.values.append({"id": len(self.values), "name": name, "bytes": bytes_,
-                            "offload": False, **fields})
-        return len(self.values) - 1
-
-    def node(self, name: str, time_ns: int, inputs: list[int], outputs: list[int],
-             recompute: bool = False) -> int:
-        self.nodes.append({
-            "id": len(self.nodes), "name": name, "time_ns": time_ns,
-            "inputs": list(dict.fromkeys(inputs)), "outputs": outputs,
-            "recompute": recompute})
-        return len(self.nodes) - 1
+def _once(ids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(ids))
 
 
 def pose(found: list[_Found], inputs: dict[int, int],
          outputs: list[int]) -> tuple[dict[str, Any], list[int]]:
     """The problem, and by segment the node that makes what it saves. inputs: bytes
     by storage."""
-    writer = _Writer()
+    writer = Document("torch segments", offload=False)
     value_of = {key: writer.value(f"input.{number}", bytes_, persistent=True)
                 for number, (key, bytes_) in enumerate(inputs.items())}
     bytes_of = dict(inputs)
     written = {key for about in found for key in about.writes}
     saves, saved = [], []
     for number, about in enumerate(found):
-        reads = [value_of[key] for key in about.reads]
+        reads = _once(value_of[key] for key in about.reads)
         inner = writer.value(f"saved.{number}", about.saved_bytes)
         token = writer.value(f"after.{number}", 0)
         # Its results, for a moment, when it runs again.
@@ -186,11 +177,11 @@ def pose(found: list[_Found], inputs: dict[int, int],
             value_of[key] = writer.value(f"result.{number}.{len(made)}", bytes_)
             bytes_of[key] = bytes_
             made.append(value_of[key])
-        writer.node(f"results.{number}", 0, [*reads, token], made)
+        writer.node(f"results.{number}", 0, [*reads, token], made, recompute=False)
     returned = [value_of[key] for key in dict.fromkeys(outputs) if key in value_of]
     tangents = [writer.value(f"tangent.{n}", writer.values[v]["bytes"])
                 for n, v in enumerate(returned)]
-    writer.node("boundary", 0, returned, tangents)
+    writer.node("boundary", 0, _once(returned), tangents, recompute=False)
     gradients = {key: [tangent] for key, tangent in zip(dict.fromkeys(outputs), tangents)}
     for number in reversed(range(len(found))):
         about = found[number]
@@ -206,11 +197,10 @@ def pose(found: list[_Found], inputs: dict[int, int],
             # there is one more gradient.
             made.append(writer.value(
                 f"within.{number}", (3 if about.several else 2) * about.largest_bytes))
-            writer.node(f"backward.{number}", 2 * about.time_ns, reads, made)
+            writer.node(f"backward.{number}", 2 * about.time_ns, _once(reads), made,
+                        recompute=False)
     held = [*returned, *(g for key in inputs for g in gradients.get(key, ()))]
-    return {"format": "loadline.problem/1", "name": "torch segments",
-            "values": writer.values, "nodes": writer.nodes,
-            "outputs": list(dict.fromkeys(held)), "addresses": False}, saves
+    return writer.problem(_once(held)), saves
 
 
 def _merged(found: list[_Found], outputs: list[int]) -> _Found:
