@@ -13,7 +13,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch import compiler
-from loadline.torch.optimizer import optimizer_state_bytes
+from loadline.torch.optimizer import foretell
 from loadline.torch.prepare import prepared
 from models import MODELS
 from steps import same_bits
@@ -59,9 +59,9 @@ class Prepare(unittest.TestCase):
                 self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
                 self.assertEqual(graph.measured_bytes, graph.peak_bytes)
                 # The budget is of the graph and the optimizer's state together.
-                whole = graph.keep_everything_bytes + optimizer_state_bytes(optimizer)
+                whole = graph.keep_everything_bytes + foretell(optimizer).bytes
                 self.assertEqual(
-                    graph.plan.budget_bytes + optimizer_state_bytes(optimizer),
+                    graph.plan.budget_bytes + foretell(optimizer).bytes,
                     loadline.parse_budget("90%", whole))
 
     def test_reports_text_and_page(self):
@@ -166,15 +166,15 @@ class OptimizerState(unittest.TestCase):
             with self.subTest(f"{kind.__name__} {options}"):
                 model = torch.nn.Linear(8, 16)
                 optimizer = kind(model.parameters(), **options)
-                foretold = optimizer_state_bytes(optimizer)
+                foretold = foretell(optimizer).bytes
                 model(torch.randn(2, 8)).sum().backward()
                 optimizer.step()
-                self.assertEqual(foretold, optimizer_state_bytes(optimizer))
+                self.assertEqual(foretold, foretell(optimizer).bytes)
 
     def test_that_reads_data_asks_for_a_step(self):
         optimizer = torch.optim.Adafactor(torch.nn.Linear(8, 16).parameters())
         with self.assertRaisesRegex(loadline.InvalidArgument, "one optimizer step"):
-            optimizer_state_bytes(optimizer)
+            foretell(optimizer).bytes
 
 
 class Mistakes(unittest.TestCase):

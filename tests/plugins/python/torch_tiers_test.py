@@ -177,7 +177,7 @@ class LowerTiers(unittest.TestCase):
             call(*batch).backward()
         graph = lt.planned[-1]
         self.assertLess(graph.plan.budget_bytes, 0.8 * graph.keep_everything_bytes + 1
-                        + 0.8 * loadline.torch.optimizer.optimizer_state_bytes(optimizer))
+                        + 0.8 * loadline.torch.optimizer.foretell(optimizer).bytes)
 
 
 class Choice(unittest.TestCase):

@@ -115,10 +115,6 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
     return Foretold(found, apart)
 
 
-def optimizer_state_bytes(optimizer: torch.optim.Optimizer) -> int:
-    return foretell(optimizer).bytes
-
-
 def buckets_of(optimizer: torch.optim.Optimizer, foretold: Foretold) -> list[Bucket]:
     """In the optimizer's order, of about equal bytes; what has none is in none."""
     bytes_of = dict(foretold.state)
