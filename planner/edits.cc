@@ -1,5 +1,5 @@
-// See edits.h. Tested in search_state_test.cc (random edits and their undo
-// against the from-scratch simulation).
+// See edits.h. Tested in edits_test.cc and search_state_test.cc (random edits
+// and their undo against the from-scratch simulation).
 #include "planner/edits.h"
 
 #include <algorithm>
@@ -83,6 +83,19 @@ int DecodeAt(const SearchState& state, int value, int slot) {
   return -1;
 }
 
+// The item, or the first update before it of what the node reads: a rerun must
+// come before.
+int BeforeUpdates(const SearchState& state, int node, int item) {
+  for (int input : state.model().reads[node]) {
+    const Touch& last = state.touches(input).back();
+    if ((last.flags & kUpdates) != 0 &&
+        (item < 0 || last.slot < state.slot_of(item))) {
+      item = last.item;
+    }
+  }
+  return item;
+}
+
 // Runs node(value) before `before_item`; see EditRecompute.
 bool Rerun(SearchState& state, int value, int before_item,
            ChainLimits& limits) {
@@ -92,6 +105,7 @@ bool Rerun(SearchState& state, int value, int before_item,
   const int job = model.ways[node].front();
   limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
+  before_item = BeforeUpdates(state, node, before_item);
   const int slot = state.GapBefore(
       before_item < 0 ? state.slot_count() : state.slot_of(before_item));
   if (slot < 0) return false;
@@ -155,12 +169,17 @@ bool Rerun(SearchState& state, int value, int before_item,
 
 bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
   gap->value = value;
-  gap->from_item = gap->to_item = -1;
+  gap->from_item = gap->to_item = gap->taken_item = -1;
   gap->from_slot = -1;
   gap->to_slot = state.slot_count();
   for (const Touch& touch : state.touches(value)) {
     const int at = touch.slot;
-    if (at == slot) return false;
+    if (at == slot) {
+      if ((touch.flags & kTakesOver) == 0) return false;
+      gap->from_slot = at - 1;
+      gap->taken_item = touch.item;
+      continue;
+    }
     if (at < slot) {
       gap->from_item = touch.item;
       gap->from_slot = at;
@@ -193,8 +212,8 @@ bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
     state.Remove(gap.to_item);
     return InsertOut(state, value, gap.from_item, avoid_slot, lead);
   }
-  const bool from_in =
-      gap.from_item >= 0 && state.item(gap.from_item).kind == ItemKind::kIn;
+  const bool from_in = gap.from_item >= 0 && gap.taken_item < 0 &&
+                       state.item(gap.from_item).kind == ItemKind::kIn;
   if (from_in) {
     state.Remove(gap.from_item);
     return InsertIn(state, value, gap.to_item, avoid_slot, lead);

@@ -20,9 +20,13 @@ struct Gap {
   int to_item = -1;    // -1: to the end of the step
   int from_slot = -1;
   int to_slot = 0;  // idle over (from_slot, to_slot)
+  // The run in between, the first of the gap, whose output has the value's
+  // bytes if the value dies there; -1: none.
+  int taken_item = -1;
 };
 
-// The gap of `value` around `slot`, if it is alive and untouched there.
+// The gap of `value` around `slot`, if it is alive there and untouched, or read
+// by a run that could take over its bytes.
 bool FindGap(const SearchState& state, int value, int slot, Gap* gap);
 
 // How far a rerun may pull others after it.

@@ -27,10 +27,11 @@ constexpr Roundness kRoundness[] = {
 constexpr int kLowPoint = kPoints * 2 / 5;
 constexpr int kTightPoint = kPoints / 5;
 constexpr double kMoreForLow = 1.4;
-// Between the bound and the first round point, budgets closer than this part of
-// the peak are not told apart. Each search there gets this share of the work
-// limit.
+// Where the bisection goes on by bytes, budgets closer than this part of the
+// peak are not told apart. Each search there gets this share of the work limit.
 constexpr int64_t kGrains = 16 * kPoints;
+// It does where the lower plan is slower than the upper by more than this part.
+constexpr double kSteep = 5e-3;
 constexpr double kGrainShare = 0.03;
 constexpr int kLayoutTries = 5;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
@@ -132,7 +133,6 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   while (lower_ < kPoints && BytesAt(lower_ + 1) < bound_bytes_) ++lower_;
   upper_ = lower_ + 1;
   while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
-  lowest_ = lower_;
   lower_bytes_ = bound_bytes_ - 1;
   upper_bytes_ = kept.arena_bytes;
   for (const auto& walker : walkers_) walker->upper = kept;
@@ -258,14 +258,20 @@ int64_t Frontier::GrainBytes() const {
   return std::max<int64_t>(1, peak_bytes_ / kGrains);
 }
 
+bool Frontier::IsSteep() const {
+  const Walker& asked = *walkers_.back();
+  return !asked.lower ||
+         asked.lower->step_ns > (1 + kSteep) * asked.upper->step_ns;
+}
+
 int64_t Frontier::BytesAfterLower() const {
-  return lower_ == lowest_ ? lower_bytes_ + GrainBytes() : BytesAt(lower_ + 1);
+  return IsSteep() ? lower_bytes_ + GrainBytes() : BytesAt(lower_ + 1);
 }
 
 std::optional<Frontier::Point> Frontier::NextPoint() const {
   const int number = PointBetween(lower_, upper_);
   if (number != 0) return Point{BytesAt(number), WorkShare(number), number};
-  if (!AtBound()) return std::nullopt;
+  if (!IsSteep()) return std::nullopt;
   if (lower_bytes_ < bound_bytes_ && bound_bytes_ < upper_bytes_) {
     return Point{bound_bytes_, kGrainShare, 0};
   }

@@ -11,9 +11,10 @@
 // budget, and log2 of the number of points are searched.
 //
 // No plan needs fewer bytes than the bound, so nothing is found at the round
-// points below it. Between it and the first point above it the bisection goes
-// on by bytes, with the bound itself first: a problem may just fit there, by a
-// copy of a few bytes.
+// points below it. Between two neighbouring points of which the lower has no
+// plan, or one that is much slower, the bisection goes on by bytes, with the
+// bound itself first where it lies there: a problem may just fit by a copy of a
+// few bytes.
 //
 // Where recomputation and copies are both allowed, the same walk is made with
 // each alone, and their finds are starts of the joint search: joint is never
@@ -90,8 +91,7 @@ class Frontier {
     uint64_t seed = 0;
   };
 
-  // What is searched next. `number` is 0 between the bound and the first point
-  // above it.
+  // What is searched next. `number` is 0 between two neighbouring points.
   struct Point {
     int64_t bytes = 0;
     double share = 0;  // of the work limit
@@ -104,8 +104,9 @@ class Frontier {
               const std::vector<const Placed*>& others);
   PlaceOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;
   int64_t BytesAt(int point) const;
-  // Whether the walk can only end between the bound and the point above it.
-  bool AtBound() const { return lower_ == lowest_ && upper_ == lowest_ + 1; }
+  // Whether budgets between two neighbouring points are to be told apart: with
+  // the lower bytes nothing was found, or a much slower plan.
+  bool IsSteep() const;
   // Fewer bytes than this are not told apart.
   int64_t GrainBytes() const;
   // Less than this is searched at no point above the lower one.
@@ -119,7 +120,6 @@ class Frontier {
   const Effort outside_;
   int64_t peak_bytes_ = 1;                       // of the given order
   std::unique_ptr<const FewLayers> few_layers_;  // null: no layers
-  int lowest_ = 0;  // the last point below the bound
   int lower_ = 0, upper_ = 0;
   int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;

@@ -47,11 +47,14 @@ struct Tally {
   int bound_met = 0;  // of those, the bound is the optimum
   int quick = 0;      // of those, the bound without a solver says so
   int plan_met = 0;   // of those, the plan is
+  int again = 0;      // of those, only with the default work
   int impossible = 0;
   int gave_up = 0;
 };
 
-void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
+// `insist`: where little work does not find an optimal plan, solves once more
+// with the default.
+void Compare(const Problem& problem, int64_t budget_bytes, bool insist,
              Tally& tally) {
   const Oracle oracle = FindLeastStep(problem, budget_bytes, kMostStates);
   if (oracle.gave_up) {
@@ -66,8 +69,7 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
   solve_options.budget_bytes = budget_bytes;
   solve_options.work_limit = 20'000;
   solve_options.choices = kEverything;
-  const absl::StatusOr<Plan> plan =
-      solve ? Solve(problem, solve_options) : absl::UnknownError("not asked");
+  absl::StatusOr<Plan> plan = Solve(problem, solve_options);
   if (!oracle.step_ns) {
     ++tally.impossible;
     EXPECT_FALSE(plan.ok());
@@ -88,12 +90,20 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool solve,
   if (*oracle.step_ns < static_cast<double>(BoundStep(model)) + 0.5) return;
   ++tally.dearer;
   tally.bound_met += static_cast<double>(bound.step_ns) > *oracle.step_ns - 1;
-  tally.plan_met += plan.ok() && static_cast<double>(plan->predicted.step_ns) <
-                                     *oracle.step_ns + 1;
+  const auto meets = [&] {
+    return plan.ok() &&
+           static_cast<double>(plan->predicted.step_ns) < *oracle.step_ns + 1;
+  };
+  if (insist && !meets()) {
+    solve_options.work_limit = SolveOptions().work_limit;
+    plan = Solve(problem, solve_options);
+    tally.again += meets();
+  }
+  tally.plan_met += meets();
 }
 
 Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
-                   bool choices = false) {
+                   bool choices = false, bool insist = false) {
   Tally tally;
   for (uint64_t seed = first; seed <= last; ++seed) {
     Problem problem = SmallProblem(seed, copies);
@@ -107,21 +117,26 @@ Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
     for (int part : {0, 1, 2, 3}) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", part ", part));
       Compare(problem, least_bytes + (peak_bytes - least_bytes) * part / 4,
-              true, tally);
+              insist, tally);
     }
   }
   std::printf(
-      "%d optima, %d above compute: bound meets %d, plan meets %d; "
-      "%d budgets impossible, %d unknown\n",
-      tally.solved, tally.dearer, tally.bound_met, tally.plan_met,
+      "%d optima, %d above compute: bound meets %d, plan meets %d (%d with the "
+      "default work); %d budgets impossible, %d unknown\n",
+      tally.solved, tally.dearer, tally.bound_met, tally.plan_met, tally.again,
       tally.impossible, tally.gave_up);
   return tally;
 }
 
 // Alone in the process for minutes; the quick ones below take seconds.
 TEST(BoundStepAt, SlowIsNeverAboveTheOptimumOfThousands) {
-  EXPECT_GT(CompareSeeds(301, 1500, false).solved, 1000);
-  EXPECT_GT(CompareSeeds(301, 700, true).solved, 1000);
+  const Tally reruns = CompareSeeds(301, 1500, false, false, true);
+  EXPECT_GT(reruns.solved, 1000);
+  EXPECT_GE(reruns.plan_met * 1000, reruns.dearer * 998);
+  const Tally copies = CompareSeeds(301, 700, true, false, true);
+  EXPECT_GT(copies.solved, 1000);
+  // Budgets closer than a 6400th part of the peak are not told apart.
+  EXPECT_GE(copies.plan_met * 1000, copies.dearer * 994);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {
@@ -131,6 +146,7 @@ TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {
   EXPECT_GT(tally.quick, 20);
   // One cut alone proves 8 of 10.
   EXPECT_GE(tally.bound_met * 10, tally.dearer * 9);
+  EXPECT_GE(tally.plan_met * 100, tally.dearer * 97);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithCopies) {
@@ -145,7 +161,7 @@ TEST(BoundStepAt, IsNeverAboveTheOptimumWithManyChoices) {
   const Tally tally = CompareSeeds(1, 24, false, true);
   EXPECT_GT(tally.solved, 20);
   EXPECT_GT(tally.dearer, 20);
-  EXPECT_GE(tally.plan_met * 10, tally.dearer * 8);
+  EXPECT_GE(tally.plan_met * 10, tally.dearer * 9);
   EXPECT_GT(CompareSeeds(1, 6, true, true).solved, 5);
 }
 

@@ -65,9 +65,12 @@ void DeviceRules::AddTakes(const DeviceJob& job, size_t pair, uint32_t used) {
     jobs_.push_back(job);
     return;
   }
-  AddTakes(job, pair + 1, used);
   const uint32_t in = Bit(static_cast<int>(inplace[pair].first));
   const uint32_t out = Bit(static_cast<int>(inplace[pair].second));
+  // The next version has the address of the one before: no choice.
+  const bool update =
+      index_.next_version[Index(inplace[pair].first)] == inplace[pair].second;
+  if (!update) AddTakes(job, pair + 1, used);
   if ((used & (in | out)) != 0) return;
   DeviceJob taking = job;
   taking.taken |= in;

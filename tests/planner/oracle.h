@@ -20,8 +20,9 @@ struct Oracle {
 
 // Every order, every rerun, every copy on both lanes with its exact timing
 // (also inside a node's run), every home of every persistent value, in-place
-// outputs, variants, and codecs on the device. Left out, as of no use or
-// nearly: two instances of one value at once, encoded copies on the host.
+// outputs, variants, and codecs on the device. An update takes over the bytes
+// of the version before. Left out, as of no use or nearly: two instances of one
+// value at once, encoded copies on the host.
 // Requires: no addresses, at most 32 nodes and values, times and rates whose
 // quotients are exact in binary.
 Oracle FindLeastStep(const Problem& problem, int64_t budget_bytes,
