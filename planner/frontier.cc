@@ -46,8 +46,8 @@ constexpr double kCopiesShare = 0.05;
 constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
-constexpr double kFirstShare = 0.68;
-constexpr double kRetryShare = 0.09;
+constexpr double kFirstShare = 0.8;
+constexpr double kRetryShare = 0.05;
 // And of each try to take bytes away from a schedule that lies too high, of
 // the fastest finds of a search.
 constexpr int kSlimFinds = 2;
