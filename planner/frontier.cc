@@ -131,6 +131,7 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
   // The range must not depend on what is allowed: the walks go together.
   bound_bytes_ = BoundPeak(all).bytes;
   while (lower_ < kPoints && BytesAt(lower_ + 1) < bound_bytes_) ++lower_;
+  lowest_ = lower_;
   upper_ = lower_ + 1;
   while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
   lower_bytes_ = bound_bytes_ - 1;
@@ -259,6 +260,8 @@ int64_t Frontier::GrainBytes() const {
 }
 
 bool Frontier::IsSteep() const {
+  // Where layers are stitched a search costs much more than its work says.
+  if (few_layers_ && lower_ != lowest_) return false;
   const Walker& asked = *walkers_.back();
   return !asked.lower ||
          asked.lower->step_ns > (1 + kSteep) * asked.upper->step_ns;

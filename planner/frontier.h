@@ -120,6 +120,7 @@ class Frontier {
   const Effort outside_;
   int64_t peak_bytes_ = 1;                       // of the given order
   std::unique_ptr<const FewLayers> few_layers_;  // null: no layers
+  int lowest_ = 0;  // the last point below the bound
   int lower_ = 0, upper_ = 0;
   int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;
