@@ -47,7 +47,7 @@ class Annealer {
           step_ns >= options_.floor_ns) {
         *best_step_ns = step_ns;
         *best = state_.ToSchedule();
-        if (step_ns <= options_.floor_ns) break;
+        if (step_ns <= options_.enough_ns) break;
       }
     }
   }

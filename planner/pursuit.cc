@@ -1,8 +1,8 @@
 // See pursuit.h. Neither start is best everywhere: greedy descents are quick
 // and good where copies hide, annealing from an order is better where the
 // order must change; so both, and then reheats from whichever won. What is left
-// wants several exchanges at once: windows solved exactly find those. Tested in
-// solve_test.cc.
+// wants several exchanges at once: windows solved exactly find those. A proven
+// bound ends the search. Tested in pursuit_test.cc and solve_test.cc.
 #include "planner/pursuit.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "planner/bound.h"
 #include "planner/simulate.h"
 #include "planner/window.h"
 
@@ -42,6 +43,11 @@ constexpr int64_t kMovesPerColdAnneal = 800;  // per item
 constexpr int64_t kMostColdAnneals = 4;
 constexpr int64_t kLeastMoves = 200;
 constexpr int64_t kDescentPerNode = 20;
+// Simplex iterations for a bound, at most, and work that is worth one of them.
+constexpr int64_t kProofWork = 4000;
+constexpr int64_t kWorkPerProof = 100;
+constexpr double kRounding = 1e-7;  // of a bound
+constexpr int kMostProvenNodes = 1000;
 
 class Pursuit {
  public:
@@ -51,7 +57,8 @@ class Pursuit {
         orders_(orders),
         options_(options),
         effort_(outside),
-        copies_(model.d2h_bytes_per_ns > 0) {
+        copies_(model.d2h_bytes_per_ns > 0),
+        enough_ns_(options.floor_ns) {
     effort_.left = options.work;
   }
 
@@ -63,6 +70,7 @@ class Pursuit {
       Repair(starts.front());
     } else {
       GreedyDescents(starts);
+      if (!Done()) Prove();
       if (!Done()) Cold();
       // The plan of the next larger number of bytes.
       if (!Done() && !starts.empty()) Warm(starts.back(), kWarmShare);
@@ -80,8 +88,8 @@ class Pursuit {
 
  private:
   bool Done() const {
-    return effort_.Interrupted() ||
-           (!finds_.empty() && finds_.front().step_ns <= options_.floor_ns);
+    return effort_.Interrupted() || impossible_ ||
+           (!finds_.empty() && finds_.front().step_ns <= enough_ns_);
   }
 
   void Keep(Schedule schedule, double step_ns) {
@@ -150,6 +158,25 @@ class Pursuit {
     Polish(start, kRepairShare);
   }
 
+  // What nothing undercuts is as good an end as the floor. Where values can
+  // be copied, bounds are rarely met.
+  void Prove() {
+    const bool reruns =
+        std::any_of(model_.may_rerun.begin(), model_.may_rerun.end(),
+                    [](char may) { return may != 0; });
+    if (copies_ || !reruns || model_.node_count > kMostProvenNodes) return;
+    StepBoundOptions bound;
+    bound.budget_bytes = options_.target_bytes;
+    bound.work_limit = std::min(kProofWork, options_.work / kWorkPerProof);
+    if (!finds_.empty()) {
+      bound.known_step_ns = static_cast<int64_t>(finds_.front().step_ns);
+    }
+    const StepBound proven = BoundStepAt(model_, bound);
+    impossible_ = proven.no_plan;
+    enough_ns_ = std::max(
+        enough_ns_, (1 + kRounding) * static_cast<double>(proven.step_ns));
+  }
+
   void Warm(const Schedule& start, double share) {
     AnnealOptions anneal;
     anneal.first_temperature = 0.2;
@@ -170,6 +197,7 @@ class Pursuit {
     if (anneal.moves < kLeastMoves) return;
     anneal.seed = options_.seed * 64 + ++round_;
     anneal.floor_ns = options_.floor_ns;
+    anneal.enough_ns = enough_ns_;
     std::optional<Schedule> best;
     double step_ns = std::numeric_limits<double>::infinity();
     Anneal(state, anneal, effort, &best, &step_ns);
@@ -274,6 +302,8 @@ class Pursuit {
   const PursuitOptions& options_;
   Effort effort_;
   const bool copies_;
+  double enough_ns_;          // the floor, or what is proven to be the least
+  bool impossible_ = false;   // proven: nothing is within the target
   std::vector<Found> finds_;  // fastest first
   std::optional<Schedule> unfinished_;
   uint64_t round_ = 0;

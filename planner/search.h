@@ -66,8 +66,8 @@ struct AnnealOptions {
   // mean value away from a tenth of the sequence.
   double first_lambda = 0.2;
   double last_lambda = 60;
-  // Takes nothing faster, and stops once it has as fast.
-  double floor_ns = 0;
+  double floor_ns = 0;   // takes nothing faster
+  double enough_ns = 0;  // stops once it has as fast
   uint64_t seed = 0;
 };
 
