@@ -86,6 +86,13 @@ MatMulShapes MakeGemmShapes(const Prepare& p) {
   return s;
 }
 
+SummedOperand MakeSummedOperand(const Prepare& p) {
+  const bool a = p.attributes().String("dy", "") == "a";
+  const bool transposed = p.attributes().Int(a ? "transA" : "transB", 0) != 0;
+  // The product takes [rows, inner] and [inner, columns].
+  return {a ? 0 : 1, a == transposed ? 0 : 1};
+}
+
 ProductRuns MakeProductRuns(const MatMulShapes& s) {
   const size_t leading = s.y.dims.size() - 2;
   const auto step = [](const MatMulOperand& o, size_t d) {

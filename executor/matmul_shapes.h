@@ -28,6 +28,14 @@ MatMulShapes MakeMatMulShapes(const Prepare& p);
 // Of a Gemm, without c.
 MatMulShapes MakeGemmShapes(const Prepare& p);
 
+// Of a GemmBiasGrad: which operand is dy, and which of its dimensions is the
+// inner one, over which it is summed.
+struct SummedOperand {
+  int operand = 0;
+  int64_t axis = 0;
+};
+SummedOperand MakeSummedOperand(const Prepare& p);
+
 // The products of a MatMul, in runs of equal steps: `count` of them, a_step
 // and b_step elements from one to the next (0: the same matrix in all), y's
 // one behind the other. Every run is as long as the next.

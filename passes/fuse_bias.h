@@ -10,7 +10,8 @@
 //
 // Activations stay nodes of their own. Libraries have them as epilogues too,
 // but a node is what a plan runs again: Gelu from its kept input costs a
-// fraction of the product that it would be a part of.
+// fraction of the product that it would be a part of. Numbers stand in
+// ARCHITECTURE.md.
 #ifndef LOADLINE_PASSES_FUSE_BIAS_H_
 #define LOADLINE_PASSES_FUSE_BIAS_H_
 

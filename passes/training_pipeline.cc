@@ -7,7 +7,9 @@
 #include "passes/drop_softmax_guards.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_bias.h"
+#include "passes/fuse_bias_gradient.h"
 #include "passes/fuse_gelu.h"
+#include "passes/fuse_gelu_gradient.h"
 #include "passes/fuse_transpose.h"
 #include "passes/merge_duplicates.h"
 #include "passes/narrow_constants.h"
@@ -67,6 +69,10 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
     return AddOptimizer(g, gradients, options.optimizer);
   }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Run("fuse_gelu_gradient", PassNeed::kOptional,
+                                      FuseGeluGradient, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Run("fuse_bias_gradient", PassNeed::kOptional,
+                                      FuseBiasGradient, graph));
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

@@ -16,6 +16,7 @@ absl::Span<const KernelEntry> TransposeKernels();
 absl::Span<const KernelEntry> ShapeKernels();
 absl::Span<const KernelEntry> GatherKernels();
 absl::Span<const KernelEntry> MatMulKernels();
+absl::Span<const KernelEntry> GemmGradientKernels();
 absl::Span<const KernelEntry> ConvKernels();
 absl::Span<const KernelEntry> BatchNormKernels();
 absl::Span<const KernelEntry> LayerNormKernels();

@@ -145,9 +145,9 @@ class Convolution {
       const bool out = i == 2;
       LOADLINE_ASSIGN_OR_RETURN(
           transpose_[i],
-          MakeSubKernel(p, "Transpose", {out ? last : first},
-                        out ? first : last,
-                        {{"perm", out ? Ints{0, 3, 1, 2} : Ints{0, 2, 3, 1}}}));
+          MakeLeanSubKernel(
+              p, "Transpose", {out ? last : first}, out ? first : last,
+              {{"perm", out ? Ints{0, 3, 1, 2} : Ints{0, 2, 3, 1}}}));
       at_[i] = end;
       end += AlignUp(first.bytes());
     }
@@ -192,7 +192,8 @@ PreparedKernel Conv(const Prepare& p) {
   if (p.has_input(2)) {
     TensorType bias = p.input(2);
     bias.dims.resize(y.dims.size() - 1, 1);  // over all but the channels
-    LOADLINE_ASSIGN_OR_RETURN(add_bias, MakeSubKernel(p, "Add", {y, bias}, y));
+    LOADLINE_ASSIGN_OR_RETURN(add_bias,
+                              MakeLeanSubKernel(p, "Add", {y, bias}, y));
   }
   return MakeConvKernel(conv, add_bias);
 }

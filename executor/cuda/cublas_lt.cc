@@ -1,7 +1,7 @@
 // cuBLASLt's matrices are column-major: what is [rows, columns] to us is
 // [columns, rows] to it. So y = a b is asked for as y' = b' a', with the
 // operands exchanged and nothing moved; its bias, one number per row of y', is
-// then our row. Tested by the suite in tests/gpu.
+// then our row, and a is its matrix B. Tested by the suite in tests/gpu.
 #include "executor/cuda/cublas_lt.h"
 
 #include <cublasLt.h>
@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/align_up.h"
 #include "executor/cuda/libraries.h"
 #include "planner/status_macros.h"
 
@@ -105,6 +106,21 @@ cudaDataType TypeOf(models::DType dtype) {
   return dtype == models::DType::kF32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
+cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kSumA:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::kSumB:
+      return CUBLASLT_EPILOGUE_BGRADA;
+    case Epilogue::kGeluTanhGrad:
+      return CUBLASLT_EPILOGUE_DGELU;
+    default:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
 // Its number and all of its settings: "67.20.11.1.0.0.0.0.2".
 std::string NameOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorithm) {
   static constexpr cublasLtMatmulAlgoConfigAttributes_t kSettings[] = {
@@ -175,10 +191,11 @@ class LtProduct final : public Product {
   }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* bias, std::byte* y,
-                       std::byte* workspace, Stream stream) const override {
-    if (spec_.bias) {
-      LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+                       const std::byte* c, const std::byte* beside,
+                       std::byte* y, std::byte* workspace,
+                       Stream stream) const override {
+    if (spec_.epilogue != Epilogue::kNone) {
+      LOADLINE_RETURN_IF_ERROR(SetBeside(beside));
     }
     return Check(
         lt_, "cublasLtMatmul",
@@ -206,11 +223,24 @@ class LtProduct final : public Product {
         Set(CUBLASLT_MATMUL_DESC_TRANSA, op(spec_.transpose_b)));
     LOADLINE_RETURN_IF_ERROR(
         Set(CUBLASLT_MATMUL_DESC_TRANSB, op(spec_.transpose_a)));
-    if (!spec_.bias) return absl::OkStatus();
-    const auto epilogue = static_cast<uint32_t>(CUBLASLT_EPILOGUE_BIAS);
+    if (spec_.epilogue == Epilogue::kNone) return absl::OkStatus();
+    const auto epilogue = static_cast<uint32_t>(EpilogueOf(spec_.epilogue));
     LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
+    // The heuristic may look at how the pointer is aligned, or refuse none.
+    LOADLINE_RETURN_IF_ERROR(
+        SetBeside(reinterpret_cast<const std::byte*>(kBufferAlignment)));
+    if (spec_.epilogue == Epilogue::kGeluTanhGrad) {
+      return Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, spec_.columns);
+    }
     return Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                static_cast<int32_t>(TypeOf(spec_.dtype)));
+  }
+
+  absl::Status SetBeside(const std::byte* beside) const {
+    return Set(spec_.epilogue == Epilogue::kGeluTanhGrad
+                   ? CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
+                   : CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+               beside);
   }
 
   absl::Status MakeLayout(int64_t rows, int64_t columns, int64_t stride,

@@ -15,7 +15,16 @@
 
 namespace loadline::executor::cuda {
 
-// y = alpha op(a) op(b) + beta c (+ bias), for `batch` products at once; all
+// What is done with a product beside storing it, and what that reads or writes.
+enum class Epilogue {
+  kNone,
+  kBias,         // reads one row, which is added to every row of y
+  kSumA,         // writes the sums of op(a)'s rows: `rows` numbers
+  kSumB,         // writes the sums of op(b)'s columns: `columns` numbers
+  kGeluTanhGrad  // reads x of y's shape: y is times the slope of Gelu at x
+};
+
+// y = alpha op(a) op(b) + beta c, for `batch` products at once; all
 // matrices dense and row-major. a is [rows, inner], or [inner, rows] where
 // transposed; b is [inner, columns], or the reverse; c and y are
 // [rows, columns].
@@ -27,8 +36,8 @@ struct ProductSpec {
   bool transpose_a = false;
   bool transpose_b = false;
   float alpha = 1;
-  float beta = 0;     // 0: there is no c
-  bool bias = false;  // one row, added to every row of y
+  float beta = 0;  // 0: there is no c
+  Epilogue epilogue = Epilogue::kNone;
   int64_t batch = 1;
   // Elements from one product to the next; 0: the same matrix in all.
   int64_t batch_stride_a = 0;
@@ -45,9 +54,10 @@ class Product {
   virtual int64_t workspace_bytes() const = 0;
   // What cuBLASLt's heuristic proposes for these shapes, best guess first.
   virtual std::vector<std::string> algorithms() const = 0;
-  // `c` may be y; null where beta is 0. `bias` null where there is none.
+  // `c` may be y; null where beta is 0. `beside`: what the epilogue reads or
+  // writes, of y's type; null where there is none.
   virtual absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                               const std::byte* c, const std::byte* bias,
+                               const std::byte* c, const std::byte* beside,
                                std::byte* y, std::byte* workspace,
                                Stream stream) const = 0;
 };

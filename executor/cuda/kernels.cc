@@ -14,7 +14,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::GatherKernels(), cuda::BatchNormKernels(),
        cuda::LayerNormKernels(), cuda::SoftmaxKernels(), cuda::PoolKernels(),
        cuda::AttentionKernels(), cuda::DropoutKernels(), cuda::LossKernels(),
-       cuda::OptimizerKernels(), cuda::MatMulKernels(), cuda::ConvKernels()});
+       cuda::OptimizerKernels(), cuda::MatMulKernels(),
+       cuda::GemmGradientKernels(), cuda::ConvKernels()});
   return *table;
 }
 

@@ -4,10 +4,10 @@
 // place, and with the library by the suite in tests/gpu.
 #include <numeric>
 
-#include "executor/algorithms.h"
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
+#include "executor/cuda/product_spec.h"
 #include "executor/cuda/sub_kernel.h"
 #include "executor/cuda/types.h"
 #include "executor/matmul_shapes.h"
@@ -15,17 +15,6 @@
 
 namespace loadline::executor::cuda {
 namespace {
-
-ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
-  const size_t rank = s.y.dims.size();
-  return {.dtype = p.input(0).dtype,
-          .rows = s.y.dims[rank - 2],
-          .columns = s.y.dims[rank - 1],
-          .inner = s.a.dims[rank - 1],
-          .transpose_a = s.transpose_a,
-          .transpose_b = s.transpose_b,
-          .algorithm = p.attributes().String(kAlgorithmAttribute, "")};
-}
 
 // The most bytes, up to 256, that every run's operands are aligned to.
 int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
@@ -108,13 +97,14 @@ PreparedKernel Gemm(const Prepare& p) {
   const auto beta = static_cast<float>(p.attributes().Float("beta", 1.0));
   const Addend addend = AddendOf(p, y, beta);
   spec.alpha = static_cast<float>(p.attributes().Float("alpha", 1.0));
-  spec.bias = addend == Addend::kRow;
+  if (addend == Addend::kRow) spec.epilogue = Epilogue::kBias;
   spec.beta =
       addend == Addend::kMatrix || addend == Addend::kExpand ? beta : 0.0f;
   std::shared_ptr<CudaKernel> expand;
   if (addend == Addend::kExpand) {
-    LOADLINE_ASSIGN_OR_RETURN(expand, MakeSubKernel(p, "Expand", {p.input(2)},
-                                                    y, {{"shape", y.dims}}));
+    LOADLINE_ASSIGN_OR_RETURN(
+        expand,
+        MakeLeanSubKernel(p, "Expand", {p.input(2)}, y, {{"shape", y.dims}}));
   }
   LOADLINE_ASSIGN_OR_RETURN(const std::shared_ptr<Product> product,
                             MakeProduct(spec));

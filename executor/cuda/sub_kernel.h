@@ -12,9 +12,15 @@
 
 namespace loadline::executor::cuda {
 
-// The kernel of `op` from inputs of these types to one output. It needs no
-// workspace: Unimplemented where it does.
+// The kernel of `op` from inputs of these types to one output. Who enqueues it
+// gives it the workspace that it wants.
 absl::StatusOr<std::shared_ptr<CudaKernel>> MakeSubKernel(
+    const Prepare& p, absl::string_view op,
+    const std::vector<TensorType>& inputs, const TensorType& output,
+    models::Attributes attributes = {});
+
+// The same of an operator that wants none, or Unimplemented.
+absl::StatusOr<std::shared_ptr<CudaKernel>> MakeLeanSubKernel(
     const Prepare& p, absl::string_view op,
     const std::vector<TensorType>& inputs, const TensorType& output,
     models::Attributes attributes = {});

@@ -76,6 +76,13 @@ absl::StatusOr<int64_t> CheckedAxis(const Node& node, absl::string_view name,
   return axis;
 }
 
+absl::Status CheckApproximate(const Node& node) {
+  const std::string approximate = node.attributes.String("approximate", "none");
+  if (approximate == "none" || approximate == "tanh") return absl::OkStatus();
+  return Refuse("attribute approximate is \"", approximate,
+                "\", not \"none\" or \"tanh\"");
+}
+
 absl::StatusOr<TensorType> CheckedShape(const Node& node, DType dtype) {
   absl::StatusOr<TensorType> type =
       MakeTensorType(dtype, node.attributes.IntList("shape"));

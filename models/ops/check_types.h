@@ -41,6 +41,8 @@ absl::Status RequireDims(absl::string_view what, const TensorType& type,
 // The attribute `name`, an axis in [0, rank).
 absl::StatusOr<int64_t> CheckedAxis(const Node& node, absl::string_view name,
                                     int64_t rank);
+// The attribute `approximate` is a form of Gelu.
+absl::Status CheckApproximate(const Node& node);
 // The attribute `shape` as a type of `dtype`.
 absl::StatusOr<TensorType> CheckedShape(const Node& node, DType dtype);
 

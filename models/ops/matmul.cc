@@ -1,6 +1,7 @@
 // MatMul (NumPy's rules, with transposition as flags) and Gemm. The gradients
-// are products of the same kind: flags, never Transpose nodes. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// are products of the same kind: flags, never Transpose nodes. What passes join
+// a gradient's product with, a bias's gradient or Gelu's, is here too. Tested
+// in tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/status_macros.h"
@@ -141,7 +142,8 @@ absl::Status MatMulGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
+// op(a) op(b) of two matrices.
+absl::StatusOr<TensorType> GemmType(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   for (int i : {0, 1}) {
     if (inputs[i]->rank() != 2) {
@@ -156,8 +158,11 @@ absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
                   inputs[1]->ToString(), " differ: ", a.columns, " and ",
                   b.rows);
   }
-  LOADLINE_ASSIGN_OR_RETURN(
-      TensorType type, MakeTensorType(inputs[0]->dtype, {a.rows, b.columns}));
+  return MakeTensorType(inputs[0]->dtype, {a.rows, b.columns});
+}
+
+absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, GemmType(node, inputs));
   if (inputs.size() > 2 && inputs[2] != nullptr) {
     const absl::StatusOr<std::vector<int64_t>> dims =
         BroadcastDims(type.dims, inputs[2]->dims);
@@ -165,6 +170,30 @@ absl::StatusOr<OutputTypes> InferGemm(const Node& node, InputTypes inputs) {
       return Refuse("input 2 is ", inputs[2]->ToString(),
                     ", which does not broadcast to ", type.ToString());
     }
+  }
+  return OutputTypes{std::move(type)};
+}
+
+absl::StatusOr<OutputTypes> InferGemmBiasGrad(const Node& node,
+                                              InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, GemmType(node, inputs));
+  const std::string dy = node.attributes.String("dy", "");
+  if (dy != "a" && dy != "b") {
+    return Refuse("attribute dy is \"", dy, "\", not \"a\" or \"b\"");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      TensorType db,
+      MakeTensorType(type.dtype, {type.dims[dy == "a" ? 0 : 1]}));
+  return OutputTypes{std::move(type), std::move(db)};
+}
+
+absl::StatusOr<OutputTypes> InferGemmGeluGrad(const Node& node,
+                                              InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckApproximate(node));
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, GemmType(node, inputs));
+  if (*inputs[2] != type) {
+    return Refuse("input 2 is ", inputs[2]->ToString(), ", and the product ",
+                  type.ToString());
   }
   return OutputTypes{std::move(type)};
 }
@@ -210,7 +239,7 @@ absl::Status GemmGradient(GradientContext& c) {
 
 OperatorCost ProductCost(const Node& node, InputTypes inputs,
                          absl::Span<const TensorType> outputs) {
-  const bool trans = Flag(node, node.op == "Gemm" ? "transA" : "trans_a");
+  const bool trans = Flag(node, node.op == "MatMul" ? "trans_a" : "transA");
   const Matrices a = Split(*inputs[0], trans, true);
   OperatorCost cost;
   cost.flops = 2.0 * static_cast<double>(outputs[0].elements()) *
@@ -242,7 +271,23 @@ std::vector<Operator> MatMulOperators() {
                      {"beta", AttributeKind::kFloat},
                      {"transA", AttributeKind::kInt},
                      {"transB", AttributeKind::kInt}};
-  return {matmul, gemm};
+  Operator bias_grad;
+  bias_grad.name = "GemmBiasGrad";
+  bias_grad.min_inputs = bias_grad.max_inputs = 2;
+  bias_grad.infer = InferGemmBiasGrad;
+  bias_grad.cost = ProductCost;
+  bias_grad.attributes = {{"transA", AttributeKind::kInt},
+                          {"transB", AttributeKind::kInt},
+                          {"dy", AttributeKind::kString, true}};
+  Operator gelu_grad;
+  gelu_grad.name = "GemmGeluGrad";
+  gelu_grad.min_inputs = gelu_grad.max_inputs = 3;
+  gelu_grad.infer = InferGemmGeluGrad;
+  gelu_grad.cost = ProductCost;
+  gelu_grad.attributes = {{"transA", AttributeKind::kInt},
+                          {"transB", AttributeKind::kInt},
+                          {"approximate", AttributeKind::kString}};
+  return {matmul, gemm, bias_grad, gelu_grad};
 }
 
 }  // namespace loadline::models

@@ -21,13 +21,6 @@ absl::StatusOr<OutputTypes> InferSamePair(const Node&, InputTypes inputs) {
   return OutputTypes{*inputs[0]};
 }
 
-absl::Status CheckApproximate(const Node& node) {
-  const std::string approximate = node.attributes.String("approximate", "none");
-  if (approximate == "none" || approximate == "tanh") return absl::OkStatus();
-  return Refuse("attribute approximate is \"", approximate,
-                "\", not \"none\" or \"tanh\"");
-}
-
 absl::StatusOr<OutputTypes> InferGelu(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckApproximate(node));
   return InferSame(node, inputs);

@@ -97,6 +97,12 @@ TEST(CudaKernels, OfferWhatTheLibrariesHave) {
   const Names products = {"down", "up", ""};  // none where there is no sum
   EXPECT_EQ(offered["MatMul f32"], products);
   EXPECT_EQ(offered["Gemm bf16"], (Names{"down", "up"}));
+  const Names apart = {"apart down", "apart up"};
+  const Names both = {"apart down", "apart up", "joined down", "joined up"};
+  for (const char* op : {"GemmBiasGrad", "GemmGeluGrad"}) {
+    EXPECT_EQ(offered[std::string(op) + " f32"], apart) << op;
+    EXPECT_EQ(offered[std::string(op) + " bf16"], both) << op;
+  }
   EXPECT_EQ(offered["Conv f32"], (Names{"nchw down", "nchw up"}));
   for (const char* op : {"Conv", "ConvInputGrad", "ConvWeightGrad"}) {
     EXPECT_EQ(offered[std::string(op) + " bf16"],

@@ -20,8 +20,9 @@ std::vector<OperatorCase> CpuCases() {
 // oneDNN's execute keeps its own small books on the heap; see
 // executor/cpu/onednn.h.
 bool RunsOneDnn(const std::string& op) {
-  static const std::set<std::string> ops = {"Conv", "ConvInputGrad",
-                                            "ConvWeightGrad", "MatMul", "Gemm"};
+  static const std::set<std::string> ops = {
+      "Conv", "ConvInputGrad", "ConvWeightGrad", "MatMul",
+      "Gemm", "GemmBiasGrad",  "GemmGeluGrad"};
   return ops.count(op) > 0;
 }
 int64_t OneDnnHeapBytes(const OperatorCase& c) {

@@ -230,6 +230,36 @@ void AddProductCases(std::vector<OperatorCase>& cases) {
                      attributes,
                      1e-5});
   }
+  for (const Product& s : std::vector<Product>{{{7, 5}, {7, 3}, 1, 0},
+                                               {{64, 24}, {64, 16}, 1, 0},
+                                               {{5, 7}, {7, 3}, 0, 0},
+                                               {{7, 5}, {3, 7}, 1, 1},
+                                               {{300, 1}, {300, 8}, 1, 0}}) {
+    for (const char* dy : {"a", "b"}) {
+      cases.push_back(
+          {"GemmBiasGrad",
+           std::to_string(cases.size()) + " " + dy,
+           {F32(s.a, -1, 1), F32(s.b, -1, 1)},
+           {{"transA", s.ta}, {"transB", s.tb}, {"dy", std::string(dy)}},
+           1e-5});
+    }
+  }
+  for (const Product& s : std::vector<Product>{{{5, 7}, {7, 16}, 0, 0},
+                                               {{24, 9}, {32, 9}, 0, 1},
+                                               {{7, 5}, {7, 3}, 1, 0}}) {
+    for (const char* approximate : {"none", "tanh"}) {
+      const int64_t rows = s.a[s.ta];
+      const int64_t columns = s.b[1 - s.tb];
+      cases.push_back(
+          {"GemmGeluGrad",
+           std::to_string(cases.size()) + " " + approximate,
+           {F32(s.a, -1, 1), F32(s.b, -1, 1), F32({rows, columns}, -3, 3)},
+           {{"transA", s.ta},
+            {"transB", s.tb},
+            {"approximate", std::string(approximate)}},
+           1e-5});
+    }
+  }
 }
 
 }  // namespace

@@ -95,6 +95,14 @@ void AddGradients(ReferenceTable& t) {
       return dy * Slope([&](double v) { return Gelu(c, v); }, x);
     });
   };
+  t["GemmGeluGrad"] = [](const Call& c) {
+    References().at("Gemm")(
+        {c.attributes, {&c.in(0), &c.in(1)}, c.outputs, c.scalars});
+    for (size_t i = 0; i < c.out().values.size(); ++i) {
+      c.out().values[i] *=
+          Slope([&](double v) { return Gelu(c, v); }, c.in(2).values[i]);
+    }
+  };
   t["ErfGrad"] = [](const Call& c) {
     MapPair(c, [](double dy, double x) {
       return dy * 2 / std::sqrt(std::numbers::pi) * std::exp(-x * x);

@@ -193,6 +193,18 @@ void Gemm(const Call& c) {
   });
 }
 
+// The operand that is dy, as the product takes it, summed over the inner
+// dimension.
+void GemmBiasGrad(const Call& c) {
+  Gemm(c);
+  const bool a = c.attributes.String("dy", "") == "a";
+  const bool transposed = c.attributes.Int(a ? "transA" : "transB", 0) != 0;
+  const Array& dy = c.in(a ? 0 : 1);
+  ForEachIndex(dy.type.dims, [&](const Ints& index) {
+    c.out(1).values[index[a != transposed ? 0 : 1]] += BroadcastAt(dy, index);
+  });
+}
+
 }  // namespace
 
 void AddShapeReferences(ReferenceTable& t) {
@@ -208,6 +220,7 @@ void AddShapeReferences(ReferenceTable& t) {
   t["GatherGrad"] = GatherGrad;
   t["MatMul"] = MatMul;
   t["Gemm"] = Gemm;
+  t["GemmBiasGrad"] = GemmBiasGrad;
 }
 
 }  // namespace loadline::conformance

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/cudnn.h"
@@ -31,6 +32,13 @@ void Store(std::byte* base, int64_t i, float value, models::DType dtype) {
   }
 }
 
+// Of 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+double GeluSlope(double x) {
+  const double c = std::sqrt(2 / std::numbers::pi);
+  const double t = std::tanh(c * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+
 constexpr char kUp[] = "up";
 constexpr char kDown[] = "down";
 
@@ -49,8 +57,9 @@ class PlainProduct final : public Product {
   std::vector<std::string> algorithms() const override { return {kUp, kDown}; }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* bias, std::byte* y,
-                       std::byte* workspace, Stream) const override {
+                       const std::byte* c, const std::byte* beside,
+                       std::byte* y, std::byte* workspace,
+                       Stream) const override {
     std::memset(workspace, 0xFF, workspace_bytes());
     const bool down = s_.algorithm == kDown;
     const int64_t a_row = s_.transpose_a ? 1 : s_.inner;
@@ -73,15 +82,37 @@ class PlainProduct final : public Product {
           const int64_t at = (n * s_.rows + i) * s_.columns + j;
           double value = s_.alpha * sum;
           if (s_.beta != 0) value += s_.beta * Load(c, at, s_.dtype);
-          if (s_.bias) value += Load(bias, j, s_.dtype);
+          if (s_.epilogue == Epilogue::kBias)
+            value += Load(beside, j, s_.dtype);
+          if (s_.epilogue == Epilogue::kGeluTanhGrad) {
+            value *= GeluSlope(Load(beside, at, s_.dtype));
+          }
           Store(y, at, static_cast<float>(value), s_.dtype);
         }
       }
+    }
+    auto* const sums = const_cast<std::byte*>(beside);
+    if (s_.epilogue == Epilogue::kSumA) {
+      StoreSums(a, s_.rows, a_row, a_inner, sums);
+    }
+    if (s_.epilogue == Epilogue::kSumB) {
+      StoreSums(b, s_.columns, b_column, b_inner, sums);
     }
     return absl::OkStatus();
   }
 
  private:
+  void StoreSums(const std::byte* x, int64_t count, int64_t step,
+                 int64_t inner_step, std::byte* sums) const {
+    for (int64_t i = 0; i < count; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < s_.inner; ++k) {
+        sum += Load(x, i * step + k * inner_step, s_.dtype);
+      }
+      Store(sums, i, static_cast<float>(sum), s_.dtype);
+    }
+  }
+
   ProductSpec s_;
 };
 

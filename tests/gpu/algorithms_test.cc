@@ -91,6 +91,23 @@ TEST(GpuAlgorithms, ConvolutionsOfferChannelsLast) {
   }
 }
 
+// Of GPT-2's first linear layer of a block, and of the second.
+TEST(GpuAlgorithms, GradientsAreJoinedToTheirProducts) {
+  models::Graph graph;
+  Add(graph, "GemmBiasGrad", {{kBF16, {2048, 3072}}, {kBF16, {2048, 768}}},
+      {{"transA", int64_t{1}}, {"dy", std::string("a")}});
+  Add(graph, "GemmGeluGrad",
+      {{kBF16, {2048, 768}}, {kBF16, {768, 3072}}, {kBF16, {2048, 3072}}},
+      {{"approximate", std::string("tanh")}});
+  const auto device = executor::MakeCudaDevice();
+  ASSERT_TRUE(device.ok()) << device.status();
+  for (const models::Node& node : graph.nodes) {
+    const std::vector<std::string> offered = Offered(**device, graph, node);
+    EXPECT_THAT(offered, Contains(StartsWith("joined "))) << node.op;
+    EXPECT_THAT(offered, Contains(StartsWith("apart "))) << node.op;
+  }
+}
+
 TEST(GpuAlgorithms, TheFastestIsChosenAndPrepared) {
   models::Graph products;
   Add(products, "MatMul", {{kBF16, {1024, 768}}, {kBF16, {768, 3072}}});

@@ -121,7 +121,7 @@ TEST(MixedPrecision, UpdatesFloatsWithFloats) {
   int updates = 0;
   int low = 0;
   for (const Node& node : step->nodes) {
-    if (node.op == "Gemm" || node.op == "MatMul") {
+    if (node.op == "Gemm" || node.op == "GemmBiasGrad") {
       low += step->value(node.outputs[0]).type.dtype == DType::kBF16;
     }
     if (node.op != "AdamW") continue;
