@@ -9,6 +9,7 @@
 // in tests/gpu.
 #include "executor/cuda/cudnn.h"
 
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -64,11 +65,17 @@ absl::StatusOr<cudnnHandle_t> Handle() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (handle != nullptr) return handle;
   const std::vector<std::string> folders = LibraryFolders(ProcessEnvironment);
-  // cuDNN and its frontend look for these two by name; where they are nowhere,
-  // cuDNN itself says so.
+  // cuDNN and its frontend look for these by name; where they are nowhere,
+  // cuDNN itself says so. Without the compiler it has no engines that are made
+  // for a shape, and on Hopper no attention.
   const int major = CUDART_VERSION / 1000;
-  for (const char* name : {"libcudart.so.", "libcublasLt.so."}) {
+  for (const char* name : {"libcublasLt.so.", "libnvrtc.so."}) {
     OpenLibrary(absl::StrCat(name, major), folders).IgnoreError();
+  }
+  // Of two runtimes the frontend would take the older one.
+  const std::string runtime = absl::StrCat("libcudart.so.", major);
+  if (OpenLibrary(runtime, folders).ok()) {
+    setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), /*replace=*/0);
   }
   LOADLINE_ASSIGN_OR_RETURN(fe::cudnn_dlhandle,
                             OpenLibrary("libcudnn.so.9", folders));

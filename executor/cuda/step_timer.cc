@@ -1,5 +1,5 @@
-// Events in a captured graph have no times of their own, so a traced step is
-// not captured. Tested in tests/executor/cuda_device_test.cc.
+// A traced step is not captured: an event that was recorded in a capture has no
+// time. Tested in tests/executor/cuda_device_test.cc.
 #include "executor/cuda/step_timer.h"
 
 #include <utility>
