@@ -40,7 +40,8 @@ using MakeDeviceFunction =
 // The fastest algorithm of each distinct operator whose kernel offers several
 // (algorithms.h); of equally fast ones the first offered. Measured as Calibrate
 // does, each operator on a device of its own: what libraries load for one is
-// gone before the next. Errors: Calibrate's.
+// gone before the next. None, and no kernel prepared, on a device that does not
+// choose. Errors: Calibrate's.
 absl::StatusOr<Algorithms> ChooseAlgorithms(
     const models::Graph& graph, const MakeDeviceFunction& make_device,
     const CalibrateOptions& options = {});

@@ -127,11 +127,16 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) = 0;
 
+  // Whether kernels may have algorithms to choose among (Kernel::algorithms).
+  virtual bool chooses() const { return false; }
   // From now on Prepare takes these algorithms, in place of those named before.
   virtual void Choose(Algorithms) {}  // NOLINT: taken over
 
   // Once. ResourceExhausted where the machine has less.
   virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;
+  // Of the whole device, by whomever, as its driver says; 0 where the device is
+  // the host itself.
+  virtual absl::StatusOr<int64_t> UsedBytes() { return 0; }
   virtual bool has_arena() const = 0;
   virtual const ArenaSpec& arena() const = 0;
 

@@ -3,6 +3,7 @@
 #include "executor/program.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -70,6 +71,8 @@ Program::~Program() { device_->Forget(kept_step_); }
 
 absl::Status Program::PrepareKernels() {
   kernels_.resize(graph_->nodes.size());
+  std::set<std::string> lacking;
+  std::string first;
   for (const PreparedLaunch& launch : list_.launches) {
     const models::Node& node = graph_->node(launch.node);
     std::unique_ptr<Kernel>& kernel = kernels_[models::Index(launch.node)];
@@ -78,14 +81,19 @@ absl::Status Program::PrepareKernels() {
     }
     const int64_t planned =
         IsPresent(launch.workspace) ? launch.workspace.bytes : 0;
-    if (kernel->workspace_bytes() > planned) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(NodeLabel(node), " needs ", kernel->workspace_bytes(),
-                       " bytes of workspace on ", std::string(device_->name()),
-                       "; the plan gives it ", planned));
-    }
+    if (kernel->workspace_bytes() <= planned) continue;
+    lacking.insert(node.name);
+    if (lacking.size() > 1) continue;
+    first = absl::StrCat(NodeLabel(node), " ", kernel->workspace_bytes(),
+                         " bytes, not ", planned);
   }
-  return absl::OkStatus();
+  if (lacking.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the plan was made for another device (machine '",
+      problem_->machine.has_value() ? problem_->machine->name : "",
+      "'): on --device ", std::string(device_->name()), " ", lacking.size(),
+      " of ", problem_->nodes.size(), " nodes need more workspace, ", first,
+      "; plan again with this --device"));
 }
 
 absl::Status Program::CheckArena(const ArenaSpec& needed) const {

@@ -105,9 +105,9 @@ class Program {
 // kernel per node, creates the device's arena of exactly the planned bytes
 // where it has none yet, and writes the first contents of persistent values to
 // their homes. All four arguments must outlive the program. Errors:
-//   FailedPrecondition  invalid plan; plan of another graph
-//   ResourceExhausted   the device's arena is smaller than planned; a kernel
-//                       needs more workspace than planned
+//   FailedPrecondition  invalid plan; plan of another graph; kernels need more
+//                       workspace than a plan for another device gives them
+//   ResourceExhausted   the device's arena is smaller than planned
 //   Unimplemented       an operator without a kernel, a variant, a codec
 absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
                                               const planner::Problem& problem,

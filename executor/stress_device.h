@@ -36,12 +36,14 @@ class StressDevice : public Device {
   absl::string_view name() const override { return device_->name(); }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  bool chooses() const override { return device_->chooses(); }
   void Choose(Algorithms algorithms) override {
     device_->Choose(std::move(algorithms));
   }
   absl::Status CreateArena(const ArenaSpec& spec) override {
     return device_->CreateArena(spec);
   }
+  absl::StatusOr<int64_t> UsedBytes() override { return device_->UsedBytes(); }
   bool has_arena() const override { return device_->has_arena(); }
   const ArenaSpec& arena() const override { return device_->arena(); }
   absl::Status Write(Space space, int64_t offset, const void* from,

@@ -86,6 +86,8 @@ class Run {
     for (; step < end && !Stopped(); ++step) {
       LOADLINE_RETURN_IF_ERROR(OneStep(step));
     }
+    LOADLINE_ASSIGN_OR_RETURN(result_.device_bytes,
+                              program_.device().UsedBytes());
     result_.interrupted = step < end;
     result_.step_ns = Median(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();

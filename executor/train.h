@@ -55,6 +55,7 @@ struct TrainResult {
   int64_t step_ns = 0;  // median over the steps; 0 without any
   double examples_per_s = 0;
   int64_t arena_bytes = 0;     // of the device
+  int64_t device_bytes = 0;    // Device::UsedBytes after the last step
   std::string weights_sha256;  // checkpoint.h
 };
 

@@ -5,18 +5,16 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "executor/device.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
 
 // Puts the plan of a file in place of the one made here, and its problem,
 // where one is given, in place of the one posed here. FailedPrecondition,
-// naming the file: it is no plan of this step; or kernels of `device` need more
-// workspace than it gives them, as plans for another device do not know.
+// naming the file: it is no plan of this step. (That kernels of another device
+// may want more workspace than it gives them, Load finds.)
 absl::Status TakePlan(const std::string& plan_path,
-                      const std::string& problem_path, executor::Device& device,
-                      PlannedStep* step);
+                      const std::string& problem_path, PlannedStep* step);
 
 }  // namespace loadline::tools
 

@@ -51,8 +51,10 @@ class CudaDevice : public Device {
   absl::string_view name() const override { return "cuda"; }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  bool chooses() const override { return true; }
   void Choose(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;
+  absl::StatusOr<int64_t> UsedBytes() override;
   bool has_arena() const override { return has_arena_; }
   const ArenaSpec& arena() const override { return spec_; }
   absl::Status Write(Space space, int64_t offset, const void* from,

@@ -33,7 +33,7 @@ TEST(MeasureCudaMachine, FillsTheProfile) {
   const planner::Machine& machine = measured->machine;
   EXPECT_EQ(machine.name, "fake");
   EXPECT_EQ(machine.device_bytes, kMemoryBytes);
-  EXPECT_EQ(machine.reserved_bytes, kContextBytes);
+  EXPECT_EQ(machine.reserved_bytes, kContextBytes + CudaDevice::kControlBytes);
   EXPECT_EQ(driver.live(), 0);
   EXPECT_GT(machine.host_bytes, 0);
   EXPECT_TRUE(machine.CanCopy());

@@ -52,6 +52,8 @@ TEST_P(CudaTraining, HasTheCpusBitsAtEveryBudget) {
       EXPECT_EQ(outcome->weights_sha256, expected->weights_sha256) << budget;
       EXPECT_EQ(outcome->arena_bytes, outcome->planned_bytes);
       EXPECT_EQ(driver.allocated().front(), outcome->planned_bytes);
+      EXPECT_EQ(outcome->device_bytes,
+                outcome->planned_bytes + CudaDevice::kControlBytes);
       copied += outcome->copied_bytes;
       recomputed += outcome->recompute_ns;
     }

@@ -124,6 +124,24 @@ TEST(ChooseAlgorithms, FindsTheFastestAndTheDeviceTakesIt) {
   EXPECT_EQ(workspace_bytes(), 64);
 }
 
+TEST(ChooseAlgorithms, PreparesNoKernelWhereThereIsNoChoice) {
+  const Toy toy = MakeToy();
+  int prepared = 0;
+  const auto algorithms = ChooseAlgorithms(
+      toy.graph, [&]() -> absl::StatusOr<std::unique_ptr<Device>> {
+        CpuDeviceOptions options = ToyDevice();
+        options.prepare = [&](const models::Graph& graph,
+                              const models::Node& node) {
+          ++prepared;
+          return PrepareToyKernel(graph, node);
+        };
+        return std::make_unique<CpuDevice>(options);
+      });
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status();
+  EXPECT_TRUE(algorithms->empty());
+  EXPECT_EQ(prepared, 0);
+}
+
 TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);

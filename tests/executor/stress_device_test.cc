@@ -265,7 +265,7 @@ TEST(StressDevice, RefusesAPlanWithoutRoomForItsCanaries) {
   const Toy toy = MakeToy();
   StressDevice device(std::make_unique<CpuDevice>(ToyDevice()), {});
   EXPECT_EQ(TrainToy(toy, KeepPlan(toy), device).status().code(),
-            absl::StatusCode::kResourceExhausted);
+            absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ absl::StatusOr<ZooOutcome> TrainZoo(const ZooRun& run,
       .weights_sha256 = result.weights_sha256,
       .planned_bytes = plan.arena_bytes,
       .arena_bytes = result.arena_bytes,
+      .device_bytes = result.device_bytes,
       .copied_bytes = plan.predicted.d2h_bytes + plan.predicted.h2d_bytes,
       .recompute_ns = plan.predicted.recompute_ns};
 }

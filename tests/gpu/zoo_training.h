@@ -28,6 +28,7 @@ struct ZooOutcome {
   std::string weights_sha256;
   int64_t planned_bytes = 0;
   int64_t arena_bytes = 0;   // of the device
+  int64_t device_bytes = 0;  // in use on all of it; 0 on the CPU
   int64_t copied_bytes = 0;  // in a step, to the host and back
   int64_t recompute_ns = 0;
 };

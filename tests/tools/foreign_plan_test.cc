@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "executor/program.h"
 #include "executor/stress_device.h"
 #include "planner/problem.h"
 #include "tests/tools/fresh_folder.h"
@@ -45,6 +46,11 @@ class ForeignPlan : public testing::Test {
             .ok());
   }
 
+  absl::Status LoadOn(executor::Device& device) {
+    return executor::Load(step_.graph, step_.problem, step_.plan, device)
+        .status();
+  }
+
   std::unique_ptr<executor::Device> cpu_;
   PlannedStep step_;
   std::string plan_;
@@ -62,26 +68,29 @@ std::unique_ptr<executor::Device> Wanting() {
 TEST_F(ForeignPlan, IsTakenWhereWorkspacesSuffice) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, problem_, *cpu_, &step_);
+  const absl::Status status = TakePlan(plan_, problem_, &step_);
   ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(LoadOn(*cpu_).ok());
   EXPECT_LT(step_.plan.budget_bytes, step_.keep_everything.budget_bytes);
 }
 
 TEST_F(ForeignPlan, OfAnotherDeviceSaysWhichMachineAndWhatToDo) {
   WritePlanFor(*cpu_);
   const auto wanting = Wanting();
-  const absl::Status status = TakePlan(plan_, problem_, *wanting, &step_);
+  ASSERT_TRUE(TakePlan(plan_, problem_, &step_).ok());
+  const absl::Status status = LoadOn(*wanting);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr(plan_), HasSubstr(step_.problem.machine->name),
-                    HasSubstr("--device cpu"), HasSubstr("more workspace"),
-                    HasSubstr("plan again")));
+  EXPECT_FALSE(wanting->has_arena());
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr(step_.problem.machine->name), HasSubstr("--device cpu"),
+            HasSubstr("more workspace"), HasSubstr("plan again")));
 }
 
 TEST_F(ForeignPlan, OfAnotherProblemAsksForIt) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, "", *cpu_, &step_);
+  const absl::Status status = TakePlan(plan_, "", &step_);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(plan_), HasSubstr("give --problem")));

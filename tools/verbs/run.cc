@@ -20,9 +20,7 @@
 #include "executor/step_times.h"
 #include "executor/stress_device.h"
 #include "executor/train.h"
-#include "fmt/format.h"
 #include "models/onnx/export.h"
-#include "nlohmann/json.hpp"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/command.h"
@@ -31,12 +29,9 @@
 #include "tools/foreign_plan.h"
 #include "tools/help.h"
 #include "tools/interrupt.h"
-#include "tools/json_text.h"
-#include "tools/plan_summary.h"
 #include "tools/replan.h"
-#include "tools/reproduce.h"
+#include "tools/run_report.h"
 #include "tools/trace_file.h"
-#include "tools/units.h"
 #include "tools/way.h"
 
 namespace loadline::tools {
@@ -205,78 +200,6 @@ absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
   return models::ExportTrained(flags.step.model.model, trained, flags.out);
 }
 
-std::string ErrorOf(double measured, double predicted) {
-  if (predicted == 0) return "-";
-  return fmt::format("{:+.1f} %", 100 * (measured - predicted) / predicted);
-}
-
-void PrintTable(const PlannedStep& step, const Replanned& first_plan,
-                const executor::TrainResult& result) {
-  fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
-  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
-             "error");
-  const auto print_ns = [](const std::string& what, int64_t predicted_ns,
-                           int64_t measured_ns) {
-    fmt::print("{:<14}{:>12}{:>14}{:>10}\n", what, FormatNs(predicted_ns),
-               FormatNs(measured_ns),
-               ErrorOf(static_cast<double>(measured_ns),
-                       static_cast<double>(predicted_ns)));
-  };
-  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "arena",
-             FormatBytes(step.plan.arena_bytes),
-             FormatBytes(result.arena_bytes),
-             ErrorOf(static_cast<double>(result.arena_bytes),
-                     static_cast<double>(step.plan.arena_bytes)));
-  if (first_plan.steps > 0) {
-    print_ns(absl::StrCat("first ", first_plan.steps, " steps"),
-             first_plan.predicted_step_ns, first_plan.step_ns);
-  }
-  print_ns("step time", step.plan.predicted.step_ns, result.step_ns);
-  if (first_plan.steps > 0) {
-    fmt::print(
-        "\nPlanned again with the times of {} steps, in which the first plan "
-        "takes\n{} and {}.\n",
-        first_plan.steps, FormatNs(first_plan.repriced_step_ns),
-        first_plan.same_plan
-            ? std::string("no other was faster")
-            : absl::StrCat("this one ", FormatNs(step.plan.predicted.step_ns)));
-  }
-  if (!result.losses.empty()) {
-    fmt::print(
-        "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
-        "examples/s\n",
-        result.losses.front(), result.losses.back(), result.first_step + 1,
-        result.first_step + static_cast<int64_t>(result.losses.size()),
-        result.examples_per_s);
-  }
-  fmt::print("\n{}", MadeAgainBy());
-}
-
-void PrintJson(const PlannedStep& step, const Replanned& first_plan,
-               const executor::TrainResult& result) {
-  nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
-  out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
-  out["first_step"] = result.first_step;
-  // As floats round to text and back: nine digits are enough.
-  out["losses"] = nlohmann::ordered_json::array();
-  for (float loss : result.losses) {
-    out["losses"].push_back(static_cast<double>(loss));
-  }
-  out["measured_arena_bytes"] = result.arena_bytes;
-  out["step_ns"] = result.step_ns;
-  out["examples_per_s"] = result.examples_per_s;
-  out["weights_sha256"] = result.weights_sha256;
-  out["interrupted"] = result.interrupted;
-  if (first_plan.steps > 0) {
-    out["replan"] = {{"steps", first_plan.steps},
-                     {"predicted_step_ns", first_plan.predicted_step_ns},
-                     {"step_ns", first_plan.step_ns},
-                     {"repriced_step_ns", first_plan.repriced_step_ns},
-                     {"same_plan", first_plan.same_plan}};
-  }
-  fmt::print("{}\n", JsonText(out));
-}
-
 absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
@@ -284,8 +207,7 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop));
   if (!flags.plan_in.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
-        TakePlan(flags.plan_in, flags.problem_in, *device, &step));
+    LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in, &step));
   }
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::DataSet data,
@@ -308,9 +230,9 @@ absl::Status RunRun(const Flags& flags) {
     LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *running.program));
   }
   if (flags.json) {
-    PrintJson(step, first_plan, result);
+    PrintRunJson(step, first_plan, result);
   } else {
-    PrintTable(step, first_plan, result);
+    PrintRunTable(step, first_plan, result);
   }
   if (result.arena_bytes > step.plan.budget_bytes) {
     return absl::OutOfRangeError(absl::StrCat("measured ", result.arena_bytes,
