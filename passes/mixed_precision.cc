@@ -43,6 +43,7 @@ const std::map<absl::string_view, size_t>& LowPrecisionInputs() {
                                                {"Sub", 2},
                                                {"Mul", 2},
                                                {"Dropout", 1},
+                                               {"SoftmaxCrossEntropy", 1},
                                                {"LayerNormalization", 1},
                                                {"BatchNormTraining", 1}};
   return table;

@@ -16,8 +16,10 @@ namespace loadline::executor::cpu {
 
 inline constexpr int64_t kLineGroup = 64;
 
-// Largest of x[0, n), NaNs left out (a sum over the line meets them anyway).
-inline float MaxOf(const float* x, int64_t n) {
+// Largest of x[0, n), floats or bf16, NaNs left out (a sum over the line meets
+// them anyway).
+template <typename T>
+float MaxOf(const T* x, int64_t n) {
   constexpr int kWidth = 4 * kLanes;
   float best[kWidth];
   std::fill(best, best + kWidth, -std::numeric_limits<float>::infinity());
@@ -25,10 +27,13 @@ inline float MaxOf(const float* x, int64_t n) {
   for (; i + kWidth <= n; i += kWidth) {
 #pragma omp simd
     for (int l = 0; l < kWidth; ++l) {
-      best[l] = x[i + l] > best[l] ? x[i + l] : best[l];
+      const float value = x[i + l];
+      best[l] = value > best[l] ? value : best[l];
     }
   }
-  for (int l = 0; i + l < n; ++l) best[l] = std::max(best[l], x[i + l]);
+  for (int l = 0; i + l < n; ++l) {
+    best[l] = std::max<float>(best[l], x[i + l]);
+  }
   return *std::max_element(best, best + kWidth);
 }
 
@@ -47,19 +52,21 @@ void ForLineGroups(const AxisSplit& s, const Body& body) {
 
 // For `count` neighbouring lines: the largest element and the sum of
 // exp(x - largest) of each.
-inline void LineStatistics(const AxisSplit& s, const float* x, int64_t count,
-                           float* largest, float* sum) {
+template <typename T>
+void LineStatistics(const AxisSplit& s, const T* x, int64_t count,
+                    float* largest, float* sum) {
   std::fill(largest, largest + count, -std::numeric_limits<float>::infinity());
   std::fill(sum, sum + count, 0.0f);
   for (int64_t k = 0; k < s.size; ++k) {
-    const float* row = x + k * s.inner;
+    const T* row = x + k * s.inner;
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) {
-      largest[j] = row[j] > largest[j] ? row[j] : largest[j];
+      const float value = row[j];
+      largest[j] = value > largest[j] ? value : largest[j];
     }
   }
   for (int64_t k = 0; k < s.size; ++k) {
-    const float* row = x + k * s.inner;
+    const T* row = x + k * s.inner;
 #pragma omp simd
     for (int64_t j = 0; j < count; ++j) sum[j] += Exp(row[j] - largest[j]);
   }

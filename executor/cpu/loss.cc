@@ -1,7 +1,11 @@
 // Losses, their gradients, and CountCorrect. A target outside the classes is
-// an error of the step, found before anything is written.
+// an error of the step, found before anything is written. Logits of the cross
+// entropy may be bf16; what is computed from them is f32 all the same.
 // Tested in tests/conformance/.
+#include <type_traits>
+
 #include "absl/strings/str_cat.h"
+#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
 #include "executor/dispatch.h"
@@ -25,11 +29,12 @@ absl::Status CheckTargets(const ClassLines& c, const Index* target,
 }
 
 // log(sum(exp(line))) of every line.
-void LogSumExp(const ClassLines& c, const float* logits, float* lse) {
+template <typename T>
+void LogSumExp(const ClassLines& c, const T* logits, float* lse) {
   const AxisSplit& s = c.lines;
   if (s.inner == 1) {
     ParallelEach(s.outer, s.size, [&](int64_t row) {
-      const float* x = logits + row * s.size;
+      const T* x = logits + row * s.size;
       const float largest = MaxOf(x, s.size);
       const auto sum = static_cast<float>(SumOf(
           0, s.size, [x, largest](int64_t j) { return Exp(x[j] - largest); }));
@@ -48,49 +53,58 @@ void LogSumExp(const ClassLines& c, const float* logits, float* lse) {
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
-  if (p.input(0).dtype != DType::kF32) return p.Unsupported(p.input(0).dtype);
   const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
-    using Index = decltype(type);
-    return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
-      const float* logits = In(args, 0);
-      const Index* target = In<Index>(args, 1);
-      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
-      float* lse = Out(args, 1);
-      LogSumExp(c, logits, lse);
-      double sum = 0;
-      for (int64_t i = 0; i < c.targets(); ++i) {
-        sum += double{lse[i]} - double{logits[c.At(i, target[i])]};
-      }
-      *Out(args, 0) =
-          static_cast<float>(sum / static_cast<double>(c.targets()));
-      return absl::OkStatus();
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto logit) {
+    using T = decltype(logit);
+    return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+      using Index = decltype(type);
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const T* logits = In<T>(args, 0);
+        const Index* target = In<Index>(args, 1);
+        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
+        float* lse = Out(args, 1);
+        LogSumExp(c, logits, lse);
+        double sum = 0;
+        for (int64_t i = 0; i < c.targets(); ++i) {
+          const float hit = logits[c.At(i, target[i])];
+          sum += double{lse[i]} - double{hit};
+        }
+        *Out(args, 0) =
+            static_cast<float>(sum / static_cast<double>(c.targets()));
+        return absl::OkStatus();
+      });
     });
   });
 }
 
 // dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
-template <typename Index>
-void CrossEntropyGrad(const ClassLines& c, float scale, const float* logits,
-                      const Index* target, const float* lse, float* dx) {
+template <typename T, typename Index>
+void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
+                      const Index* target, const float* lse, T* dx) {
   const AxisSplit& s = c.lines;
   if (s.inner == 1) {
     ParallelEach(s.outer, s.size, [&](int64_t row) {
-      const float* x = logits + row * s.size;
-      float* to = dx + row * s.size;
+      const T* x = logits + row * s.size;
+      T* to = dx + row * s.size;
       const float shift = lse[row];
+      // Before it may be written over.
+      const float hit = x[target[row]];
 #pragma omp simd
       for (int64_t j = 0; j < s.size; ++j) to[j] = Exp(x[j] - shift) * scale;
-      to[target[row]] -= scale;
+      if constexpr (std::is_same_v<T, float>) {
+        to[target[row]] -= scale;
+      } else {  // rounded once
+        to[target[row]] = Exp(hit - shift) * scale - scale;
+      }
     });
     return;
   }
   ForLineGroups(s, [&](int64_t at, int64_t count) {
     const int64_t first = at / (s.size * s.inner) * s.inner + at % s.inner;
     for (int64_t k = 0; k < s.size; ++k) {
-      const float* x = logits + at + k * s.inner;
-      float* to = dx + at + k * s.inner;
+      const T* x = logits + at + k * s.inner;
+      T* to = dx + at + k * s.inner;
       for (int64_t j = 0; j < count; ++j) {
         const float hit = target[first + j] == k ? scale : 0.0f;
         to[j] = Exp(x[j] - lse[first + j]) * scale - hit;
@@ -100,18 +114,20 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const float* logits,
 }
 
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
-  if (p.input(1).dtype != DType::kF32) return p.Unsupported(p.input(1).dtype);
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
-    using Index = decltype(type);
-    return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
-      const Index* target = In<Index>(args, 2);
-      LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
-      const float scale = *In(args, 0) / static_cast<float>(c.targets());
-      CrossEntropyGrad(c, scale, In(args, 1), target, In(args, 3),
-                       Out(args, 0));
-      return absl::OkStatus();
+  return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto logit) {
+    using T = decltype(logit);
+    return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
+      using Index = decltype(type);
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const Index* target = In<Index>(args, 2);
+        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
+        const float scale = *In(args, 0) / static_cast<float>(c.targets());
+        CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
+                         Out<T>(args, 0));
+        return absl::OkStatus();
+      });
     });
   });
 }

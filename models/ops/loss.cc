@@ -15,7 +15,8 @@ const TensorType kF32Scalar{DType::kF32, {}};
 absl::StatusOr<std::vector<int64_t>> CheckClasses(const Node& node,
                                                   InputTypes inputs,
                                                   int logits) {
-  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, logits, {DType::kF32}));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, logits, {DType::kF32, DType::kBF16}));
   LOADLINE_RETURN_IF_ERROR(
       RequireDType(inputs, logits + 1, {DType::kI64, DType::kI32}));
   std::vector<int64_t> dims = inputs[logits]->dims;

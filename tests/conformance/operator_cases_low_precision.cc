@@ -16,45 +16,52 @@ constexpr double kTolerance = 1.0 / 256;
 
 // Operators, and how many of their inputs are data; scales, statistics and
 // masks stay f32.
-const std::map<std::string, size_t> kDataInputs = {{"Relu", 1},
-                                                   {"Gelu", 1},
-                                                   {"Tanh", 1},
-                                                   {"Sigmoid", 1},
-                                                   {"Neg", 1},
-                                                   {"ReluGrad", 2},
-                                                   {"GeluGrad", 2},
-                                                   {"TanhGrad", 2},
-                                                   {"SigmoidGrad", 2},
-                                                   {"Add", 2},
-                                                   {"Sub", 2},
-                                                   {"Mul", 2},
-                                                   {"MatMul", 2},
-                                                   {"Gemm", 3},
-                                                   {"GemmBiasGrad", 2},
-                                                   {"GemmGeluGrad", 3},
-                                                   {"Conv", 3},
-                                                   {"ConvInputGrad", 2},
-                                                   {"ConvWeightGrad", 2},
-                                                   {"Dropout", 1},
-                                                   {"ReduceSum", 1},
-                                                   {"ReduceMean", 1},
-                                                   {"Transpose", 1},
-                                                   {"Concat", 3},
-                                                   {"Split", 1},
-                                                   {"Slice", 1},
-                                                   {"SliceGrad", 1},
-                                                   {"Expand", 1},
-                                                   {"LayerNormalization", 1},
-                                                   {"LayerNormGrad", 2},
-                                                   {"BatchNormTraining", 1},
-                                                   {"BatchNormGrad", 2},
-                                                   {"Attention", 3},
-                                                   {"AttentionGrad", 5},
-                                                   {"Cast", 1}};
+const std::map<std::string, size_t> kDataInputs = {
+    {"Relu", 1},
+    {"Gelu", 1},
+    {"Tanh", 1},
+    {"Sigmoid", 1},
+    {"Neg", 1},
+    {"ReluGrad", 2},
+    {"GeluGrad", 2},
+    {"TanhGrad", 2},
+    {"SigmoidGrad", 2},
+    {"Add", 2},
+    {"Sub", 2},
+    {"Mul", 2},
+    {"MatMul", 2},
+    {"Gemm", 3},
+    {"GemmBiasGrad", 2},
+    {"GemmGeluGrad", 3},
+    {"Conv", 3},
+    {"ConvInputGrad", 2},
+    {"ConvWeightGrad", 2},
+    {"Dropout", 1},
+    {"ReduceSum", 1},
+    {"ReduceMean", 1},
+    {"Transpose", 1},
+    {"Concat", 3},
+    {"Split", 1},
+    {"Slice", 1},
+    {"SliceGrad", 1},
+    {"Expand", 1},
+    {"LayerNormalization", 1},
+    {"LayerNormGrad", 2},
+    {"BatchNormTraining", 1},
+    {"BatchNormGrad", 2},
+    {"Attention", 3},
+    {"AttentionGrad", 5},
+    {"SoftmaxCrossEntropy", 1},
+    {"SoftmaxCrossEntropyGrad", 2},
+    {"Cast", 1}};
 
-bool AllF32(const OperatorCase& c) {
+// Beside targets there are only floats.
+bool FloatsOnly(const OperatorCase& c) {
+  const bool targets = c.op.starts_with("SoftmaxCrossEntropy");
   for (const std::optional<InputSpec>& input : c.inputs) {
-    if (input.has_value() && input->type.dtype != DType::kF32) return false;
+    if (input.has_value() && input->type.dtype != DType::kF32 && !targets) {
+      return false;
+    }
   }
   return true;
 }
@@ -71,8 +78,10 @@ std::vector<OperatorCase> LowPrecisionCases() {
   std::vector<OperatorCase> cases;
   for (OperatorCase& low : OperatorCases()) {
     const auto found = kDataInputs.find(low.op);
-    if (found == kDataInputs.end() || !AllF32(low) || Scales(low)) continue;
-    for (size_t k = 0; k < low.inputs.size() && k < found->second; ++k) {
+    if (found == kDataInputs.end() || !FloatsOnly(low) || Scales(low)) continue;
+    // Before these logits stands the loss's own gradient.
+    const size_t first = low.op == "SoftmaxCrossEntropyGrad" ? 1 : 0;
+    for (size_t k = first; k < low.inputs.size() && k < found->second; ++k) {
       if (low.inputs[k].has_value()) low.inputs[k]->type.dtype = DType::kBF16;
     }
     low.what += " bf16";

@@ -37,6 +37,20 @@ TEST(MixedPrecision, CastsDataAndWeightsAndGivesTheLossFloats) {
             "%5 = MseLoss(%4, t)\noutput %5\n");
 }
 
+// In f32 the logits of a language model would be its largest value, twice.
+TEST(MixedPrecision, TheCrossEntropyTakesLogitsAsTheyCome) {
+  Builder b;
+  const ValueId h =
+      b.Op("MatMul", {b.Input("x", {4, 8}), b.Parameter("w", {8, 3})});
+  b.Output(b.Ops("SoftmaxCrossEntropy", {h, b.Input("t", {4}, DType::kI64)},
+                 {{"class_axis", int64_t{1}}})[0]);
+  EXPECT_EQ(Mixed(b),
+            "%0 = Cast(x) {to=bf16}\n%1 = Cast(w) {to=bf16}\n"
+            "%2 = MatMul(%0, %1)\n"
+            "%3, %4 = SoftmaxCrossEntropy(%2, t) {class_axis=1}\noutput %3\n");
+  EXPECT_EQ(b.graph.value(b.graph.outputs[0]).type.dtype, DType::kF32);
+}
+
 TEST(MixedPrecision, CastsEachValueOnceAndNoCastTwice) {
   Builder b;
   const ValueId w = b.Parameter("w", {4, 4});
