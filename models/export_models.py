@@ -5,6 +5,8 @@ committed, so nobody needs them to build or test.
 
   *.onnx          exports (stack traces and file paths stripped)
   *.weights.json  how make_weights.py makes weights too large to commit
+  large/          the same of models that only benchmarks on a GPU train;
+                  make_large.py makes their weights and data when asked
   digits-*.npz    scikit-learn's handwritten digits, 1,437 + 360 images
   text-*.npz      characters of the licence texts that every Debian holds
   reference/*.json  20 losses and the first step's gradients, by PyTorch
@@ -37,7 +39,7 @@ def initial_kind(name, shape):
     # blocks start as identities. Otherwise these models, on images of 8 x 8,
     # amplify rounding so much that PyTorch in f32 and in f64 part company
     # within five steps.
-    if name.endswith(("bias", "running_mean", "bn2.weight")):
+    if name.endswith(("bias", "running_mean", "bn2.weight", "bn3.weight")):
         return "zeros"
     if len(shape) == 1:
         return "ones"  # scales of normalizations, running variances
@@ -59,7 +61,7 @@ def initialise(model):
     return model
 
 
-def export(name, model, sample, exporter, external):
+def export(name, model, sample, exporter, external, folder=ZOO):
     """Exports in training mode with a dynamic batch; strips what says where.
 
     optimize=False in the newer exporter: its optimizer merges parameters of
@@ -67,7 +69,7 @@ def export(name, model, sample, exporter, external):
     are zero and folds a transposed copy of a tied weight. Right for inference,
     wrong for a model that is still to be trained.
     """
-    path = ZOO / f"{name}.onnx"
+    path = folder / f"{name}.onnx"
     input_name = next(iter(sample))
     model.train()
     if exporter == "torchscript":
@@ -89,18 +91,19 @@ def export(name, model, sample, exporter, external):
     # statistics: write the initial values again.
     state = model.state_dict()
     named = [t for t in proto.graph.initializer if t.name in state]
-    for tensor in named:
-        kind = initial_kind(tensor.name, list(tensor.dims))
-        tensor.raw_data = make_weights.initial_values(
-            tensor.name, list(tensor.dims), kind).tobytes()
     recipe = path.with_suffix(".weights.json")
     recipe.unlink(missing_ok=True)
-    if external:
+    if not external:
+        for tensor in named:
+            kind = initial_kind(tensor.name, list(tensor.dims))
+            tensor.raw_data = make_weights.initial_values(
+                tensor.name, list(tensor.dims), kind).tobytes()
+    else:
         tensors, offset = [], 0
         for tensor in named:
             shape = list(tensor.dims)
-            size = len(tensor.raw_data)
             kind = initial_kind(tensor.name, shape)
+            size = math.prod(shape) * (8 if kind == "i64_zeros" else 4)
             tensor.ClearField("raw_data")
             tensor.data_location = onnx.TensorProto.EXTERNAL
             del tensor.external_data[:]
@@ -113,7 +116,8 @@ def export(name, model, sample, exporter, external):
         recipe.write_text(json.dumps(
             {"location": f"{name}.data", "bytes": offset, "tensors": tensors},
             indent=0) + "\n")
-        make_weights.write_weights(ZOO, recipe)
+        if folder == ZOO:
+            make_weights.write_weights(ZOO, recipe)
     path.write_bytes(proto.SerializeToString(deterministic=True))
     ops = sorted({n.op_type for n in proto.graph.node})
     print(f"{path.name}: {path.stat().st_size} bytes, "
@@ -209,6 +213,19 @@ def reference(name, make_model, data, optimizer, steps=20, batch=32):
     print(f"{name} {optimizer}: {losses[0]:.6f} ... {losses[-1]:.6f}")
 
 
+def export_large(only):
+    """Of these only the shapes matter here: their weights are made elsewhere."""
+    large = ZOO / "large"
+    large.mkdir(exist_ok=True)
+    for name, make_model, sample in (
+            ("gpt2-124m", torch_models.gpt2_124m,
+             {"tokens": torch.zeros(2, 1024, dtype=torch.int64)}),
+            ("resnet50", torch_models.ResNet50,
+             {"image": torch.rand(2, 3, 224, 224)})):
+        if only in (None, name):
+            export(name, make_model(), sample, "torchscript", True, large)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="one model of the zoo, on the data there are")
@@ -245,6 +262,7 @@ def main():
         if data:
             for optimizer in ("sgd", "adamw"):
                 reference(name, make_model, data, optimizer)
+    export_large(only)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,55 @@ class ResNet18(nn.Module):
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, channels_in, width, stride):
+        super().__init__()
+        channels = 4 * width
+        self.conv1 = nn.Conv2d(channels_in, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, channels, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(channels)
+        self.shortcut = None
+        if stride != 1 or channels_in != channels:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False),
+                nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+
+
+class ResNet50(nn.Module):
+    """ResNet-50 as torchvision has it (the stride in the 3x3 convolution):
+    image [N, 3, H, W] -> logits [N, classes]."""
+
+    def __init__(self, classes=1000):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        blocks = []
+        channels = 64
+        for stage, count in enumerate((3, 4, 6, 3)):
+            width = 64 << stage
+            for i in range(count):
+                stride = 2 if stage > 0 and i == 0 else 1
+                blocks.append(Bottleneck(channels, width, stride))
+                channels = 4 * width
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, image):
+        x = self.pool(F.relu(self.bn1(self.conv1(image))))
+        x = self.blocks(x)
+        return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
 class UNet(nn.Module):
     """A U-Net with what U-Nets are written with (group and instance
     normalization, reflected borders, a transposed convolution, bilinear and
@@ -125,16 +174,16 @@ class GptBlock(nn.Module):
 
 class Gpt(nn.Module):
     """GPT-2's form, tied head: tokens [N, S] -> logits [N, S, vocabulary].
-    Layers alternate between the two forms of GELU."""
+    Layers alternate between the two forms of GELU where none is given."""
 
     def __init__(self, vocabulary, sequence, layers=4, width=64, heads=4,
-                 dropout=0.1):
+                 dropout=0.1, gelu=None):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(sequence, width)
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.Sequential(*[
-            GptBlock(width, heads, dropout, ("none", "tanh")[i % 2])
+            GptBlock(width, heads, dropout, gelu or ("none", "tanh")[i % 2])
             for i in range(layers)])
         self.ln = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
@@ -144,3 +193,10 @@ class Gpt(nn.Module):
         position = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.dropout(self.tokens(tokens) + self.positions(position))
         return self.head(self.ln(self.blocks(x)))
+
+
+def gpt2_124m(dropout=0.0):
+    """GPT-2's smallest, its vocabulary of 50,257 filled up to a multiple of 128
+    as trainers of it do: rows of logits then suit tensor cores."""
+    return Gpt(50304, 1024, layers=12, width=768, heads=12, dropout=dropout,
+               gelu="tanh")

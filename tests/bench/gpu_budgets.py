@@ -4,10 +4,11 @@
     tests/bench/gpu_budgets.py [--loadline PROGRAM] [--device cuda]
         [--models gpt,resnet18] [--steps 30] [--pairs 3] [--json FILE]
 
-For every model and precision, at 100, 75, 50 and 35 % of the bytes that keeping
+For every model and precision (the large ones, which models/make_large.py makes
+here, in bf16 only), at 100, 75, 50 and 35 % of the bytes that keeping
 everything takes: the step time that was predicted, the one that was measured
-(median of the steps of a run whose step is one graph), bytes, and from a traced
-run the share of the copies' time in which the compute lane worked too. At 50 %
+(median of the steps of a run whose step is one graph), bytes, of the arena and
+as the driver says of the whole device, and from a traced run the share of the copies' time in which the compute lane worked too. At 50 %
 also with recomputing alone and with copies alone. The profile is measured anew,
 into a folder of its own. Where a PyTorch that sees the GPU is installed, its
 eager step and its compiled one run in turn with the step that keeps everything.
@@ -34,8 +35,16 @@ MODELS = {  # name: data, batch
     "gpt": ("text-train.npz", 128),
     "gpt12": ("text-train.npz", 128),
     "resnet18": ("digits-train.npz", 256),
+    "gpt2-124m": ("large/gpt2-124m-data.npz", 8),
+    "resnet50": ("large/resnet50-data.npz", 64),
 }
+LARGE = {name for name, (data, _) in MODELS.items()
+         if data.startswith("large/")}
 CANNOT_FIT = 3
+
+
+def model_file(model):
+    return ZOO / ("large" if model in LARGE else "") / f"{model}.onnx"
 
 
 class Bench:
@@ -57,7 +66,7 @@ class Bench:
     def run(self, model, precision, *more):
         data, batch = MODELS[model]
         return self.loadline(
-            "run", ZOO / f"{model}.onnx", "--device", self.device, "--data",
+            "run", model_file(model), "--device", self.device, "--data",
             ZOO / data, "--batch", batch, "--steps", self.steps, "--precision",
             precision, "--no-dropout", "--json", *more)
 
@@ -72,8 +81,11 @@ class Bench:
             return point
         for field in ("arena_bytes", "measured_arena_bytes", "host_bytes",
                       "predicted_step_ns", "step_ns", "d2h_bytes", "h2d_bytes",
-                      "recompute_ns", "weights_sha256"):
+                      "recompute_ns", "weights_sha256", "budget_bytes"):
             point[field] = ran[field]
+        for field in ("measured_device_bytes", "reserved_bytes"):
+            if field in ran:  # not where the device is the host
+                point[field] = ran[field]
         trace = self.folder / "trace.json"
         code, _, log = self.run(model, precision, "--budget", share, *flags,
                                 "--trace", trace)
@@ -110,6 +122,8 @@ def torch_worker(model, precision, compiled, steps, device):
         "mlp": lambda: torch_models.Mlp(dropout=0.0),
         "gpt": lambda: torch_models.Gpt(96, 64, dropout=0.0),
         "resnet18": torch_models.ResNet18,
+        "gpt2-124m": torch_models.gpt2_124m,
+        "resnet50": torch_models.ResNet50,
     }[model]().train().to(device)
     stepper = torch.optim.AdamW(net.parameters(), lr=1e-3,
                                 fused=device == "cuda")
@@ -183,7 +197,10 @@ def measure(bench, models, pairs):
               "steps": bench.steps, "pytorch": version,
               "why_no_pytorch": why_not, "models": []}
     for model in models:
-        for precision in ("fp32", "bf16"):
+        if model in LARGE:
+            subprocess.run([sys.executable, ROOT / "models" / "make_large.py",
+                            "--only", model], check=True)
+        for precision in ("bf16",) if model in LARGE else ("fp32", "bf16"):
             points = [bench.point(model, precision, share) for share in SHARES]
             points += [bench.point(model, precision, "50%", flag)
                        for flag in ("--no-offload", "--no-recompute")]
@@ -206,16 +223,26 @@ def milliseconds(ns):
     return f"{ns / 1e6:.2f}"
 
 
+def device_bytes(point):
+    """Measured, and by how much more than predicted."""
+    if "measured_device_bytes" not in point:
+        return "-"
+    measured = point["measured_device_bytes"]
+    predicted = point["arena_bytes"] + point["reserved_bytes"]
+    return f"{measured / 2**20:.1f} ({measured / predicted - 1:+.2%})"
+
+
 def row_of(point):
     name = " ".join([point["budget"], *point["flags"]])
     if "failed" in point:
-        return f"| {name} | {point['failed'].splitlines()[-1]} | | | | | |"
+        return f"| {name} | {point['failed'].splitlines()[-1]} | | | | | | |"
     error = point["step_ns"] / max(point["predicted_step_ns"], 1) - 1
     hidden = point.get("copies_under_compute")
     return (f"| {name} | {milliseconds(point['predicted_step_ns'])} "
             f"| {milliseconds(point['step_ns'])} | {error:+.1%} "
             f"| {1e9 / point['step_ns']:.1f} "
             f"| {point['measured_arena_bytes'] / 2**20:.1f} "
+            f"| {device_bytes(point)} "
             f"| {'-' if hidden is None else f'{hidden:.0%}'} |")
 
 
@@ -225,12 +252,14 @@ def markdown(result):
         lines += [f"## {entry['model']}, {entry['precision']}, batch "
                   f"{entry['batch']}", "",
                   "| budget | predicted ms | measured ms | error | steps/s "
-                  "| arena MiB | copies under compute |",
-                  "|---|---|---|---|---|---|---|"]
+                  "| arena MiB | device MiB | copies under compute |",
+                  "|---|---|---|---|---|---|---|---|"]
         lines += [row_of(point) for point in entry["points"]]
         torch = entry.get("pytorch")
         if torch:
-            shown = ", ".join(f"{kind} {milliseconds(torch[kind])} ms"
+            shown = ", ".join(f"{kind} {milliseconds(torch[kind])} ms "
+                              f"({entry['batch'] * 1e9 / torch[kind]:.1f} "
+                              "examples/s)"
                               for kind in ("loadline", "eager", "compiled")
                               if kind in torch)
             lines += ["", f"Everything kept, in turns: {shown}."]
@@ -252,7 +281,8 @@ def main():
     parser.add_argument("--loadline",
                         default=str(ROOT / "build/release/tools/loadline"))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--models", default="gpt,gpt12,resnet18")
+    parser.add_argument("--models",
+                        default="gpt,gpt12,resnet18,gpt2-124m,resnet50")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)

@@ -85,5 +85,40 @@ TEST(GpuOperators, AgreeWithTheReferenceInBf16) {
   }
 }
 
+// At the size of a model: there the library splits sums among blocks.
+TEST(GpuOperators, JoinedGradientsHaveTheSameBitsAgainAtFullSize) {
+  const std::vector<OperatorCase> cases = {
+      {"GemmBiasGrad",
+       "linear layer",
+       {F32({8192, 768}), F32({8192, 768})},
+       {{"transA", int64_t{1}}, {"dy", std::string("a")}}},
+      {"GemmBiasGrad",
+       "dy on the right",
+       {F32({8192, 768}), F32({8192, 768})},
+       {{"transA", int64_t{1}}, {"dy", std::string("b")}}},
+      {"GemmGeluGrad",
+       "linear layer",
+       {F32({2048, 768}), F32({768, 3072}), F32({2048, 3072})},
+       {{"approximate", std::string("tanh")}}}};
+  for (const OperatorCase& c : cases) {
+    const auto graph = MakeCaseGraph(c, 1);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    for (const CaseGraph& bf16 : Bf16Forms(*graph)) {
+      const auto forms = WithEachAlgorithm(bf16, kGpu);
+      ASSERT_TRUE(forms.ok()) << forms.status();
+      for (const CaseGraph& form : *forms) {
+        SCOPED_TRACE(c.Name() + " " + AlgorithmOf(form));
+        const auto got = RunOnGpu(form);
+        ASSERT_TRUE(got.ok()) << got.status();
+        for (int i = 0; i < 3; ++i) {
+          const auto again = RunOnGpu(form);
+          ASSERT_TRUE(again.ok()) << again.status();
+          EXPECT_EQ(again->outputs, got->outputs);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace loadline::conformance
