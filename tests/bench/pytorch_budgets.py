@@ -50,7 +50,7 @@ def pytorchs(step, reference):
 def compare(name, points, work):
     step = trace(name, BY_FLOPS)
     kept = loadline.keep_everything(step.problem)
-    reference = step.run(kept.sequence)
+    reference = step.run(kept)
     once = flops_of(node_flops, step.module)
     products = flops_of(product_flops, step.module)
     theirs = pytorchs(step, reference)
@@ -70,7 +70,7 @@ def compare(name, points, work):
     for point in range(points):
         budget = high - (high - low) * point // (points - 1)
         plan = loadline.plan(step.problem, budget, work_limit=work)
-        ours = step.run(plan.sequence)
+        ours = step.run(plan)
         assert ours.ledger.peak_bytes == plan.peak_bytes <= budget
         assert same_bits(ours.values, reference.values)
         modules = ours.split.forward, ours.split.backward

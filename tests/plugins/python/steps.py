@@ -1,7 +1,6 @@
 """One training step of a model, traced once and then run under many plans."""
 import copy
 import dataclasses
-import random
 
 import torch
 from loadline import torch as lt
@@ -10,7 +9,7 @@ from loadline.torch.joint import clean, read_joint
 from loadline.torch.ledger import run_watched
 from loadline.torch.pose import pose
 from loadline.torch.price import NOMINAL
-from loadline.torch.program import program_of, program_of_sequence
+from loadline.torch.program import program_of
 from loadline.torch.split import split
 from models import MODELS
 
@@ -48,6 +47,7 @@ class Result:
     values: list  # of the forward's outputs, gradients, inputs after the step
     ledger: lt.Ledger
     split: object
+    program: object = None
 
 
 class TracedStep:
@@ -55,11 +55,14 @@ class TracedStep:
         torch.manual_seed(0)
         self.name = name
         self.model, self.batch = MODELS[name](), MODELS[name].batch()
+        state = {k: v.clone() for k, v in self.model.state_dict().items()}
         recorder = _Recorder()
-        seen = []
+        seen, given = [], []
 
         def remember(module, inputs):
             def run(arguments):
+                given.append([a.data_ptr() if isinstance(a, torch.Tensor) else None
+                              for a in arguments])
                 seen.append([torch.clone(a) if isinstance(a, torch.Tensor) else a
                              for a in arguments])
                 return module(*arguments)
@@ -73,6 +76,8 @@ class TracedStep:
                 partition_fn=recorder, keep_inference_input_mutations=True))
         compiled(*self.batch)
         self.inputs = seen[0]
+        self.model.load_state_dict(state)
+        self.eager = self.run_eager(given[0])
         self.module, self.kwargs = recorder.module, recorder.kwargs
         self.machine = machine
         self.posed = self.pose()
@@ -104,14 +109,25 @@ class TracedStep:
                   if isinstance(v, torch.Tensor)]
         return values, ledger
 
+    def run_eager(self, given):
+        """Without a compiler, what Result.values holds; given: where its inputs lie."""
+        tensors = {t.data_ptr(): t for t in (
+            *self.model.parameters(), *self.model.buffers(), *self.batch)}
+        inputs = [tensors[at] for at in given if at is not None]
+        loss = eager_step(self.model, self.batch)[0]
+        return [loss, *(t.grad for t in inputs if t.grad is not None),
+                *(t.detach().clone() for t in inputs)]
+
     def run(self, plan):
-        """A plan, or a sequence of node ids."""
+        return self.run_program(lambda posed: program_of(posed, plan.document))
+
+    def run_program(self, program_of):
+        """program_of: of the posed step what runs before and after the boundary."""
         posed = self.pose()
-        program = (program_of_sequence(posed, plan) if isinstance(plan, list)
-                   else program_of(posed, plan.document))
+        program = program_of(posed)
         parts = split(posed, program, None, **self.kwargs)
         values, ledger = self.run_modules(parts.forward, parts.backward)
-        return Result(values, ledger, parts)
+        return Result(values, ledger, parts, program)
 
     def run_pytorch(self, budget):
         """PyTorch's own solver at a budget from 0 to 1."""
@@ -120,76 +136,6 @@ class TracedStep:
             module, None, budget, **self.kwargs)
         values, ledger = self.run_modules(forward, backward)
         return Result(values, ledger, (forward, backward))
-
-    def random_sequence(self, seed):
-        """Any valid one: orders at random, and what the forward made is lost or
-        kept at random, again and again."""
-        rng = random.Random(seed)
-        nodes = self.problem["nodes"]
-        maker = {v: n["id"] for n in nodes for v in n["outputs"]}
-        # An update follows all that read the old contents.
-        after = {n["id"]: {maker[v] for v in n["inputs"] if v in maker}
-                 for n in nodes}
-        for node in nodes:
-            for old, _ in node.get("inplace", ()):
-                after[node["id"]].update(
-                    n["id"] for n in nodes if old in n["inputs"] and n is not node)
-        at = self.posed.boundary
-        updated = {pair[0] for n in nodes for pair in n.get("inplace", ())}
-        must = {at}
-        open_ = [at]
-        while open_:
-            for before in after[open_.pop()]:
-                if before not in must:
-                    must.add(before)
-                    open_.append(before)
-
-        def shuffled(ids):
-            ids, order = set(ids), []
-            while ids:
-                ready = [i for i in sorted(ids)
-                         if not (after[i] & ids)]
-                pick = rng.choice(ready)
-                order.append(pick)
-                ids.discard(pick)
-            return order
-
-        forward = shuffled(must - {at})
-        there = {v for i in forward for v in nodes[i]["outputs"]}
-        there |= {v["id"] for v in self.problem["values"] if v["id"] not in maker}
-        ran = set(forward)
-        order = [*forward, at]
-        there |= set(nodes[at]["outputs"])
-        ran.add(at)
-        keep = rng.random()
-        outputs = set(self.problem["outputs"])
-
-        def may_lose(value):
-            node = nodes[maker[value]] if value in maker else None
-            return (node is not None and node.get("recompute", True)
-                    and value not in outputs
-                    and not any(v in updated for v in node["inputs"]))
-
-        def lose():
-            for value in sorted(there):
-                if may_lose(value) and rng.random() > keep:
-                    there.discard(value)
-
-        def make(number):
-            for value in nodes[number]["inputs"]:
-                if value not in there:
-                    make(maker[value])
-            order.append(number)
-            there.update(nodes[number]["outputs"])
-            ran.add(number)
-
-        lose()
-        for number in shuffled(set(range(len(nodes))) - must):
-            if number not in ran:
-                make(number)
-            if rng.random() < 0.2:
-                lose()
-        return order
 
 
 def trace(name, machine=NOMINAL):

@@ -1,32 +1,95 @@
-"""Through Inductor: the plan's saved set, and gradients as without it."""
+"""Through Inductor: the plan's saved set, its copies, and gradients as without it."""
+import gc
+import os
 import unittest
+from unittest import mock
 
 import torch
 
 from loadline import torch as lt
+from loadline.torch import compiler
 from models import MODELS
+from random_programs import counts, random_program
 from steps import eager_step
+from torch_offload_test import COPIES
+
+# Each is compiled: for every model where there are more than these.
+RANDOM_PLANS = int(os.environ.get("LOADLINE_INDUCTOR_PLANS", 1))
 
 
 class Inductor(unittest.TestCase):
+    def setUp(self):
+        # Inductor's own random numbers are others than eager's.
+        patched = mock.patch("torch._inductor.config.fallback_random", True)
+        patched.start()
+        self.addCleanup(patched.stop)
+
+    def same_within_rounding(self, name, **options):
+        """The graph that was planned, and a further step of the compiled model."""
+        torch.manual_seed(0)
+        model, batch = MODELS[name](), MODELS[name].batch()
+        state = {k: v.clone() for k, v in model.state_dict().items()}
+        expected = eager_step(model, batch)
+        model.load_state_dict(state)
+        torch._dynamo.reset()
+        count = len(lt.planned)
+        call = torch.compile(model, backend=lt.backend, dynamic=False, options={
+            "work_limit": 20_000, **options})
+        found = eager_step(model, batch, call)
+        graph, = lt.planned[count:]
+        for a, b in zip(expected, found, strict=True):
+            torch.testing.assert_close(b, a, rtol=0, atol=1e-6)
+        return graph, lambda: eager_step(model, batch, call)
+
     def test_gradients_are_eagers_within_rounding(self):
         # The second time comes from Inductor's cache, and is planned all the same.
         for name in ("mlp", "gpt", "mlp"):
-            torch.manual_seed(0)
-            model, batch = MODELS[name](), MODELS[name].batch()
-            expected = eager_step(model, batch)
-            torch._dynamo.reset()
-            count = len(lt.planned)
-            call = torch.compile(
-                model, backend=lt.backend, dynamic=False,
-                options={"budget": "65%", "work_limit": 20_000})
-            found = eager_step(model, batch, call)
-            graph, = lt.planned[count:]
+            graph, _ = self.same_within_rounding(name, budget="65%")
             self.assertGreater(graph.plan.recompute_ns, 0)
             self.assertLessEqual(graph.plan.peak_bytes,
                                  0.65 * graph.keep_everything_bytes)
-            for a, b in zip(expected, found, strict=True):
-                torch.testing.assert_close(b, a, rtol=0, atol=1e-6)
+
+    def test_copies_are_those_of_the_plan(self):
+        graph, step = self.same_within_rounding(
+            "gpt_dropout", budget="75%", machine=COPIES, recompute=False)
+        predicted = graph.plan.document["predicted"]
+        self.assertGreater(predicted["d2h_bytes"], 0)
+        self.assertEqual(graph.slab().out_bytes, predicted["d2h_bytes"])
+        self.assertEqual(graph.slab().in_bytes, predicted["h2d_bytes"])
+        gc.collect()  # the compiled code owns the host memory
+        step()
+        self.assertEqual(graph.slab().in_bytes, 2 * predicted["h2d_bytes"])
+        del step
+        torch._dynamo.reset()
+        gc.collect()
+        self.assertIsNone(graph.slab())
+
+    def test_any_valid_program(self):
+        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        split = compiler.split
+
+        def without_doubt(*args, **options):
+            # Programs at random run what nobody reads: no frame saves for that.
+            parts = split(*args, **options)
+            parts.refused.clear()
+            parts.lost.clear()
+            return parts
+
+        for name in MODELS if RANDOM_PLANS > 1 else ("mlp",):
+            for seed in range(1, RANDOM_PLANS + 1):
+                programs = []
+
+                def program_of(posed, plan, seed=seed, programs=programs):
+                    programs.append(random_program(posed, seed, True))
+                    return programs[-1]
+
+                with self.subTest(f"{name} {seed}"), mock.patch(
+                        "loadline.torch.compiler.program_of", program_of), mock.patch(
+                        "loadline.torch.compiler.split", without_doubt):
+                    graph, _ = self.same_within_rounding(
+                        name, budget="100%", machine=COPIES)
+                self.assertGreater(counts(programs[-1])[1], 0)
+                self.assertGreater(graph.slab().in_bytes, 0)
 
 
 if __name__ == "__main__":

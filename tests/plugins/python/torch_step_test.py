@@ -8,6 +8,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from models import MODELS
+from random_programs import counts, random_program
 from steps import eager_step, same_bits, trace
 
 WORK = 20_000
@@ -49,7 +50,7 @@ class EveryModel(unittest.TestCase):
         for name in MODELS:
             step = trace(name)
             kept = loadline.keep_everything(step.problem)
-            expected = step.run(kept.sequence)
+            expected = step.run(kept)
             self.assertEqual(expected.ledger.peak_bytes, kept.peak_bytes, name)
             smallest = loadline.plan(step.problem, "smallest", work_limit=WORK)
             low, high = smallest.budget_bytes, kept.peak_bytes
@@ -58,24 +59,23 @@ class EveryModel(unittest.TestCase):
                 budget = high - (high - low) * part // (BUDGETS - 1)
                 with self.subTest(f"{name} {budget} of {high}"):
                     plan = loadline.plan(step.problem, budget, work_limit=WORK)
-                    found = step.run(plan.sequence)
+                    found = step.run(plan)
                     self.assertEqual(found.ledger.peak_bytes, plan.peak_bytes)
                     self.assertLessEqual(found.ledger.peak_bytes, budget)
                     self.assertGreaterEqual(plan.step_ns, last_ns)
                     last_ns = plan.step_ns
                     self.assertTrue(same_bits(expected.values, found.values))
 
-    def test_any_valid_sequence_gives_the_same_bits(self):
+    def test_any_valid_program_gives_eagers_bits(self):
         for name in MODELS:
             step = trace(name)
-            expected = step.run(loadline.keep_everything(step.problem).sequence)
             longest = 0
             for seed in range(RANDOM_PLANS):
                 with self.subTest(f"{name} {seed}"):
-                    sequence = step.random_sequence(seed)
-                    longest = max(longest, len(sequence))
-                    found = step.run(sequence)
-                    self.assertTrue(same_bits(expected.values, found.values))
+                    found = step.run_program(
+                        lambda posed, seed=seed: random_program(posed, seed))
+                    longest = max(longest, counts(found.program)[2])
+                    self.assertTrue(same_bits(step.eager, found.values))
             self.assertGreater(longest, len(step.problem["nodes"]), name)
 
 

@@ -370,8 +370,7 @@ class Partitioner(_Pass, private.CustomPartitionerFn or object):  # type: ignore
         machine = self.options.machine
         on_cpu = all(node.meta["val"].device.type == "cpu"
                      for node in joint.primals)
-        # Inductor would move the copies, and only the CPU has them.
-        copies = self.options.inner == "aot_eager" and on_cpu
+        copies = on_cpu  # only the CPU has them
         if not copies and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor draws random numbers in ways of its own.

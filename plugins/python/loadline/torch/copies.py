@@ -15,14 +15,19 @@ import weakref
 import torch
 
 
+ALIGNMENT = 64
+
+
 class Slab:
     """Host memory of one planned graph."""
 
     def __init__(self, slots: dict[int, int]):
-        offsets = itertools.accumulate(slots.values(), initial=0)
+        offsets = [*itertools.accumulate(
+            (-(-bytes_ // ALIGNMENT) * ALIGNMENT for bytes_ in slots.values()),
+            initial=0)]
         self.at = {slot: (offset, bytes_) for (slot, bytes_), offset in
                    zip(slots.items(), offsets)}
-        self.bytes = sum(slots.values())
+        self.bytes = offsets[-1]
         self.memory: torch.Tensor | None = None  # tracing must not see it
         self.filled = {slot: 0 for slot in slots}  # how often
         self.out_bytes = self.in_bytes = 0  # copied so far
@@ -45,23 +50,26 @@ def new_slab(slots: dict[int, int]) -> tuple[int, Slab]:
     return number, slab
 
 
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-
-
 @torch.library.custom_op("loadline::offload", mutates_args=(),
                          device_types="cpu")
-def offload(value: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
-    """Copies the storage of `value` into the slot; a token for its reload."""
+def offload(value: torch.Tensor, slab: int, slot: int, size: list[int],
+            stride: list[int], offset: int) -> torch.Tensor:
+    """Copies `value` into the slot, laid out as it was traced: a compiler may give
+    it other strides here. A token for its reload."""
     host = slabs[slab]
-    host.slot(slot).copy_(_bytes_of(value))
+    place = host.slot(slot)
+    torch.empty(0, dtype=value.dtype).set_(
+        place.untyped_storage(),
+        place.storage_offset() // value.element_size() + offset, size, stride
+    ).copy_(value)
     host.filled[slot] += 1
-    host.out_bytes += value.untyped_storage().nbytes()
+    host.out_bytes += place.numel()
     return torch.tensor(host.filled[slot])
 
 
 @offload.register_fake
-def _(value: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
+def _(value: torch.Tensor, slab: int, slot: int, size: list[int],
+      stride: list[int], offset: int) -> torch.Tensor:
     return torch.empty((), dtype=torch.int64)
 
 

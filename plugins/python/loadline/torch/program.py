@@ -58,18 +58,6 @@ def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
     return halves
 
 
-def program_of_sequence(posed: Posed, sequence: list[int]) -> tuple[list[Item],
-                                                                    list[Item]]:
-    """Of a plan without copies, as the nodes that it runs."""
-    at = sequence.index(posed.boundary)
-
-    def runs(part: list[int]) -> list[Item]:
-        found = [posed.operations[number] for number in part]
-        return [_item(operation) for operation in found if operation is not None]
-
-    return runs(sequence[:at]), runs(sequence[at + 1:])
-
-
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
     return max(peaks(problem, plan, 0))
 

@@ -108,8 +108,14 @@ class _Step:
 
     slab: int  # in copies.slabs
     ran: set[torch.fx.Node]  # so far
+    waiting: set[torch.fx.Node]  # inputs that are not updated yet
     tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
     states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, here
+
+
+def _layout(item: Copy) -> tuple[list[int], list[int], int]:
+    value = item.value.meta["val"]
+    return list(value.size()), list(value.stride()), value.storage_offset()
 
 
 class _Body:
@@ -122,9 +128,11 @@ class _Body:
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: the nodes whose copies are stale once it is made again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
-        # Copies out that a wait must still follow: their source and token.
-        self.leaving: list[tuple[torch.fx.Node, torch.fx.Node]] = []
-        self.effects: set[torch.fx.Node] = set()
+        # Copies out that a wait must still follow: their source and slot.
+        self.leaving: list[tuple[torch.fx.Node, int]] = []
+        # What stays though nothing here reads it. A run that draws random numbers
+        # moves the generator on, even where its result is made anew before a reader.
+        self.kept: set[torch.fx.Node] = set()
         self.computed = {operation.node for operation in posed.joint.operations}
         self.computed.update(made for operation in posed.joint.operations
                              for made in operation.makes
@@ -157,10 +165,14 @@ class _Body:
     def run(self, operation: Operation) -> None:
         node = operation.node
         args, kwargs = node.args, node.kwargs
+        if operation.updates is not None:
+            self.step.waiting.discard(operation.updates)
         if node.target is BATCH_NORM and node in self.step.ran:
-            # The running statistics have moved on, and what would be made of
-            # them is not read: any tensor of their shape serves.
-            args = (*args[:3], args[1], args[1], *args[5:])
+            # Running statistics that have moved on may not be here, and what
+            # would be made of them is not read: any tensor of their shape serves.
+            statistics = [old if self.joint.root[old] in self.step.waiting
+                          else args[1] for old in args[3:5]]
+            args = (*args[:3], *statistics, *args[5:])
         args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
         for made in operation.makes:
             if isinstance(made, torch.fx.Node):
@@ -176,6 +188,7 @@ class _Body:
         copy = self.graph.create_node("call_function", target, args, kwargs,
                                       node.name, node.type)
         copy.meta = dict(node.meta)
+        self.kept.add(copy)
         self.step.ran.add(node)
         self.set(node, copy)
         for made in operation.makes:
@@ -188,28 +201,32 @@ class _Body:
             del self.now[stale]
 
     def let_leave(self) -> None:
-        """What is copied out is there until here."""
-        for source, token in self.leaving:
-            self.effects.add(self.graph.call_function(
-                copies.WAIT, (source, token)))
+        """What is copied out is there until here. The token that goes on is the
+        wait's, so that nobody can think it unused."""
+        for source, slot in self.leaving:
+            token = self.graph.call_function(
+                copies.WAIT, (source, self.step.tokens[slot]))
+            token.meta["val"] = _like_token(self.joint)
+            self.step.tokens[slot] = token
+            self.kept.add(token)
         self.leaving.clear()
 
     def copy(self, item: Copy) -> None:
         if item.out:
-            source = self.now[self.copied[item.value][-1]]
+            source = self.get(item.value)
             token = self.graph.call_function(
-                copies.OFFLOAD, (source, self.step.slab, item.slot))
-            self.effects.add(token)
+                copies.OFFLOAD, (source, self.step.slab, item.slot, *_layout(item)))
+            token.meta["val"] = _like_token(self.joint)
+            self.kept.add(token)
             self.step.tokens[item.slot] = token
-            self.leaving.append((source, token))
+            self.leaving.append((source, item.slot))
             return
         self.let_leave()
-        like = item.value.meta["val"]
         token = self.step.tokens[item.slot]
         self.forget(item.value)
         copy = self.graph.call_function(copies.RELOAD, (
-            token, self.step.slab, item.slot, list(like.size()),
-            list(like.stride()), like.storage_offset(), like.dtype))
+            token, self.step.slab, item.slot, *_layout(item),
+            item.value.meta["val"].dtype))
         copy.meta = dict(item.value.meta)
         self.set(item.value, copy)
 
@@ -243,13 +260,11 @@ class _Body:
                 output.meta.get("stack_trace")
                 if isinstance(output, torch.fx.Node) else None
                 for output in outputs]
-        kept = self.effects | {self.now[n] for n in self.computed if n in self.now
-                and n.target is not operator.getitem}
         for copy in reversed(self.graph.nodes):
             # Getitems and views that nothing came to read.
             if copy.op in ("call_function", "get_attr") and not copy.users and (
-                    copy not in kept and (copy.target is operator.getitem
-                                          or not copy.is_impure())):
+                    copy not in self.kept and (copy.target is operator.getitem
+                                               or not copy.is_impure())):
                 self.graph.erase_node(copy)
         self.graph.lint()
         return torch.fx.GraphModule(frame, self.graph)
@@ -274,16 +289,18 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     framed = [by_name[node.name] for node in _frame_saved(
         forward_frame, joint.num_forward_outputs)]
     wanted = saved_values(posed, backward_part)
-    # In the frame's order, then what it lacks.
-    kept = [node for node in framed if joint.root[node] in wanted]
+    # In the frame's order, then what it lacks. A copy wants the value and no view.
+    copied = {item.value for item in backward_part if isinstance(item, Copy)}
+    kept = [node for node in framed if joint.root[node] in wanted
+            and (joint.root[node] is node or joint.root[node] not in copied)]
     refused = [node for node in dict.fromkeys(joint.root[node] for node in framed)
                if tags.get(node) is private.CheckpointPolicy.MUST_RECOMPUTE
                and node not in wanted]
+    covered = {joint.root[node] for node in framed}
+    lost = [value for value in wanted if value not in covered
+            and tags.get(value) is private.CheckpointPolicy.MUST_SAVE]
     covered = {joint.root[node] for node in kept}
-    missing = [value for value in wanted if value not in covered]
-    lost = [node for node in missing
-            if tags.get(node) is private.CheckpointPolicy.MUST_SAVE]
-    passed = kept + missing
+    passed = kept + [value for value in wanted if value not in covered]
     if any(node.meta.get("saved_tensor_with_no_vc_check") for node in passed):
         raise SplitError("saved tensors of two kinds")
     output, = joint.graph.find_nodes(op="output")
@@ -293,7 +310,8 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     slots = {item.slot: joint.bytes[item.value] for part in program
              for item in part if isinstance(item, Copy)}
     number, slab = copies.new_slab(slots)
-    step = _Step(number, set(), {}, {})
+    step = _Step(number, set(), {o.updates for o in joint.operations
+                                 if o.updates is not None}, {}, {})
 
     def returned(body: _Body, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
@@ -308,8 +326,6 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
                if isinstance(item, Copy) and not item.out}
     tokens = {slot: token for slot, token in step.tokens.items()
               if slot in brought}
-    for token in tokens.values():
-        token.meta["val"] = _like_token(joint)
     # And states of what the backward part runs again.
     rerun = {item.operation.node for item in backward_part if isinstance(item, Run)}
     states = {node: state for node, state in step.states.items() if node in rerun}
