@@ -7,7 +7,7 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import compiler
+from loadline.torch import compiler, partitioner
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step
@@ -66,7 +66,7 @@ class Inductor(unittest.TestCase):
 
     def test_any_valid_program(self):
         self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
-        split = compiler.split
+        split = partitioner.split
 
         def without_doubt(*args, **options):
             # Programs at random run what nobody reads: no frame saves for that.
@@ -84,8 +84,8 @@ class Inductor(unittest.TestCase):
                     return programs[-1]
 
                 with self.subTest(f"{name} {seed}"), mock.patch(
-                        "loadline.torch.compiler.program_of", program_of), mock.patch(
-                        "loadline.torch.compiler.split", without_doubt):
+                        "loadline.torch.partitioner.program_of", program_of), mock.patch(
+                        "loadline.torch.partitioner.split", without_doubt):
                     graph, _ = self.same_within_rounding(
                         name, budget="100%", machine=COPIES)
                 self.assertGreater(counts(programs[-1])[1], 0)

@@ -12,7 +12,7 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import compiler
+from loadline.torch import planned_graphs
 from loadline.torch.optimizer import foretell
 from loadline.torch.prepare import prepared
 from models import MODELS
@@ -79,12 +79,12 @@ class Prepare(unittest.TestCase):
 
     def test_only_the_last_graphs_are_kept(self):
         model, optimizer, batch = made("mlp")
-        with compiler.watch() as graphs:
+        with planned_graphs.watch() as graphs:
             lt.prepare(model, optimizer, sample=batch, budget="90%", **OPTIONS)
         self.assertEqual(len(graphs), 1)
-        for _ in range(compiler.KEPT + 3):
-            compiler.remember(dataclasses.replace(graphs[0]))
-        self.assertEqual(len(lt.planned), compiler.KEPT)
+        for _ in range(planned_graphs.KEPT + 3):
+            planned_graphs.remember(dataclasses.replace(graphs[0]))
+        self.assertEqual(len(lt.planned), planned_graphs.KEPT)
         self.assertEqual(len(graphs), 1)  # nobody watches any more
 
     def test_too_small_a_budget_says_which_would_do(self):

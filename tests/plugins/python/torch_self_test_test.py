@@ -39,7 +39,7 @@ class SelfTest(unittest.TestCase):
         again.assert_not_called()
 
     def test_sees_a_partitioner_that_does_not_obey(self):
-        from loadline.torch.compiler import Partitioner
+        from loadline.torch.partitioner import Partitioner
 
         def own(self, module, inputs, **options):
             untagged = copy.deepcopy(module)

@@ -8,9 +8,10 @@ except ImportError as error:
         "loadline.torch needs PyTorch: pip install torch") from error
 
 from loadline.errors import Unsupported
-from loadline.torch.compiler import PlannedGraph, backend, planned
+from loadline.torch.compiler import backend
 from loadline.torch.in_place import compile_in_place
 from loadline.torch.ledger import Ledger, virtual_device
+from loadline.torch.planned_graphs import PlannedGraph, planned
 from loadline.torch.prepare import prepare
 from loadline.torch.report import report
 

@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.torch.compiler import Options, backend, once_planned
+from loadline.errors import LoadlineError
+from loadline.torch.compiler import backend
 from loadline.torch.optimizer import Bucket, foretell
+from loadline.torch.options import Options
+from loadline.torch.planned_graphs import once_planned, planned
 from loadline.torch.pose import StateBucket
 from loadline.torch.prepare import attach, movable
 
@@ -46,3 +49,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
         once_planned(read, functools.partial(attach, foretold[0][0], buckets))
     model.compile(backend=backend, dynamic=False, options=options)
     return read
+
+
+def check_planned(options: Options) -> None:
+    """After the first step. options: what compile_in_place returned."""
+    if not any(graph.options == options for graph in planned):
+        raise LoadlineError("the first step ran without a plan: no traced part of the "
+                            "model needs a gradient")

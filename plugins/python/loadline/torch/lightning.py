@@ -10,7 +10,8 @@ from typing import Any
 
 import lightning
 from loadline.errors import InvalidArgument
-from loadline.torch.in_place import compile_in_place
+from loadline.torch.in_place import check_planned, compile_in_place
+from loadline.torch.options import Options
 
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
@@ -21,6 +22,7 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
+        self._read: Options | None = None
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         children = [name for name, child in pl_module.named_children()
@@ -32,7 +34,13 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
                     f"BudgetCallback: which of {', '.join(children)} is planned? "
                     "Say module=...")
             name = children[0]
-        compile_in_place(pl_module.get_submodule(name), self.budget,
-                         optimizers=trainer.optimizers,
-                         accumulate=trainer.accumulate_grad_batches > 1,
-                         **self.options)
+        self._read = compile_in_place(
+            pl_module.get_submodule(name), self.budget,
+            optimizers=trainer.optimizers,
+            accumulate=trainer.accumulate_grad_batches > 1,
+            **self.options)
+
+    def on_train_batch_end(self, *ignored: Any) -> None:
+        if self._read is not None:
+            check_planned(self._read)
+            self._read = None

@@ -16,11 +16,14 @@ from typing import Any
 import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
-from loadline.torch import compiler, private, tiers
+from loadline.torch import private, tiers
+from loadline.torch.compiler import backend, chosen_tier
 from loadline.torch.copies import Slab
 from loadline.torch.host_state import HostState
 from loadline.torch.ledger import virtual_device
 from loadline.torch.optimizer import Bucket, Foretold, buckets_of, foretell
+from loadline.torch.options import Options
+from loadline.torch.planned_graphs import PlannedGraph, watch
 from loadline.torch.pose import StateBucket
 
 CORRECTIONS = 2
@@ -34,7 +37,7 @@ class Prepared:
     optimizer_bytes: int
     accumulated_bytes: int  # gradients that stay from step to step
     corrected_bytes: int  # added after measuring
-    graphs: list[compiler.PlannedGraph]
+    graphs: list[PlannedGraph]
     measured_bytes: int | None  # of all graphs together
 
 
@@ -87,16 +90,16 @@ def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
-             inner: str) -> tuple[list[compiler.PlannedGraph], int | None]:
+             inner: str) -> tuple[list[PlannedGraph], int | None]:
     """One step; the graphs planned for it, and the bytes where they are known."""
     args, kwargs = _arguments(sample)
     cuda = next((p.device for p in model.parameters()
                  if p.device.type == "cuda"), None)
-    with compiler.watch() as graphs, _no_trace_left(model), (
+    with watch() as graphs, _no_trace_left(model), (
             contextlib.ExitStack()) as stack:
         ledger = stack.enter_context(virtual_device()) if (
             inner == "aot_eager" and cuda is None
-            and compiler.chosen_tier() == tiers.FULL) else None
+            and chosen_tier() == tiers.FULL) else None
         try:
             _scalar(call(*args, **kwargs)).backward()
             if cuda is not None:  # again: compiling itself takes memory
@@ -123,19 +126,19 @@ def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
 
 
 def attach(optimizer: torch.optim.Optimizer, buckets: list[Bucket],
-           graph: compiler.PlannedGraph) -> None:
+           graph: PlannedGraph) -> None:
     """From now on the buckets that the plan has on the host live there."""
     if buckets and graph.hosted:
         _attached.add(HostState(optimizer, buckets, graph.tail))
 
 
 def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-            foretold: Foretold, options: compiler.Options) -> list[Bucket]:
+            foretold: Foretold, options: Options) -> list[Bucket]:
     """Optimizer state that the plan may put on the host."""
     machine = options.machine
     if optimizer is None or not foretold.apart or not options.offload or not (
             machine.d2h_bytes_per_s and machine.h2d_bytes_per_s) or (
-            compiler.chosen_tier() != tiers.FULL):
+            chosen_tier() != tiers.FULL):
         return []
     if any(p.device.type != "cpu" for p in model.parameters()):
         return []  # only the CPU's virtual device has these copies so far
@@ -148,7 +151,7 @@ def _release(slabs: list[Callable[[], Slab | None]]) -> None:
             slab.memory = None
 
 
-def _shares(graphs: list[compiler.PlannedGraph]) -> tuple[float, ...]:
+def _shares(graphs: list[PlannedGraph]) -> tuple[float, ...]:
     """Of the budget, so that all peaks together are within it."""
     whole = sum(graph.keep_everything_bytes for graph in graphs)
     return tuple(graph.keep_everything_bytes / whole for graph in graphs)
@@ -165,7 +168,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
-    read = compiler.Options.read({**options, "budget": budget})
+    read = Options.read({**options, "budget": budget})
     if (attached := attached_to(optimizer)) is not None:
         attached.detach()
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
@@ -185,7 +188,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
                            for b in buckets),
             "found_bytes": tuple(sorted(found_bytes.items()))}
-        call = torch.compile(model, backend=compiler.backend, dynamic=False,
+        call = torch.compile(model, backend=backend, dynamic=False,
                              options=asked)
         graphs, measured = _warm_up(model, call, sample, read.inner)
         if len(graphs) == 1:

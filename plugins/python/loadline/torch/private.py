@@ -108,6 +108,46 @@ def frame_id() -> int:
         return -1
 
 
+def break_reason(gm: torch.fx.GraphModule) -> str:
+    """Why the graph ends before the function does; empty where it does not."""
+    reason: Any = getattr(gm, "compile_subgraph_reason", None)
+    if not getattr(reason, "graph_break", False):
+        return ""
+    lines = str(getattr(reason, "reason", "")).strip().splitlines() or ["no reason given"]
+    stack = getattr(reason, "user_stack", None)
+    return lines[0] + (
+        f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
+
+
+def suppresses_errors() -> bool:
+    return bool(getattr(dynamo, "suppress_errors", False))
+
+
+def recompile_limit() -> int:
+    """How often a function is compiled; 0: nobody says."""
+    return min((limit for name in ("recompile_limit", "accumulated_recompile_limit")
+                if isinstance(limit := getattr(dynamo, name, None), int)), default=0)
+
+
+def is_last_compile() -> bool:
+    """Of the function that is being compiled, before PyTorch gives up on it."""
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        before = guards.CompileContext.current_compile_id().frame_compile_id
+    except AttributeError:
+        return False
+    return isinstance(before, int) and before + 1 == recompile_limit()
+
+
+def stop_at_recompile_limit() -> bool:
+    """PyTorch then raises, for any function, and does not run it as it is. It knows
+    no such thing beside suppress_errors."""
+    if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
+        return False
+    dynamo.fail_on_recompile_limit_hit = True
+    return True
+
+
 def ignore_logging(*functions: Any) -> None:
     """They break no graph, and do nothing inside one."""
     if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):

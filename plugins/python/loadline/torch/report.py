@@ -13,7 +13,7 @@ import tempfile
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
 from loadline.torch import tiers
-from loadline.torch.compiler import PlannedGraph, describe, planned
+from loadline.torch.planned_graphs import PlannedGraph, describe, planned
 from loadline.torch.prepare import prepared
 
 

@@ -170,8 +170,10 @@ class _Body:
         if node.target is BATCH_NORM and node in self.step.ran:
             # Running statistics that have moved on may not be here, and what
             # would be made of them is not read: any tensor of their shape serves.
-            statistics = [old if self.joint.root[old] in self.step.waiting
-                          else args[1] for old in args[3:5]]
+            statistics = [
+                old if isinstance(old, torch.fx.Node)
+                and self.joint.root[old] in self.step.waiting else args[1]
+                for old in args[3:5]]
             args = (*args[:3], *statistics, *args[5:])
         args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
         for made in operation.makes:

@@ -11,8 +11,8 @@ from typing import Any
 
 from loadline.errors import LoadlineError
 from loadline.torch import private
-from loadline.torch.compiler import Options, planned
-from loadline.torch.in_place import compile_in_place
+from loadline.torch.in_place import check_planned, compile_in_place
+from loadline.torch.options import Options
 from transformers import TrainerCallback
 
 
@@ -43,6 +43,6 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:
-        if not any(graph.options == self._read for graph in planned):
-            raise LoadlineError("the first step ran without a plan: no traced part "
-                                "of the model needs a gradient")
+        if self._read is not None:
+            check_planned(self._read)
+            self._read = None

@@ -1,0 +1,65 @@
+"""What `options=` of torch.compile may hold.
+
+Tested by tests/plugins/python/torch_prepare_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from loadline.budget import check_whole, parse_budget
+from loadline.errors import InvalidArgument
+from loadline.machine import Machine
+from loadline.torch.pose import StateBucket
+from loadline.torch.price import NOMINAL
+
+# The default of a search in a compiler, where somebody waits: about a second.
+WORK_LIMIT = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    budget: int | str  # bytes, "22GiB", or "60%" of what keeping all takes
+    inner: str = "inductor"  # or "aot_eager": no C++ compiler, exact ledger
+    reserve_bytes: int = 0  # of the budget, for what the graph does not see
+    machine: Machine = NOMINAL
+    recompute: bool = True
+    offload: bool = True  # where the machine has copies
+    work_limit: int = WORK_LIMIT
+    seed: int = 0
+    measure: bool = False  # operators' times instead of the roofline (measure.py)
+    # By node, what its result took in a step that was measured (prepare.py).
+    found_bytes: tuple[tuple[str, int], ...] = ()
+    # Optimizer state that may live on the host (prepare.py).
+    state: tuple[StateBucket, ...] = ()
+    # Of the budget, by graph in the order of compiling: after a graph break each
+    # has its own. None: each the whole.
+    shares: tuple[float, ...] = ()
+    # One plan for all ranks, where torch.distributed is initialized (agree.py).
+    agree: bool = False
+
+    @staticmethod
+    def read(options: dict[str, Any] | None) -> Options:
+        given = dict(options or {})
+        names = [field.name for field in dataclasses.fields(Options)]
+        for name in given:
+            if name not in names:
+                raise InvalidArgument(
+                    f"option {name!r}: no such; there are {', '.join(names)}")
+        if "budget" not in given:
+            raise InvalidArgument(
+                'option "budget" is missing: options={"budget": "22GiB"}')
+        if given.get("inner", "inductor") not in ("inductor", "aot_eager"):
+            raise InvalidArgument(
+                f"option inner={given['inner']!r}: want inductor or aot_eager")
+        if isinstance(given.get("machine"), (str, os.PathLike)):
+            given["machine"] = Machine.load(given["machine"])
+        result = Options(**given)
+        if not isinstance(result.machine, Machine):
+            raise InvalidArgument(f"option machine={result.machine!r}: want a "
+                                  "loadline.Machine or the path of a profile")
+        for name in ("reserve_bytes", "work_limit", "seed"):
+            check_whole(f"option {name}", getattr(result, name))
+        parse_budget(result.budget, 1 << 40)  # refuses what is no budget
+        return result

@@ -1,0 +1,127 @@
+"""The full tier: joint graph in, plan, two modules out.
+
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+import weakref
+from typing import Any
+
+import torch
+from loadline import planning
+from loadline.errors import InternalError, LoadlineError
+from loadline.torch import agree, private, tiers
+from loadline.torch.joint import Joint, Operation, clean, read_joint
+from loadline.torch.measure import measured_ns
+from loadline.torch.planned_graphs import PlannedGraph
+from loadline.torch.planner_pass import PlannerPass, make_plan
+from loadline.torch.pose import Posed, pose
+from loadline.torch.price import node_flops
+from loadline.torch.program import Item, peaks, program_of
+from loadline.torch.split import split
+from loadline.torch.tail import tail_of, with_tail
+
+
+@dataclasses.dataclass
+class Solved:
+    posed: Posed
+    plan: planning.Plan
+    tail: list[tuple[str, int]]
+    peak_bytes: int
+    update_peak_bytes: int
+    whole_bytes: int  # what keeping everything takes
+
+    @property
+    def program(self) -> tuple[list[Item], list[Item]]:
+        return program_of(self.posed, self.plan.document)
+
+
+def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
+    seen: set[int] = set()
+    flops = 0
+    for number in sequence:
+        operation = posed.operations[number]
+        if number in seen and isinstance(operation, Operation):
+            flops += node_flops(operation.node)
+        seen.add(number)
+    return flops
+
+
+class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: ignore[misc]
+    def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                 **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                         torch.fx.GraphModule]:
+        try:
+            return self.partition(gm, joint_inputs, **kwargs)
+        except LoadlineError:
+            raise
+        except Exception as error:
+            # Some kinds would make the compiler run the model unplanned.
+            raise InternalError(
+                f"{type(error).__name__} while planning: {error}") from error
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                          torch.fx.GraphModule]:
+        start = time.perf_counter()
+        clean(gm)
+        joint = read_joint(gm, kwargs["num_fwd_outputs"],
+                           dict(self.options.found_bytes))
+        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
+            self.options.measure) else {}
+        solved = self.solve(joint, times)
+        parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+        partition_s = parts.partition_s
+        if parts.refused or parts.lost:
+            # PyTorch did otherwise with these, so the plan is made around them.
+            joint.fix(parts.refused, parts.lost)
+            solved = self.solve(joint, times)
+            parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+            partition_s += parts.partition_s
+        names = [node.name for node in (*parts.refused, *parts.lost)]
+        self.tell(PlannedGraph(
+            solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
+            time.perf_counter() - start - partition_s, self.options, tiers.FULL,
+            solved.posed, solved.update_peak_bytes, solved.tail,
+            recomputed_flops(solved.posed, solved.plan.sequence),
+            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
+        if names:
+            warnings.warn(
+                f"loadline: PyTorch's partitioner saves and recomputes otherwise than "
+                f"the plan, for the second time ({', '.join(names[:5])}); this graph "
+                "runs as PyTorch splits it, and may take more than its budget. "
+                "loadline.torch.prepare measures what it takes; please report it",
+                stacklevel=2)
+            return parts.frames
+        return parts.forward, parts.backward
+
+    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
+        machine = self.options.machine
+        on_cpu = all(node.meta["val"].device.type == "cpu"
+                     for node in joint.primals)
+        copies = on_cpu  # only the CPU has them
+        if not copies and not self.options.state:
+            machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
+        # Inductor draws random numbers in ways of its own.
+        posed = pose(joint, machine, self.options.state, copies,
+                     self.options.inner == "aot_eager", times)
+        together = self.options.agree and agree.ranks() > 1
+        if together:
+            posed.document, together = agree.worst_problem(posed.document)
+        whole = planning.keep_everything(posed.document).peak_bytes
+
+        def solve() -> planning.Plan:
+            return make_plan(posed.document, whole, self.options, self.number)
+
+        plan = agree.from_rank_0(posed.document, solve) if together else solve()
+        tail = tail_of(posed, plan.document)
+        peak, update_peak = peaks(posed.document,
+                                  *with_tail(posed, plan.document, tail))
+        if max(peak, update_peak) > plan.budget_bytes:
+            raise InternalError(
+                f"the plan's steps in one order take {max(peak, update_peak)} of "
+                f"{plan.budget_bytes} bytes: please report it")
+        return Solved(posed, plan, tail, peak, update_peak, whole)

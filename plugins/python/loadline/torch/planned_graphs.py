@@ -1,0 +1,112 @@
+"""The graphs that were planned, and who wants to hear of the next one.
+
+Tested by tests/plugins/python/torch_prepare_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from loadline import planning
+from loadline.budget import format_bytes
+from loadline.torch import tiers
+from loadline.torch.copies import Slab
+from loadline.torch.options import Options
+from loadline.torch.pose import Posed
+from loadline.torch.tail import STORE
+
+log = logging.getLogger("loadline.torch")
+
+
+@dataclasses.dataclass
+class PlannedGraph:
+    """One graph: its problem, its plan, what became of both."""
+
+    problem: dict[str, Any]
+    plan: planning.Plan
+    peak_bytes: int  # of forward and backward, in their order
+    keep_everything_bytes: int
+    planning_s: float  # added to what PyTorch does anyway
+    options: Options
+    tier: str = tiers.FULL  # below, peaks are estimates
+    # Of the full tier:
+    posed: Posed | None = None
+    update_peak_bytes: int = 0  # of the optimizer's step, where it is planned
+    tail: list[tuple[str, int]] = dataclasses.field(
+        default_factory=list)  # of that step (tail.py)
+    recomputed_flops: int = 0
+    saved_count: int = 0  # tensors that pass from forward to backward
+    slab: Callable[[], Slab | None] = lambda: None  # gone with the modules that copy
+    measured_bytes: int | None = None  # of a step, where it could be measured
+    surprises: dict[str, tuple[int, int]] = dataclasses.field(
+        default_factory=dict)  # Ledger.surprises of that step
+    # Values that PyTorch's partitioner saves or recomputes against the plan, twice:
+    # then its own modules run.
+    not_obeyed: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def hosted(self) -> set[int]:
+        """Buckets of optimizer state that live on the host."""
+        return {bucket for action, bucket in self.tail if action == STORE}
+
+    @property
+    def resident_state_bytes(self) -> int:
+        return sum(bucket.bytes for number, bucket in enumerate(self.options.state)
+                   if number not in self.hosted)
+
+
+# The last of this process, oldest first: each holds a traced graph and its problem.
+planned: list[PlannedGraph] = []
+KEPT = 32
+_watching: list[Callable[[PlannedGraph], None]] = []
+
+
+def remember(graph: PlannedGraph) -> None:
+    planned.append(graph)
+    del planned[:-KEPT]
+    for tell in list(_watching):
+        tell(graph)
+    log.info("%s", describe(graph))
+
+
+def once_planned(options: Options, do: Callable[[PlannedGraph], None]) -> None:
+    """With the first graph that is planned with just these options."""
+    def tell(graph: PlannedGraph) -> None:
+        if graph.options == options:
+            _watching.remove(tell)
+            do(graph)
+
+    _watching.append(tell)
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[list[PlannedGraph]]:
+    """What is planned inside."""
+    found: list[PlannedGraph] = []
+
+    def tell(graph: PlannedGraph) -> None:
+        found.append(graph)
+
+    _watching.append(tell)
+    try:
+        yield found
+    finally:
+        _watching.remove(tell)
+
+
+def describe(graph: PlannedGraph) -> str:
+    plan = graph.plan.document["predicted"]
+    parts = [f"peak {format_bytes(graph.peak_bytes)} of "
+             f"{format_bytes(graph.plan.budget_bytes)}; keeping everything "
+             f"{format_bytes(graph.keep_everything_bytes)}"]
+    if plan["recompute_ns"]:
+        flops = f" ({graph.recomputed_flops} FLOPs)" if graph.recomputed_flops else ""
+        parts.append(f"{100 * plan['recompute_ns'] / plan['compute_ns']:.1f} % of "
+                     f"the step computed again{flops}")
+    if plan["d2h_bytes"]:
+        parts.append(f"{format_bytes(plan['d2h_bytes'])} copied out")
+    parts.append(f"planned in {graph.planning_s:.2f} s")
+    return "; ".join(parts)

@@ -1,0 +1,56 @@
+"""What the passes of all tiers have in common: whose graph it is, who is told, and the
+plan within what the budget leaves for it.
+
+Tested by tests/plugins/python/torch_step_test.py and torch_tiers_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from loadline import planning
+from loadline._library import version as loadline_version
+from loadline.budget import format_bytes, parse_budget
+from loadline.errors import Infeasible
+from loadline.torch import private
+from loadline.torch.options import Options
+from loadline.torch.planned_graphs import PlannedGraph, remember
+
+
+@dataclasses.dataclass(eq=False)
+class PlannerPass:
+    """At module level, so that Inductor's cache can pickle what derives from it."""
+
+    options: Options
+    number: int = 0  # of the graph, where there are several
+    tell: Callable[[PlannedGraph], None] = remember
+
+    def uuid(self) -> Any:
+        # Same options and same code make the same plan of a graph.
+        files = sorted(map(str, pathlib.Path(__file__).parent.parent.rglob("*.py")))
+        return hashlib.sha256(
+            f"{self.options} {self.number} {loadline_version()}".encode()
+            + private.get_hash_for_files(tuple(files))).hexdigest()
+
+
+def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
+              number: int) -> planning.Plan:
+    """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
+    the graph, where there are several."""
+    if options.shares:  # whole_bytes is this graph's alone
+        whole_bytes = int(whole_bytes / options.shares[
+            min(number, len(options.shares) - 1)])
+    bytes_ = parse_budget(options.budget, whole_bytes + options.reserve_bytes)
+    bytes_ -= options.reserve_bytes
+    if options.shares:
+        bytes_ = int(bytes_ * options.shares[min(number, len(options.shares) - 1)])
+    if bytes_ <= 0:
+        raise Infeasible(
+            f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
+            "are reserved for what lies outside the graph", bytes_)
+    return planning.plan(problem, bytes_, recompute=options.recompute,
+                         offload=options.offload, work_limit=options.work_limit,
+                         seed=options.seed)

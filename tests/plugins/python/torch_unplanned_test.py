@@ -1,0 +1,97 @@
+"""What PyTorch would run without a plan is said aloud: calls beyond its limit of
+recompiling, errors that it swallows, and what stands between two graphs."""
+import unittest
+import warnings
+from unittest import mock
+
+import torch
+from torch import nn
+
+import loadline
+from loadline import torch as lt
+from loadline.torch import private
+
+OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
+
+
+def compiled(model):
+    torch._dynamo.reset()
+    return torch.compile(model, backend=lt.backend, dynamic=False, options=OPTIONS)
+
+
+class Limit(unittest.TestCase):
+    def setUp(self):
+        for name, value in (("recompile_limit", 2),
+                            ("fail_on_recompile_limit_hit", False)):
+            patch = mock.patch.object(torch._dynamo.config, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.call = compiled(nn.Linear(4, 4))
+
+    def step(self, batch):
+        self.call(torch.randn(batch, 4)).sum().backward()
+
+    def test_the_last_compile_is_announced_and_no_call_runs_without_a_plan(self):
+        count = len(lt.planned)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.step(2)
+        with self.assertWarnsRegex(UserWarning, "last time.*recompile_limit=2.*pad"):
+            self.step(3)
+        self.step(2)  # known shapes go on
+        self.step(3)
+        with self.assertRaisesRegex(Exception, "recompile_limit"):
+            self.step(5)
+        self.assertEqual(len(lt.planned), count + 2)
+
+    def test_where_pytorch_cannot_stop_the_warning_says_so(self):
+        with mock.patch.object(torch._dynamo.config, "suppress_errors", True):
+            with self.assertWarnsRegex(UserWarning, "suppress_errors is on"):
+                self.step(2)
+            with self.assertWarnsRegex(UserWarning, "will run without a plan"):
+                self.step(3)
+            self.step(5)
+
+    def test_a_pytorch_without_these_names_warns_of_nothing(self):
+        with mock.patch.object(private, "dynamo", None), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.step(2)
+            self.step(3)
+
+
+@torch._dynamo.disable
+def not_traced(x):
+    return x.sin().sum()
+
+
+class Break(unittest.TestCase):
+    def test_is_said_aloud_where_only_one_graph_is_left_too(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return not_traced(self.layer(x))
+
+        count = len(lt.planned)
+        with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
+            compiled(Model())(torch.randn(2, 4)).backward()
+        self.assertEqual(len(lt.planned), count + 1)
+
+    def test_a_model_of_which_nothing_is_traced_is_refused(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(4))
+
+            @torch._dynamo.disable
+            def forward(self, x):
+                return (x * self.weight).sum()
+
+        with self.assertRaisesRegex(loadline.LoadlineError, "nothing was planned"):
+            lt.prepare(Model(), sample=(torch.randn(2, 4),), **OPTIONS)
+
+
+if __name__ == "__main__":
+    unittest.main()
