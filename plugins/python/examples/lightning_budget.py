@@ -1,6 +1,9 @@
 """A tiny network under Lightning's Trainer, inside 80 % of its memory.
 
-    python lightning_budget.py [BUDGET]      without one: Lightning alone
+    python lightning_budget.py [BUDGET [MACHINE]]    without a budget: Lightning alone
+
+MACHINE is a profile, as `loadline doctor` writes it: where it can copy, the plan may
+put optimizer state on the host.
 """
 import logging
 import sys
@@ -39,7 +42,8 @@ callbacks = []
 if budget:
     from loadline.torch.lightning import BudgetCallback
 
-    callbacks = [BudgetCallback(budget, inner="aot_eager")]
+    options = {"machine": sys.argv[2]} if len(sys.argv) > 2 else {}
+    callbacks = [BudgetCallback(budget, inner="aot_eager", **options)]
 trainer = lightning.Trainer(
     max_steps=4, accelerator="cpu", logger=False, enable_checkpointing=False,
     enable_progress_bar=False, enable_model_summary=False, callbacks=callbacks)

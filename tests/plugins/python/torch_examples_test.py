@@ -1,11 +1,15 @@
 """The examples run to their end, and train as they do without a budget."""
 import importlib.util
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
+
+from torch_offload_test import COPIES
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "plugins" / "python" / "examples"
 
@@ -16,9 +20,10 @@ def needs(name):
 
 
 class Examples(unittest.TestCase):
-    def trains_the_same(self, name, budget, *launcher):
+    def trains_the_same(self, name, budget, *launcher, machine=()):
+        """What it printed."""
         out = []
-        for arguments in ([], [budget]):
+        for arguments in ([], [budget, *machine]):
             done = subprocess.run(
                 [sys.executable, *launcher, str(EXAMPLES / name), *arguments],
                 capture_output=True, text=True,
@@ -30,8 +35,10 @@ class Examples(unittest.TestCase):
         self.assertIn("losses [", alone)
         self.assertEqual(alone, planned)
         self.assertRegex(out[1], r"graph 0, \d+ operations\n  peak ")
-        self.assertRegex(out[1], r"% of the step computed again")
+        if not machine:
+            self.assertRegex(out[1], r"% of the step computed again")
         self.assertEqual(len(re.findall("^graph", out[1], re.MULTILINE)), 1)
+        return out[1]
 
     @needs("transformers")
     @needs("accelerate")
@@ -41,6 +48,15 @@ class Examples(unittest.TestCase):
     @needs("lightning")
     def test_lightning(self):
         self.trains_the_same("lightning_budget.py", "80%")
+
+    @needs("lightning")
+    def test_lightning_with_optimizer_state_on_the_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = pathlib.Path(folder) / "machine.json"
+            profile.write_text(json.dumps(COPIES.document()))
+            out = self.trains_the_same("lightning_budget.py", "60%",
+                                       machine=[str(profile)])
+        self.assertRegex(out, r"optimizer state: .* on the host in [1-9]")
 
     def test_memory_policy_and_fsdp(self):
         self.trains_the_same("memory_policy.py", "80%", "-m", "torch.distributed.run",

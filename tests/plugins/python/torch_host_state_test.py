@@ -7,6 +7,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch.host_state import HostState
+from loadline.torch.lanes import Lanes
 from loadline.torch.optimizer import buckets_of, foretell
 from loadline.torch.prepare import attached_to
 from models import MODELS
@@ -156,7 +157,8 @@ class AnyOptimizer(unittest.TestCase):
                                          foretold.bytes)
                         tail = [(action, k) for k in range(1, len(buckets))
                                 for action in ("load", "update", "store")]
-                        state = HostState(optimizer, buckets, tail)
+                        state = HostState(optimizer, buckets, Lanes())
+                        state.follow(tail)
                     losses = train(model, optimizer, batch, 4, scheduler)
                     if hosted:
                         self.assertEqual(state.peak_device_bytes, max(
@@ -178,13 +180,93 @@ class AnyOptimizer(unittest.TestCase):
         self.assertFalse(foretell(Counts(model.parameters(), 0.1)).apart)
         self.assertTrue(foretell(torch.optim.SGD(model.parameters(), 0.1)).apart)
 
-    def test_a_closure_is_refused(self):
+        class Within(torch.optim.SGD):
+            def step(self, closure=None):
+                return super().step(closure)
+
+        self.assertFalse(foretell(Within(model.parameters(), 0.1)).apart)
+
+
+class Momentum(torch.optim.Optimizer):
+    def __init__(self, parameters, calls):
+        super().__init__(parameters, {})
+        self.calls = calls
+
+    def step(self, closure=None):
+        loss = None
+        for _ in range(self.calls if closure else 0):
+            loss = closure()
+        with torch.no_grad():
+            for p in self.param_groups[0]["params"]:
+                if p.grad is not None:
+                    moved = self.state[p].setdefault("moved", torch.zeros_like(p))
+                    p.sub_(moved.mul_(0.9).add_(p.grad), alpha=0.1)
+        return loss
+
+
+class Closures(unittest.TestCase):
+    """Some programs, Lightning among them, compute the loss within the step."""
+
+    def steps(self, hosted, calls=1, keyword=False):
         model, batch = wide_mlp()
-        optimizer = torch.optim.Adam(model.parameters())
-        HostState(optimizer, buckets_of(optimizer, foretell(optimizer)),
-                  [("update", 0), ("store", 0)])
-        with self.assertRaisesRegex(loadline.InvalidArgument, "closure"):
-            optimizer.step(lambda: model(*batch))
+        optimizer = Momentum(model.parameters(), calls)
+        if hosted:
+            about = foretell(optimizer)
+            self.assertTrue(about.apart)
+            buckets = buckets_of(optimizer, about)
+            HostState(optimizer, buckets, Lanes()).follow(
+                [(action, k) for k in range(len(buckets) // 2)
+                 for action in ("load", "update", "store")])
+
+        def closure():
+            optimizer.zero_grad()
+            loss = model(*batch)
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(**{"closure": closure}) if keyword else
+                  optimizer.step(closure) for _ in range(3)]
+        return [*losses, *states(optimizer), *model.parameters()]
+
+    def test_state_streams_when_the_gradients_are_there(self):
+        for keyword in (False, True):
+            self.assertTrue(same_bits(self.steps(False), self.steps(True, keyword=keyword)))
+
+    def test_that_run_twice_or_never_are_refused(self):
+        with self.assertRaisesRegex(loadline.LoadlineError, "more than once"):
+            self.steps(True, calls=2)
+        with self.assertRaisesRegex(loadline.LoadlineError, "has not called"):
+            self.steps(True, calls=0)
+
+    def test_a_plan_made_within_the_first_closure_holds_for_its_step(self):
+        def steps(planned):
+            model, batch = wide_mlp()
+            optimizer = torch.optim.AdamW(model.parameters())
+            if planned:
+                lt.compile_in_place(model, "60%", optimizers=[optimizer],
+                                    host_state=True, machine=COPIES, **OPTIONS)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = model(*batch)
+                loss.backward()
+                kept[:] = [loss]  # as the plan counts it
+                return loss.detach().clone()
+
+            kept = []
+            with lt.virtual_device() as ledger:
+                losses = [optimizer.step(closure) for _ in range(3)]
+            return optimizer, ledger, [*losses, *states(optimizer)]
+
+        _, _, expected = steps(False)
+        optimizer, ledger, found = steps(True)
+        self.assertTrue(same_bits(expected, found))
+        graph, state = lt.planned[-1], attached_to(optimizer)
+        self.assertGreater(len(graph.hosted), 0)
+        moved = sum(graph.options.state[k].bytes for k in graph.hosted)
+        self.assertEqual(state.out_bytes, 3 * moved)
+        self.assertEqual(ledger.peak_bytes, max(graph.peak_bytes,
+                                                graph.update_peak_bytes))
 
 
 if __name__ == "__main__":

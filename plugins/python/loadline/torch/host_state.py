@@ -3,9 +3,11 @@
 The plan names the buckets that live there and the order in which they arrive, are
 updated and leave (tail.py). A hook before the optimizer's step does that, with the
 optimizer's own step on one bucket's parameters at a time, and hides them from the
-step that follows. Between steps `optimizer.state` holds the host's tensors, so
-state_dict sees them as they are. Tested by
-tests/plugins/python/torch_host_state_test.py.
+step that follows; where the step is given a closure, it is done when that has computed
+the gradients. Copies have lanes of their own (lanes.py): a bucket is updated when it
+has arrived, and may leave while the next one is updated. Between steps
+`optimizer.state` holds the host's tensors, so state_dict sees them as they are. Tested
+by tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument
+from loadline.errors import LoadlineError
+from loadline.torch.lanes import IN, MAIN, OUT, Lanes
 from loadline.torch.ledger import watch_in_open
 from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
 from loadline.torch.tail import LOAD, STORE, UPDATE
@@ -24,7 +27,8 @@ _ALIGNMENT = 64  # of a tensor in a slab
 class _Slab:
     """One bucket's memory on the host, allocated at its first departure."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
         self.memory: torch.Tensor | None = None
         self.host: dict[tuple[torch.Tensor, str], torch.Tensor] = {}
 
@@ -38,7 +42,7 @@ class _Slab:
             offsets[key] = bytes_
             size = tensor.untyped_storage().nbytes()
             bytes_ += -(-size // _ALIGNMENT) * _ALIGNMENT
-        self.memory = torch.empty(bytes_, dtype=torch.uint8)
+        self.memory = self.lanes.host_memory(bytes_)
         self.host = {
             key: torch.empty(0, dtype=tensor.dtype).set_(
                 self.memory.untyped_storage(),
@@ -48,24 +52,43 @@ class _Slab:
 
 
 class HostState:
-    """Attached to an optimizer for good, or until `detach`."""
+    """Attached to an optimizer for good, or until `detach`; does nothing before it is
+    told what to `follow`."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer,
-                 buckets: Sequence[Bucket], tail: Sequence[tuple[str, int]]):
+    def __init__(self, optimizer: torch.optim.Optimizer, buckets: Sequence[Bucket],
+                 lanes: Lanes):
         self.optimizer = optimizer
         self.buckets = buckets
-        self.tail = [item for item in tail]
-        self.slabs = {number: _Slab() for action, number in tail if action == STORE}
-        self.hosted = {p for number in self.slabs for p in buckets[number].parameters}
+        self.lanes = lanes
+        self.tail: list[tuple[str, int]] = []
+        self.slabs: dict[int, _Slab] = {}
+        self.hosted: set[torch.Tensor] = set()
         self.device_bytes = self.peak_device_bytes = 0  # of hosted state
         self.in_bytes = self.out_bytes = 0  # copied so far
-        self.attached = True
+        # By bucket on the device: what arrived, and the mark behind it.
+        self._arrived: dict[int, tuple[list[torch.Tensor], Any]] = {}
         self._hidden: list[list[torch.Tensor]] | None = None
+        self._due = False  # a step has begun whose buckets are not updated yet
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
             optimizer.register_load_state_dict_post_hook(self._loaded)]
-        self._loaded(optimizer)
+
+    def follow(self, tail: Sequence[tuple[str, int]]) -> None:
+        """From now on; a tail that stores nothing needs nobody to follow it."""
+        self.tail = [*tail]
+        self.slabs = {number: _Slab(self.lanes)
+                      for action, number in tail if action == STORE}
+        self.hosted = {
+            p for number in self.slabs for p in self.buckets[number].parameters}
+        if self.slabs:
+            self._loaded(self.optimizer)
+        else:
+            self.detach()
+
+    @property
+    def attached(self) -> bool:
+        return bool(self.slabs)
 
     @property
     def host_bytes(self) -> int:
@@ -76,23 +99,28 @@ class HostState:
         """The state stays where it is; steps are the optimizer's own again."""
         for handle in self._handles:
             handle.remove()
-        self.attached = False
+        self.slabs = {}
 
     def _tensors(self, number: int) -> dict[tuple[torch.Tensor, str], torch.Tensor]:
         return {(p, name): tensor for p in self.buckets[number].parameters
                 for name, tensor in state_tensors(self.optimizer.state.get(p, {})).items()}
 
     def load(self, number: int) -> None:
+        arrived = []
         for (p, name), host in self._tensors(number).items():
-            self.optimizer.state[p][name] = there = torch.empty_strided(
-                host.size(), host.stride(), dtype=host.dtype).copy_(host)
+            there = self.lanes.copy_in(host)
+            arrived.append(there)
+            self.optimizer.state[p][name] = there
             self.in_bytes += there.untyped_storage().nbytes()
             self.device_bytes += there.untyped_storage().nbytes()
             watch_in_open(f"load state {number}", there)
+        self._arrived[number] = arrived, self.lanes.mark(IN)
         self.peak_device_bytes = max(self.peak_device_bytes, self.device_bytes)
 
     def update(self, number: int) -> None:
         bucket = self.buckets[number]
+        if number in self._arrived:
+            self.lanes.wait(MAIN, self._arrived[number][1])
         before = sum(t.untyped_storage().nbytes() for t in self._tensors(number).values())
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
@@ -106,36 +134,68 @@ class HostState:
     def store(self, number: int) -> None:
         tensors = self._tensors(number)
         self.slabs[number].fit(tensors)
+        self.lanes.wait(OUT, self.lanes.mark(MAIN))
         for (p, name), tensor in tensors.items():
             host = self.slabs[number].host[p, name]
             if tensor.data_ptr() != host.data_ptr():
-                host.copy_(tensor)
+                self.lanes.copy_out(tensor, host)
             self.out_bytes += tensor.untyped_storage().nbytes()
             self.device_bytes -= tensor.untyped_storage().nbytes()
             self.optimizer.state[p][name] = host
+        # Memory goes back to the lane it is of, which must not use it before: IN
+        # for what arrived, MAIN for what the optimizer made, as in a first step.
+        left = self.lanes.mark(OUT)
+        arrived, _ = self._arrived.pop(number, ([], None))
+        self.lanes.wait(IN, left)
+        if any(all(tensor is not one for one in arrived)
+               for tensor in tensors.values()):
+            self.lanes.wait(MAIN, left)
 
-    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if closure is not None:
-            raise InvalidArgument(
-                "optimizer.step(closure) with optimizer state on the host: compute "
-                "the loss and its gradients before, and call step()")
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._show()
-        watch_in_open("resident state", [
-            tensor for p, state in optimizer.state.items() if p not in self.hosted
-            for tensor in state_tensors(state).values()])
+        self._due = True
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            self._update_hosted()
+            return None
+
+        def then_update() -> Any:
+            if not self._due and self.slabs:
+                raise LoadlineError(
+                    f"{type(optimizer).__name__} calls its closure more than once a "
+                    "step, and state on the host is updated once: prepare it with "
+                    "offload=False")
+            loss = closure()
+            with torch.no_grad():
+                self._update_hosted()
+            return loss
+
+        return ((args[0], then_update, *args[2:]), kwargs) if len(args) > 1 else (
+            args, {**kwargs, "closure": then_update})
+
+    def _update_hosted(self) -> None:
+        self._due = False
+        self._watch_resident("resident state")
         do = {LOAD: self.load, UPDATE: self.update, STORE: self.store}
         for action, number in self.tail:
             if number in self.slabs:  # the step itself updates the others
                 do[action](number)
-        self._hidden = [group["params"] for group in optimizer.param_groups]
-        for group in optimizer.param_groups:
+        self._hidden = [group["params"] for group in self.optimizer.param_groups]
+        for group in self.optimizer.param_groups:
             group["params"] = [p for p in group["params"] if p not in self.hosted]
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._show()
-        watch_in_open("resident updates", [
-            tensor for p, state in optimizer.state.items() if p not in self.hosted
+        if self._due and self.slabs:
+            raise LoadlineError(
+                f"{type(optimizer).__name__} has not called its closure, so state on "
+                "the host was not updated: prepare it with offload=False")
+        self.lanes.settle()
+        self._watch_resident("resident updates")
+
+    def _watch_resident(self, name: str) -> None:
+        watch_in_open(name, [
+            tensor for p, state in self.optimizer.state.items() if p not in self.hosted
             for tensor in state_tensors(state).values()])
 
     def _show(self) -> None:
@@ -151,3 +211,4 @@ class HostState:
             self.device_bytes += sum(
                 t.untyped_storage().nbytes() for t in tensors.values())
             self.store(number)
+        self.lanes.settle()

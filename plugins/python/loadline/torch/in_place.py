@@ -6,7 +6,6 @@ tests/plugins/python/torch_examples_test.py and torch_host_state_test.py.
 """
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +16,7 @@ from loadline.torch.optimizer import Bucket, foretell
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import once_planned, planned
 from loadline.torch.pose import StateBucket
-from loadline.torch.prepare import attach, movable
+from loadline.torch.prepare import movable, new_host_state
 
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
@@ -29,7 +28,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     reserved in it. Other options are those of the backend.
 
     host_state: the plan may put state of the only optimizer on the host, where the
-    machine can copy (host_state.py); it is then stepped without a closure."""
+    machine can copy (host_state.py)."""
     reserved = int(options.pop("reserve_bytes", 0))
     if accumulate:
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -46,7 +45,9 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                               for b in buckets)}
     read = Options.read(options)  # mistakes now, not at the first step
     if buckets:
-        once_planned(read, functools.partial(attach, foretold[0][0], buckets))
+        # Now, and not when it is planned: that may be within a step's closure.
+        state = new_host_state(model, foretold[0][0], buckets)
+        once_planned(read, lambda graph: state.follow(graph.tail))
     model.compile(backend=backend, dynamic=False, options=options)
     return read
 

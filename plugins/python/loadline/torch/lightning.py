@@ -16,9 +16,8 @@ from loadline.torch.options import Options
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
     """module: the attribute that is planned; without it, the only child that has
-    parameters. training_step itself stays as it is, so that it may log. Optimizer
-    state stays on the device: Lightning runs the whole step as the optimizer's closure.
-    Other options are those of the backend (docs/pytorch.md)."""
+    parameters. training_step itself stays as it is, so that it may log. Other options
+    are those of the backend (docs/pytorch.md)."""
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
@@ -38,7 +37,7 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
             pl_module.get_submodule(name), self.budget,
             optimizers=trainer.optimizers,
             accumulate=trainer.accumulate_grad_batches > 1,
-            **self.options)
+            **{"host_state": True, **self.options})
 
     def on_train_batch_end(self, *ignored: Any) -> None:
         if self._read is not None:

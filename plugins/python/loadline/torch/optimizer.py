@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 from typing import Any
 
 import torch
@@ -50,11 +51,16 @@ def state_tensors(state: dict[str, Any]) -> dict[str, torch.Tensor]:
             if isinstance(value, torch.Tensor) and value.dim() > 0}
 
 
-def _state_bytes(state: Any) -> int:
+def _state_bytes(state: Any, device: torch.device | None = None) -> int:
     return sum({private.storage_key(leaf): leaf.untyped_storage().nbytes()
                 for leaf in private.pytree.tree_leaves(dict(state))
-                if isinstance(leaf, torch.Tensor)
-                and leaf.dim() > 0}.values())
+                if isinstance(leaf, torch.Tensor) and leaf.dim() > 0
+                and device in (None, leaf.device)}.values())
+
+
+def bytes_on(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
+    """Of the state that is there now."""
+    return sum(_state_bytes(state, device) for state in optimizer.state.values())
 
 
 @dataclasses.dataclass
@@ -108,6 +114,10 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
         optimizer.state[parameter] if parameter in optimizer.state
         else stand_in.state.get(shadow, {})))
         for shadow, parameter in ghosts.items()]
+    # PyTorch runs hooks once for every class that has a step of its own.
+    apart = apart and len({
+        inspect.unwrap(vars(kind)["step"]) for kind in type(optimizer).__mro__
+        if kind is not torch.optim.Optimizer and "step" in vars(kind)}) == 1
     # State that the step changes in ways of its own (lists, no parameter's).
     apart = apart and all(
         key in ghosts and not any(isinstance(v, (list, dict)) for v in s.values())

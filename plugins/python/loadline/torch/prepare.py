@@ -20,8 +20,9 @@ from loadline.torch import private, tiers
 from loadline.torch.compiler import backend, chosen_tier
 from loadline.torch.copies import Slab
 from loadline.torch.host_state import HostState
+from loadline.torch.lanes import lanes_of
 from loadline.torch.ledger import virtual_device
-from loadline.torch.optimizer import Bucket, Foretold, buckets_of, foretell
+from loadline.torch.optimizer import Bucket, Foretold, buckets_of, bytes_on, foretell
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import PlannedGraph, watch
 from loadline.torch.pose import StateBucket
@@ -89,9 +90,11 @@ def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
 
 
-def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
-             inner: str) -> tuple[list[PlannedGraph], int | None]:
-    """One step; the graphs planned for it, and the bytes where they are known."""
+def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+             call: Any, sample: Any, inner: str
+             ) -> tuple[list[PlannedGraph], int | None]:
+    """One step; the graphs planned for it, and the bytes where they are known, with
+    the state that the plans leave on the device and no other."""
     args, kwargs = _arguments(sample)
     cuda = next((p.device for p in model.parameters()
                  if p.device.type == "cuda"), None)
@@ -114,22 +117,33 @@ def _warm_up(model: torch.nn.Module, call: Any, sample: Any,
         raise LoadlineError(
             "nothing was planned: no traced part of the model needs a gradient. "
             "torch.compile(model, fullgraph=True) says what cannot be traced")
+    # State that a plan leaves on the device is there, though nobody ran a step.
+    resident = sum(graph.resident_state_bytes for graph in graphs)
     if cuda is not None:
-        return graphs, torch.cuda.max_memory_allocated(cuda)
+        there = 0 if optimizer is None else bytes_on(optimizer, cuda)
+        return graphs, torch.cuda.max_memory_allocated(cuda) - there + resident
     if ledger is None:
         return graphs, None
     for graph in graphs:
         graph.surprises = ledger.surprises
-    # State that a plan leaves on the device is there, though nobody ran a step.
-    resident = sum(graph.resident_state_bytes for graph in graphs)
     return graphs, ledger.peak_bytes + resident
 
 
-def attach(optimizer: torch.optim.Optimizer, buckets: list[Bucket],
-           graph: PlannedGraph) -> None:
-    """From now on the buckets that the plan has on the host live there."""
-    if buckets and graph.hosted:
-        _attached.add(HostState(optimizer, buckets, graph.tail))
+def new_host_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+                   buckets: list[Bucket]) -> HostState:
+    """For the buckets that `movable` found; it does nothing before it is told what to
+    follow."""
+    lanes = lanes_of(_device_of(model))
+    assert lanes is not None
+    state = HostState(optimizer, buckets, lanes)
+    _attached.add(state)
+    return state
+
+
+def _device_of(model: torch.nn.Module) -> torch.device:
+    """Where all parameters are; "meta": not all on one."""
+    devices = {p.device for p in model.parameters()}
+    return devices.pop() if len(devices) == 1 else torch.device("meta")
 
 
 def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
@@ -140,8 +154,8 @@ def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
             machine.d2h_bytes_per_s and machine.h2d_bytes_per_s) or (
             chosen_tier() != tiers.FULL):
         return []
-    if any(p.device.type != "cpu" for p in model.parameters()):
-        return []  # only the CPU's virtual device has these copies so far
+    if lanes_of(_device_of(model)) is None:
+        return []
     return buckets_of(optimizer, foretold)
 
 
@@ -190,7 +204,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "found_bytes": tuple(sorted(found_bytes.items()))}
         call = torch.compile(model, backend=backend, dynamic=False,
                              options=asked)
-        graphs, measured = _warm_up(model, call, sample, read.inner)
+        graphs, measured = _warm_up(model, optimizer, call, sample, read.inner)
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
         elif not shares:
@@ -213,7 +227,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             corrected += excess
         found_bytes.update(found)
     if optimizer is not None:
-        attach(optimizer, buckets, graphs[0])
+        if buckets:
+            new_host_state(model, optimizer, buckets).follow(graphs[0].tail)
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,

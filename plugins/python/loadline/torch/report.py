@@ -21,6 +21,8 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.WITHOUT[graph.tier]}"
+    if graph.hosted:
+        lines.append(_state_line(graph))
     if graph.not_obeyed:
         lines.append("  not run as planned: PyTorch's partitioner does otherwise with "
                      f"{', '.join(graph.not_obeyed)}")
@@ -41,7 +43,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
 
 def _state_line(graph: PlannedGraph) -> str:
     hosted = sum(graph.options.state[number].bytes for number in graph.hosted)
-    return (f"optimizer state: {format_bytes(hosted)} on the host in "
+    return (f"  optimizer state: {format_bytes(hosted)} on the host in "
             f"{len(graph.hosted)} buckets, {format_bytes(graph.resident_state_bytes)} "
             f"on the device; updates take {format_bytes(graph.update_peak_bytes)} "
             "at most")
@@ -82,8 +84,6 @@ def report(html: str | os.PathLike[str] | None = None) -> str:
                      f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
                      f"{format_bytes(last.accumulated_bytes)}, corrected by "
                      f"{format_bytes(last.corrected_bytes)}")
-        if last.graphs[0].hosted:
-            lines.append(_state_line(last.graphs[0]))
         if len(last.graphs) > 1 and last.measured_bytes is not None:
             lines.append(f"measured {format_bytes(last.measured_bytes)} in all")
     for number, graph in enumerate(graphs):

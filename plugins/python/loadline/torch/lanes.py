@@ -1,0 +1,80 @@
+"""Copies between a device and the host, and what waits for what.
+
+Three lanes do their work in order, each on its own: `MAIN`, where PyTorch computes,
+`IN` from the host and `OUT` to it. A mark is a place in a lane; another lane can wait
+for it. On the CPU a copy is done when it returns, so there is nothing to wait for. On
+a CUDA device IN and OUT are streams of their own, marks are events, and the host's
+memory is pinned. What arrives is memory of the lane IN: it may be given up once IN has
+waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+MAIN, IN, OUT = "main", "in", "out"
+
+
+class Lanes:
+    """Of the CPU."""
+
+    def host_memory(self, bytes_: int) -> torch.Tensor:
+        return torch.empty(bytes_, dtype=torch.uint8)
+
+    def mark(self, lane: str) -> Any:
+        """All that the lane has been given so far."""
+
+    def wait(self, lane: str, mark: Any) -> None:
+        """What the lane is given from now on finds that done."""
+
+    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(
+            host.size(), host.stride(), dtype=host.dtype).copy_(host)
+
+    def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
+        host.copy_(value)
+
+    def settle(self) -> None:
+        """Returns when all copies out are done: the host may be read."""
+
+
+class CudaLanes(Lanes):
+    def __init__(self, device: torch.device):
+        self.device = device
+        self.streams = {lane: torch.cuda.Stream(device) for lane in (IN, OUT)}
+
+    def _stream(self, lane: str) -> Any:
+        # The program may have made another stream the current one since.
+        return self.streams.get(lane) or torch.cuda.current_stream(self.device)
+
+    def host_memory(self, bytes_: int) -> torch.Tensor:
+        return torch.empty(bytes_, dtype=torch.uint8, pin_memory=True)
+
+    def mark(self, lane: str) -> Any:
+        event = torch.cuda.Event()
+        event.record(self._stream(lane))
+        return event
+
+    def wait(self, lane: str, mark: Any) -> None:
+        self._stream(lane).wait_event(mark)
+
+    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+        with torch.cuda.stream(self.streams[IN]):
+            return torch.empty_strided(
+                host.size(), host.stride(), dtype=host.dtype,
+                device=self.device).copy_(host, non_blocking=True)
+
+    def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
+        with torch.cuda.stream(self.streams[OUT]):
+            host.copy_(value, non_blocking=True)
+
+    def settle(self) -> None:
+        self.streams[OUT].synchronize()
+
+
+def lanes_of(device: torch.device) -> Lanes | None:
+    """None: of such a device nothing is known."""
+    if device.type == "cpu":
+        return Lanes()
+    return CudaLanes(device) if device.type == "cuda" else None
