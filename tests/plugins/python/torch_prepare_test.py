@@ -91,10 +91,20 @@ class Prepare(unittest.TestCase):
         model, optimizer, batch = made("mlp")
         with self.assertRaises(loadline.Infeasible) as caught:
             lt.prepare(model, optimizer, sample=batch, budget="500KiB", **OPTIONS)
-        self.assertGreater(caught.exception.smallest_met_bytes, 0)
-        self.assertIn("smallest budget met", str(caught.exception))
+        smallest = caught.exception.smallest_met_bytes
+        self.assertIn(f"the smallest budget met is {smallest} bytes",
+                      str(caught.exception))
+        lt.prepare(model, optimizer, sample=batch, budget=smallest, **OPTIONS)
+        # The optimizer's state is in it.
+        self.assertEqual(lt.planned[-1].plan.budget_bytes,
+                         smallest - foretell(optimizer).bytes)
         with self.assertRaisesRegex(loadline.Infeasible, "reserved"):
             lt.prepare(model, optimizer, sample=batch, budget="1KiB", **OPTIONS)
+
+    def test_says_what_is_what(self):
+        model, optimizer, batch = made("mlp")
+        with self.assertRaisesRegex(loadline.InvalidArgument, "in this order"):
+            lt.prepare(optimizer, model, sample=batch, budget="1GiB", **OPTIONS)
 
     def test_leaves_no_trace(self):
         model, optimizer, batch = made("resnet18")

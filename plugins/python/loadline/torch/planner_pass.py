@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -40,17 +41,31 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
               number: int) -> planning.Plan:
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
     the graph, where there are several."""
+    reserved = options.reserve_bytes
+    share = options.shares[min(number, len(options.shares) - 1)] if (
+        options.shares) else 1.0
     if options.shares:  # whole_bytes is this graph's alone
-        whole_bytes = int(whole_bytes / options.shares[
-            min(number, len(options.shares) - 1)])
-    bytes_ = parse_budget(options.budget, whole_bytes + options.reserve_bytes)
-    bytes_ -= options.reserve_bytes
+        whole_bytes = int(whole_bytes / share)
+    asked = parse_budget(options.budget, whole_bytes + reserved)
+    bytes_ = asked - reserved
     if options.shares:
-        bytes_ = int(bytes_ * options.shares[min(number, len(options.shares) - 1)])
+        bytes_ = int(bytes_ * share)
+    aside = (f"budget {options.budget}: {format_bytes(reserved)} of it are reserved for "
+             "what lies outside the graph, as optimizer state")
     if bytes_ <= 0:
+        raise Infeasible(aside, asked)
+    try:
+        return planning.plan(problem, bytes_, recompute=options.recompute,
+                             offload=options.offload, work_limit=options.work_limit,
+                             seed=options.seed)
+    except Infeasible as error:
+        if bytes_ == asked:
+            raise
+        # What the caller would have to ask for.
+        met, bound = (math.ceil(b / share) + reserved if b else 0
+                      for b in (error.smallest_met_bytes, error.proven_bound_bytes))
+        within = ", and of the rest the graph has its share" if options.shares else ""
         raise Infeasible(
-            f"budget {options.budget}: {format_bytes(options.reserve_bytes)} of it "
-            "are reserved for what lies outside the graph", bytes_)
-    return planning.plan(problem, bytes_, recompute=options.recompute,
-                         offload=options.offload, work_limit=options.work_limit,
-                         seed=options.seed)
+            f"{aside}{within}; the smallest budget met is {met} bytes "
+            f"({format_bytes(met)}) with that. For the graph alone: {error}",
+            asked, met, bound) from error

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from loadline.budget import format_bytes
-from loadline.errors import LoadlineError
+from loadline.errors import InvalidArgument, LoadlineError
 from loadline.torch import private, tiers
 from loadline.torch.compiler import backend, chosen_tier
 from loadline.torch.copies import Slab
@@ -182,6 +182,11 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
+    if not isinstance(model, torch.nn.Module) or not isinstance(
+            optimizer, (torch.optim.Optimizer, type(None))):
+        raise InvalidArgument(
+            f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
+            "torch.nn.Module and a torch.optim.Optimizer, in this order")
     read = Options.read({**options, "budget": budget})
     if (attached := attached_to(optimizer)) is not None:
         attached.detach()
