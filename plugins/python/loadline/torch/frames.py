@@ -42,15 +42,14 @@ def warn_of_silence() -> None:
     """Before PyTorch would run the model as it is, without a word to us."""
     if private.suppresses_errors():
         warnings.warn(
-            "loadline: torch._dynamo.config.suppress_errors is on, so PyTorch runs a "
-            "model that cannot be planned as it is, in whatever memory that takes: "
-            "switch it off", stacklevel=3)
+            f"loadline: {private.SUPPRESS_ERRORS} is on, so PyTorch runs a model that "
+            "cannot be planned as it is, in whatever memory that takes: switch it off",
+            stacklevel=3)
     if private.is_last_compile():
         stops = private.stop_at_recompile_limit()
         warnings.warn(
             "loadline: this model is compiled for the last time: PyTorch's limit, "
-            f"torch._dynamo.config.recompile_limit={private.recompile_limit()}, is "
-            "reached. " + (
+            f"{private.RECOMPILE_LIMIT}={private.recompile_limit()}, is reached. " + (
                 "A call that needs another graph will raise FailOnRecompileLimitHit, "
                 "in place of running without a plan" if stops else
                 "A call that needs another graph will run without a plan")

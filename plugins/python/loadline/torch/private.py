@@ -119,6 +119,11 @@ def break_reason(gm: torch.fx.GraphModule) -> str:
         f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
 
 
+# As people set them.
+SUPPRESS_ERRORS = "torch._dynamo.config.suppress_errors"
+RECOMPILE_LIMIT = "torch._dynamo.config.recompile_limit"
+
+
 def suppresses_errors() -> bool:
     return bool(getattr(dynamo, "suppress_errors", False))
 
