@@ -226,7 +226,7 @@ class LtProduct final : public Product {
     if (spec_.epilogue == Epilogue::kNone) return absl::OkStatus();
     const auto epilogue = static_cast<uint32_t>(EpilogueOf(spec_.epilogue));
     LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-    // The heuristic may look at how the pointer is aligned, or refuse none.
+    // The heuristic takes from the pointer how what it points to is aligned.
     LOADLINE_RETURN_IF_ERROR(
         SetBeside(reinterpret_cast<const std::byte*>(kBufferAlignment)));
     if (spec_.epilogue == Epilogue::kGeluTanhGrad) {

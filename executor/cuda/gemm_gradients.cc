@@ -49,13 +49,14 @@ class JoinedProduct {
     made->spec_ = std::move(spec);
     made->epilogue_ = epilogue;
     if (!apart) {
+      // The library has more than one word for no; where it is in trouble, the
+      // plain product below says so.
       absl::StatusOr<std::unique_ptr<Product>> joined = made->Ask(epilogue);
       if (joined.ok()) {
         made->product_ = *std::move(joined);
         made->joined_ = true;
         return made;
       }
-      if (!absl::IsUnimplemented(joined.status())) return joined.status();
     }
     LOADLINE_ASSIGN_OR_RETURN(made->product_, made->Ask(Epilogue::kNone));
     return made;

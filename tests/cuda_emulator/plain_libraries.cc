@@ -340,6 +340,10 @@ class PlainAttention final : public CudnnOperation {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Product>> MakeProduct(const ProductSpec& spec) {
+  // As a library may: no such product, said in words of its own.
+  if (spec.epilogue == Epilogue::kSumB && spec.inner % 8 != 0) {
+    return absl::InternalError("an odd inner dimension");
+  }
   return std::make_unique<PlainProduct>(spec);
 }
 
