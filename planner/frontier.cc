@@ -48,6 +48,7 @@ constexpr double kOrdersShare = 0.2;  // where nothing can be copied
 // laid out.
 constexpr double kFirstShare = 0.8;
 constexpr double kRetryShare = 0.05;
+constexpr double kRetryShareWithoutPlan = 0.12;  // as long as none is laid out
 // And of each try to take bytes away from a schedule that lies too high, of
 // the fastest finds of a search.
 constexpr int kSlimFinds = 2;
@@ -249,7 +250,8 @@ void Frontier::Search(Walker& walker, const Task& task,
           std::max(pursuit.target_bytes,
                    walker.bound_bytes + (too_many - walker.bound_bytes) / 2);
     }
-    pursuit.work = static_cast<int64_t>(kRetryShare * walker.share * task.work);
+    const double share = walker.here ? kRetryShare : kRetryShareWithoutPlan;
+    pursuit.work = static_cast<int64_t>(share * walker.share * task.work);
     pursuit.repair = true;
     ++pursuit.seed;
   }
