@@ -1,22 +1,39 @@
-"""Copies of optimizer state on lanes of their own: everybody finds done what they
-read, and no memory goes back while somebody still uses it. There is no GPU here: a
-fake keeps the order that its marks promise and no other."""
+"""Copies of optimizer state and of a step's values on lanes of their own: everybody
+finds done what they read, and no memory goes back while somebody still uses it. There
+is no GPU here: a fake keeps the order that its marks promise and no other."""
 import contextlib
 import unittest
 from unittest import mock
 
 import torch
 
-from loadline.torch import host_state, private
+import loadline
+from loadline.torch import copies, host_state, private
 from loadline.torch.host_state import HostState
+from loadline.torch.joint import is_view
 from loadline.torch.lanes import IN, MAIN, OUT, CudaLanes, Lanes
 from loadline.torch.optimizer import buckets_of, foretell
-from steps import same_bits
+from loadline.torch.program import program_of
+from loadline.torch.split import split
+from random_programs import random_program
+from steps import same_bits, trace
 from torch_host_state_test import states, train, wide_mlp
+from torch_offload_test import COPIES, WORK
 
 
 class Race(Exception):
     pass
+
+
+def whole(tensor):
+    """All of its storage."""
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+
+
+def storages(values):
+    """Of all tensors in there, those with bytes."""
+    return [whole(leaf) for leaf in private.pytree.tree_leaves(values)
+            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage().nbytes()]
 
 
 class FakeLanes(Lanes):
@@ -41,6 +58,8 @@ class FakeLanes(Lanes):
     def born(self, tensor, lane):
         self.alive[tensor.data_ptr()] = (
             private.StorageWeakRef(tensor.untyped_storage()), lane)
+        # The lane may have used that memory until just now, for something else.
+        self.accesses[tensor.data_ptr()] = [(lane, self.clock[lane][lane], True)]
 
     def bury(self):
         for address, (storage, home) in list(self.alive.items()):
@@ -58,23 +77,37 @@ class FakeLanes(Lanes):
             for other, tick in mark[1].items():
                 self.clock[lane][other] = max(self.clock[lane][other], tick)
 
-    def copy_in(self, host):
+    def copy_in(self, host, home=IN):
         self.bury()
         self.touch(IN, host, False)
-        there = super().copy_in(host)
-        self.born(there, IN)
+        there = super().copy_in(host, home)
+        self.born(there, home)
         self.touch(IN, there, True)
         return there
 
     def copy_out(self, value, host):
         self.bury()
-        self.touch(OUT, value, False)
+        self.touch(OUT, whole(value), False)
         self.touch(OUT, host, True)
         super().copy_out(value, host)
 
     def settle(self):
         self.bury()
         self.settled = self.clock[OUT][OUT]
+
+    def compute(self, run, given):
+        self.bury()
+        for tensor in storages(given):
+            self.touch(MAIN, tensor, False)
+        made = run()
+        self.bury()
+        known = {tensor.data_ptr() for tensor in storages(given)}
+        for tensor in storages(made):
+            if tensor.data_ptr() not in known:
+                known.add(tensor.data_ptr())
+                self.born(tensor, MAIN)
+                self.touch(MAIN, tensor, True)
+        return made
 
     @contextlib.contextmanager
     def updates_watched(self):
@@ -159,6 +192,113 @@ class Order(unittest.TestCase):
                 steps(FakeLanes(without=[(lane, other)]))
 
 
+class OnMain(torch.fx.Interpreter):
+    """A module, node by node, in the lane MAIN; a value goes after its last use."""
+
+    def __init__(self, module, lanes):
+        super().__init__(module)
+        self.lanes = lanes
+
+    def call_function(self, target, args, kwargs):
+        if target in (copies.OFFLOAD, copies.WAIT, copies.RELOAD, copies.ARRIVE):
+            return super().call_function(target, args, kwargs)
+        return self.lanes.compute(
+            lambda: super(OnMain, self).call_function(target, args, kwargs),
+            (args, kwargs))
+
+
+def run_step(step, parts, lanes):
+    """As TracedStep.run_modules does, on lanes."""
+    inputs = [a.detach().clone() if isinstance(a, torch.Tensor) else a
+              for a in step.inputs]
+    count = step.kwargs["num_fwd_outputs"]
+    torch.manual_seed(1)
+    parts.slab.lanes = lanes
+    outputs = OnMain(parts.forward, lanes).run(*inputs)
+    gradients = OnMain(parts.backward, lanes).run(
+        *outputs[count:], *(torch.ones_like(o) for o in outputs[:count]))
+    lanes.bury()
+    return [v for v in (*outputs[:count], *gradients, *inputs)
+            if isinstance(v, torch.Tensor)]
+
+
+def planned(step, percent):
+    posed = step.pose()
+    plan = loadline.plan(posed.document, percent, recompute=False, work_limit=WORK)
+    return split(posed, program_of(posed, plan.document), None, **step.kwargs)
+
+
+def at_random(step, seed):
+    posed = step.pose()
+    return split(posed, random_program(posed, seed, True), None, **step.kwargs)
+
+
+class Values(unittest.TestCase):
+    def test_everything_is_waited_for_in_any_program(self):
+        for name in ("mlp", "gpt_dropout"):
+            step = trace(name, COPIES)
+            moved = 0
+            for parts in (planned(step, "75%"), at_random(step, 1), at_random(step, 2)):
+                lanes = FakeLanes()
+                for _ in range(2):  # the second step writes where the first one read
+                    self.assertTrue(same_bits(step.eager, run_step(step, parts, lanes)))
+                self.assertEqual(parts.slab.leaving, {})
+                self.assertEqual(parts.slab.arriving, {})
+                moved += parts.slab.in_bytes
+            self.assertGreater(moved, 0)
+
+    def test_a_wait_that_is_forgotten_is_found(self):
+        step = trace("mlp", COPIES)
+        for lane, other in ((OUT, MAIN), (MAIN, OUT), (IN, MAIN), (MAIN, IN)):
+            with self.subTest(f"{lane} for {other}"), self.assertRaises(Race):
+                run_step(step, planned(step, "75%"), FakeLanes([(lane, other)]))
+
+    def test_copies_run_beside_what_computes(self):
+        step = trace("gpt", COPIES)
+        parts = planned(step, "75%")
+        for module, start, end in ((parts.forward, copies.OFFLOAD, copies.WAIT),
+                                   (parts.backward, copies.RELOAD, copies.ARRIVE)):
+            nodes = [*module.graph.nodes]
+            beside = [nodes.index(node) - nodes.index(began)
+                      for node in nodes if node.target is end
+                      for began in node.all_input_nodes if began.target is start]
+            self.assertGreater(len(beside), 0)
+            self.assertGreater(max(beside), 1)
+
+    def test_what_arrives_is_waited_for_only_before_it_is_read(self):
+        step = trace("gpt", COPIES)
+        for module in (planned(step, "75%").backward, at_random(step, 1).backward):
+            nodes = [*module.graph.nodes]
+            arrivals = [at for at, node in enumerate(nodes)
+                        if node.target is copies.ARRIVE]
+            self.assertGreater(len(arrivals), 0)
+            for at in arrivals:
+                read = min(nodes.index(user) for user in nodes[at].users)
+                # What else its reader reads may arrive or be viewed in between.
+                self.assertTrue(all(node.target is copies.ARRIVE or is_view(node)
+                                    for node in nodes[at + 1:read]), nodes[at])
+
+    def test_what_a_failed_backward_left_goes_with_the_next_forward(self):
+        def steps_without(*forgotten):
+            number, slab = copies.new_slab({3: 64}, torch.device("cpu"))
+            slab.lanes = FakeLanes(forgotten)
+            value = torch.arange(16.0)
+
+            def forward():
+                token = copies.OFFLOAD(value, number, 3, [16], [1], 0)
+                return copies.WAIT(value, token, number, 3)
+
+            copies.RELOAD(forward(), number, 3)
+            self.assertEqual(len(slab.arriving), 1)
+            forward()
+            self.assertEqual(slab.arriving, {})
+            slab.lanes.bury()
+
+        steps_without()
+        with self.assertRaises(Race):
+            steps_without((MAIN, IN))
+
+
 class Streams(unittest.TestCase):
     """What CudaLanes asks of torch.cuda, which is not here."""
 
@@ -198,10 +338,13 @@ class Streams(unittest.TestCase):
             lanes.copy_out(there + 1, host)
             lanes.wait(IN, lanes.mark(OUT))
             lanes.settle()
+            again = lanes.copy_in(host, MAIN)
         self.assertEqual(host.tolist(), [1, 2, 3])
+        self.assertEqual(again.tolist(), [1, 2, 3])
         self.assertEqual(log, [
-            "on in", "off in", "main waits for in", "out waits for main", "on out",
-            "off out", "in waits for out", "synchronize out"])
+            "on in", "off in", "on in", "off in", "main waits for in",
+            "out waits for main", "on out", "off out", "in waits for out",
+            "synchronize out", "on main", "off main", "on in", "off in"])
 
 
 if __name__ == "__main__":

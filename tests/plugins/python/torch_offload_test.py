@@ -9,8 +9,13 @@ import torch
 
 import loadline
 from loadline import torch as lt
+from loadline.torch import private
+from loadline.torch.copies import ARRIVE
+from loadline.torch.partitioner import copied_device
+from loadline.torch.pose import pose
 from loadline.torch.price import NOMINAL
-from loadline.torch.program import peak_bytes
+from loadline.torch.program import Copy, Run, peak_bytes, program_of, starts
+from loadline.torch.split import split
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step, same_bits, trace
@@ -21,6 +26,12 @@ RANDOM_PLANS = int(os.environ.get("LOADLINE_RANDOM_PLANS", 2))
 COPIES = dataclasses.replace(
     NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
     host_bytes=1 << 30, bidirectional=0.8)
+
+
+def makes(item):
+    if isinstance(item, Run):
+        return item.operation.makes
+    return [item.value] if isinstance(item, Copy) and not item.out else []
 
 
 class Offload(unittest.TestCase):
@@ -95,6 +106,51 @@ class Offload(unittest.TestCase):
                     out, back, runs = out + more[0], back + more[1], runs + more[2]
             self.assertGreater(min(out, back), 0, name)
             self.assertGreater(runs, RANDOM_PLANS * len(step.problem["nodes"]), name)
+
+    def test_copies_out_begin_when_their_source_is_there(self):
+        step = trace("gpt", COPIES)
+        posed = step.pose()
+        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
+        for program in (program_of(posed, plan.document),
+                        *(random_program(posed, seed, True) for seed in range(5))):
+            for items in program:
+                begun = []
+                for at, copies in sorted(starts(items).items()):
+                    for copy in copies:
+                        # Any earlier, and the source or the lane is not there.
+                        before = items[:items.index(copy)]
+                        made = max((k for k, item in enumerate(before)
+                                    if copy.value in makes(item)), default=-1)
+                        self.assertEqual(at, max([made, *(k for k, _ in begun)]))
+                        begun.append((at, copy))
+                self.assertEqual([copy for _, copy in begun],
+                                 [i for i in items if isinstance(i, Copy) and i.out])
+
+    def test_on_a_gpu_the_same_values_are_copied(self):
+        """As far as a plan and its modules go: nothing runs."""
+        step = trace("gpt", COPIES)
+        posed = step.pose()
+        joint, gpu = posed.joint, torch.device("cuda:0")
+        with joint.primals[0].meta["val"].fake_mode:
+            for node in joint.graph.nodes:
+                if "val" in node.meta:
+                    node.meta["val"] = private.pytree.tree_map_only(
+                        torch.Tensor, lambda t: torch.empty_strided(
+                            t.size(), t.stride(), dtype=t.dtype, device=gpu),
+                        node.meta["val"])
+        self.assertEqual(copied_device(joint), gpu)
+        self.assertEqual(pose(joint, COPIES, copies=gpu).document, posed.document)
+        self.assertNotEqual(pose(joint, COPIES).document, posed.document)
+        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
+        parts = split(posed, program_of(posed, plan.document), None, **step.kwargs)
+        self.assertEqual(parts.slab.device, gpu)
+        arrivals = [node for node in parts.backward.graph.nodes
+                    if node.target is ARRIVE]
+        self.assertGreater(len(arrivals), 0)
+        for node in arrivals:
+            with node.meta["val"].fake_mode:
+                self.assertEqual(ARRIVE(
+                    torch.empty((), dtype=torch.int64), *node.args[1:]).device, gpu)
 
     def test_compiled_step_and_a_second_forward(self):
         torch.manual_seed(0)

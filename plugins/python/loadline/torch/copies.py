@@ -1,67 +1,101 @@
-"""loadline::offload, wait and reload: values that leave the device and return.
+"""loadline::offload, wait, reload and arrive: values that leave the device and return.
 
-On the CPU they copy into a slab of host memory that is allocated once, so that
-bytes, order and the ledger of the virtual device are those of a real copy. The
-slot is named by a number, and a token goes from the copy out to the copy in: it
-ties them together for whoever reorders nodes, and tells a second forward before
-the first one's backward, which would overwrite the slot. Tested by
-tests/plugins/python/torch_offload_test.py.
+`offload` starts a copy out where its source is there, and `wait` stands where it has
+ended; `reload` starts a copy in where the plan says, and `arrive` stands before its
+first reader. On a CUDA device the copies run on lanes of their own in between
+(lanes.py); on the CPU each is done when it has started, so that bytes, order and the
+ledger of the virtual device are those of a real copy. The host's memory is a slab that
+is allocated once; a slot of it is named by a number. A token goes from each of the four
+to the next. It ties them together for whoever reorders nodes, and a compiler that sees
+what arrives come out of `arrive` cannot read it before; and it tells a second forward
+before the first one's backward, which would overwrite the slot. Tested by
+tests/plugins/python/torch_offload_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import weakref
+from typing import Any
 
 import torch
-
+from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lanes_of
 
 ALIGNMENT = 64
 
 
-class Slab:
-    """Host memory of one planned graph."""
+@dataclasses.dataclass
+class _Arrival:
+    slot: int
+    there: torch.Tensor
+    mark: Any  # behind the copy, on its lane
 
-    def __init__(self, slots: dict[int, int]):
+
+class Slab:
+    """Host memory of one planned graph, and what is on its way from and to it."""
+
+    def __init__(self, slots: dict[int, int], device: torch.device):
         offsets = [*itertools.accumulate(
             (-(-bytes_ // ALIGNMENT) * ALIGNMENT for bytes_ in slots.values()),
             initial=0)]
         self.at = {slot: (offset, bytes_) for (slot, bytes_), offset in
                    zip(slots.items(), offsets)}
         self.bytes = offsets[-1]
+        self.device = device
         self.memory: torch.Tensor | None = None  # tracing must not see it
         self.filled = {slot: 0 for slot in slots}  # how often
         self.out_bytes = self.in_bytes = 0  # copied so far
+        # By slot: the source, which nobody may give up, and the mark behind its copy.
+        self.leaving: dict[int, tuple[torch.Tensor, Any]] = {}
+        self.arriving: dict[int, _Arrival] = {}  # by number
+
+    @functools.cached_property
+    def lanes(self) -> Lanes:
+        lanes = lanes_of(self.device)
+        assert lanes is not None  # no plan copies on such a device
+        return lanes
 
     def slot(self, slot: int) -> torch.Tensor:
         if self.memory is None:
-            self.memory = torch.empty(self.bytes, dtype=torch.uint8)
+            self.memory = self.lanes.host_memory(self.bytes)
         offset, bytes_ = self.at[slot]
         return self.memory[offset:offset + bytes_]
+
+    def give_up(self, slot: int) -> None:
+        """What a backward that failed has left on its way."""
+        for number, arrival in [*self.arriving.items()]:
+            if arrival.slot == slot:
+                self.lanes.wait(MAIN, arrival.mark)
+                del self.arriving[number]
 
 
 # By number; the module that copies out owns its slab.
 slabs: weakref.WeakValueDictionary[int, Slab] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
+_arrivals = itertools.count()
 
 
-def new_slab(slots: dict[int, int]) -> tuple[int, Slab]:
-    number, slab = next(_numbers), Slab(slots)
+def new_slab(slots: dict[int, int], device: torch.device) -> tuple[int, Slab]:
+    number, slab = next(_numbers), Slab(slots, device)
     slabs[number] = slab
     return number, slab
 
 
-@torch.library.custom_op("loadline::offload", mutates_args=(),
-                         device_types="cpu")
+# For tensors of any device: a token is always the CPU's.
+@torch.library.custom_op("loadline::offload", mutates_args=())
 def offload(value: torch.Tensor, slab: int, slot: int, size: list[int],
             stride: list[int], offset: int) -> torch.Tensor:
-    """Copies `value` into the slot, laid out as it was traced: a compiler may give
-    it other strides here. A token for its reload."""
+    """Starts to copy `value` into the slot, laid out as it was traced: a compiler may
+    give it other strides here. A token for the end of the copy."""
     host = slabs[slab]
+    host.give_up(slot)
     place = host.slot(slot)
-    torch.empty(0, dtype=value.dtype).set_(
+    host.lanes.wait(OUT, host.lanes.mark(MAIN))
+    host.lanes.copy_out(value, torch.empty(0, dtype=value.dtype).set_(
         place.untyped_storage(),
-        place.storage_offset() // value.element_size() + offset, size, stride
-    ).copy_(value)
+        place.storage_offset() // value.element_size() + offset, size, stride))
+    host.leaving[slot] = value, host.lanes.mark(OUT)
     host.filled[slot] += 1
     host.out_bytes += place.numel()
     return torch.tensor(host.filled[slot])
@@ -73,40 +107,71 @@ def _(value: torch.Tensor, slab: int, slot: int, size: list[int],
     return torch.empty((), dtype=torch.int64)
 
 
-@torch.library.custom_op("loadline::wait", mutates_args=(), device_types="cpu")
-def wait(value: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
-    """Until here the value stays: its copy has ended."""
+@torch.library.custom_op("loadline::wait", mutates_args=())
+def wait(value: torch.Tensor, token: torch.Tensor, slab: int,
+         slot: int) -> torch.Tensor:
+    """From here on its copy has ended, and the value may go. A token for reloads."""
+    host = slabs[slab]
+    _, mark = host.leaving.pop(slot)
+    host.lanes.wait(MAIN, mark)
     return token.clone()
 
 
 @wait.register_fake
-def _(value: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
+def _(value: torch.Tensor, token: torch.Tensor, slab: int,
+      slot: int) -> torch.Tensor:
     return torch.empty_like(token)
 
 
-@torch.library.custom_op("loadline::reload", mutates_args=(),
-                         device_types="cpu")
-def reload(token: torch.Tensor, slab: int, slot: int, size: list[int],
-           stride: list[int], offset: int, dtype: torch.dtype) -> torch.Tensor:
-    """A new storage with what the slot holds, seen as the value was."""
+@torch.library.custom_op("loadline::reload", mutates_args=())
+def reload(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
+    """Starts to copy what the slot holds into a new storage, which is there from here
+    on. A token for its arrival."""
     host = slabs[slab]
     if token.item() != host.filled[slot]:
         raise RuntimeError(
             "loadline: a second forward ran before the backward of the first and "
             "took its place on the host; run backward first, or plan without "
             "copies")
-    source = host.slot(slot)
-    host.in_bytes += source.numel()
-    storage = source.clone().untyped_storage()
-    return torch.empty(0, dtype=dtype).set_(storage, offset, size, stride)
+    # The storage is memory of MAIN, which frees it when it has read it: no allocator
+    # has to know of the copy. MAIN may have used that memory until here, and here it
+    # also has the copy out behind it.
+    host.lanes.wait(IN, host.lanes.mark(MAIN))
+    there = host.lanes.copy_in(host.slot(slot), MAIN)
+    number = next(_arrivals)
+    host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
+    host.in_bytes += there.numel()
+    return torch.tensor(number)
 
 
 @reload.register_fake
-def _(token: torch.Tensor, slab: int, slot: int, size: list[int],
-      stride: list[int], offset: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty_strided(size, stride, dtype=dtype)
+def _(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
+    return torch.empty_like(token)
+
+
+@torch.library.custom_op("loadline::arrive", mutates_args=())
+def arrive(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
+           offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """What was reloaded, seen as the value was: it may be read."""
+    host = slabs[slab]
+    arrival = host.arriving.pop(int(token))
+    host.lanes.wait(MAIN, arrival.mark)
+    return torch.empty(0, dtype=dtype, device=device).set_(
+        arrival.there.untyped_storage(), offset, size, stride)
+
+
+@arrive.register_fake
+def _(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
+      offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+
+def on_its_way(slab: int, token: torch.Tensor) -> torch.Tensor:
+    """What the reload of this token brings."""
+    return slabs[slab].arriving[int(token)].there
 
 
 OFFLOAD = torch.ops.loadline.offload.default
 WAIT = torch.ops.loadline.wait.default
 RELOAD = torch.ops.loadline.reload.default
+ARRIVE = torch.ops.loadline.arrive.default

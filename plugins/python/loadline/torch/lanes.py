@@ -4,8 +4,9 @@ Three lanes do their work in order, each on its own: `MAIN`, where PyTorch compu
 `IN` from the host and `OUT` to it. A mark is a place in a lane; another lane can wait
 for it. On the CPU a copy is done when it returns, so there is nothing to wait for. On
 a CUDA device IN and OUT are streams of their own, marks are events, and the host's
-memory is pinned. What arrives is memory of the lane IN: it may be given up once IN has
-waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
+memory is pinned. What arrives is memory of the lane that it is asked for: the
+allocator hands it out again in that lane's order, so it may be given up once that lane
+has waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Lanes:
     def wait(self, lane: str, mark: Any) -> None:
         """What the lane is given from now on finds that done."""
 
-    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+    def copy_in(self, host: torch.Tensor, home: str = IN) -> torch.Tensor:
+        """On IN, to memory of the lane `home`."""
         return torch.empty_strided(
             host.size(), host.stride(), dtype=host.dtype).copy_(host)
 
@@ -59,11 +61,12 @@ class CudaLanes(Lanes):
     def wait(self, lane: str, mark: Any) -> None:
         self._stream(lane).wait_event(mark)
 
-    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+    def copy_in(self, host: torch.Tensor, home: str = IN) -> torch.Tensor:
+        with torch.cuda.stream(self._stream(home)):
+            there = torch.empty_strided(
+                host.size(), host.stride(), dtype=host.dtype, device=self.device)
         with torch.cuda.stream(self.streams[IN]):
-            return torch.empty_strided(
-                host.size(), host.stride(), dtype=host.dtype,
-                device=self.device).copy_(host, non_blocking=True)
+            return there.copy_(host, non_blocking=True)
 
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
         with torch.cuda.stream(self.streams[OUT]):
@@ -73,8 +76,12 @@ class CudaLanes(Lanes):
         self.streams[OUT].synchronize()
 
 
+def has_lanes(device: torch.device) -> bool:
+    return device.type in ("cpu", "cuda")
+
+
 def lanes_of(device: torch.device) -> Lanes | None:
     """None: of such a device nothing is known."""
-    if device.type == "cpu":
-        return Lanes()
-    return CudaLanes(device) if device.type == "cuda" else None
+    if not has_lanes(device):
+        return None
+    return Lanes() if device.type == "cpu" else CudaLanes(device)

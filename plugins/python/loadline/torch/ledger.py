@@ -115,7 +115,10 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                                             values.__getitem__)
             values[node] = node.target(*args, **kwargs)
             del args, kwargs
-            if node.target not in (copies.OFFLOAD, copies.WAIT):  # tokens
+            if node.target is copies.RELOAD:  # what arrives is there already
+                ledger.watch(copies.on_its_way(node.args[1], values[node]))
+                ledger.sample(node.name)
+            elif node.target not in (copies.OFFLOAD, copies.WAIT):  # tokens
                 ledger.watch(values[node])
                 ledger.compare(node, values[node])
                 ledger.sample(node.name)

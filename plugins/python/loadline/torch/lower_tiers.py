@@ -32,7 +32,7 @@ class Solver(PlannerPass, private.CustomKnapsackSolver or object):  # type: igno
         self.asked = True
         posed = pose(solver_hook.joint_of(joint_graph),
                      dataclasses.replace(self.options.machine, d2h_bytes_per_s=0),
-                     copies=False, states=False)
+                     copies=None, states=False)
         whole = planning.keep_everything(posed.document).peak_bytes
         plan = _plan_below(posed.document, whole, self)
         self.tell(PlannedGraph(

@@ -15,6 +15,7 @@ from loadline import planning
 from loadline.errors import InternalError, LoadlineError
 from loadline.torch import agree, private, tiers
 from loadline.torch.joint import Joint, Operation, clean, read_joint
+from loadline.torch.lanes import has_lanes
 from loadline.torch.measure import measured_ns
 from loadline.torch.planned_graphs import PlannedGraph
 from loadline.torch.planner_pass import PlannerPass, make_plan
@@ -48,6 +49,15 @@ def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
             flops += node_flops(operation.node)
         seen.add(number)
     return flops
+
+
+def copied_device(joint: Joint) -> torch.device | None:
+    """Whose values may go to the host: the only device beside it, or the CPU's
+    virtual one."""
+    devices = {node.meta["val"].device for node in joint.primals}
+    devices = {device for device in devices if device.type != "cpu"} or devices
+    device = devices.pop()
+    return None if devices or not has_lanes(device) else device
 
 
 class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: ignore[misc]
@@ -100,10 +110,8 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
 
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         machine = self.options.machine
-        on_cpu = all(node.meta["val"].device.type == "cpu"
-                     for node in joint.primals)
-        copies = on_cpu  # only the CPU has them
-        if not copies and not self.options.state:
+        copies = copied_device(joint)
+        if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor draws random numbers in ways of its own.
         posed = pose(joint, machine, self.options.state, copies,

@@ -26,6 +26,9 @@ from loadline.torch.price import NOMINAL, node_time_ns
 from loadline.torch.random_state import device_of, state_bytes
 
 
+CPU = torch.device("cpu")
+
+
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
     """The state of the random numbers is taken, for this operation."""
@@ -100,7 +103,7 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
 
 class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
-                 state: Sequence[StateBucket], copies: bool,
+                 state: Sequence[StateBucket], copies: torch.device | None,
                  states: bool, measured_ns: Mapping[torch.fx.Node, int]):
         self.joint = joint
         self.machine = machine
@@ -123,7 +126,9 @@ class _Writer:
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
-        if not self.copies and len(self.document.values) not in self.state_of:
+        if len(self.document.values) not in self.state_of and (
+                self.copies is None
+                or node is not None and node.meta["val"].device != self.copies):
             fields["offload"] = False
         id_ = self.document.value(name, bytes_, **fields)
         self.values.append(node)
@@ -289,9 +294,10 @@ class _Writer:
 
 
 def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
-         copies: bool = True, states: bool = True,
+         copies: torch.device | None = CPU, states: bool = True,
          measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> Posed:
-    """copies: of the graph's own values; state may be copied in any case.
+    """copies: of the graph's own values on this device; state may be copied in any
+    case.
     states: random operations may run again, from a state (random_state.py).
     measured_ns: by operator; without one, the price of the roofline."""
     return _Writer(joint, machine, state, copies, states, measured_ns).write()

@@ -4,7 +4,8 @@ states of random numbers taken.
 A plan has three lanes and waits; a module has one order. In the order of its
 steps a run or a copy in finds every copy out before it ended, so the source of a
 copy out is free from there on, and the destination of a copy in is there from
-its place on: what the planner counts, too. Tested by
+its place on: what the planner counts, too. A copy out may begin long before its
+place, and a copy in may end long behind it. Tested by
 tests/plugins/python/torch_offload_test.py.
 """
 from __future__ import annotations
@@ -56,6 +57,24 @@ def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
             continue
         part.append(Copy(value, step["to" if out else "from"], out))
     return halves
+
+
+def starts(items: list[Item]) -> dict[int, list[Copy]]:
+    """The copies out that begin behind an item, by its place (-1: before the first):
+    each when its source is there, and none before the one that ends before it. Where
+    they stand among the items, they have ended."""
+    made: dict[torch.fx.Node | int, int] = {}
+    found: dict[int, list[Copy]] = {}
+    start = -1
+    for at, item in enumerate(items):
+        if isinstance(item, Run):
+            made.update(dict.fromkeys(item.operation.makes, at))
+        elif isinstance(item, Copy) and item.out:
+            start = max(start, made.get(item.value, -1))
+            found.setdefault(start, []).append(item)
+        elif isinstance(item, Copy):
+            made[item.value] = at
+    return found
 
 
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:

@@ -18,7 +18,7 @@ import torch
 from loadline.torch import copies, private, random_state
 from loadline.torch.joint import BATCH_NORM, Operation, computing
 from loadline.torch.pose import Posed, Snapshot
-from loadline.torch.program import Copy, Item, Run
+from loadline.torch.program import Copy, Item, Run, starts
 
 
 class SplitError(RuntimeError):
@@ -128,8 +128,9 @@ class _Body:
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: the nodes whose copies are stale once it is made again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
-        # Copies out that a wait must still follow: their source and slot.
-        self.leaving: list[tuple[torch.fx.Node, int]] = []
+        self.leaving: dict[int, torch.fx.Node] = {}  # by slot: what a copy reads
+        # What is reloaded and not read yet, and the token of its arrival.
+        self.coming: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
         # What stays though nothing here reads it. A run that draws random numbers
         # moves the generator on, even where its result is made anew before a reader.
         self.kept: set[torch.fx.Node] = set()
@@ -151,6 +152,8 @@ class _Body:
             root = self.joint.root.get(top)
             if top in self.now:
                 stack.pop()
+            elif top in self.coming:
+                self.arrive(*self.coming.pop(top))
             elif top in self.computed or top.op == "placeholder":
                 raise SplitError(f"{node.name} needs {top.name}, which is not there")
             elif (root is not None and root is not top and root.args == top.args
@@ -199,36 +202,39 @@ class _Body:
 
     def forget(self, value: torch.fx.Node) -> None:
         """Copies of what is made anew."""
+        self.coming.pop(value, None)
         for stale in self.copied.pop(value, ()):
             del self.now[stale]
 
-    def let_leave(self) -> None:
+    def token(self, target: Any, *args: Any) -> torch.fx.Node:
+        token = self.graph.call_function(target, args)
+        token.meta["val"] = _like_token(self.joint)
+        return token
+
+    def leave(self, item: Copy) -> None:
+        source = self.leaving[item.slot] = self.get(item.value)
+        token = self.token(
+            copies.OFFLOAD, source, self.step.slab, item.slot, *_layout(item))
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
+
+    def left(self, item: Copy) -> None:
         """What is copied out is there until here. The token that goes on is the
         wait's, so that nobody can think it unused."""
-        for source, slot in self.leaving:
-            token = self.graph.call_function(
-                copies.WAIT, (source, self.step.tokens[slot]))
-            token.meta["val"] = _like_token(self.joint)
-            self.step.tokens[slot] = token
-            self.kept.add(token)
-        self.leaving.clear()
+        token = self.token(copies.WAIT, self.leaving.pop(item.slot),
+                           self.step.tokens[item.slot], self.step.slab, item.slot)
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
 
-    def copy(self, item: Copy) -> None:
-        if item.out:
-            source = self.get(item.value)
-            token = self.graph.call_function(
-                copies.OFFLOAD, (source, self.step.slab, item.slot, *_layout(item)))
-            token.meta["val"] = _like_token(self.joint)
-            self.kept.add(token)
-            self.step.tokens[item.slot] = token
-            self.leaving.append((source, item.slot))
-            return
-        self.let_leave()
-        token = self.step.tokens[item.slot]
+    def reload(self, item: Copy) -> None:
         self.forget(item.value)
-        copy = self.graph.call_function(copies.RELOAD, (
-            token, self.step.slab, item.slot, *_layout(item),
-            item.value.meta["val"].dtype))
+        self.coming[item.value] = item, self.token(
+            copies.RELOAD, self.step.tokens[item.slot], self.step.slab, item.slot)
+
+    def arrive(self, item: Copy, token: torch.fx.Node) -> None:
+        value = item.value.meta["val"]
+        copy = self.graph.call_function(copies.ARRIVE, (
+            token, self.step.slab, *_layout(item), value.dtype, value.device))
         copy.meta = dict(item.value.meta)
         self.set(item.value, copy)
 
@@ -239,15 +245,16 @@ class _Body:
         self.step.states[operation.node] = state
 
     def write(self, items: list[Item]) -> None:
-        for item in items:
+        leaving = starts(items)
+        for at, item in enumerate([None, *items], -1):
             if isinstance(item, Snapshot):
                 self.snapshot(item.operation)
-            elif isinstance(item, Copy):
-                self.copy(item)
-            else:
-                self.let_leave()
+            elif isinstance(item, Run):
                 self.run(item.operation)
-        self.let_leave()
+            elif item is not None:
+                (self.left if item.out else self.reload)(item)
+            for copy in leaving.get(at, ()):
+                self.leave(copy)
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:
@@ -309,9 +316,12 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     leaves = private.pytree.tree_leaves(
         output.args[0], is_leaf=lambda leaf: leaf is None)
     count = joint.num_forward_outputs
-    slots = {item.slot: joint.bytes[item.value] for part in program
+    moved = {item.slot: item.value for part in program
              for item in part if isinstance(item, Copy)}
-    number, slab = copies.new_slab(slots)
+    device = next((value.meta["val"].device for value in moved.values()),
+                  torch.device("cpu"))
+    number, slab = copies.new_slab(
+        {slot: joint.bytes[value] for slot, value in moved.items()}, device)
     step = _Step(number, set(), {o.updates for o in joint.operations
                                  if o.updates is not None}, {}, {})
 
