@@ -4,6 +4,7 @@
 #include "planner/frontier.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "planner/bound.h"
@@ -44,6 +45,8 @@ constexpr double kFirstHurry = 2e5;  // work
 constexpr double kRecomputeShare = 0.15;
 constexpr double kCopiesShare = 0.05;
 constexpr double kOrdersShare = 0.2;  // where nothing can be copied
+// Of the joint search's.
+constexpr double kApartLanesShare = 0.5;
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
 constexpr double kFirstShare = 0.8;
@@ -119,7 +122,14 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
     if (options.allow_offload) add(false, true, kCopiesShare);
     if (walkers_.empty()) add(false, false, kRecomputeShare);
     if (options.allow_recompute && options.allow_offload) {
-      add(true, true, 1 - kRecomputeShare - kCopiesShare);
+      double share = 1 - kRecomputeShare - kCopiesShare;
+      if (all.bidirectional < 1 && !few_layers_) {
+        add(true, true, kApartLanesShare * share);
+        share *= 1 - kApartLanesShare;
+        walkers_.back()->apart_lanes = true;
+        walkers_.back()->model = WithApartLanes(walkers_.back()->model);
+      }
+      add(true, true, share);
     }
   }
   if (codecs) {
@@ -295,8 +305,17 @@ void Frontier::SearchPoint(const Point& point) {
   for (const auto& walker : walkers_) {
     Search(*walker, task,
            walker == walkers_.back() ? others : std::vector<const Placed*>());
-    if (walker->here) others.push_back(&*walker->here);
+    if (walker->here) others.push_back(&Timed(*walker));
   }
+}
+
+// What the walker found, with the times that it has for the walker asked.
+const Placed& Frontier::Timed(Walker& walker) const {
+  if (!walker.apart_lanes) return *walker.here;
+  walker.here_timed = walker.here;
+  walker.here_timed->step_ns = std::round(
+      FindTimes(walkers_.back()->model, walker.here->schedule).step_ns);
+  return *walker.here_timed;
 }
 
 void Frontier::GoUp(const Point& point) {

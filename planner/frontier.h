@@ -18,10 +18,12 @@
 //
 // Where recomputation and copies are both allowed, the same walk is made with
 // each alone, and their finds are starts of the joint search: joint is never
-// worse than the better of the two. Where nothing can be copied, orders alone
-// are searched before recomputation, to the same end. Where codecs may be used,
-// all that is done without them first, and then once more, with as much work,
-// with them.
+// worse than the better of the two. Where copy lanes slow each other down, part
+// of the joint search is made with lanes that are slow always: an edit costs
+// far less to price there, and its finds are starts too. Where nothing can be
+// copied, orders alone are searched before recomputation, to the same end.
+// Where codecs may be used, all that is done without them first, and then once
+// more, with as much work, with them.
 #ifndef LOADLINE_PLANNER_FRONTIER_H_
 #define LOADLINE_PLANNER_FRONTIER_H_
 
@@ -49,6 +51,9 @@ struct Walker {
   // Plans of the lower and the upper point; none if nothing was found there.
   std::optional<Placed> lower, upper;
   std::optional<Placed> here;  // of the point searched last
+  // Its model has WithApartLanes; `here` with the times of the true lanes.
+  bool apart_lanes = false;
+  std::optional<Placed> here_timed;
 };
 
 struct FrontierOptions {
@@ -100,6 +105,7 @@ class Frontier {
 
   std::optional<Point> NextPoint() const;
   void SearchPoint(const Point& point);
+  const Placed& Timed(Walker& walker) const;
   void Search(Walker& walker, const Task& task,
               const std::vector<const Placed*>& others);
   PlaceOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;

@@ -211,4 +211,17 @@ Model MakeModel(const Problem& problem, bool allow_recompute,
   return model;
 }
 
+Model WithApartLanes(Model model) {
+  const double speed = model.bidirectional;
+  for (int v = 0; v < model.value_count; ++v) {
+    for (std::vector<double>* ns : {&model.out_ns, &model.in_ns}) {
+      (*ns)[v] = model.latency_ns + ((*ns)[v] - model.latency_ns) / speed;
+    }
+  }
+  model.d2h_bytes_per_ns *= speed;
+  model.h2d_bytes_per_ns *= speed;
+  model.bidirectional = 1;
+  return model;
+}
+
 }  // namespace loadline::planner

@@ -124,6 +124,10 @@ struct Model {
 Model MakeModel(const Problem& problem, bool allow_recompute,
                 bool allow_offload, const Choices& choices = {});
 
+// The same with lanes that never slow each other down, each as slow as both
+// are when both move: what fits its times is no slower in the model itself.
+Model WithApartLanes(Model model);
+
 // Bytes rounded up to a multiple of `alignment`.
 int64_t AlignUp(int64_t bytes, int64_t alignment);
 

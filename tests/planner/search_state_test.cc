@@ -158,8 +158,8 @@ TEST(FindLifetimes, NothingBringsBackAnOldVersionAfterItsUpdate) {
   EXPECT_EQ(mended->items, before.items);
 }
 
-TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
-  int checked = 0;
+TEST(FindTimes, EqualsReplayOfTheEmittedPlanAndLanesApartAreNoFaster) {
+  int checked = 0, slower = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 20),
                                     seed % 3 != 0, true);
@@ -168,6 +168,7 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
     problem.machine->copies_stop_compute = seed % 5 < 2;
     if (seed % 4 < 2) AddRandomChoices(seed, problem);
     const Model model = MakeModel(problem, true, true, kEverything);
+    const Model apart = WithApartLanes(model);
     const Schedule start = GivenOrder(model);
     SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);
 
@@ -192,10 +193,14 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlan) {
                   1 + 1e-6 * step_ns)
           << "seed " << seed << " edit " << edit;
       ASSERT_LE(replay->peak_bytes, FindLifetimes(model, schedule).peak_bytes);
+      const double apart_ns = FindTimes(apart, schedule).step_ns;
+      ASSERT_GE(apart_ns, step_ns * (1 - 1e-9));
+      slower += apart_ns > step_ns + 1;
       ++checked;
     }
   }
   EXPECT_GT(checked, 1500);
+  EXPECT_GT(slower, 100);
 }
 
 }  // namespace
