@@ -31,9 +31,9 @@ constexpr double kMoreForLow = 1.4;
 // Where the bisection goes on by bytes, budgets closer than this part of the
 // peak are not told apart. Each search there gets this share of the work limit.
 constexpr int64_t kGrains = 16 * kPoints;
+constexpr double kGrainShare = 0.03;
 // It does where the lower plan is slower than the upper by more than this part.
 constexpr double kSteep = 5e-3;
-constexpr double kGrainShare = 0.03;
 constexpr int kLayoutTries = 5;
 constexpr int64_t kNearlySame = 1000;  // a part of the budget
 constexpr int64_t kLeastPackWork = 2000;
@@ -41,6 +41,9 @@ constexpr int64_t kLeastPackWork = 2000;
 // its time: a layout that fits saves the searches with fewer bytes.
 constexpr int64_t kPackWorkPerMove = 2;
 constexpr double kFirstHurry = 2e5;  // work
+// Far more than anybody waits for; rounds in which nothing is left to search
+// take no time, so there may be many.
+constexpr double kLastHurry = 1e15;
 // Shares of a point's work where there are three ways.
 constexpr double kRecomputeShare = 0.15;
 constexpr double kCopiesShare = 0.05;
@@ -184,6 +187,7 @@ void Frontier::Search(Walker& walker, const Task& task,
   pursuit.work = static_cast<int64_t>((problem_.addresses ? kFirstShare : 1) *
                                       walker.share * task.work);
   pursuit.seed = task.seed;
+  if (!walker.layered) pursuit.proof = &walker.proof;
   std::vector<Schedule> starts = {walker.upper->schedule};
   const auto take = [&](const Placed& placed) {
     if (placed.step_ns < pursuit.floor_ns) return;
@@ -378,7 +382,8 @@ void Frontier::Hurry(int64_t budget_bytes,
   Task task = {budget_bytes, 0, options_.seed};
   // Each round has twice the work of the one before, so that little is lost
   // when the last is interrupted.
-  for (task.work = kFirstHurry; !outside_.Interrupted(); task.work *= 2) {
+  for (task.work = kFirstHurry; !outside_.Interrupted();
+       task.work = std::min(2 * task.work, kLastHurry)) {
     Search(asked, task, {});
     ++task.seed;
     if (!asked.here) continue;
@@ -386,7 +391,11 @@ void Frontier::Hurry(int64_t budget_bytes,
       improved(*asked.here);
     }
     asked.lower = asked.here;
-    if (asked.lower->step_ns <= asked.upper->step_ns) return;
+    double enough_ns = asked.upper->step_ns;
+    if (asked.proof.target_bytes == budget_bytes) {
+      enough_ns = std::max(enough_ns, asked.proof.enough_ns);
+    }
+    if (asked.lower->step_ns <= enough_ns) return;
   }
 }
 

@@ -51,6 +51,7 @@ struct Walker {
   // Plans of the lower and the upper point; none if nothing was found there.
   std::optional<Placed> lower, upper;
   std::optional<Placed> here;  // of the point searched last
+  Proof proof;                 // of the point proven last
   // Its model has WithApartLanes; `here` with the times of the true lanes.
   bool apart_lanes = false;
   std::optional<Placed> here_timed;
@@ -81,8 +82,9 @@ class Frontier {
   void WalkDown();
   const Placed& smallest() const { return *walkers_.back()->upper; }
 
-  // Searches at the budget alone, round after round, until interrupted: better
-  // within a time limit, and monotone in nothing.
+  // Searches at the budget alone, round after round, until interrupted or until
+  // what was found is proven the best there is: better within a time limit, and
+  // monotone in nothing.
   void Hurry(int64_t budget_bytes,
              const std::function<void(const Placed&)>& improved);
 

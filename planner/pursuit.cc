@@ -57,8 +57,7 @@ class Pursuit {
         orders_(orders),
         options_(options),
         effort_(outside),
-        copies_(model.d2h_bytes_per_ns > 0),
-        enough_ns_(options.floor_ns) {
+        copies_(model.d2h_bytes_per_ns > 0) {
     effort_.left = options.work;
   }
 
@@ -88,8 +87,8 @@ class Pursuit {
 
  private:
   bool Done() const {
-    return effort_.Interrupted() || impossible_ ||
-           (!finds_.empty() && finds_.front().step_ns <= enough_ns_);
+    return effort_.Interrupted() || proof_.none ||
+           (!finds_.empty() && finds_.front().step_ns <= EnoughNs());
   }
 
   void Keep(Schedule schedule, double step_ns) {
@@ -161,6 +160,11 @@ class Pursuit {
   // What nothing undercuts is as good an end as the floor. Where values can
   // be copied, bounds are rarely met.
   void Prove() {
+    if (options_.proof != nullptr &&
+        options_.proof->target_bytes == options_.target_bytes) {
+      proof_ = *options_.proof;
+      return;
+    }
     const bool reruns =
         std::any_of(model_.may_rerun.begin(), model_.may_rerun.end(),
                     [](char may) { return may != 0; });
@@ -172,9 +176,15 @@ class Pursuit {
       bound.known_step_ns = static_cast<int64_t>(finds_.front().step_ns);
     }
     const StepBound proven = BoundStepAt(model_, bound);
-    impossible_ = proven.no_plan;
-    enough_ns_ = std::max(
-        enough_ns_, (1 + kRounding) * static_cast<double>(proven.step_ns));
+    proof_ = {
+        .target_bytes = options_.target_bytes,
+        .enough_ns = (1 + kRounding) * static_cast<double>(proven.step_ns),
+        .none = proven.no_plan};
+    if (options_.proof != nullptr) *options_.proof = proof_;
+  }
+
+  double EnoughNs() const {
+    return std::max(options_.floor_ns, proof_.enough_ns);
   }
 
   void Warm(const Schedule& start, double share) {
@@ -197,7 +207,7 @@ class Pursuit {
     if (anneal.moves < kLeastMoves) return;
     anneal.seed = options_.seed * 64 + ++round_;
     anneal.floor_ns = options_.floor_ns;
-    anneal.enough_ns = enough_ns_;
+    anneal.enough_ns = EnoughNs();
     std::optional<Schedule> best;
     double step_ns = std::numeric_limits<double>::infinity();
     Anneal(state, anneal, effort, &best, &step_ns);
@@ -302,8 +312,7 @@ class Pursuit {
   const PursuitOptions& options_;
   Effort effort_;
   const bool copies_;
-  double enough_ns_;          // the floor, or what is proven to be the least
-  bool impossible_ = false;   // proven: nothing is within the target
+  Proof proof_;
   std::vector<Found> finds_;  // fastest first
   std::optional<Schedule> unfinished_;
   uint64_t round_ = 0;

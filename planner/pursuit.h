@@ -14,6 +14,13 @@ struct Found {
   double step_ns = 0;
 };
 
+// What is proven of all schedules within one number of bytes.
+struct Proof {
+  int64_t target_bytes = -1;  // -1: nothing is proven
+  double enough_ns = 0;       // none is faster by more than rounding
+  bool none = false;          // there are none
+};
+
 struct PursuitOptions {
   int64_t target_bytes = 0;
   // Nothing faster is wanted, and the search stops once it is reached.
@@ -22,6 +29,8 @@ struct PursuitOptions {
   uint64_t seed = 0;
   // Only repairs the first start, which is close to what is wanted.
   bool repair = false;
+  // Of the same model, kept from one search to the next; may be null.
+  Proof* proof = nullptr;
 };
 
 // Schedules within the target and not faster than the floor, fastest first;

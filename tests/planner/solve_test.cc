@@ -283,6 +283,30 @@ TEST(Solve, TimeLimitsGiveVerifiedPlansOrNone) {
   EXPECT_GT(met, 0);  // how many is a matter of the machine
 }
 
+// An hour would be noticed.
+TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
+  int optimal = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 12, false, false);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 70);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    const bool proven =
+        plan.ok() && plan->predicted.step_ns == plan->bounds.step_ns;
+    options.time_limit = absl::Hours(1);
+    if (proven && plan->predicted.recompute_ns > 0) {
+      ++optimal;
+      const absl::StatusOr<Plan> again = Solve(problem, options);
+      ASSERT_TRUE(again.ok()) << seed << ": " << again.status();
+      EXPECT_EQ(again->predicted.step_ns, plan->predicted.step_ns) << seed;
+    }
+  }
+  EXPECT_GT(optimal, 2);
+}
+
 TEST(Solve, CancelKeepsTheBestPlanSoFar) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
