@@ -48,8 +48,10 @@ constexpr double kLastHurry = 1e15;
 constexpr double kRecomputeShare = 0.15;
 constexpr double kCopiesShare = 0.05;
 constexpr double kOrdersShare = 0.2;  // where nothing can be copied
-// Of the joint search's.
+// Of the joint search's, where there are so many nodes that edits cost less to
+// price with lanes apart.
 constexpr double kApartLanesShare = 0.5;
+constexpr size_t kLeastApartNodes = 100;
 // Of the work at a point: the first search, and each after it for what can be
 // laid out.
 constexpr double kFirstShare = 0.8;
@@ -126,7 +128,8 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
     if (walkers_.empty()) add(false, false, kRecomputeShare);
     if (options.allow_recompute && options.allow_offload) {
       double share = 1 - kRecomputeShare - kCopiesShare;
-      if (all.bidirectional < 1 && !few_layers_) {
+      if (all.bidirectional < 1 && problem.nodes.size() >= kLeastApartNodes &&
+          !few_layers_) {
         add(true, true, kApartLanesShare * share);
         share *= 1 - kApartLanesShare;
         walkers_.back()->apart_lanes = true;
