@@ -3,13 +3,11 @@
 // tests/passes/fuse_bias_test.cc.
 #include "passes/fuse_bias.h"
 
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "passes/node_replacer.h"
 #include "passes/remove_dead_nodes.h"
-#include "passes/rewrite.h"
 #include "planner/status_macros.h"
 
 namespace loadline::passes {
@@ -17,7 +15,6 @@ namespace {
 
 using models::Attributes;
 using models::Graph;
-using models::GraphIndex;
 using models::Ints;
 using models::Node;
 using models::TensorType;
@@ -25,16 +22,10 @@ using models::ValueId;
 
 class BiasFuser {
  public:
-  explicit BiasFuser(Graph& graph)
-      : graph_(graph),
-        index_(models::IndexGraph(graph)),
-        named_(NamedByGraph(graph)),
-        old_nodes_(std::move(graph.nodes)) {
-    graph_.nodes.clear();
-  }
+  explicit BiasFuser(Graph& graph) : nodes_(graph) {}
 
   absl::Status Run() {
-    for (const Node& node : old_nodes_) {
+    for (const Node& node : nodes_.old_nodes()) {
       bool replaced = false;
       for (size_t bias = 0; bias < 2 && node.op == "Add" && !replaced; ++bias) {
         const Node* product =
@@ -43,44 +34,31 @@ class BiasFuser {
         LOADLINE_RETURN_IF_ERROR(Replace(node, *product, node.inputs[bias]));
         replaced = true;
       }
-      if (!replaced) graph_.nodes.push_back(node);
+      if (!replaced) nodes_.Keep(node);
     }
-    return RemoveDeadNodes(graph_);
+    return absl::OkStatus();
   }
 
  private:
-  const TensorType& TypeOf(ValueId id) const { return graph_.value(id).type; }
+  const TensorType& TypeOf(ValueId id) const { return nodes_.TypeOf(id); }
 
   // The MatMul that makes `made`, if the Add and `bias` fit it.
   const Node* ProductOf(const Node& add, ValueId made, ValueId bias) const {
-    const int32_t producer = index_.producer[Index(made)];
-    if (producer < 0 || made == bias || named_[Index(made)] ||
-        index_.consumers[Index(made)].size() != 1) {
+    const Node* product = nodes_.MakerForOneReader(made);
+    if (product == nullptr || made == bias || product->op != "MatMul") {
       return nullptr;
     }
-    const Node& product = old_nodes_[static_cast<size_t>(producer)];
-    if (product.op != "MatMul") return nullptr;
-    const TensorType& x = TypeOf(product.inputs[0]);
-    const TensorType& w = TypeOf(product.inputs[1]);
+    const TensorType& x = TypeOf(product->inputs[0]);
+    const TensorType& w = TypeOf(product->inputs[1]);
     const TensorType& y = TypeOf(made);
     const TensorType& b = TypeOf(bias);
     const bool matrices =
         w.rank() == 2 && x.rank() >= 2 && x.elements() > 0 &&
         w.elements() > 0 &&
-        (x.rank() == 2 || product.attributes.Int("trans_a", 0) == 0);
+        (x.rank() == 2 || product->attributes.Int("trans_a", 0) == 0);
     const bool row =
         b.rank() == 1 && b.dims[0] == y.dims.back() && b.dtype == y.dtype;
-    return matrices && row && TypeOf(add.outputs[0]) == y ? &product : nullptr;
-  }
-
-  absl::StatusOr<ValueId> Make(const Node& add, const char* op,
-                               std::vector<ValueId> inputs,
-                               Attributes attributes) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        const std::vector<ValueId> made,
-        graph_.AddNode(op, absl::StrCat(add.name, ".", op), std::move(inputs),
-                       std::move(attributes), add.phase));
-    return made[0];
+    return matrices && row && TypeOf(add.outputs[0]) == y ? product : nullptr;
   }
 
   absl::Status Replace(const Node& add, const Node& product, ValueId bias) {
@@ -91,8 +69,8 @@ class BiasFuser {
       const TensorType type = TypeOf(x);
       const int64_t inner = type.dims.back();
       LOADLINE_ASSIGN_OR_RETURN(
-          x, Make(add, "Reshape", {x},
-                  {{"shape", Ints{type.elements() / inner, inner}}}));
+          x, nodes_.Make(add, "Reshape", {x},
+                         {{"shape", Ints{type.elements() / inner, inner}}}));
     }
     Attributes attributes;
     for (const auto& [from, to] :
@@ -102,26 +80,24 @@ class BiasFuser {
       }
     }
     LOADLINE_ASSIGN_OR_RETURN(
-        const ValueId y,
-        Make(add, "Gemm", {x, product.inputs[1], bias}, std::move(attributes)));
+        const ValueId y, nodes_.Make(add, "Gemm", {x, product.inputs[1], bias},
+                                     std::move(attributes)));
     if (!matrix) {
       LOADLINE_RETURN_IF_ERROR(
-          Make(add, "Reshape", {y}, {{"shape", dims}}).status());
+          nodes_.Make(add, "Reshape", {y}, {{"shape", dims}}).status());
     }
-    // The last node makes what the Add made, under its name.
-    graph_.nodes.back().outputs = add.outputs;
-    graph_.nodes.back().name = add.name;
+    nodes_.StandsFor(add);
     return absl::OkStatus();
   }
 
-  Graph& graph_;
-  const GraphIndex index_;
-  const std::vector<bool> named_;
-  const std::vector<Node> old_nodes_;
+  NodeReplacer nodes_;
 };
 
 }  // namespace
 
-absl::Status FuseBias(Graph& graph) { return BiasFuser(graph).Run(); }
+absl::Status FuseBias(Graph& graph) {
+  LOADLINE_RETURN_IF_ERROR(BiasFuser(graph).Run());
+  return RemoveDeadNodes(graph);
+}
 
 }  // namespace loadline::passes

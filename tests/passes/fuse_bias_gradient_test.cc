@@ -23,12 +23,10 @@ TEST(FuseBiasGradient, ComesWithTheProductThatContractsTheSameRows) {
   const ValueId dy = b.Input("dy", {6, 16}, kBF16);
   b.Output(b.Op("Gemm", {dy, x}, {{"transA", int64_t{1}}}));
   b.Output(b.Op("ReduceSum", {dy}, kOverRows));
-  ASSERT_TRUE(FuseBiasGradient(b.graph).ok());
-  EXPECT_EQ(Describe(b.graph),
-            "%0, %1 = GemmBiasGrad(dy, x) {dy=a, transA=1, transB=0}\n"
-            "output %0\n"
-            "output %1\n");
-  EXPECT_TRUE(models::VerifyGraph(b.graph).ok());
+  ExpectBecomes(FuseBiasGradient, b.graph,
+                "%0, %1 = GemmBiasGrad(dy, x) {dy=a, transA=1, transB=0}\n"
+                "output %0\n"
+                "output %1\n");
 }
 
 TEST(FuseBiasGradient, DyMayBeTheRightOperand) {
@@ -37,19 +35,10 @@ TEST(FuseBiasGradient, DyMayBeTheRightOperand) {
   const ValueId dy = b.Input("dy", {6, 16}, kBF16);
   b.Output(b.Op("MatMul", {x, dy}, {{"trans_a", int64_t{1}}}));
   b.Output(b.Op("ReduceSum", {dy}, kOverRows));
-  ASSERT_TRUE(FuseBiasGradient(b.graph).ok());
-  EXPECT_EQ(Describe(b.graph),
-            "%0, %1 = GemmBiasGrad(x, dy) {dy=b, transA=1, transB=0}\n"
-            "output %0\n"
-            "output %1\n");
-  EXPECT_TRUE(models::VerifyGraph(b.graph).ok());
-}
-
-// The graph has dy [6, 16], and must stay as it is.
-void ExpectUntouched(Builder& b) {
-  const std::string before = Describe(b.graph);
-  ASSERT_TRUE(FuseBiasGradient(b.graph).ok());
-  EXPECT_EQ(Describe(b.graph), before);
+  ExpectBecomes(FuseBiasGradient, b.graph,
+                "%0, %1 = GemmBiasGrad(x, dy) {dy=b, transA=1, transB=0}\n"
+                "output %0\n"
+                "output %1\n");
 }
 
 TEST(FuseBiasGradient, LeavesAloneWhatIsNotASumOverTheProductsInner) {
@@ -89,7 +78,7 @@ TEST(FuseBiasGradient, LeavesAloneWhatIsNotASumOverTheProductsInner) {
         b.Input("x", form.dy_first ? Ints{6, 8} : Ints{8, 16}, form.dtype);
     b.Output(b.Op("Gemm", {dy, x}, form.product));
     b.Output(b.Op("ReduceSum", {dy}, form.sum));
-    ExpectUntouched(b);
+    ExpectUntouched(FuseBiasGradient, b.graph);
   }
 }
 
@@ -99,7 +88,7 @@ TEST(FuseBiasGradient, LeavesAloneASumBeforeTheProductAndASecondOne) {
   const ValueId x = before.Input("x", {6, 8}, kBF16);
   before.Output(before.Op("ReduceSum", {dy}, kOverRows));
   before.Output(before.Op("Gemm", {dy, x}, {{"transA", int64_t{1}}}));
-  ExpectUntouched(before);
+  ExpectUntouched(FuseBiasGradient, before.graph);
 
   Builder twice;
   const ValueId g = twice.Input("dy", {6, 16}, kBF16);

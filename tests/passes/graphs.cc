@@ -119,6 +119,19 @@ std::string Describe(const Graph& graph) {
   return text;
 }
 
+void ExpectBecomes(absl::Status (*pass)(Graph&), Graph& graph,
+                   absl::string_view description) {
+  ASSERT_TRUE(pass(graph).ok());
+  EXPECT_EQ(Describe(graph), description);
+  EXPECT_TRUE(models::VerifyGraph(graph).ok());
+}
+
+void ExpectUntouched(absl::Status (*pass)(Graph&), Graph& graph) {
+  const std::string before = Describe(graph);
+  ASSERT_TRUE(pass(graph).ok());
+  EXPECT_EQ(Describe(graph), before);
+}
+
 Graph SmallMlp() {
   Builder b;
   b.graph.name = "mlp";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "models/graph.h"
 
@@ -41,6 +42,13 @@ class Builder {
 //   %1 = Add(%0, 1)
 //   output %1
 std::string Describe(const models::Graph& graph);
+
+// The pass succeeds and leaves a sound graph with this description.
+void ExpectBecomes(absl::Status (*pass)(models::Graph&), models::Graph& graph,
+                   absl::string_view description);
+// The pass succeeds and leaves the graph as it is.
+void ExpectUntouched(absl::Status (*pass)(models::Graph&),
+                     models::Graph& graph);
 
 // x f32[4,8] -> Gemm 16 -> Relu -> Gemm 10, output logits f32[4,10].
 models::Graph SmallMlp();
