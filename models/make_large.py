@@ -16,7 +16,6 @@ import argparse
 import array
 import hashlib
 import math
-import os
 import pathlib
 import sys
 import zipfile
@@ -64,14 +63,13 @@ def write_data(folder, name):
     target = folder / f"{name}-data.npz"
     if target.exists():
         return None
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    with zipfile.ZipFile(temporary, "w") as archive:
+    with (make_weights.replacing(target) as temporary,
+          zipfile.ZipFile(temporary, "w") as archive):
         for key, dtype, shape, below in DATA[name]:
             data = numbers(f"{name} {key}", dtype, math.prod(shape), below)
             # A date of its own would make other bytes every time.
             archive.writestr(zipfile.ZipInfo(f"{key}.npy"),
                              npy(dtype, shape, data))
-    os.replace(temporary, target)
     return target
 
 

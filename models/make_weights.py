@@ -15,6 +15,7 @@ Usage: make_weights.py [FOLDER]   (default: models/zoo beside this script)
 """
 
 import array
+import contextlib
 import hashlib
 import json
 import math
@@ -42,6 +43,14 @@ def initial_values(name, shape, kind):
     return array.array("f", map(levels.__getitem__, random_bytes))
 
 
+@contextlib.contextmanager
+def replacing(target):
+    """A path to write to: what is written whole becomes `target`."""
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    yield temporary
+    os.replace(temporary, target)
+
+
 def write_weights(folder, recipe_path):
     """Writes the external data file of one model; returns its path."""
     recipe = json.loads(recipe_path.read_text())
@@ -49,8 +58,7 @@ def write_weights(folder, recipe_path):
     if (target.exists() and target.stat().st_size == recipe["bytes"]
             and target.stat().st_mtime >= recipe_path.stat().st_mtime):
         return None
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
+    with replacing(target) as temporary, open(temporary, "wb") as file:
         for tensor in recipe["tensors"]:
             if file.tell() != tensor["offset"]:
                 raise SystemExit(f"{recipe_path}: {tensor['name']}: wrong offset")
@@ -58,7 +66,6 @@ def write_weights(folder, recipe_path):
             if sys.byteorder == "big":
                 values.byteswap()
             values.tofile(file)
-    os.replace(temporary, target)
     return target
 
 

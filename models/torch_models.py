@@ -22,6 +22,19 @@ class Mlp(nn.Module):
         return self.fc3(x)
 
 
+def projection(channels_in, channels, stride):
+    """What a residual block's input passes on its short way; None: nothing."""
+    if stride == 1 and channels_in == channels:
+        return None
+    return nn.Sequential(
+        nn.Conv2d(channels_in, channels, 1, stride, bias=False),
+        nn.BatchNorm2d(channels))
+
+
+def residual(block, x, y):
+    return F.relu(y + (x if block.shortcut is None else block.shortcut(x)))
+
+
 class BasicBlock(nn.Module):
     def __init__(self, channels_in, channels, stride):
         super().__init__()
@@ -29,16 +42,12 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(channels)
-        self.shortcut = None
-        if stride != 1 or channels_in != channels:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, stride, bias=False),
-                nn.BatchNorm2d(channels))
+        self.shortcut = projection(channels_in, channels, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
-        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+        return residual(self, x, y)
 
 
 class ResNet18(nn.Module):
@@ -76,17 +85,13 @@ class Bottleneck(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, channels, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(channels)
-        self.shortcut = None
-        if stride != 1 or channels_in != channels:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, stride, bias=False),
-                nn.BatchNorm2d(channels))
+        self.shortcut = projection(channels_in, channels, stride)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
         y = F.relu(self.bn2(self.conv2(y)))
         y = self.bn3(self.conv3(y))
-        return F.relu(y + (x if self.shortcut is None else self.shortcut(x)))
+        return residual(self, x, y)
 
 
 class ResNet50(nn.Module):

@@ -32,30 +32,22 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
   fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
              "error");
-  const auto print_ns = [](const std::string& what, int64_t predicted_ns,
-                           int64_t measured_ns) {
-    fmt::print("{:<14}{:>12}{:>14}{:>10}\n", what, FormatNs(predicted_ns),
-               FormatNs(measured_ns),
-               ErrorOf(static_cast<double>(measured_ns),
-                       static_cast<double>(predicted_ns)));
+  const auto print = [](const std::string& what, auto format, int64_t predicted,
+                        int64_t measured) {
+    fmt::print(
+        "{:<14}{:>12}{:>14}{:>10}\n", what, format(predicted), format(measured),
+        ErrorOf(static_cast<double>(measured), static_cast<double>(predicted)));
   };
-  const auto print_bytes = [](const std::string& what, int64_t predicted_bytes,
-                              int64_t measured_bytes) {
-    fmt::print("{:<14}{:>12}{:>14}{:>10}\n", what, FormatBytes(predicted_bytes),
-               FormatBytes(measured_bytes),
-               ErrorOf(static_cast<double>(measured_bytes),
-                       static_cast<double>(predicted_bytes)));
-  };
-  print_bytes("arena", step.plan.arena_bytes, result.arena_bytes);
+  print("arena", FormatBytes, step.plan.arena_bytes, result.arena_bytes);
   if (result.device_bytes > 0) {
-    print_bytes("whole device", step.plan.arena_bytes + ReservedBytes(step),
-                result.device_bytes);
+    print("whole device", FormatBytes,
+          step.plan.arena_bytes + ReservedBytes(step), result.device_bytes);
   }
   if (first_plan.steps > 0) {
-    print_ns(absl::StrCat("first ", first_plan.steps, " steps"),
-             first_plan.predicted_step_ns, first_plan.step_ns);
+    print(absl::StrCat("first ", first_plan.steps, " steps"), FormatNs,
+          first_plan.predicted_step_ns, first_plan.step_ns);
   }
-  print_ns("step time", step.plan.predicted.step_ns, result.step_ns);
+  print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
   if (first_plan.steps > 0) {
     fmt::print(
         "\nPlanned again with the times of {} steps, in which the first plan "

@@ -4,6 +4,7 @@
 // place, and with the library by the suite in tests/gpu.
 #include <numeric>
 
+#include "executor/align_up.h"
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
@@ -16,9 +17,10 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// The most bytes, up to 256, that every run's operands are aligned to.
+// The most bytes, up to kBufferAlignment, that every run's operands are aligned
+// to.
 int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
-  int64_t alignment = 256;
+  int64_t alignment = kBufferAlignment;
   for (const ProductRuns::Start& start : runs.starts) {
     for (int64_t elements : {start.a, start.b, start.y}) {
       alignment = std::gcd(alignment, elements * element_bytes);
