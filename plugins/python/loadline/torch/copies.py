@@ -20,9 +20,7 @@ import weakref
 from typing import Any
 
 import torch
-from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lanes_of
-
-ALIGNMENT = 64
+from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lanes_of, lay_out
 
 
 @dataclasses.dataclass
@@ -36,12 +34,8 @@ class Slab:
     """Host memory of one planned graph, and what is on its way from and to it."""
 
     def __init__(self, slots: dict[int, int], device: torch.device):
-        offsets = [*itertools.accumulate(
-            (-(-bytes_ // ALIGNMENT) * ALIGNMENT for bytes_ in slots.values()),
-            initial=0)]
-        self.at = {slot: (offset, bytes_) for (slot, bytes_), offset in
-                   zip(slots.items(), offsets)}
-        self.bytes = offsets[-1]
+        offsets, self.bytes = lay_out(slots.items())
+        self.at = {slot: (offsets[slot], bytes_) for slot, bytes_ in slots.items()}
         self.device = device
         self.memory: torch.Tensor | None = None  # tracing must not see it
         self.filled = {slot: 0 for slot in slots}  # how often
@@ -49,6 +43,11 @@ class Slab:
         # By slot: the source, which nobody may give up, and the mark behind its copy.
         self.leaving: dict[int, tuple[torch.Tensor, Any]] = {}
         self.arriving: dict[int, _Arrival] = {}  # by number
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Slab:
+        """A copy of a module makes the same copies: PyTorch compiles one of the
+        backward's."""
+        return self
 
     @functools.cached_property
     def lanes(self) -> Lanes:

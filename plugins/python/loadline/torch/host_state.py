@@ -16,12 +16,10 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
-from loadline.torch.lanes import IN, MAIN, OUT, Lanes
+from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lay_out
 from loadline.torch.ledger import watch_in_open
 from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
 from loadline.torch.tail import LOAD, STORE, UPDATE
-
-_ALIGNMENT = 64  # of a tensor in a slab
 
 
 class _Slab:
@@ -37,11 +35,8 @@ class _Slab:
                 view.shape == tensors[key].shape and view.dtype == tensors[key].dtype
                 for key, view in self.host.items()):
             return
-        offsets, bytes_ = {}, 0
-        for key, tensor in tensors.items():
-            offsets[key] = bytes_
-            size = tensor.untyped_storage().nbytes()
-            bytes_ += -(-size // _ALIGNMENT) * _ALIGNMENT
+        offsets, bytes_ = lay_out(
+            (key, tensor.untyped_storage().nbytes()) for key, tensor in tensors.items())
         self.memory = self.lanes.host_memory(bytes_)
         self.host = {
             key: torch.empty(0, dtype=tensor.dtype).set_(

@@ -10,11 +10,24 @@ has waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.
 """
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import torch
 
 MAIN, IN, OUT = "main", "in", "out"
+_ALIGNMENT = 64  # of what lies in the host's memory
+
+_Key = TypeVar("_Key")
+
+
+def lay_out(sizes: Iterable[tuple[_Key, int]]) -> tuple[dict[_Key, int], int]:
+    """Offsets of so many bytes each, one after the other, and the bytes of all."""
+    offsets, end = dict[_Key, int](), 0
+    for key, bytes_ in sizes:
+        offsets[key] = end
+        end += -(-bytes_ // _ALIGNMENT) * _ALIGNMENT
+    return offsets, end
 
 
 class Lanes:
