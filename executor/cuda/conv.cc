@@ -7,9 +7,15 @@
 // beside them, and taken where they are measured to be faster, or are the only
 // ones. Names of algorithms begin with the layout: "nhwc eng11_k2=3".
 //
+// Some of its engines take a border that is wider on one side for one that is
+// not (cuDNN 9.14, weight gradients, eng1: other sums, and no error), so they
+// see an image that has the wider side's excess as zeros of its own.
+//
 // Tested in tests/conformance/ with a plain convolution in the library's place,
 // and with the library by the suite in tests/gpu.
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,30 +37,42 @@ namespace {
 constexpr char kFirst[] = "nchw ";
 constexpr char kLast[] = "nhwc ";
 
-absl::StatusOr<ConvSpec> MakeSpec(const Prepare& p, ConvKind kind,
-                                  const TensorType& x, const TensorType& w,
-                                  const TensorType& y) {
+// What the library is to do, and the image that the graph has for it.
+struct Posed {
+  ConvSpec spec;  // its x is the image with the excess of its borders
+  Ints image;     // NCHW
+  Ints starts;    // where it begins in spec.x
+};
+
+absl::StatusOr<Posed> Pose(const Prepare& p, ConvKind kind, const TensorType& x,
+                           const TensorType& w, const TensorType& y) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   LOADLINE_ASSIGN_OR_RETURN(const ConvShapes s, MakeConvShapes(p, x, w, y));
-  ConvSpec spec{.kind = kind,
-                .dtype = x.dtype,
-                .x = s.x,
-                .w = s.w,
-                .y = s.y,
-                .strides = s.strides,
-                .dilations = s.dilations,
-                .pads_begin = s.pads_begin,
-                .pads_end = s.pads_end};
+  Posed posed{.spec = {.kind = kind,
+                       .dtype = x.dtype,
+                       .x = s.x,
+                       .w = s.w,
+                       .y = s.y,
+                       .strides = s.strides,
+                       .dilations = s.dilations},
+              .image = s.x};
+  ConvSpec& spec = posed.spec;
+  for (size_t d = 0; d < s.strides.size(); ++d) {
+    const int64_t pad = std::min(s.pads_begin[d], s.pads_end[d]);
+    spec.pads.push_back(pad);
+    spec.x[2 + d] += s.pads_begin[d] + s.pads_end[d] - 2 * pad;
+    posed.starts.push_back(s.pads_begin[d] - pad);
+  }
   if (s.strides.size() == 1) {
-    for (Ints* dims : {&spec.x, &spec.w, &spec.y}) {
+    for (Ints* dims : {&spec.x, &spec.w, &spec.y, &posed.image}) {
       dims->insert(dims->begin() + 2, 1);
     }
     spec.strides.insert(spec.strides.begin(), 1);
     spec.dilations.insert(spec.dilations.begin(), 1);
-    spec.pads_begin.insert(spec.pads_begin.begin(), 0);
-    spec.pads_end.insert(spec.pads_end.begin(), 0);
+    spec.pads.insert(spec.pads.begin(), 0);
+    posed.starts.insert(posed.starts.begin(), 0);
   }
-  return spec;
+  return posed;
 }
 
 // Two operands and a result, as ConvSpec lists them.
@@ -165,16 +183,88 @@ class Convolution {
   int64_t rest_at_ = 0;
 };
 
-PreparedKernel MakeConvKernel(const std::shared_ptr<Convolution>& conv,
+// The same of an image whose border is wider on one side.
+class BorderedConvolution {
+ public:
+  static absl::StatusOr<std::shared_ptr<BorderedConvolution>> Make(
+      const Prepare& p, const Posed& posed) {
+    auto made = std::make_shared<BorderedConvolution>();
+    const ConvSpec& spec = posed.spec;
+    made->kind_ = spec.kind;
+    LOADLINE_ASSIGN_OR_RETURN(made->inner_, Convolution::Make(p, spec));
+    made->workspace_bytes_ = made->inner_->workspace_bytes();
+    if (spec.x == posed.image) return made;
+    Ints ends = posed.starts;
+    for (size_t d = 0; d < ends.size(); ++d) ends[d] += posed.image[2 + d];
+    models::Attributes window = {{"starts", posed.starts},
+                                 {"ends", ends},
+                                 {"axes", Ints{2, 3}},
+                                 {"steps", Ints{1, 1}}};
+    const TensorType image{spec.dtype, posed.image};
+    const TensorType wide{spec.dtype, spec.x};
+    if (spec.kind == ConvKind::kInputGrad) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          made->border_, MakeLeanSubKernel(p, "Slice", {wide}, image, window));
+    } else {
+      window.Set("shape", wide.dims);
+      LOADLINE_ASSIGN_OR_RETURN(
+          made->border_,
+          MakeLeanSubKernel(p, "SliceGrad", {image}, wide, window));
+    }
+    made->wide_at_ = AlignUp(made->workspace_bytes_);
+    made->workspace_bytes_ = made->wide_at_ + wide.bytes();
+    return made;
+  }
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::vector<std::string> algorithms() const { return inner_->algorithms(); }
+
+  absl::Status Enqueue(const std::byte* a, const std::byte* b, std::byte* out,
+                       std::byte* workspace,
+                       const LaunchContext& context) const {
+    if (border_ == nullptr) {
+      return inner_->Enqueue(a, b, out, workspace, context);
+    }
+    std::byte* const wide = workspace + wide_at_;
+    if (kind_ == ConvKind::kInputGrad) {
+      LOADLINE_RETURN_IF_ERROR(inner_->Enqueue(a, b, wide, workspace, context));
+      return Move(wide, out, context);
+    }
+    const std::byte*& image = kind_ == ConvKind::kForward ? a : b;
+    LOADLINE_RETURN_IF_ERROR(Move(image, wide, context));
+    image = wide;
+    return inner_->Enqueue(a, b, out, workspace, context);
+  }
+
+ private:
+  absl::Status Move(const std::byte* from, std::byte* to,
+                    const LaunchContext& context) const {
+    return border_->Enqueue({.inputs = {&from, 1}, .outputs = {&to, 1}},
+                            context);
+  }
+
+  ConvKind kind_ = ConvKind::kForward;
+  std::shared_ptr<Convolution> inner_;
+  std::shared_ptr<CudaKernel> border_;  // null: both sides are alike
+  int64_t wide_at_ = 0;
+  int64_t workspace_bytes_ = 0;
+};
+
+PreparedKernel MakeConvKernel(const Prepare& p, ConvKind kind,
+                              const TensorType& x, const TensorType& w,
+                              const TensorType& y,
                               const std::shared_ptr<CudaKernel>& add_bias) {
+  LOADLINE_ASSIGN_OR_RETURN(const Posed posed, Pose(p, kind, x, w, y));
+  LOADLINE_ASSIGN_OR_RETURN(const auto conv,
+                            BorderedConvolution::Make(p, posed));
   return MakeKernel(
       [conv, add_bias](const KernelArgs& args,
                        const LaunchContext& context) -> absl::Status {
-        std::byte* const y = args.outputs[0];
+        std::byte* const made = args.outputs[0];
         LOADLINE_RETURN_IF_ERROR(conv->Enqueue(args.inputs[0], args.inputs[1],
-                                               y, args.workspace, context));
+                                               made, args.workspace, context));
         if (add_bias == nullptr) return absl::OkStatus();
-        const std::byte* const addends[] = {y, args.inputs[2]};
+        const std::byte* const addends[] = {made, args.inputs[2]};
         return add_bias->Enqueue({.inputs = addends, .outputs = args.outputs},
                                  context);
       },
@@ -184,10 +274,6 @@ PreparedKernel MakeConvKernel(const std::shared_ptr<Convolution>& conv,
 
 PreparedKernel Conv(const Prepare& p) {
   const TensorType& y = p.output(0);
-  LOADLINE_ASSIGN_OR_RETURN(ConvSpec spec, MakeSpec(p, ConvKind::kForward,
-                                                    p.input(0), p.input(1), y));
-  LOADLINE_ASSIGN_OR_RETURN(const auto conv,
-                            Convolution::Make(p, std::move(spec)));
   std::shared_ptr<CudaKernel> add_bias;
   if (p.has_input(2)) {
     TensorType bias = p.input(2);
@@ -195,25 +281,18 @@ PreparedKernel Conv(const Prepare& p) {
     LOADLINE_ASSIGN_OR_RETURN(add_bias,
                               MakeLeanSubKernel(p, "Add", {y, bias}, y));
   }
-  return MakeConvKernel(conv, add_bias);
+  return MakeConvKernel(p, ConvKind::kForward, p.input(0), p.input(1), y,
+                        add_bias);
 }
 
 PreparedKernel ConvInputGrad(const Prepare& p) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      ConvSpec spec,
-      MakeSpec(p, ConvKind::kInputGrad, p.output(0), p.input(1), p.input(0)));
-  LOADLINE_ASSIGN_OR_RETURN(const auto conv,
-                            Convolution::Make(p, std::move(spec)));
-  return MakeConvKernel(conv, nullptr);
+  return MakeConvKernel(p, ConvKind::kInputGrad, p.output(0), p.input(1),
+                        p.input(0), /*add_bias=*/nullptr);
 }
 
 PreparedKernel ConvWeightGrad(const Prepare& p) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      ConvSpec spec,
-      MakeSpec(p, ConvKind::kWeightGrad, p.input(1), p.output(0), p.input(0)));
-  LOADLINE_ASSIGN_OR_RETURN(const auto conv,
-                            Convolution::Make(p, std::move(spec)));
-  return MakeConvKernel(conv, nullptr);
+  return MakeConvKernel(p, ConvKind::kWeightGrad, p.input(1), p.output(0),
+                        p.input(0), /*add_bias=*/nullptr);
 }
 
 constexpr KernelEntry kKernels[] = {

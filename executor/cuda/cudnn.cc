@@ -130,8 +130,8 @@ struct Draft {
 template <typename Attributes>
 Attributes Geometry(const ConvSpec& spec) {
   return Attributes()
-      .set_pre_padding(spec.pads_begin)
-      .set_post_padding(spec.pads_end)
+      .set_pre_padding(spec.pads)
+      .set_post_padding(spec.pads)
       .set_stride(spec.strides)
       .set_dilation(spec.dilations);
 }
@@ -296,8 +296,8 @@ std::optional<Engine> EngineOfName(Draft& draft, const std::string& name) {
 class Operation final : public CudnnOperation {
  public:
   static absl::StatusOr<std::unique_ptr<CudnnOperation>> Make(
-      std::unique_ptr<Draft> draft, const std::string& algorithm) {
-    LOADLINE_ASSIGN_OR_RETURN(const cudnnHandle_t handle, Handle());
+      cudnnHandle_t handle, std::unique_ptr<Draft> draft,
+      const std::string& algorithm) {
     LOADLINE_RETURN_IF_ERROR(Propose(handle, *draft));
     std::unique_ptr<Operation> operation(
         new Operation(handle, std::move(draft)));
@@ -351,7 +351,9 @@ class Operation final : public CudnnOperation {
 template <typename Spec>
 absl::StatusOr<std::unique_ptr<CudnnOperation>> Make(const Spec& spec) {
   try {
-    return Operation::Make(MakeDraft(spec), spec.algorithm);
+    // First: a draft asks the library for its version.
+    LOADLINE_ASSIGN_OR_RETURN(const cudnnHandle_t handle, Handle());
+    return Operation::Make(handle, MakeDraft(spec), spec.algorithm);
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("cuDNN: ", error.what()));
   }
@@ -362,8 +364,9 @@ std::vector<std::string> Algorithms(const Spec& spec) {
   std::vector<std::string> names;
   try {
     const absl::StatusOr<cudnnHandle_t> handle = Handle();
+    if (!handle.ok()) return names;
     const std::unique_ptr<Draft> draft = MakeDraft(spec);
-    if (!handle.ok() || !Propose(*handle, *draft).ok()) return names;
+    if (!Propose(*handle, *draft).ok()) return names;
     for (Engine& engine : FirstEngines(*draft, kMostAlgorithms)) {
       names.push_back(std::move(engine.name));
     }

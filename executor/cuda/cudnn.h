@@ -30,7 +30,7 @@ struct ConvSpec {
   // last, these dimensions in this order over dense NHWC and OHWI.
   models::Ints x, w, y;
   bool channels_last = false;
-  models::Ints strides, dilations, pads_begin, pads_end;  // two each
+  models::Ints strides, dilations, pads;  // two each; pads on either side
   // One of CudnnAlgorithms; any other: the first.
   std::string algorithm;
 };

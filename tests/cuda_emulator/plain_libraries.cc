@@ -192,9 +192,9 @@ class PlainConv final : public CudnnOperation {
               const int64_t r = tap / w[3] % w[2];
               const int64_t c = tap % w[3];
               const int64_t h =
-                  p * s_.strides[0] - s_.pads_begin[0] + r * s_.dilations[0];
+                  p * s_.strides[0] - s_.pads[0] + r * s_.dilations[0];
               const int64_t v =
-                  q * s_.strides[1] - s_.pads_begin[1] + c * s_.dilations[1];
+                  q * s_.strides[1] - s_.pads[1] + c * s_.dilations[1];
               if (h < 0 || h >= x[2] || v < 0 || v >= x[3]) continue;
               const int64_t channel = o / group_outputs * w[1] + i;
               visit(n * x_.n + channel * x_.c + h * x_.h + v * x_.w,
