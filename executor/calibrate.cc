@@ -22,6 +22,9 @@
 namespace loadline::executor {
 namespace {
 
+// Of large operands this much is made up, again and again.
+constexpr int64_t kContentsBytes = int64_t{4} << 20;
+
 struct Trial {
   const models::Node* node = nullptr;
   std::string key;
@@ -64,16 +67,26 @@ absl::Status WriteContents(const models::Graph& graph, const Trial& trial,
   for (size_t i = 0; i < trial.inputs.size(); ++i) {
     if (!IsPresent(trial.inputs[i])) continue;
     const models::TensorType& type = graph.value(trial.node->inputs[i]).type;
-    const std::vector<std::byte> bytes = MildContents(type);
-    LOADLINE_RETURN_IF_ERROR(device.Write(
-        Space::kDevice, trial.inputs[i].offset, bytes.data(), type.bytes()));
+    const models::TensorType part{type.dtype,
+                                  {kContentsBytes / DTypeBytes(type.dtype)}};
+    const std::vector<std::byte> bytes = MildContents(part);
+    for (int64_t at = 0; at < type.bytes(); at += part.bytes()) {
+      LOADLINE_RETURN_IF_ERROR(device.Write(
+          Space::kDevice, trial.inputs[i].offset + at, bytes.data(),
+          std::min(part.bytes(), type.bytes() - at)));
+    }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> RunOnce(const Trial& trial, Device& device) {
+absl::StatusOr<int64_t> RunOnce(const Trial& trial, Device& device,
+                                const Region& evict) {
   const StepScalars scalars = {.learning_rate = 1e-3f, .step = 1, .seed = 1};
   LOADLINE_RETURN_IF_ERROR(device.BeginStep());
+  if (evict.bytes > 0) {
+    LOADLINE_RETURN_IF_ERROR(
+        device.Fill(Lane::kCompute, Space::kDevice, evict, /*byte=*/0));
+  }
   LOADLINE_RETURN_IF_ERROR(device.Launch({.kernel = trial.kernel.get(),
                                           .inputs = trial.inputs,
                                           .outputs = trial.outputs,
@@ -87,13 +100,12 @@ absl::StatusOr<int64_t> RunOnce(const Trial& trial, Device& device) {
 
 absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
                                 Device& device, const CalibrateOptions& options,
-                                std::vector<int64_t>* evict) {
+                                const Region& evict) {
   LOADLINE_RETURN_IF_ERROR(WriteContents(graph, trial, device));
-  LOADLINE_RETURN_IF_ERROR(RunOnce(trial, device).status());
+  LOADLINE_RETURN_IF_ERROR(RunOnce(trial, device, evict).status());
   std::vector<int64_t> ns;
   for (int32_t run = 0; run < options.runs; ++run) {
-    for (int64_t& word : *evict) ++word;
-    LOADLINE_ASSIGN_OR_RETURN(const int64_t one, RunOnce(trial, device));
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t one, RunOnce(trial, device, evict));
     ns.push_back(one);
   }
   return MedianNs(std::move(ns));
@@ -126,20 +138,20 @@ absl::StatusOr<std::vector<int64_t>> MeasureAll(
         spec.max_operands, static_cast<int32_t>(std::max(
                                trial.inputs.size(), trial.outputs.size())));
   }
+  const Region evict = {AlignUp(spec.arena_bytes), options.evict_bytes};
+  spec.arena_bytes = evict.offset + evict.bytes;
   LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
   // On the device's clock: telling a step to a GPU can take longer than the
   // step.
   LOADLINE_RETURN_IF_ERROR(device.EnableTrace(1));
 
   std::vector<int64_t> times_ns;
-  std::vector<int64_t> evict(static_cast<size_t>(options.evict_bytes) /
-                             sizeof(int64_t));
   for (const Trial& trial : trials) {
     if (options.stop != nullptr && options.stop->load()) {
       return absl::CancelledError("calibration was stopped");
     }
     const absl::StatusOr<int64_t> ns =
-        Measure(graph, trial, device, options, &evict);
+        Measure(graph, trial, device, options, evict);
     if (!ns.ok()) {
       return absl::Status(
           ns.status().code(),

@@ -23,8 +23,9 @@ struct CalibrateOptions {
   int32_t runs = 5;  // the median counts; one more goes before, unmeasured
   // CalibrateStep only: more runs, so that they last so long together.
   int64_t least_ns = 0;
-  // Other bytes read and written between runs, so that operands are as cold as
-  // they are in a real step.
+  // Other bytes of the device written before each run, so that operands are as
+  // cold as they are in a real step, and so that a GPU still has work when it
+  // is told the launch. Calibrate and ChooseAlgorithms only.
   int64_t evict_bytes = int64_t{64} << 20;
   std::function<void(int64_t done, int64_t of)> progress;  // may be empty
   const std::atomic<bool>* stop = nullptr;                 // may be null

@@ -127,6 +127,11 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) = 0;
 
+  // Whether the caller's memory and processor are the device's. Elsewhere a
+  // step has to be told before it runs, which takes longer than small launches
+  // do, so a step whose launches are traced is slower than one that is
+  // replayed.
+  virtual bool is_host() const { return true; }
   // Whether kernels may have algorithms to choose among (Kernel::algorithms).
   virtual bool chooses() const { return false; }
   // From now on Prepare takes these algorithms, in place of those named before.

@@ -1,6 +1,8 @@
 // Tested in tests/executor/measure_test.cc.
 #include "executor/step_times.h"
 
+#include <algorithm>
+
 #include "executor/median.h"
 #include "models/ops/operator.h"
 
@@ -37,6 +39,37 @@ void StepTimes::Add(absl::Span<const TraceSpan> spans) {
 std::map<std::string, int64_t> StepTimes::Operators() const {
   std::map<std::string, int64_t> ops;
   for (const auto& [key, ns] : operator_ns_) ops[key] = MedianNs(ns);
+  return ops;
+}
+
+std::map<std::string, int64_t> StepTimes::OperatorsWithin(
+    int64_t launches_ns) const {
+  std::map<std::string, int64_t> ops = Operators();
+  const auto less = [](int64_t ns, int64_t excess_ns) {
+    return std::max(ns - excess_ns, std::min(ns, kShortestLaunchNs));
+  };
+  const auto together = [&](int64_t excess_ns) {
+    int64_t sum_ns = 0;
+    for (const std::string& key : keys_) {
+      const auto found = ops.find(key);
+      if (found != ops.end()) sum_ns += less(found->second, excess_ns);
+    }
+    return sum_ns;
+  };
+  // The smallest excess with which they fit; more than the longest has no
+  // effect, and to last longer than `launches_ns` each needs no more than that.
+  int64_t low = -launches_ns;
+  int64_t high = 0;
+  for (const auto& [key, ns] : ops) high = std::max(high, ns);
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (together(middle) <= launches_ns) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  for (auto& [key, ns] : ops) ns = less(ns, low);
   return ops;
 }
 

@@ -16,6 +16,9 @@
 
 namespace loadline::executor {
 
+// Of a captured step on a GPU, an empty launch with its place in the queue.
+inline constexpr int64_t kShortestLaunchNs = 500;
+
 class StepTimes {
  public:
   // `plan` belongs to `problem`, and that to `graph`; none is read later.
@@ -28,6 +31,11 @@ class StepTimes {
   // Median nanoseconds of each operator, by models::OperatorKey: what
   // machine.ops holds. Empty before the first run.
   std::map<std::string, int64_t> Operators() const;
+  // The same, such that the plan's launches take `launches_ns` together: each
+  // lasts as much less, or more, as any other, and none less than
+  // kShortestLaunchNs where it was measured longer. For where tracing adds to
+  // each (Device::is_host).
+  std::map<std::string, int64_t> OperatorsWithin(int64_t launches_ns) const;
   // Median over the runs of what all copies of a lane took together; 0 without
   // any.
   int64_t CopyNs(Lane lane) const;

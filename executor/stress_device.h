@@ -36,6 +36,7 @@ class StressDevice : public Device {
   absl::string_view name() const override { return device_->name(); }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  bool is_host() const override { return device_->is_host(); }
   bool chooses() const override { return device_->chooses(); }
   void Choose(Algorithms algorithms) override {
     device_->Choose(std::move(algorithms));

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beyond, a step takes seconds, and its operands lie in no cache.
+// Beyond, a step on a CPU takes seconds, and its operands lie in no cache.
 constexpr int64_t kMostStepBytes = int64_t{2} << 30;
 // Long enough that what else the machine does for a moment is no median.
 constexpr int64_t kLeastCalibrationNs = 2'000'000'000;
@@ -70,8 +70,9 @@ absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
   executor::CalibrateOptions options;
   options.stop = stop;
   options.least_ns = least_ns;
-  if (keep_everything.arena_bytes >
-      std::min(kMostStepBytes, problem.machine->device_bytes / 2)) {
+  int64_t most_bytes = problem.machine->device_bytes / 2;
+  if (device.is_host()) most_bytes = std::min(most_bytes, kMostStepBytes);
+  if (keep_everything.arena_bytes > most_bytes) {
     return executor::Calibrate(rest, device, options);
   }
   return executor::CalibrateStep(graph, problem, keep_everything, device,
@@ -134,7 +135,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   LOADLINE_ASSIGN_OR_RETURN(
       executor::Algorithms algorithms,
       executor::ChooseAlgorithms(rest, [&] { return MakeDevice(device); },
-                                 {.evict_bytes = 0, .stop = stop}));
+                                 {.stop = stop}));
   machine.algorithms.merge(std::move(algorithms));
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,

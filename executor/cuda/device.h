@@ -51,6 +51,7 @@ class CudaDevice : public Device {
   absl::string_view name() const override { return "cuda"; }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
+  bool is_host() const override { return false; }
   bool chooses() const override { return true; }
   void Choose(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;

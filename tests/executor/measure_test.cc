@@ -9,6 +9,7 @@
 #include "executor/cuda/device.h"
 #include "executor/step_times.h"
 #include "models/ops/operator.h"
+#include "planner/status_macros.h"
 #include "tests/executor/fake_cuda_driver.h"
 #include "tests/executor/toy.h"
 
@@ -79,6 +80,24 @@ class TimedKernel final : public Kernel {
   FakeCudaDriver& driver_;
   std::unique_ptr<Kernel> kernel_;
   bool fast_;
+};
+
+class SlowKernel final : public Kernel {
+ public:
+  static constexpr int64_t kNs = 3'600'000'000'000;
+  SlowKernel(FakeCudaDriver& driver, std::unique_ptr<Kernel> kernel)
+      : driver_(driver), kernel_(std::move(kernel)) {}
+  int64_t workspace_bytes() const override {
+    return kernel_->workspace_bytes();
+  }
+  absl::Status Run(const KernelArgs& args) override {
+    driver_.Spend(kNs);
+    return kernel_->Run(args);
+  }
+
+ private:
+  FakeCudaDriver& driver_;
+  std::unique_ptr<Kernel> kernel_;
 };
 
 // Every ToyMul has algorithms.
@@ -183,6 +202,65 @@ TEST(StepTimes, AreMediansByOperatorAndByLane) {
   const auto ops = times.Operators();
   EXPECT_EQ(ops.size(), 5u);
   for (const auto& [key, ns] : ops) EXPECT_EQ(ns, 200) << key;
+}
+
+TEST(StepTimes, TakeFromEachLaunchWhatAllHaveTooMuch) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  StepTimes times(toy.graph, toy.problem, plan);
+  std::vector<TraceSpan> spans;
+  int64_t sum_ns = 0;
+  std::map<std::string, int64_t> traced;
+  for (const planner::Step& step : plan.steps) {
+    const auto id =
+        static_cast<models::NodeId>(toy.problem.node(step.node).file_id);
+    // Of one operator all are alike.
+    const auto [at, _] =
+        traced.emplace(models::OperatorKey(toy.graph, toy.graph.node(id)),
+                       2000 + 1000 * static_cast<int64_t>(traced.size()));
+    spans.push_back({0, at->second});
+    sum_ns += at->second;
+  }
+  times.Add(spans);
+  const auto count = static_cast<int64_t>(spans.size());
+  const auto all = [&](int64_t launches_ns, int64_t change_ns) {
+    for (const auto& [key, ns] : times.OperatorsWithin(launches_ns)) {
+      EXPECT_EQ(ns, traced[key] + change_ns) << launches_ns;
+    }
+  };
+  all(sum_ns, 0);
+  all(sum_ns - 1500 * count, -1500);
+  all(sum_ns + 700 * count, 700);
+  // However short the step, no launch is free.
+  for (const auto& [key, ns] : times.OperatorsWithin(1)) {
+    EXPECT_EQ(ns, kShortestLaunchNs) << key;
+  }
+}
+
+// The launches of a replayed step together take what it takes, whatever they
+// were traced with.
+TEST(CalibrateStep, FitsTheStepThatIsReplayedOnADevice) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  FakeCudaDriver driver;
+  const auto prepare =
+      [&driver](
+          const models::Graph& graph,
+          const models::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    LOADLINE_ASSIGN_OR_RETURN(auto kernel, PrepareToyKernel(graph, node));
+    // An hour by the fake's clock, next to nothing by the host's.
+    return std::make_unique<SlowKernel>(driver, std::move(kernel));
+  };
+  const auto device =
+      CudaDevice::Create(driver, {.prepare = OnStreams(driver, prepare)});
+  ASSERT_TRUE(device.ok()) << device.status();
+  const auto ops = CalibrateStep(toy.graph, toy.problem, plan, **device);
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  EXPECT_EQ(ops->size(), 5u);
+  for (const auto& [key, ns] : *ops) {
+    EXPECT_GT(ns, 0);
+    EXPECT_LT(ns, SlowKernel::kNs / 2);
+  }
 }
 
 TEST(CalibrateStep, StopsWhenAsked) {
