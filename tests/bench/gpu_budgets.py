@@ -2,14 +2,15 @@
 """What budgets cost on a GPU: predicted beside measured, and beside PyTorch.
 
     tests/bench/gpu_budgets.py [--loadline PROGRAM] [--device cuda]
-        [--models gpt,resnet18] [--steps 30] [--pairs 3] [--json FILE]
+        [--models gpt,resnet18] [--precisions fp32,bf16] [--steps 30] [--pairs 3] [--json FILE]
 
 For every model and precision (the large ones, which models/make_large.py makes
 here, in bf16 only), at 100, 75, 50 and 35 % of the bytes that keeping
 everything takes: the step time that was predicted, the one that was measured
 (median of the steps of a run whose step is one graph), bytes, of the arena and
-as the driver says of the whole device, and from a traced run the share of the copies' time in which the compute lane worked too. At 50 %
-also with recomputing alone and with copies alone. The profile is measured anew,
+as the driver says of the whole device, and from a traced run the share of the
+copies' time in which the compute lane worked too. At 50 % also with recomputing
+alone and with copies alone. The profile is measured anew,
 into a folder of its own. Where a PyTorch that sees the GPU is installed, its
 eager step and its compiled one run in turn with the step that keeps everything.
 
@@ -18,6 +19,7 @@ runs this on a GPU; `--device cpu` tries the script itself anywhere. Tested by
 tests/gpu/gpu_budgets_test.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -41,6 +43,7 @@ MODELS = {  # name: data, batch
 LARGE = {name for name, (data, _) in MODELS.items()
          if data.startswith("large/")}
 CANNOT_FIT = 3
+TRACED_STEPS = 3
 
 
 def model_file(model):
@@ -63,22 +66,36 @@ class Bench:
         document = json.loads(result.stdout) if result.stdout else None
         return result.returncode, document, result.stderr
 
-    def run(self, model, precision, *more):
+    def step(self, verb, model, precision, *more):
         data, batch = MODELS[model]
         return self.loadline(
-            "run", model_file(model), "--device", self.device, "--data",
-            ZOO / data, "--batch", batch, "--steps", self.steps, "--precision",
-            precision, "--no-dropout", "--json", *more)
+            verb, model_file(model), "--device", self.device, "--data",
+            ZOO / data, "--batch", batch, "--precision", precision,
+            "--no-dropout", "--json", *more)
 
-    def point(self, model, precision, share, *flags):
-        """Figures of one plan; what kept it from running, where it did not."""
+    def run(self, model, precision, *more, steps=None):
+        return self.step("run", model, precision, "--steps",
+                         steps or self.steps, *more)
+
+    def plan(self, model, precision, number, share, flags):
+        """What `run` needs to run it, or the point that says why not."""
+        files = [self.folder / f"{what}{number}.json"
+                 for what in ("plan", "problem")]
+        code, _, log = self.step(
+            "plan", model, precision, "--budget", share, *flags,
+            "--output", files[0], "--problem", files[1])
         point = {"budget": share, "flags": list(flags)}
-        code, ran, log = self.run(model, precision, "--budget", share, *flags)
         if code != 0:
-            point["failed"] = ("no plan within these bytes"
-                               if code == CANNOT_FIT else log.strip()[-500:])
-            point["exit_code"] = code
+            return None, failed(point, code, log)
+        return ("--plan", files[0], "--problem", files[1]), point
+
+    def point(self, model, precision, planned, point):
+        """Figures of one plan; what kept it from running, where it did not."""
+        if planned is None:
             return point
+        code, ran, log = self.run(model, precision, *planned)
+        if code != 0:
+            return failed(point, code, log)
         for field in ("arena_bytes", "measured_arena_bytes", "host_bytes",
                       "predicted_step_ns", "step_ns", "d2h_bytes", "h2d_bytes",
                       "recompute_ns", "weights_sha256", "budget_bytes"):
@@ -87,12 +104,35 @@ class Bench:
             if field in ran:  # not where the device is the host
                 point[field] = ran[field]
         trace = self.folder / "trace.json"
-        code, _, log = self.run(model, precision, "--budget", share, *flags,
-                                "--trace", trace)
+        code, _, log = self.run(model, precision, *planned, "--trace", trace,
+                                steps=TRACED_STEPS)
         if code == 0:
             point["copies_under_compute"] = copies_under_compute(
                 json.loads(trace.read_text())["traceEvents"])
         return point
+
+    def points(self, model, precision):
+        """The first run measures operators; then all is planned side by side,
+        and run one after the other."""
+        code, _, log = self.run(model, precision, steps=TRACED_STEPS)
+        asked = [(share, ()) for share in SHARES]
+        asked += [("50%", (flag,)) for flag in ("--no-offload",
+                                                "--no-recompute")]
+        if code != 0:
+            return [failed({"budget": share, "flags": list(flags)}, code, log)
+                    for share, flags in asked]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            planned = list(pool.map(
+                lambda entry: self.plan(model, precision, entry[0], *entry[1]),
+                enumerate(asked)))
+        return [self.point(model, precision, *one) for one in planned]
+
+
+def failed(point, code, log):
+    point["failed"] = ("no plan within these bytes"
+                       if code == CANNOT_FIT else log.strip()[-500:])
+    point["exit_code"] = code
+    return point
 
 
 def copies_under_compute(events):
@@ -188,7 +228,7 @@ def beside_torch(bench, model, precision, pairs):
     return out
 
 
-def measure(bench, models, pairs):
+def measure(bench, models, precisions, pairs):
     version, why_not = torch_version(bench.device)
     code, _, log = bench.loadline("doctor", "--device", bench.device, "--json")
     if code != 0:
@@ -200,12 +240,10 @@ def measure(bench, models, pairs):
         if model in LARGE:
             subprocess.run([sys.executable, ROOT / "models" / "make_large.py",
                             "--only", model], check=True)
-        for precision in ("bf16",) if model in LARGE else ("fp32", "bf16"):
-            points = [bench.point(model, precision, share) for share in SHARES]
-            points += [bench.point(model, precision, "50%", flag)
-                       for flag in ("--no-offload", "--no-recompute")]
+        for precision in ("bf16",) if model in LARGE else precisions:
             entry = {"model": model, "precision": precision,
-                     "batch": MODELS[model][1], "points": points}
+                     "batch": MODELS[model][1],
+                     "points": bench.points(model, precision)}
             if version and model != "gpt12":
                 entry["pytorch"] = beside_torch(bench, model, precision, pairs)
             result["models"].append(entry)
@@ -283,6 +321,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--models",
                         default="gpt,gpt12,resnet18,gpt2-124m,resnet50")
+    parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
@@ -294,7 +333,8 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args.loadline, args.device, args.steps, folder)
-        result = measure(bench, args.models.split(","), args.pairs)
+        result = measure(bench, args.models.split(","),
+                         args.precisions.split(","), args.pairs)
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     print(markdown(result), end="")
