@@ -1,5 +1,6 @@
 """Optimizer state on the host: the plan's share, its bytes, the same bits."""
 import copy
+import dataclasses
 import unittest
 
 import torch
@@ -9,6 +10,7 @@ from loadline import torch as lt
 from loadline.torch.host_state import HostState
 from loadline.torch.lanes import Lanes
 from loadline.torch.optimizer import buckets_of, foretell
+from loadline.torch.partitioner import with_state_resident
 from loadline.torch.prepare import attached_to
 from models import MODELS
 from steps import same_bits
@@ -84,6 +86,35 @@ class Prepare(unittest.TestCase):
         self.assertEqual(hosted[0], 0)
         self.assertEqual(hosted, sorted(hosted))
         self.assertGreater(hosted[-1], hosted[1])
+
+    def test_state_stays_where_that_is_faster(self):
+        # Copies of state hide behind nothing: dear here, beside what else there is.
+        slow = dataclasses.replace(COPIES, d2h_bytes_per_s=1e8, h2d_bytes_per_s=1e8)
+        hosted = []
+        for budget in ("90%", "80%", "70%", "smallest of activations"):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, batch = MODELS["mlp"](), (torch.randn(64, 64),)
+            optimizer = torch.optim.AdamW(model.parameters())
+            if budget.startswith("smallest"):  # too little with all state there
+                budget = lt.planned[-1].keep_everything_bytes // 2
+            lt.prepare(model, optimizer, sample=batch, budget=budget, machine=slow,
+                       **OPTIONS)
+            graph = lt.planned[-1]
+            hosted.append(len(graph.hosted))
+            resident = with_state_resident(graph.posed).document
+            try:
+                plan = loadline.plan(resident, graph.plan.budget_bytes,
+                                     work_limit=OPTIONS["work_limit"])
+            except loadline.Infeasible:
+                self.assertGreater(hosted[-1], 0)
+                continue
+            moved = sum(graph.options.state[k].bytes for k in graph.hosted)
+            self.assertLessEqual(
+                graph.plan.document["predicted"]["step_ns"] + 2 * moved * 1e9 / 1e8,
+                plan.document["predicted"]["step_ns"])
+        self.assertEqual(hosted[0], 0)
+        self.assertGreater(hosted[-1], 0)
 
     def test_a_state_dict_goes_on_where_it_was_saved(self):
         model, batch = wide_mlp()

@@ -12,8 +12,9 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import planned_graphs
+from loadline.torch import planned_graphs, planner_pass
 from loadline.torch.optimizer import foretell
+from loadline.torch.options import Options
 from loadline.torch.prepare import prepared
 from models import MODELS
 from steps import same_bits
@@ -38,6 +39,31 @@ def made(name="gpt_dropout"):
     torch.manual_seed(0)
     model = MODELS[name]()
     return model, torch.optim.AdamW(model.parameters()), MODELS[name].batch()
+
+
+class Harder(unittest.TestCase):
+    def works(self, bound_bytes, fails):
+        """The work limits of the searches of which so many find nothing."""
+        limits = []
+
+        def plan(problem, bytes_, work_limit, **_):
+            limits.append(work_limit)
+            if len(limits) <= fails:
+                raise loadline.Infeasible("none", bytes_, 2 * bytes_, bound_bytes)
+            return "found"
+
+        with mock.patch("loadline.planning.plan", plan):
+            try:
+                found = planner_pass.make_plan(
+                    {}, 100, Options(budget=50, work_limit=10), 0)
+            except loadline.Infeasible:
+                found = "none"
+        return limits, found
+
+    def test_what_is_not_proven_impossible_is_searched_again(self):
+        self.assertEqual(self.works(40, 1), ([10, 40], "found"))
+        self.assertEqual(self.works(0, 3), ([10, 40, 160], "none"))
+        self.assertEqual(self.works(51, 3), ([10], "none"))
 
 
 class Prepare(unittest.TestCase):

@@ -192,6 +192,13 @@ class Choice(unittest.TestCase):
         self.assertIsInstance(error, lt.Unsupported)
         self.assertRegex(str(error), "full: .*recompute: .*public: .*bytes were saved")
 
+    def test_our_own_library_missing_is_no_fault_of_pytorchs(self):
+        missing = loadline.InternalError("libloadline.so cannot be loaded")
+        with only("full"), mock.patch("loadline.torch.tiers._library.version",
+                                      side_effect=missing):
+            with self.assertRaisesRegex(loadline.InternalError, "cannot be loaded"):
+                tiers.chosen({"full": lambda: ""})
+
     def test_every_name_of_every_tier_is_here(self):
         for tier in ("full", "recompute", "public"):
             self.assertEqual(private.missing(tier), [])

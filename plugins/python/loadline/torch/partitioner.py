@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from loadline import planning
-from loadline.errors import InternalError, LoadlineError
+from loadline.errors import Infeasible, InternalError, LoadlineError
+from loadline.machine import Machine
 from loadline.torch import agree, private, tiers
 from loadline.torch.joint import Joint, Operation, clean, read_joint
 from loadline.torch.lanes import has_lanes
@@ -23,7 +24,7 @@ from loadline.torch.pose import Posed, pose
 from loadline.torch.price import node_flops
 from loadline.torch.program import Item, peaks, program_of
 from loadline.torch.split import split
-from loadline.torch.tail import tail_of, with_tail
+from loadline.torch.tail import LOAD, STORE, tail_of, with_tail
 
 
 @dataclasses.dataclass
@@ -35,9 +36,26 @@ class Solved:
     update_peak_bytes: int
     whole_bytes: int  # what keeping everything takes
 
+    def step_ns(self, machine: Machine) -> float:
+        """With what a plan does not know: state arrives and leaves when all
+        gradients are there, and hides behind nothing."""
+        bytes_of = {bucket: self.posed.document["values"][value]["bytes"]
+                    for value, bucket in self.posed.state.items()}
+        rates = {LOAD: machine.h2d_bytes_per_s, STORE: machine.d2h_bytes_per_s}
+        return float(self.plan.document["predicted"]["step_ns"]) + sum(
+            1e9 * bytes_of[bucket] / rates[action]
+            for action, bucket in self.tail if action in rates)
+
     @property
     def program(self) -> tuple[list[Item], list[Item]]:
         return program_of(self.posed, self.plan.document)
+
+
+def with_state_resident(posed: Posed) -> Posed:
+    """The same with optimizer state that stays on the device."""
+    values = [{**value, "offload": False} if number in posed.state else value
+              for number, value in enumerate(posed.document["values"])]
+    return dataclasses.replace(posed, document={**posed.document, "values": values})
 
 
 def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
@@ -116,15 +134,30 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         # Inductor draws random numbers in ways of its own.
         posed = pose(joint, machine, self.options.state, copies,
                      self.options.inner == "aot_eager", times)
+        found = self.solve_posed(posed)
+        if not self.options.state:
+            assert found is not None
+            return found
+        resident = self.solve_posed(with_state_resident(posed), patient=False)
+        return min((one for one in (found, resident) if one is not None),
+                   key=lambda solved: solved.step_ns(machine))
+
+    def solve_posed(self, posed: Posed, patient: bool = True) -> Solved | None:
+        """None: not patient, and no plan was found."""
         together = self.options.agree and agree.ranks() > 1
         if together:
             posed.document, together = agree.worst_problem(posed.document)
         whole = planning.keep_everything(posed.document).peak_bytes
 
         def solve() -> planning.Plan:
-            return make_plan(posed.document, whole, self.options, self.number)
+            return make_plan(posed.document, whole, self.options, self.number, patient)
 
-        plan = agree.from_rank_0(posed.document, solve) if together else solve()
+        try:
+            plan = agree.from_rank_0(posed.document, solve) if together else solve()
+        except Infeasible:
+            if patient:
+                raise
+            return None
         tail = tail_of(posed, plan.document)
         peak, update_peak = peaks(posed.document,
                                   *with_tail(posed, plan.document, tail))

@@ -21,6 +21,9 @@ from loadline.torch.options import Options
 from loadline.torch.planned_graphs import PlannedGraph, remember
 
 
+HARDER = (1, 4, 16)  # times the work
+
+
 @dataclasses.dataclass(eq=False)
 class PlannerPass:
     """At module level, so that Inductor's cache can pickle what derives from it."""
@@ -37,10 +40,25 @@ class PlannerPass:
             + private.get_hash_for_files(tuple(files))).hexdigest()
 
 
+def _searched(problem: dict[str, Any], bytes_: int, options: Options,
+              patient: bool) -> planning.Plan:
+    """Patient: with more work, twice, where none was found and no proof says that
+    there is none: a longer wait is better than no training."""
+    for harder in HARDER:
+        try:
+            return planning.plan(
+                problem, bytes_, recompute=options.recompute, offload=options.offload,
+                work_limit=options.work_limit * harder, seed=options.seed)
+        except Infeasible as error:
+            if not patient or harder == HARDER[-1] or error.proven_bound_bytes > bytes_:
+                raise
+    raise AssertionError
+
+
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
-              number: int) -> planning.Plan:
+              number: int, patient: bool = True) -> planning.Plan:
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
-    the graph, where there are several."""
+    the graph, where there are several; patient: there is nothing else to try."""
     reserved = options.reserve_bytes
     share = options.shares[min(number, len(options.shares) - 1)] if (
         options.shares) else 1.0
@@ -55,9 +73,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     if bytes_ <= 0:
         raise Infeasible(aside, asked)
     try:
-        return planning.plan(problem, bytes_, recompute=options.recompute,
-                             offload=options.offload, work_limit=options.work_limit,
-                             seed=options.seed)
+        return _searched(problem, bytes_, options, patient)
     except Infeasible as error:
         if bytes_ == asked:
             raise

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 
 import torch
+from loadline import _library
 from loadline.errors import Unsupported
 from loadline.torch import private
 
@@ -49,7 +50,8 @@ def _fails(test: Callable[[], str]) -> str:
 
 def chosen(tests: dict[str, Callable[[], str]]) -> str:
     """tests: by tier, best first; what is wrong with it, in words. Raises Unsupported
-    where all are."""
+    where all are, InternalError where our own library is not there."""
+    _library.version()
     if not _chosen:
         reasons = []
         for tier, test in tests.items():
