@@ -166,15 +166,15 @@ class RmsNorm(nn.Module):
 
 
 class LlamaBlock(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, feed):
         super().__init__()
         self.heads = heads
         self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
         self.q, self.k, self.v, self.o = (
             nn.Linear(width, width, bias=False) for _ in range(4))
         self.gate, self.up = (
-            nn.Linear(width, 2 * width, bias=False) for _ in range(2))
-        self.down = nn.Linear(2 * width, width, bias=False)
+            nn.Linear(width, feed, bias=False) for _ in range(2))
+        self.down = nn.Linear(feed, width, bias=False)
 
     def forward(self, x, cos, sin):
         y = self.norm1(x)
@@ -192,16 +192,18 @@ class LlamaBlock(nn.Module):
 
 
 class Llama(nn.Module):
-    def __init__(self, layers=2, width=32, heads=4, words=64):
+    def __init__(self, layers=2, width=32, heads=4, words=64, feed=64):
         super().__init__()
         self.tokens = nn.Embedding(words, width)
-        self.blocks = nn.ModuleList(LlamaBlock(width, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            LlamaBlock(width, heads, feed) for _ in range(layers))
         self.norm = RmsNorm(width)
         self.half = width // heads // 2
 
     def forward(self, ids, targets):
-        angles = torch.arange(ids.shape[1])[:, None] * 10000.0 ** (
-            -torch.arange(self.half) / self.half)
+        place = torch.arange(ids.shape[1], device=ids.device)
+        angles = place[:, None] * 10000.0 ** (
+            -torch.arange(self.half, device=ids.device) / self.half)
         x = self.tokens(ids)
         for block in self.blocks:
             x = block(x, angles.cos(), angles.sin())

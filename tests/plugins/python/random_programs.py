@@ -14,12 +14,14 @@ class _Writer:
         self.nodes = posed.document["nodes"]
         self.maker = {v: n["id"] for n in self.nodes for v in n["outputs"]}
         self.outputs = set(posed.document["outputs"])
-        self.updated = {old for n in self.nodes for old, _ in n.get("inplace", ())}
+        # Others may be written over where they end, and need not be.
+        self.updated = {old for n in self.nodes for old, _ in n.get("inplace", ())
+                        if self.values[old].get("persistent")}
         # An update follows all that read the old contents.
         self.after = {n["id"]: {self.maker[v] for v in n["inputs"] if v in self.maker}
                       for n in self.nodes}
         for node in self.nodes:
-            for old, _ in node.get("inplace", ()):
+            for old in {old for old, _ in node.get("inplace", ())} & self.updated:
                 self.after[node["id"]].update(
                     n["id"] for n in self.nodes if old in n["inputs"] and n is not node)
         self.there = {v["id"] for v in self.values if v["id"] not in self.maker}

@@ -47,10 +47,20 @@ class Operation:
     random: bool = False
     # The user's own checkpoint does not keep it: the backward part makes it anew.
     dropped: bool = False
+    # What runs just before it, in this order, in the same kernel: nobody else reads
+    # what these make, and none of it is ever in memory (fuse.py).
+    inner: tuple[Operation, ...] = ()
+    # It may write its result over what it reads.
+    in_place: bool = False
 
     @property
     def name(self) -> str:
         return self.node.name
+
+    @property
+    def nodes(self) -> list[torch.fx.Node]:
+        """All that it runs."""
+        return [*(operation.node for operation in self.inner), self.node]
 
 
 @dataclasses.dataclass

@@ -15,6 +15,7 @@ from loadline import planning
 from loadline.errors import Infeasible, InternalError, LoadlineError
 from loadline.machine import Machine
 from loadline.torch import agree, private, tiers
+from loadline.torch.fuse import fuse
 from loadline.torch.joint import Joint, Operation, clean, read_joint
 from loadline.torch.lanes import has_lanes
 from loadline.torch.measure import measured_ns
@@ -64,7 +65,7 @@ def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
     for number in sequence:
         operation = posed.operations[number]
         if number in seen and isinstance(operation, Operation):
-            flops += node_flops(operation.node)
+            flops += sum(map(node_flops, operation.nodes))
         seen.add(number)
     return flops
 
@@ -98,6 +99,8 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         clean(gm)
         joint = read_joint(gm, kwargs["num_fwd_outputs"],
                            dict(self.options.found_bytes))
+        if self.options.inner == "inductor":
+            fuse(joint)
         times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
             self.options.measure) else {}
         solved = self.solve(joint, times)

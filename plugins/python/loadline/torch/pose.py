@@ -22,7 +22,7 @@ import torch
 from loadline.machine import Machine
 from loadline.torch.document import Document
 from loadline.torch.joint import Joint, Operation
-from loadline.torch.price import NOMINAL, node_time_ns
+from loadline.torch.price import NOMINAL, time_of
 from loadline.torch.random_state import device_of, state_bytes
 
 
@@ -122,6 +122,7 @@ class _Writer:
         self.makers = {made: operation for operation in joint.operations
                        for made in operation.makes}
         self.returned = set(joint.forward_outputs)
+        self.caller = {joint.root[node] for node in (*joint.primals, *joint.constants)}
         self.before: set[torch.fx.Node] = set()  # run before the boundary
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
@@ -190,15 +191,25 @@ class _Writer:
                              operation.updates, offload=False)
             outputs.append(new)
             fields["inplace"] = [[old, new]]
+        elif operation.in_place and (pairs := self.pairs(operation, outputs)):
+            fields["inplace"] = pairs
         if operation.node in self.snapshots:
             inputs.append(self.snapshots[operation.node])
         if operation.ordered and not again:
             self.ordered(inputs, outputs, operation.name)
         time_ns = self.measured_ns.get(operation.node)
         if time_ns is None:
-            time_ns = node_time_ns(operation.node, self.machine)
+            time_ns = time_of(operation.nodes, self.machine)
         self.node(operation, operation.name + suffix, time_ns, inputs, outputs,
                   **fields)
+
+    def pairs(self, operation: Operation, outputs: list[int]) -> list[list[int]]:
+        """What it reads with what it may write there."""
+        made = operation.node.meta["val"]
+        return [[self.id_of[value], outputs[0]] for value in operation.reads
+                if value not in self.caller
+                and value.meta["val"].dtype == made.dtype
+                and self.joint.bytes[value] == operation.element_bytes[0]]
 
     def dropped(self, operation: Operation) -> bool:
         """By a checkpoint, so that the backward part makes it anew."""
@@ -281,8 +292,9 @@ class _Writer:
             *self.joint.forward_outputs,
             *(self.joint.tangents if not self.state else ()),
             *self.joint.backward_outputs)]
-        updated = {pair[0] for node in self.document.nodes
-                   for pair in node.get("inplace", ())}
+        updated = {old for node in self.document.nodes
+                   for old, _ in node.get("inplace", ())
+                   if self.document.values[old].get("persistent")}
         document = self.document.problem(
             v for v in dict.fromkeys(held) if v not in updated)
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:

@@ -51,11 +51,22 @@ def _tensor_bytes(value: object) -> int:
                if isinstance(leaf, torch.Tensor))
 
 
-def node_time_ns(node: torch.fx.Node, machine: Machine) -> int:
-    flops = node_flops(node)
+def _base(node: torch.fx.Node) -> torch.fx.Node:
+    """What the node is a view or an element of."""
+    while node.target is operator.getitem or is_view(node):
+        node = node.args[0]  # type: ignore[assignment]
+    return node
+
+
+def time_of(nodes: list[torch.fx.Node], machine: Machine) -> int:
+    """Nanoseconds of one kernel: it reads what none of the nodes makes, and writes
+    what the last makes."""
+    node = nodes[-1]
+    flops = sum(map(node_flops, nodes))
     moved = _tensor_bytes(node.meta.get("val")) + sum(
         _tensor_bytes(argument.meta.get("val"))
-        for argument in node.all_input_nodes)
+        for argument in dict.fromkeys(a for n in nodes for a in n.all_input_nodes)
+        if _base(argument) not in nodes)
     value = next((leaf
                   for leaf in private.pytree.tree_leaves(node.meta.get("val"))
                   if isinstance(leaf, torch.Tensor)), None)

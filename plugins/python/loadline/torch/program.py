@@ -11,6 +11,7 @@ tests/plugins/python/torch_offload_test.py.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -81,6 +82,21 @@ def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
     return max(peaks(problem, plan, 0))
 
 
+def _taken_over(step: dict[str, Any], node: dict[str, Any],
+                values: list[dict[str, Any]], updates: dict[int, int],
+                ends: Callable[[int], bool]) -> int:
+    """Bytes of inputs that are outputs in place: counted once and not twice."""
+    read = dict(zip(node["inputs"], step["in"]))
+    passed: set[int] = set()  # each on to one, and each from one
+    bytes_ = 0
+    for old, new in node.get("inplace", ()):
+        if old not in updates and (passed & {old, new} or not ends(read[old])):
+            continue
+        passed |= {old, new}
+        bytes_ += values[old]["bytes"]
+    return bytes_
+
+
 def peaks(problem: dict[str, Any], plan: dict[str, Any],
           tail_steps: int) -> tuple[int, int]:
     """Most bytes on the device while the program runs, before its last steps and
@@ -90,7 +106,9 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
     steps, nodes = plan["steps"], problem["nodes"]
     device = {buffer["id"]: buffer for buffer in plan["buffers"]
               if buffer["space"] == "device"}
-    updates = dict(pair for node in nodes for pair in node.get("inplace", ()))
+    values = problem["values"]
+    updates = dict(pair for node in nodes for pair in node.get("inplace", ())
+                   if values[pair[0]].get("persistent"))
     held = {*problem["outputs"], *updates.values(),
             *(value["id"] for value in problem["values"]
               if value.get("persistent"))} - updates.keys()
@@ -108,6 +126,8 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
             first.setdefault(buffer, at if buffer in writes else -1)
             last[buffer] = at
             latest[device[buffer]["value"]] = buffer
+    stays_there = {buffer for buffer, about in device.items() if about["value"] in held
+                   and latest.get(about["value"], buffer) == buffer}
     change = [0] * (len(steps) + 3)  # the beginning, every step, the end, beyond
 
     def count(begin: int, end: int, bytes_: int) -> None:
@@ -115,15 +135,14 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
         change[end + 1] -= bytes_
 
     for buffer, about in device.items():
-        value = about["value"]
-        stays = value in held and latest.get(value, buffer) == buffer
+        stays = buffer in stays_there
         if stays or buffer in first:
             count(first.get(buffer, -1),
                   len(steps) + 1 if stays else last[buffer] + 1, about["bytes"])
     for at, step in enumerate(steps):
         if step["lane"] == "compute":
-            for old, _ in nodes[step["node"]].get("inplace", ()):
-                count(at, at + 1, -problem["values"][old]["bytes"])
+            count(at, at + 1, -_taken_over(step, nodes[step["node"]], values, updates, (
+                lambda buffer: last.get(buffer) == at and buffer not in stays_there)))
     live = 0
     peak = [0, 0]
     for moment, (difference, step) in enumerate(zip(change, [None, *steps, None])):

@@ -67,7 +67,8 @@ def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
 def _tag(posed: Posed, backward: list[Item]) -> dict[torch.fx.Node, Any]:
     """The tag of each value that the forward cannot do without."""
     policy = private.CheckpointPolicy
-    again = {item.operation.node for item in backward if isinstance(item, Run)}
+    again = {node for item in backward if isinstance(item, Run)
+             for node in item.operation.nodes}
     computes = {operation.node: operation for operation in posed.joint.operations}
     behind = set(posed.joint.tangents)
     tags: dict[torch.fx.Node, Any] = {}
@@ -134,8 +135,10 @@ class _Body:
         # What stays though nothing here reads it. A run that draws random numbers
         # moves the generator on, even where its result is made anew before a reader.
         self.kept: set[torch.fx.Node] = set()
-        self.computed = {operation.node for operation in posed.joint.operations}
-        self.computed.update(made for operation in posed.joint.operations
+        operations = [one for operation in posed.joint.operations
+                      for one in (*operation.inner, operation)]
+        self.computed = {operation.node for operation in operations}
+        self.computed.update(made for operation in operations
                              for made in operation.makes
                              if isinstance(made, torch.fx.Node))
 
@@ -166,6 +169,13 @@ class _Body:
         return self.now[node]
 
     def run(self, operation: Operation) -> None:
+        for inner in operation.inner:
+            self.run(inner)
+        self.run_alone(operation)
+        for inner in operation.inner:  # another kernel has copies of its own
+            self.forget(inner.node)
+
+    def run_alone(self, operation: Operation) -> None:
         node = operation.node
         args, kwargs = node.args, node.kwargs
         if operation.updates is not None:
