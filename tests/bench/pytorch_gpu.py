@@ -1,0 +1,289 @@
+"""Loadline's PyTorch plugin on a GPU, beside what PyTorch itself offers.
+
+    PYTHONPATH=plugins/python LOADLINE_LIBRARY=.../libloadline.so \\
+        python tests/bench/pytorch_gpu.py [--models gpt2-124m,llama-1b]
+        [--shares 100,75,50,35] [--ways WAY,...] [--machine PROFILE]
+        [--knobs 0.9,0.7,0.5,0.3,0.1,0] [--steps 20] [--jobs 1] [--json FILE]
+
+Every cell is a process of its own: it compiles, takes steps until they are
+warm, then reports the median step and the most bytes that PyTorch's allocator
+had handed out in any of the measured steps. With --jobs some compile side by
+side; a cell's steps are measured when no other does anything (--lock names the
+file that says so, for programs that want the same). --whole takes the bytes of
+`keep` from an earlier run. A way without a
+knob for bytes runs at each value of the knob that it has; within a share stands
+the fastest of those that measured no more than it.
+
+  eager           no compiler
+  keep            torch.compile alone: what the shares are shares of
+  loadline        prepare(budget=BYTES), recomputing alone
+  loadline-copies the same with copies to the host, by the machine's profile
+  budget          torch.compile with activation_memory_budget
+  checkpoint      torch.compile, every block within torch.utils.checkpoint
+  fsdp-offload    fully_shard of every block with CPUOffloadPolicy
+
+Losses stand beside those of `keep`. Prints Markdown. `--device cpu` with
+`--models tiny` tries the program itself anywhere, where bytes are none.
+"""
+import argparse
+import concurrent.futures
+import fcntl
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WAYS = ["keep", "loadline", "loadline-copies", "budget", "checkpoint",
+        "fsdp-offload", "eager"]
+BATCH = {"gpt2-124m": (8, 1024), "llama-1b": (2, 2048), "tiny": (2, 32)}
+WORST_S = 400
+WARM_STEPS = 5
+
+
+def blocks_of(model, block):
+    return [module for module in model.modules() if isinstance(module, block)]
+
+
+def make(name, checkpointed, device):
+    """(model that returns its loss, its kind of block, batch)."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+    from torch.utils.checkpoint import checkpoint
+    sys.path.append(str(ROOT / "models"))
+    sys.path.append(str(ROOT / "tests/plugins/python"))
+    import models as small
+    import torch_models
+    torch.manual_seed(0)
+    with torch.device(device):
+        if name == "llama-1b":  # 16 layers of 67 M and a tied vocabulary
+            net, block, words = small.Llama(
+                16, 2048, 16, 32768, feed=8192), small.LlamaBlock, 32768
+        elif name == "gpt2-124m":
+            net, block, words = (torch_models.gpt2_124m(),
+                                 torch_models.GptBlock, 50304)
+        else:
+            net, block, words = (torch_models.Gpt(96, 32),
+                                 torch_models.GptBlock, 96)
+        for parameter in net.parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)
+
+    class WithLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def forward(self, tokens, targets):
+            with torch.autocast(device, torch.bfloat16):
+                if isinstance(net, small.Llama):
+                    return net(tokens, targets)
+                logits = net(tokens)
+                return F.cross_entropy(logits.flatten(0, 1).float(),
+                                       targets.flatten())
+
+    if checkpointed:
+        for one in blocks_of(net, block):
+            inner = one.forward
+            one.forward = (lambda *args, inner=inner: checkpoint(
+                inner, *args, use_reentrant=False))
+    rows, length = BATCH[name]
+    generator = torch.Generator().manual_seed(1)
+    batch = [torch.randint(words, (rows, length), generator=generator).to(device)
+             for _ in range(2)]
+    return WithLoss(), block, batch
+
+
+def worker(cell):
+    import torch
+    lock = open(cell["lock"], "w")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    name, way, device = cell["model"], cell["way"], cell["device"]
+    cuda = device == "cuda"
+    torch.set_float32_matmul_precision("high")
+    model, block, batch = make(name, way == "checkpoint", device)
+    if way == "fsdp-offload":
+        import torch.distributed as dist
+        from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29561")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo",
+                                rank=0, world_size=1)
+        for one in blocks_of(model, block):
+            fully_shard(one, offload_policy=CPUOffloadPolicy())
+        fully_shard(model, offload_policy=CPUOffloadPolicy())
+        # Parameters rest on the host; buffers and batch are on the device.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=cuda)
+    found = dict(cell)
+    began = time.monotonic()
+    if way.startswith("loadline"):
+        import loadline
+        import loadline.torch
+        options = {"offload": way == "loadline-copies"}
+        if cell.get("machine"):
+            options["machine"] = loadline.Machine.load(cell["machine"])
+        call, optimizer = loadline.torch.prepare(
+            model, optimizer, sample=tuple(batch), budget=cell["budget_bytes"],
+            **options)
+        found["report"] = loadline.torch.report()
+    elif way in ("eager", "fsdp-offload"):
+        call = model
+    else:
+        if way == "budget":
+            torch._functorch.config.activation_memory_budget = cell["knob"]
+        call = torch.compile(model, dynamic=False)
+    losses, times, peak = [], [], 0
+    for step in range(cell["steps"] + WARM_STEPS):
+        if step == WARM_STEPS:
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            fcntl.flock(lock, fcntl.LOCK_EX)  # all others have compiled
+        if cuda:
+            if step == WARM_STEPS:
+                torch.cuda.reset_peak_memory_stats()
+            torch.cuda.synchronize()
+        start = time.perf_counter_ns()
+        loss = call(*batch)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if cuda:
+            torch.cuda.synchronize()
+        times.append(time.perf_counter_ns() - start)
+        losses.append(loss.item())
+        if step == 0:
+            found["compile_s"] = time.monotonic() - began
+    if cuda:
+        peak = torch.cuda.max_memory_allocated()
+        found["reserved_bytes"] = torch.cuda.max_memory_reserved()
+    found.update(step_ns=int(statistics.median(times[WARM_STEPS:])), peak_bytes=peak,
+                 losses=losses, parameters=sum(
+                     p.numel() for p in model.parameters()))
+    print("CELL " + json.dumps(found), flush=True)
+
+
+def run(cell):
+    """The cell with its figures, or with why it failed."""
+    try:
+        result = subprocess.run(
+            [sys.executable, __file__, "--worker", json.dumps(cell)], text=True,
+            capture_output=True, timeout=WORST_S)
+        log = result.stdout + result.stderr
+        for line in result.stdout.splitlines():
+            if line.startswith("CELL "):
+                return {**json.loads(line[5:]),
+                        "warnings": [w for w in log.splitlines()
+                                     if "loadline: " in w][:4]}
+    except subprocess.TimeoutExpired as error:
+        log = f"stopped after {WORST_S} s: {(error.stderr or b'')[-1000:]!r}"
+    return {**cell, "failed": log.strip()[-3000:]}
+
+
+def line_of(done):
+    if "failed" in done:
+        return "failed: " + done["failed"].splitlines()[-1]
+    return (f"{done['step_ns'] / 1e6:.1f} ms, {done['peak_bytes'] / 2**20:.0f} MiB, "
+            f"first step {done['compile_s']:.0f} s")
+
+
+def cells_of(way, shares, knobs, whole):
+    if way == "budget":
+        return [{"knob": knob} for knob in knobs]
+    if way.startswith("loadline"):
+        return [{"share": share, "budget_bytes": whole * share // 100}
+                for share in shares]
+    return [{}]
+
+
+def named(cell):
+    return " ".join([cell["way"], *(f"{key} {cell[key]}"
+                                    for key in ("share", "knob") if key in cell)])
+
+
+def markdown(model, shares, whole, cells):
+    lines = [f"## {model}, {BATCH[model][0]} x {BATCH[model][1]} tokens, bf16 by "
+             "autocast, AdamW", "",
+             "| way | MiB | share | ms | against keep | first step s | largest "
+             "difference of a loss |", "|---|---|---|---|---|---|---|"]
+    keep = next((c for c in cells if c["way"] == "keep" and "step_ns" in c), None)
+    for cell in cells:
+        if "failed" in cell:
+            lines.append(f"| {named(cell)} | {cell['failed'].splitlines()[-1]} "
+                         "| | | | | |")
+            continue
+        beside, far = "-", "-"
+        if keep:
+            beside = f"{cell['step_ns'] / keep['step_ns']:.3f}"
+            far = f"{max(abs(a - b) for a, b in zip(cell['losses'], keep['losses'])):.1e}"
+        lines.append(
+            f"| {named(cell)} | {cell['peak_bytes'] / 2**20:.0f} "
+            f"| {cell['peak_bytes'] / max(whole, 1):.1%} "
+            f"| {cell['step_ns'] / 1e6:.1f} | {beside} "
+            f"| {cell['compile_s']:.0f} | {far} |")
+    ways = [w for w in WAYS if any(c["way"] == w for c in cells)]
+    lines += ["", "Fastest step in ms within a share of the bytes:", "",
+              "| share | " + " | ".join(ways) + " |",
+              "|---" * (len(ways) + 1) + "|"]
+    for share in shares:
+        row = []
+        for way in ways:
+            within = [c["step_ns"] for c in cells
+                      if c["way"] == way and "step_ns" in c
+                      and c["peak_bytes"] <= whole * share // 100]
+            row.append(f"{min(within) / 1e6:.1f}" if within else "-")
+        lines.append(f"| {share} % | " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--models", default="gpt2-124m,llama-1b")
+    parser.add_argument("--shares", default="100,75,50,35")
+    parser.add_argument("--knobs", default="0.9,0.7,0.5,0.3,0.1,0")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--whole", type=int)
+    parser.add_argument("--lock")
+    parser.add_argument("--machine")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        worker(json.loads(args.worker))
+        return
+    shares = [int(share) for share in args.shares.split(",")]
+    knobs = [float(knob) for knob in args.knobs.split(",")]
+    lock = tempfile.NamedTemporaryFile()
+    document = {"format": "loadline.pytorch_gpu/1", "models": []}
+    for model in args.models.split(","):
+        entry = {"model": model, "cells": []}
+        document["models"].append(entry)
+
+        def measure(cell):
+            done = run({"model": model, "steps": args.steps, "lock": args.lock or lock.name,
+                        "device": args.device, "machine": args.machine, **cell})
+            entry["cells"].append(done)
+            print(f"{model} {named(done)}: {line_of(done)}", file=sys.stderr,
+                  flush=True)
+            if args.json:  # what is there is not lost
+                args.json.write_text(json.dumps(document, indent=1) + "\n")
+            return done
+
+        whole = args.whole or (
+            measure({"way": "keep"}).get("peak_bytes") or 1 << 28)
+        entry["whole_bytes"] = whole
+        cells = [{"way": way, **cell} for way in args.ways.split(",")
+                 if way != "keep" or args.whole for cell in cells_of(way, shares, knobs, whole)]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            list(pool.map(measure, cells))
+        entry["cells"].sort(key=lambda cell: WAYS.index(cell["way"]))
+        print(markdown(model, shares, whole, entry["cells"]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
