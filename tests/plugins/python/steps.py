@@ -21,7 +21,7 @@ def eager_step(model, batch, call=None):
     loss = (model if call is None else call)(*batch)
     loss.backward()
     return [loss.detach().clone(),
-            *(p.grad.clone() for p in model.parameters()),
+            *(p.grad.clone() for p in model.parameters() if p.requires_grad),
             *(b.clone() for b in model.buffers())]
 
 

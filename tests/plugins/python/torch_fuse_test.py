@@ -4,8 +4,10 @@ import json
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import torch
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import loadline
@@ -14,6 +16,7 @@ from loadline.torch.fuse import fuse
 from loadline.torch.joint import read_joint
 from loadline.torch.pose import pose, step_order
 from models import MODELS
+from random_programs import random_program
 from steps import TracedStep, same_bits
 
 
@@ -45,7 +48,95 @@ def allocated_bytes(call, batch, model):
     return max(totals) - (totals[0] - events[0]["args"]["Bytes"])
 
 
+class Codebook(nn.Module):
+    """Reads a buffer, then updates it: the backward may not read it again."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(32, 32)
+        self.register_buffer("scale", torch.linspace(-1, 1, 32))
+        self.register_buffer("code", torch.linspace(-1, 1, 320).view(10, 32))
+
+    def forward(self, x, ids):
+        h = self.linear(x * self.scale.sigmoid())
+        loss = (torch.nn.functional.embedding(ids, self.code) - h).square().mean()
+        with torch.no_grad():
+            self.scale.mul_(0.5).add_(h.detach().mean(0))
+            self.code.mul_(0.9).add_(0.1)
+        return loss
+
+    @staticmethod
+    def batch():
+        return torch.randn(16, 32), torch.randint(10, (16,))
+
+
+class Adapter(nn.Module):
+    """Frozen products do not read their operands again: what they read is in memory
+    and in kernels of the backward."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.c, self.frozen = (nn.Linear(32, 32) for _ in range(3))
+        self.frozen.requires_grad_(False)
+
+    def forward(self, x):
+        o = torch.nn.functional.silu(self.a(x))
+        n = self.frozen(o)
+        m = o * self.c(x)
+        z = self.frozen(o.tanh()) * self.c(x)
+        return (n + m + z).square().mean()
+
+    @staticmethod
+    def batch():
+        return (torch.randn(16, 32),)
+
+
+# With more to go wrong than the models that people have.
+HARD = {"codebook": Codebook, "adapter": Adapter}
+
+
 class Fuse(unittest.TestCase):
+    def test_any_valid_program_of_kernels_has_the_bits_of_eager(self):
+        for name in (*HARD, "gpt_dropout", "llama"):
+            with self.subTest(name), mock.patch.dict(MODELS, HARD):
+                step = FusedStep(name)
+                for seed in range(12):
+                    found = step.run_program(
+                        lambda posed, seed=seed: random_program(posed, seed, True))
+                    self.assertTrue(same_bits(found.values, step.eager), seed)
+
+    def test_gradients_through_inductor(self):
+        for name, make in HARD.items():
+            with self.subTest(name):
+                torch.manual_seed(0)
+                model, batch = make(), make.batch()
+                state = copy.deepcopy(model.state_dict())
+                trained = [p for p in model.parameters() if p.requires_grad]
+                expected = torch.autograd.grad(model(*batch), trained)
+                model.load_state_dict(state)
+                torch._dynamo.reset()
+                call = torch.compile(model, backend=lt.backend, dynamic=False,
+                                     options={"budget": "100%"})
+                call(*batch).backward()
+                for a, b in zip(expected, trained, strict=True):
+                    torch.testing.assert_close(b.grad, a, rtol=0, atol=1e-6)
+
+    def test_what_is_written_in_place_is_read_at_its_place(self):
+        step = FusedStep("gpt")
+        pairs = 0
+        for node, operation in zip(step.problem["nodes"], step.posed.operations):
+            for old, _ in node.get("inplace", ()):
+                if operation.updates is not None:
+                    continue
+                pairs += 1
+                made = operation.node.meta["val"]
+                for argument in operation.node.all_input_nodes:
+                    if step.posed.joint.root.get(argument) is step.posed.values[old]:
+                        read = argument.meta["val"]
+                        self.assertTrue(read.is_contiguous() and made.is_contiguous()
+                                        or read.stride() == made.stride())
+        self.assertGreater(pairs, 0)
+
     def test_nobody_reads_what_is_never_in_memory(self):
         for name in MODELS:
             with self.subTest(name):

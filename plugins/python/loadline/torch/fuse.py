@@ -16,7 +16,7 @@ import dataclasses
 
 import torch
 from loadline.torch.joint import Joint, Operation
-from loadline.torch.pose import step_order
+from loadline.torch.pose import BY_INDEX, step_order
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -26,9 +26,8 @@ CHEAP_READS = 4
 _BY_ELEMENT = {
     aten._to_copy.default, aten.clone.default, aten.full.default,
     aten.full_like.default, aten.zeros_like.default, aten.ones_like.default,
-    aten.arange.start_step, aten.scalar_tensor.default, aten.gather.default,
-    aten.index.Tensor, aten.embedding.default, prims.convert_element_type.default,
-    prims.iota.default}
+    aten.arange.start_step, aten.scalar_tensor.default,
+    prims.convert_element_type.default, prims.iota.default, *BY_INDEX}
 _REDUCTIONS = {
     aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim,
     aten.amax.default, aten.amin.default, aten.prod.default, aten.prod.dim_int,
@@ -60,6 +59,8 @@ class _Fuser:
             for value in operation.reads:
                 self.readers.setdefault(value, []).append(operation)
         self.leaving = {*joint.forward_outputs, *joint.backward_outputs}
+        # What is read of these before an update is other than after it.
+        self.updated = {operation.updates for operation in joint.operations}
         self.inputs = {*joint.primals, *joint.constants, *joint.tangents}
         # What each would read from memory, if what is cheap were written into it.
         self.reads: dict[torch.fx.Node, set[torch.fx.Node]] = {}
@@ -105,6 +106,8 @@ class _Fuser:
         value = self.value_of(operation)
         if value is None or operation.node not in self.is_forward or (
                 operation.dropped or not self.is_cheap(operation)):
+            return False
+        if self.reads[operation.node] & self.updated:
             return False
         readers = self.readers_in(value, forward=False)
         if not readers or not self.all_loop(readers, dropped=False):

@@ -101,8 +101,9 @@ def _write(path: pathlib.Path, times: dict[str, int]) -> None:
 def measured_ns(operations: Iterable[Operation],
                 device: torch.device) -> dict[torch.fx.Node, int]:
     """Of those that can be measured; the others have the roofline's price."""
+    # Of several operators in one kernel none is measured alone.
     wanted = {o.node: _signature(o.node) for o in operations if not (
-        o.ordered or o.updates)}
+        o.ordered or o.updates or o.inner)}
     path = _file(device)
     known, found = _read(path), dict[str, int]()
 

@@ -27,6 +27,9 @@ from loadline.torch.random_state import device_of, state_bytes
 
 
 CPU = torch.device("cpu")
+# Read elements of anywhere.
+BY_INDEX = {torch.ops.aten.gather.default, torch.ops.aten.index.Tensor,
+            torch.ops.aten.embedding.default}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +102,17 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
     for operation in joint.operations:  # gradients that need no tangent
         place(operation)
     return forward, backward
+
+
+def _each_at_its_place(argument: torch.fx.Node, reader: torch.fx.Node,
+                       made: torch.Tensor) -> bool:
+    """Whether the element that is written at a place needs the one there only."""
+    read = argument.meta.get("val")
+    if not isinstance(read, torch.Tensor) or reader.target in BY_INDEX:
+        return False
+    return read.numel() == made.numel() and (
+        read.shape == made.shape and read.stride() == made.stride()
+        or read.is_contiguous() and made.is_contiguous())
 
 
 class _Writer:
@@ -209,7 +223,11 @@ class _Writer:
         return [[self.id_of[value], outputs[0]] for value in operation.reads
                 if value not in self.caller
                 and value.meta["val"].dtype == made.dtype
-                and self.joint.bytes[value] == operation.element_bytes[0]]
+                and self.joint.bytes[value] == operation.element_bytes[0]
+                and all(_each_at_its_place(argument, node, made)
+                        for node in operation.nodes
+                        for argument in node.all_input_nodes
+                        if self.joint.root.get(argument) is value)]
 
     def dropped(self, operation: Operation) -> bool:
         """By a checkpoint, so that the backward part makes it anew."""

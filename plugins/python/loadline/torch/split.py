@@ -169,11 +169,22 @@ class _Body:
         return self.now[node]
 
     def run(self, operation: Operation) -> None:
+        # Copies in other kernels, or in memory, stay what they are.
+        values = {self.joint.root[inner.node] for inner in operation.inner}
+        others = {value: {node: self.now[node] for node in self.copied.pop(value, ())}
+                  for value in values}
+        coming = {value: self.coming.pop(value) for value in values & {*self.coming}}
+        for nodes in others.values():
+            for node in nodes:
+                del self.now[node]
         for inner in operation.inner:
-            self.run(inner)
+            self.run_alone(inner)
         self.run_alone(operation)
-        for inner in operation.inner:  # another kernel has copies of its own
-            self.forget(inner.node)
+        for value in values:
+            self.forget(value)
+            for node, copy in others[value].items():
+                self.set(node, copy)
+        self.coming.update(coming)
 
     def run_alone(self, operation: Operation) -> None:
         node = operation.node
