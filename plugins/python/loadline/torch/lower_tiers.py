@@ -62,10 +62,10 @@ def _plan_below(problem: dict[str, Any], whole_bytes: int,
     if together:
         problem, together = agree.worst_problem(problem)
 
-    def solve() -> planning.Plan:
-        return make_plan(problem, whole_bytes, asked.options, asked.number)
+    def solve() -> tuple[int, planning.Plan]:
+        return 0, make_plan(problem, whole_bytes, asked.options, asked.number)
 
-    return agree.from_rank_0(problem, solve) if together else solve()
+    return (agree.from_rank_0([problem], solve) if together else solve())[1]
 
 
 def in_segments(gm: torch.fx.GraphModule, asked: PlannerPass) -> Segments:

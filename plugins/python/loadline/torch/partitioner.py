@@ -4,6 +4,7 @@ Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 import warnings
@@ -37,19 +38,20 @@ class Solved:
     update_peak_bytes: int
     whole_bytes: int  # what keeping everything takes
 
-    def step_ns(self, machine: Machine) -> float:
-        """With what a plan does not know: state arrives and leaves when all
-        gradients are there, and hides behind nothing."""
-        bytes_of = {bucket: self.posed.document["values"][value]["bytes"]
-                    for value, bucket in self.posed.state.items()}
-        rates = {LOAD: machine.h2d_bytes_per_s, STORE: machine.d2h_bytes_per_s}
-        return float(self.plan.document["predicted"]["step_ns"]) + sum(
-            1e9 * bytes_of[bucket] / rates[action]
-            for action, bucket in self.tail if action in rates)
-
     @property
     def program(self) -> tuple[list[Item], list[Item]]:
         return program_of(self.posed, self.plan.document)
+
+
+def step_ns(posed: Posed, plan: planning.Plan, machine: Machine) -> float:
+    """With what a plan does not know: state arrives and leaves when all gradients are
+    there, and hides behind nothing."""
+    bytes_of = {bucket: posed.document["values"][value]["bytes"]
+                for value, bucket in posed.state.items()}
+    rates = {LOAD: machine.h2d_bytes_per_s, STORE: machine.d2h_bytes_per_s}
+    return float(plan.document["predicted"]["step_ns"]) + sum(
+        1e9 * bytes_of[bucket] / rates[action]
+        for action, bucket in tail_of(posed, plan.document) if action in rates)
 
 
 def with_state_resident(posed: Posed) -> Posed:
@@ -137,30 +139,27 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         # Inductor draws random numbers in ways of its own.
         posed = pose(joint, machine, self.options.state, copies,
                      self.options.inner == "aot_eager", times)
-        found = self.solve_posed(posed)
-        if not self.options.state:
-            assert found is not None
-            return found
-        resident = self.solve_posed(with_state_resident(posed), patient=False)
-        return min((one for one in (found, resident) if one is not None),
-                   key=lambda solved: solved.step_ns(machine))
-
-    def solve_posed(self, posed: Posed, patient: bool = True) -> Solved | None:
-        """None: not patient, and no plan was found."""
+        # One exchange between ranks, whatever is found.
         together = self.options.agree and agree.ranks() > 1
         if together:
             posed.document, together = agree.worst_problem(posed.document)
+        forms = [posed, with_state_resident(posed)] if self.options.state else [posed]
         whole = planning.keep_everything(posed.document).peak_bytes
 
-        def solve() -> planning.Plan:
-            return make_plan(posed.document, whole, self.options, self.number, patient)
+        def choose() -> tuple[int, planning.Plan]:
+            found = []
+            for number, form in enumerate(forms):
+                with contextlib.suppress(Infeasible):
+                    found.append((number, make_plan(
+                        form.document, whole, self.options, self.number,
+                        patient=False)))
+            if not found:
+                return 0, make_plan(posed.document, whole, self.options, self.number)
+            return min(found, key=lambda one: step_ns(forms[one[0]], one[1], machine))
 
-        try:
-            plan = agree.from_rank_0(posed.document, solve) if together else solve()
-        except Infeasible:
-            if patient:
-                raise
-            return None
+        number, plan = agree.from_rank_0(
+            [form.document for form in forms], choose) if together else choose()
+        posed = forms[number]
         tail = tail_of(posed, plan.document)
         peak, update_peak = peaks(posed.document,
                                   *with_tail(posed, plan.document, tail))

@@ -22,6 +22,7 @@ from loadline.torch.planned_graphs import PlannedGraph, remember
 
 
 HARDER = (1, 4, 16)  # times the work
+MOST_WORK = (1 << 63) - 1
 
 
 @dataclasses.dataclass(eq=False)
@@ -48,7 +49,7 @@ def _searched(problem: dict[str, Any], bytes_: int, options: Options,
         try:
             return planning.plan(
                 problem, bytes_, recompute=options.recompute, offload=options.offload,
-                work_limit=options.work_limit * harder, seed=options.seed)
+                work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
         except Infeasible as error:
             if not patient or harder == HARDER[-1] or error.proven_bound_bytes > bytes_:
                 raise
