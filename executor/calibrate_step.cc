@@ -3,8 +3,8 @@
 // took half as long again as in their step. On a GPU a traced launch waits for
 // the next to be told, and a replayed one does not: on an H100 the launches of
 // a small GPT took 4.0 ms when traced, and 2.1 ms replayed. So there the step
-// is also run as it will be, and what all launches have too much is taken from
-// each. Tested in
+// is also run as it will be, its inputs' way to the device included, and what
+// all launches have too much is taken from each. Tested in
 // tests/executor/measure_test.cc.
 #include "executor/calibrate_step.h"
 

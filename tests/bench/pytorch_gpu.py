@@ -29,7 +29,6 @@ import argparse
 import concurrent.futures
 import fcntl
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -110,9 +109,9 @@ def worker(cell):
     if way == "fsdp-offload":
         import torch.distributed as dist
         from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
-        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29561")
-        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo",
-                                rank=0, world_size=1)
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if cuda else "gloo", rank=0, world_size=1,
+            init_method=f"file://{tempfile.mkdtemp()}/rendezvous")
         for one in blocks_of(model, block):
             fully_shard(one, offload_policy=CPUOffloadPolicy())
         fully_shard(model, offload_policy=CPUOffloadPolicy())
@@ -165,12 +164,12 @@ def worker(cell):
     print("CELL " + json.dumps(found), flush=True)
 
 
-def run(cell):
+def run(cell, jobs):
     """The cell with its figures, or with why it failed."""
     try:
         result = subprocess.run(
             [sys.executable, __file__, "--worker", json.dumps(cell)], text=True,
-            capture_output=True, timeout=WORST_S)
+            capture_output=True, timeout=WORST_S * jobs)  # it waits for others
         log = result.stdout + result.stderr
         for line in result.stdout.splitlines():
             if line.startswith("CELL "):
@@ -178,7 +177,7 @@ def run(cell):
                         "warnings": [w for w in log.splitlines()
                                      if "loadline: " in w][:4]}
     except subprocess.TimeoutExpired as error:
-        log = f"stopped after {WORST_S} s: {(error.stderr or b'')[-1000:]!r}"
+        log = f"stopped after {WORST_S * jobs} s: {(error.stderr or b'')[-1000:]!r}"
     return {**cell, "failed": log.strip()[-3000:]}
 
 
@@ -266,7 +265,8 @@ def main():
 
         def measure(cell):
             done = run({"model": model, "steps": args.steps, "lock": args.lock or lock.name,
-                        "device": args.device, "machine": args.machine, **cell})
+                        "device": args.device, "machine": args.machine, **cell},
+                       args.jobs)
             entry["cells"].append(done)
             print(f"{model} {named(done)}: {line_of(done)}", file=sys.stderr,
                   flush=True)
