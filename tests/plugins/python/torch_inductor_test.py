@@ -17,6 +17,10 @@ from torch_offload_test import COPIES
 RANDOM_PLANS = int(os.environ.get("LOADLINE_INDUCTOR_PLANS", 1))
 
 
+def distance(a, b):
+    return max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
+
+
 class Inductor(unittest.TestCase):
     def setUp(self):
         # Inductor's own random numbers are others than eager's.
@@ -37,8 +41,15 @@ class Inductor(unittest.TestCase):
             "work_limit": 20_000, **options})
         found = eager_step(model, batch, call)
         graph, = lt.planned[count:]
-        for a, b in zip(expected, found, strict=True):
-            torch.testing.assert_close(b, a, rtol=0, atol=1e-6)
+        # Inductor itself rounds ResNet-18's gradients otherwise by 8e-6, where eager's
+        # are 3e-6 from those in f64.
+        self.in_bytes = graph.slab().in_bytes if graph.slab() else 0
+        far = distance(expected, found)
+        if not far <= 1e-6:
+            model.load_state_dict(state)
+            torch._dynamo.reset()
+            plain = eager_step(model, batch, torch.compile(model, dynamic=False))
+            self.assertLessEqual(far, 2 * distance(expected, plain))
         return graph, lambda: eager_step(model, batch, call)
 
     def test_gradients_are_eagers_within_rounding(self):
@@ -86,10 +97,9 @@ class Inductor(unittest.TestCase):
                 with self.subTest(f"{name} {seed}"), mock.patch(
                         "loadline.torch.partitioner.program_of", program_of), mock.patch(
                         "loadline.torch.partitioner.split", without_doubt):
-                    graph, _ = self.same_within_rounding(
-                        name, budget="100%", machine=COPIES)
-                self.assertGreater(counts(programs[-1])[1], 0)
-                self.assertGreater(graph.slab().in_bytes, 0)
+                    self.same_within_rounding(name, budget="100%", machine=COPIES)
+                    self.assertGreater(counts(programs[-1])[1], 0)
+                    self.assertGreater(self.in_bytes, 0)
 
 
 if __name__ == "__main__":
