@@ -54,8 +54,9 @@ class Harder(unittest.TestCase):
 
         with mock.patch("loadline.planning.plan", plan):
             try:
-                found = planner_pass.make_plan(
-                    {}, 100, Options(budget=50, work_limit=10), 0)
+                found = planner_pass.patiently(
+                    lambda harder: planner_pass.make_plan(
+                        {}, 100, Options(budget=50, work_limit=10), 0, harder))
             except loadline.Infeasible:
                 found = "none"
         return limits, found

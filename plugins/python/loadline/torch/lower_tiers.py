@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from loadline import planning
 from loadline.errors import Infeasible
 from loadline.torch import agree, private, solver_hook, tiers
 from loadline.torch.planned_graphs import PlannedGraph
-from loadline.torch.planner_pass import PlannerPass, make_plan
+from loadline.torch.planner_pass import PlannerPass, make_plan, patiently
 from loadline.torch.pose import pose
 from loadline.torch.segments import Segments
 
@@ -34,7 +35,7 @@ class Solver(PlannerPass, private.CustomKnapsackSolver or object):  # type: igno
                      dataclasses.replace(self.options.machine, d2h_bytes_per_s=0),
                      copies=None, states=False)
         whole = planning.keep_everything(posed.document).peak_bytes
-        plan = _plan_below(posed.document, whole, self)
+        plan = _plan_below(posed.document, whole, self, patiently)
         self.tell(PlannedGraph(
             posed.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
             self.options, tiers.RECOMPUTE))
@@ -56,16 +57,22 @@ def with_solver(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
 
 
 def _plan_below(problem: dict[str, Any], whole_bytes: int,
-                asked: PlannerPass) -> planning.Plan:
+                asked: PlannerPass, how: Callable[..., planning.Plan]) -> planning.Plan:
     """In a tier that can only compute again."""
     together = asked.options.agree and agree.ranks() > 1
     if together:
         problem, together = agree.worst_problem(problem)
 
     def solve() -> tuple[int, planning.Plan]:
-        return 0, make_plan(problem, whole_bytes, asked.options, asked.number)
+        return 0, how(lambda harder: make_plan(
+            problem, whole_bytes, asked.options, asked.number, harder))
 
     return (agree.from_rank_0([problem], solve) if together else solve())[1]
+
+
+def _once(search: Callable[[int], planning.Plan]) -> planning.Plan:
+    """Of many cuts of a model most have no plan."""
+    return search(1)
 
 
 def in_segments(gm: torch.fx.GraphModule, asked: PlannerPass) -> Segments:
@@ -75,7 +82,7 @@ def in_segments(gm: torch.fx.GraphModule, asked: PlannerPass) -> Segments:
         plans, errors = dict[int, planning.Plan](), list[Infeasible]()
         for number, problem in enumerate(problems):
             try:
-                plans[number] = _plan_below(problem, whole, asked)
+                plans[number] = _plan_below(problem, whole, asked, _once)
             except Infeasible as error:
                 errors.append(error)
         if not plans:

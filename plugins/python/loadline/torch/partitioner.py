@@ -4,7 +4,6 @@ Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 import warnings
@@ -21,7 +20,7 @@ from loadline.torch.joint import Joint, Operation, clean, read_joint
 from loadline.torch.lanes import has_lanes
 from loadline.torch.measure import measured_ns
 from loadline.torch.planned_graphs import PlannedGraph
-from loadline.torch.planner_pass import PlannerPass, make_plan
+from loadline.torch.planner_pass import PlannerPass, make_plan, patiently
 from loadline.torch.pose import Posed, pose
 from loadline.torch.price import node_flops
 from loadline.torch.program import Item, peaks, program_of
@@ -146,19 +145,23 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         forms = [posed, with_state_resident(posed)] if self.options.state else [posed]
         whole = planning.keep_everything(posed.document).peak_bytes
 
-        def choose() -> tuple[int, planning.Plan]:
-            found = []
+        def search(harder: int) -> tuple[int, planning.Plan]:
+            found, errors = [], []
             for number, form in enumerate(forms):
-                with contextlib.suppress(Infeasible):
+                try:
                     found.append((number, make_plan(
-                        form.document, whole, self.options, self.number,
-                        patient=False)))
+                        form.document, whole, self.options, self.number, harder)))
+                except Infeasible as error:
+                    errors.append(error)
             if not found:
-                return 0, make_plan(posed.document, whole, self.options, self.number)
+                raise errors[0]
             return min(found, key=lambda one: step_ns(forms[one[0]], one[1], machine))
 
+        def solve() -> tuple[int, planning.Plan]:
+            return patiently(search)
+
         number, plan = agree.from_rank_0(
-            [form.document for form in forms], choose) if together else choose()
+            [form.document for form in forms], solve) if together else solve()
         posed = forms[number]
         tail = tail_of(posed, plan.document)
         peak, update_peak = peaks(posed.document,

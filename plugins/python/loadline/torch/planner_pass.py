@@ -10,7 +10,7 @@ import hashlib
 import math
 import pathlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from loadline import planning
 from loadline._library import version as loadline_version
@@ -19,7 +19,6 @@ from loadline.errors import Infeasible
 from loadline.torch import private
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import PlannedGraph, remember
-
 
 HARDER = (1, 4, 16)  # times the work
 MOST_WORK = (1 << 63) - 1
@@ -41,25 +40,25 @@ class PlannerPass:
             + private.get_hash_for_files(tuple(files))).hexdigest()
 
 
-def _searched(problem: dict[str, Any], bytes_: int, options: Options,
-              patient: bool) -> planning.Plan:
-    """Patient: with more work, twice, where none was found and no proof says that
-    there is none: a longer wait is better than no training."""
-    for harder in HARDER:
+_Found = TypeVar("_Found")
+
+
+def patiently(search: Callable[[int], _Found]) -> _Found:
+    """search: with so many times the work; again with more where it found no plan and
+    no proof that there is none: a longer wait is better than no training."""
+    for harder in HARDER[:-1]:
         try:
-            return planning.plan(
-                problem, bytes_, recompute=options.recompute, offload=options.offload,
-                work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
+            return search(harder)
         except Infeasible as error:
-            if not patient or harder == HARDER[-1] or error.proven_bound_bytes > bytes_:
+            if error.proven_bound_bytes > error.budget_bytes:
                 raise
-    raise AssertionError
+    return search(HARDER[-1])
 
 
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
-              number: int, patient: bool = True) -> planning.Plan:
+              number: int, harder: int = 1) -> planning.Plan:
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
-    the graph, where there are several; patient: there is nothing else to try."""
+    the graph, where there are several; harder: times the work."""
     reserved = options.reserve_bytes
     share = options.shares[min(number, len(options.shares) - 1)] if (
         options.shares) else 1.0
@@ -74,7 +73,9 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     if bytes_ <= 0:
         raise Infeasible(aside, asked)
     try:
-        return _searched(problem, bytes_, options, patient)
+        return planning.plan(
+            problem, bytes_, recompute=options.recompute, offload=options.offload,
+            work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
     except Infeasible as error:
         if bytes_ == asked:
             raise
