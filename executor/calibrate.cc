@@ -67,8 +67,9 @@ absl::Status WriteContents(const models::Graph& graph, const Trial& trial,
   for (size_t i = 0; i < trial.inputs.size(); ++i) {
     if (!IsPresent(trial.inputs[i])) continue;
     const models::TensorType& type = graph.value(trial.node->inputs[i]).type;
-    const models::TensorType part{type.dtype,
-                                  {kContentsBytes / DTypeBytes(type.dtype)}};
+    const models::TensorType part{
+        type.dtype,
+        {std::min(kContentsBytes, type.bytes()) / DTypeBytes(type.dtype)}};
     const std::vector<std::byte> bytes = MildContents(part);
     for (int64_t at = 0; at < type.bytes(); at += part.bytes()) {
       LOADLINE_RETURN_IF_ERROR(device.Write(
