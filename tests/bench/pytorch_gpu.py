@@ -10,9 +10,9 @@ warm, then reports the median step and the most bytes that PyTorch's allocator
 had handed out in any of the measured steps. With --jobs some compile side by
 side; a cell's steps are measured when no other does anything (--lock names the
 file that says so, for programs that want the same). --whole takes the bytes of
-`keep` from an earlier run. A way without a
-knob for bytes runs at each value of the knob that it has; within a share stands
-the fastest of those that measured no more than it.
+`keep` from an earlier run. A way without a knob for bytes runs at each value of
+the knob that it has; within a share stands the fastest of those that measured no
+more than it.
 
   eager           no compiler
   keep            torch.compile alone: what the shares are shares of
@@ -264,9 +264,9 @@ def main():
         document["models"].append(entry)
 
         def measure(cell):
-            done = run({"model": model, "steps": args.steps, "lock": args.lock or lock.name,
-                        "device": args.device, "machine": args.machine, **cell},
-                       args.jobs)
+            done = run({"model": model, "steps": args.steps,
+                        "lock": args.lock or lock.name, "device": args.device,
+                        "machine": args.machine, **cell}, args.jobs)
             entry["cells"].append(done)
             print(f"{model} {named(done)}: {line_of(done)}", file=sys.stderr,
                   flush=True)
@@ -278,7 +278,8 @@ def main():
             measure({"way": "keep"}).get("peak_bytes") or 1 << 28)
         entry["whole_bytes"] = whole
         cells = [{"way": way, **cell} for way in args.ways.split(",")
-                 if way != "keep" or args.whole for cell in cells_of(way, shares, knobs, whole)]
+                 if way != "keep" or args.whole
+                 for cell in cells_of(way, shares, knobs, whole)]
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(measure, cells))
         entry["cells"].sort(key=lambda cell: WAYS.index(cell["way"]))

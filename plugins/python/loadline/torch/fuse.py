@@ -7,8 +7,9 @@ all who read it, or where it is cheap (it reads no more than four tensors itself
 the same elements. This follows these two rules and no others, so an operation here may
 be several kernels, but what it leaves out is seldom in memory. A cheap value of the
 forward is made anew in kernels of the backward, where what they read for it takes no
-more bytes; and an element-wise kernel may write over an operand that nobody reads any more,
-as Inductor's do. What Inductor does otherwise a measured step finds (prepare.py). Tested by tests/plugins/python/torch_fuse_test.py.
+more bytes; and an element-wise kernel may write over an operand that nobody reads any
+more, as Inductor's do. What Inductor does otherwise a measured step finds (prepare.py).
+Tested by tests/plugins/python/torch_fuse_test.py.
 """
 from __future__ import annotations
 
@@ -140,22 +141,25 @@ class _Fuser:
                     found.add(value)
             self.reads[operation.node] = found
 
+    def kernels_of(self, readers: list[Operation]) -> set[torch.fx.Node]:
+        return set[torch.fx.Node]().union(
+            *(self.kernels[reader.node] for reader in readers))
+
     def choose(self, operation: Operation) -> set[torch.fx.Node]:
         node = operation.node
         value = self.value_of(operation)
         if value is None:
             return {node}
-        anew: set[torch.fx.Node] = set()
+        anew = set[torch.fx.Node]()
         forward = node in self.is_forward
         if forward and (behind := self.readers_in(value, forward=False)):
             if not self.made_anew(operation):
                 return {node}
-            anew = anew.union(*(self.kernels[reader.node] for reader in behind))
+            anew = self.kernels_of(behind)
         readers = self.readers_in(value, forward)
         if not self.all_loop(readers, operation.dropped):
             return {node, *anew}
-        kernels = set[torch.fx.Node]().union(
-            *(self.kernels[reader.node] for reader in readers))
+        kernels = self.kernels_of(readers)
         # A reduction's result is small: joined, it keeps its operands out of memory.
         joined = len(kernels) <= 1 and (_is_by_element(node) or all(
             self.loop(reader) == self.loop(operation) for reader in readers))

@@ -51,8 +51,8 @@ def _fails(test: Callable[[], str]) -> str:
 def chosen(tests: dict[str, Callable[[], str]]) -> str:
     """tests: by tier, best first; what is wrong with it, in words. Raises Unsupported
     where all are, InternalError where our own library is not there."""
-    _library.version()
     if not _chosen:
+        _library.version()
         reasons = []
         for tier, test in tests.items():
             missing = private.missing(tier)
