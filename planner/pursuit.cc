@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "planner/bound.h"
+#include "planner/cut_start.h"
 #include "planner/simulate.h"
 #include "planner/window.h"
 
@@ -43,6 +44,14 @@ constexpr int64_t kMovesPerColdAnneal = 800;  // per item
 constexpr int64_t kMostColdAnneals = 4;
 constexpr int64_t kLeastMoves = 200;
 constexpr int64_t kDescentPerNode = 20;
+// Starts from a cut: how many, the parts of the work that a descent from one
+// gets where there is a plan already, simplex iterations and their price.
+constexpr int kMostCutStarts = 3;
+constexpr int64_t kCutPart = 10;
+constexpr int64_t kLeastCutPart = 4;  // of a descent's least
+constexpr int kMostCutNodes = 20'000;
+constexpr int64_t kLeastCutIterations = 1000;
+constexpr int64_t kWorkPerCutIteration = 10;
 // Simplex iterations for a bound, at most, and work that is worth one of them.
 constexpr int64_t kProofWork = 4000;
 constexpr int64_t kWorkPerProof = 100;
@@ -130,6 +139,11 @@ class Pursuit {
     effort_.left -= work - effort.left;
   }
 
+  bool MayRerun() const {
+    return std::any_of(model_.may_rerun.begin(), model_.may_rerun.end(),
+                       [](char may) { return may != 0; });
+  }
+
   // Some twenty candidates per node.
   int64_t LeastDescent() const {
     const SearchState state(model_, Order(), options_.target_bytes);
@@ -145,11 +159,37 @@ class Pursuit {
       if (Done() || effort_.left <= reserve) return;
       Descend(start, price, effort_.left - reserve);
     };
+    if (!Done()) CutStarts();
     if (copies_) {
       descend(Order(), kLanePrices[1]);
       descend(Order(), kLanePrices[2]);
     }
     for (const Schedule& start : starts) descend(start, kLanePrices[0]);
+  }
+
+  // Several exchanges at once (cut_start.h). What is then too high elsewhere is
+  // asked for with so many bytes fewer.
+  void CutStarts() {
+    if (!MayRerun() || model_.node_count > kMostCutNodes) return;
+    int64_t target_bytes = options_.target_bytes;
+    for (int tried = 0; tried < kMostCutStarts && !Done(); ++tried) {
+      const CutStart start = StartFromCut(
+          model_, Order(), target_bytes,
+          {std::max(kLeastCutIterations, options_.work / kWorkPerProof)});
+      effort_.left -= start.iterations * kWorkPerCutIteration;
+      if (!start.schedule) return;
+      const Lifetimes lives = FindLifetimes(model_, *start.schedule);
+      if (!lives.valid) return;
+      // Like the first descent, it may cost more than its share.
+      const int64_t least = LeastDescent();
+      Descend(*start.schedule, kLanePrices[0],
+              finds_.empty()
+                  ? std::max(options_.work, least)
+                  : std::max(options_.work / kCutPart, least / kLeastCutPart));
+      const int64_t excess_bytes = lives.peak_bytes - options_.target_bytes;
+      if (excess_bytes <= 0 || excess_bytes >= target_bytes) return;
+      target_bytes -= excess_bytes;
+    }
   }
 
   void Repair(const Schedule& start) {
@@ -165,10 +205,7 @@ class Pursuit {
       proof_ = *options_.proof;
       return;
     }
-    const bool reruns =
-        std::any_of(model_.may_rerun.begin(), model_.may_rerun.end(),
-                    [](char may) { return may != 0; });
-    if (copies_ || !reruns || model_.node_count > kMostProvenNodes) return;
+    if (copies_ || !MayRerun() || model_.node_count > kMostProvenNodes) return;
     StepBoundOptions bound;
     bound.budget_bytes = options_.target_bytes;
     bound.work_limit = std::min(kProofWork, options_.work / kWorkPerProof);
