@@ -38,8 +38,9 @@ class Starter {
     if (excess_bytes <= 0) return start;
     FindValues();
     AddRows(static_cast<double>(excess_bytes));
-    const MipBound found = SolveMip(program_, options.iteration_limit,
-                                    options.at_root ? -kNoLimit : kNoLimit);
+    const MipBound found =
+        options.rounded ? SolveLp(program_, options.iteration_limit)
+                        : SolveMip(program_, options.iteration_limit, kNoLimit);
     start.iterations = found.iterations;
     if (found.x.empty()) return start;
     for (const std::vector<int>& values : {idle_, dead_}) {

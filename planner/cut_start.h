@@ -11,8 +11,9 @@ namespace loadline::planner {
 
 struct CutStartOptions {
   int64_t iteration_limit = 0;  // of the simplex method
-  // Nothing is branched on: ten times as quick, and a few percent worse.
-  bool at_root = true;
+  // Of the program without integers: several times as quick, a few percent
+  // worse, and perhaps some bytes above the target.
+  bool rounded = true;
 };
 
 struct CutStart {
@@ -23,7 +24,7 @@ struct CutStart {
 // `order` (every node once, nothing copied) with reruns, so that no more than
 // about the target is alive at its highest point: which of the values that lie
 // idle there are kept, and which are made again, from what, is decided together
-// by one integer program of least rerun time (the single cut of
+// by one program of least rerun time (the single cut of
 // bound_program.h, in this order). What it would rather copy stays, for the
 // descents to copy. Other points may still be too high, and the schedule may
 // be invalid where an update stands before what would read the old version

@@ -57,8 +57,7 @@ struct MipBound {
 // whatever bound its duals give then.
 MipBound SolveLp(const MipProgram& program, int64_t iteration_limit);
 
-// Branch and bound. Stops when the bound reaches `enough_cost`: with -kNoLimit
-// at the root, where there often is a good x already.
+// Branch and bound. Stops when the bound reaches `enough_cost`.
 MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
                   double enough_cost);
 

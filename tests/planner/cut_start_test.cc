@@ -16,7 +16,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr CutStartOptions kExact = {.iteration_limit = 100'000,
-                                    .at_root = false};
+                                    .rounded = false};
 constexpr size_t kMostValues = 14;
 
 // What is alive at the highest point of the given order, and the cheapest way
@@ -145,8 +145,8 @@ TEST(StartFromCut, IsTheCheapestChoiceAtTheHighestPoint) {
 
 TEST(StartFromCut, LeavesWhatItWouldCopyWhereItIs) {
   int fewer = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Problem problem = RandomProblem(seed, 40, true, true);
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    const Problem problem = RandomProblem(seed, 24, true, true);
     const Model alone = MakeModel(problem, true, false);
     const Model both = MakeModel(problem, true, true);
     const int64_t target_bytes =
@@ -164,6 +164,30 @@ TEST(StartFromCut, LeavesWhatItWouldCopyWhereItIs) {
     fewer += start.schedule->items.size() < reruns.schedule->items.size();
   }
   EXPECT_GT(fewer, 5);
+}
+
+TEST(StartFromCut, RoundedIsNearlyAsCheap) {
+  int64_t exact_ns = 0, rounded_ns = 0;
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem =
+        WithoutInplace(RandomProblem(seed, 60, false, false));
+    const Model model = MakeModel(problem, true, false);
+    const Schedule order = GivenOrder(model);
+    const int64_t target_bytes =
+        FindLifetimes(model, order).peak_bytes * 6 / 10;
+    const CutStart exact = StartFromCut(model, order, target_bytes, kExact);
+    const CutStart rounded =
+        StartFromCut(model, order, target_bytes, {.iteration_limit = 1000});
+    if (!exact.schedule || !rounded.schedule) continue;
+    ASSERT_TRUE(FindLifetimes(model, *rounded.schedule).valid) << seed;
+    ++compared;
+    exact_ns += FindTimes(model, *exact.schedule).compute_ns;
+    rounded_ns += FindTimes(model, *rounded.schedule).compute_ns;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_LT(static_cast<double>(rounded_ns),
+            1.05 * static_cast<double>(exact_ns));
 }
 
 TEST(StartFromCut, HasNothingToDoWhereEverythingFits) {
