@@ -1,17 +1,23 @@
 """Through Inductor: the plan's saved set, its copies, and gradients as without it."""
 import gc
 import os
+import re
 import unittest
 from unittest import mock
 
 import torch
+from torch._inductor.utils import fresh_cache, run_and_get_code
 
 from loadline import torch as lt
-from loadline.torch import compiler, partitioner
+from loadline.torch import compiler, partitioner, planned_graphs
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step
 from torch_offload_test import COPIES
+
+KERNELS = {"mm", "addmm", "bmm"}
+COPYING = {"offload", "wait", "reload", "arrive"}
+CALLS = re.compile(r"extern_kernels\.(\w+)\(|torch\.ops\.loadline\.(\w+)\.default\(")
 
 # Each is compiled: for every model where there are more than these.
 RANDOM_PLANS = int(os.environ.get("LOADLINE_INDUCTOR_PLANS", 1))
@@ -36,11 +42,11 @@ class Inductor(unittest.TestCase):
         expected = eager_step(model, batch)
         model.load_state_dict(state)
         torch._dynamo.reset()
-        count = len(lt.planned)
         call = torch.compile(model, backend=lt.backend, dynamic=False, options={
             "work_limit": 20_000, **options})
-        found = eager_step(model, batch, call)
-        graph, = lt.planned[count:]
+        with planned_graphs.watch() as graphs:
+            found = eager_step(model, batch, call)
+        graph, = graphs
         # Inductor itself rounds ResNet-18's gradients otherwise by 8e-6, where eager's
         # are 3e-6 from those in f64.
         self.in_bytes = graph.slab().in_bytes if graph.slab() else 0
@@ -75,6 +81,33 @@ class Inductor(unittest.TestCase):
         gc.collect()
         self.assertIsNone(graph.slab())
 
+    def test_copies_and_kernels_stand_in_the_plans_order(self):
+        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        modules = []
+        split = partitioner.split
+
+        def kept(*args, **options):
+            modules.append(split(*args, **options))
+            return modules[-1]
+
+        with mock.patch("loadline.torch.partitioner.split", kept), fresh_cache():
+            _, codes = run_and_get_code(lambda: self.same_within_rounding(
+                "gpt", budget="75%", machine=COPIES, recompute=False))
+        parts, = modules
+        self.assertEqual(len(codes), 2)
+        for module, code in zip((parts.forward, parts.backward), codes):
+            found = [name for called in CALLS.findall(code) for name in called if name]
+            expected = [name for node in module.graph.nodes
+                        if (name := str(node.target).removesuffix(".default").split(
+                            ".")[-1]) in KERNELS | COPYING]
+            self.assertEqual(found, expected)
+            # Between a copy's beginning and its end something is computed.
+            begin, end = ("offload", "wait") if module is parts.forward else (
+                "reload", "arrive")
+            beside = [i for i, name in enumerate(found) if name == begin
+                      and {*found[i:found.index(end, i)]} & KERNELS]
+            self.assertGreater(len(beside), 1)
+
     def test_any_valid_program(self):
         self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
         split = partitioner.split
@@ -87,6 +120,7 @@ class Inductor(unittest.TestCase):
             return parts
 
         for name in MODELS if RANDOM_PLANS > 1 else ("mlp",):
+            copied = []  # a program at random may have no copies
             for seed in range(1, RANDOM_PLANS + 1):
                 programs = []
 
@@ -98,8 +132,9 @@ class Inductor(unittest.TestCase):
                         "loadline.torch.partitioner.program_of", program_of), mock.patch(
                         "loadline.torch.partitioner.split", without_doubt):
                     self.same_within_rounding(name, budget="100%", machine=COPIES)
-                    self.assertGreater(counts(programs[-1])[1], 0)
-                    self.assertGreater(self.in_bytes, 0)
+                    self.assertEqual(counts(programs[-1])[1] > 0, self.in_bytes > 0)
+                    copied.append(self.in_bytes)
+            self.assertGreater(sum(copied), 0)
 
 
 if __name__ == "__main__":

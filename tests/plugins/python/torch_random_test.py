@@ -6,6 +6,7 @@ import torch
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.joint import draws, is_seeded
 from loadline.torch.pose import Snapshot
 from loadline.torch.program import Run, program_of
 from models import MODELS
@@ -25,6 +26,48 @@ def forward_twice(posed):
                 not item.operation.random or Snapshot(item.operation) in twice):
             twice.append(item)
     return twice, backward
+
+
+class Draws(unittest.TestCase):
+    """Attention's operators can drop, and are marked as random whether they do."""
+
+    def test_attention_that_drops_nothing_does_not(self):
+        aten = torch.ops.aten
+        graph = torch.fx.Graph()
+        q, k, v, bias = map(graph.placeholder, ("q", "k", "v", "bias"))
+
+        def drawn(target, *args, **kwargs):
+            node = graph.call_function(target, args, kwargs)
+            self.assertTrue(is_seeded(node))
+            return draws(node)
+
+        flash = aten._scaled_dot_product_flash_attention.default
+        self.assertFalse(drawn(flash, q, k, v))
+        self.assertFalse(drawn(flash, q, k, v, 0.0, True))
+        self.assertFalse(drawn(flash, q, k, v, is_causal=True))
+        self.assertTrue(drawn(flash, q, k, v, 0.1, True))
+        self.assertTrue(drawn(flash, q, k, v, dropout_p=0.1))
+        for efficient in (aten._scaled_dot_product_efficient_attention.default,
+                          aten._scaled_dot_product_cudnn_attention.default):
+            self.assertFalse(drawn(efficient, q, k, v, bias, True))
+            self.assertTrue(drawn(efficient, q, k, v, bias, True, 0.1))
+        self.assertTrue(drawn(aten.native_dropout.default, q, 0.0, True))
+
+    def test_so_a_plan_may_run_it_again(self):
+        step = trace("llama")
+        attention = {i for i, o in enumerate(step.posed.operations)
+                     if "attention" in getattr(o, "name", "") and not o.backward}
+        self.assertTrue(attention)
+        for number in attention:
+            operation = step.posed.operations[number]
+            self.assertTrue(operation.repeatable)
+            self.assertFalse(operation.ordered or operation.random)
+        runs = [item.operation for item in forward_twice(step.posed)[0]
+                if isinstance(item, Run)]
+        for number in attention:
+            self.assertEqual(runs.count(step.posed.operations[number]), 2)
+        self.assertTrue(same_bits(
+            step.eager, step.run_program(forward_twice).values))
 
 
 class Random(unittest.TestCase):

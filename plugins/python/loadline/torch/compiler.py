@@ -17,6 +17,7 @@ from loadline.torch.ledger import run_eagerly
 from loadline.torch.lower_tiers import Solver, in_segments, with_solver
 from loadline.torch.options import Options
 from loadline.torch.partitioner import Partitioner
+from loadline.torch.plan_order import PlanOrder
 from loadline.torch.planned_graphs import PlannedGraph
 from loadline.torch.planner_pass import PlannerPass
 
@@ -62,4 +63,5 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
             fw_compiler=run_eagerly, bw_compiler=run_eagerly,
             partition_fn=partitioner, keep_inference_input_mutations=True,
         )(gm, example_inputs)
-    return private.compile_with_inductor(gm, example_inputs, partitioner)
+    return private.compile_with_inductor(
+        gm, example_inputs, partitioner, PlanOrder())

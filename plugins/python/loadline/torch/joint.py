@@ -137,14 +137,28 @@ def _tags(node: torch.fx.Node) -> set[Any]:
     return set(getattr(node.target, "tags", ()))
 
 
-def is_random(node: torch.fx.Node) -> bool:
+def is_seeded(node: torch.fx.Node) -> bool:
+    """Whether its operator can draw random numbers."""
     return torch.Tag.nondeterministic_seeded in _tags(node)
+
+
+def draws(node: torch.fx.Node) -> bool:
+    """Whether the node does: attention that drops nothing is as any other."""
+    if not is_seeded(node):
+        return False
+    schema = getattr(node.target, "_schema", None)
+    for at, argument in enumerate(schema.arguments if schema else ()):
+        if argument.name == "dropout_p":
+            given = node.args[at] if at < len(node.args) else node.kwargs.get(
+                argument.name, argument.default_value)
+            return bool(given != 0)
+    return True
 
 
 def _has_effect(node: torch.fx.Node) -> bool:
     schema = getattr(node.target, "_schema", None)
     # PyTorch calls a random operator impure too.
-    return ((node.is_impure() and not is_random(node))
+    return ((node.is_impure() and not is_seeded(node))
             or (schema is not None and schema.is_mutable)
             or getattr(node.target, "namespace", "") in (
                 "_c10d_functional", "c10d_functional"))
@@ -293,8 +307,8 @@ class _Reader:
             node, reads, makes, sizes, updates,
             backward=node in self.backward,
             repeatable=not only_once,
-            ordered=is_random(node) or _has_effect(node),
-            random=is_random(node),
+            ordered=draws(node) or _has_effect(node),
+            random=draws(node),
             dropped=node not in self.backward and not only_once
             and private.must_recompute(node)))
 

@@ -48,6 +48,8 @@ partition = _find("partition", "torch._functorch.partitioners",
 CustomPartitionerFn = _find("CustomPartitionerFn", "torch._inductor.custom_graph_pass")
 CustomKnapsackSolver = _find("CustomKnapsackSolver",
                              "torch._inductor.custom_graph_pass")
+CustomSchedulerPass = _find("CustomSchedulerPass",
+                            "torch._inductor.custom_graph_pass")
 get_hash_for_files = _find("get_hash_for_files", "torch._inductor.custom_graph_pass")
 boxed_code = _find("boxed_code", "torch.fx.graph", "_BoxedCodeGen")
 StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
@@ -204,23 +206,41 @@ def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
         return partition(module, inputs, **options)
 
 
-@contextlib.contextmanager
-def _inductor_partitioner(partitioner: Any) -> Iterator[None]:
-    import torch._inductor.config as inductor_config
-
-    with inductor_config.patch(custom_partitioner_fn=partitioner):
-        yield
-
-
 def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
-                          partitioner: Any) -> Any:
+                          partitioner: Any, order: Any) -> Any:
+    """order: a pass over the scheduler's kernels, the last to order them; where this
+    PyTorch asks for none, they stand as Inductor has them."""
+    import torch._inductor.config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
+    # Also for a backward that is compiled later.
+    patches = {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False}
+    if not all(hasattr(inductor_config, name) for name in patches):
+        patches = {}
     # Modules found in AOT autograd's cache would come without a plan to report;
     # the cache of what Inductor makes of each module stays.
-    with _inductor_partitioner(partitioner), functorch_config.patch(
-            enable_autograd_cache=False):
-        return compile_fx(module, inputs)
+    with inductor_config.patch(custom_partitioner_fn=partitioner), (
+            functorch_config.patch(enable_autograd_cache=False)):
+        return compile_fx(module, inputs, config_patches=patches)
+
+
+def origins(kernel: Any) -> set[torch.fx.Node]:
+    """The nodes that one of the scheduler's kernels ends with."""
+    found: set[torch.fx.Node] = set()
+    for part in kernel.get_nodes():
+        node = getattr(part, "node", None)
+        last = getattr(node, "origin_node", None)
+        found |= {last} if last is not None else set(getattr(node, "origins", ()))
+    return found
+
+
+def buffers(kernel: Any) -> list[str]:
+    """What it makes."""
+    return list(kernel.get_buffer_names())
+
+
+def needed_buffers(kernel: Any) -> list[str]:
+    return sorted(need.name for need in kernel.unmet_dependencies)
 
 
 def compile_with_solver(module: torch.fx.GraphModule, inputs: Any, inner: str,

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 from loadline.torch import copies, private, random_state
-from loadline.torch.joint import BATCH_NORM, Operation, computing
+from loadline.torch.joint import BATCH_NORM, Operation, computing, is_seeded
+from loadline.torch.plan_order import mark_places
 from loadline.torch.pose import Posed, Snapshot
 from loadline.torch.program import Copy, Item, Run, starts
 
@@ -79,15 +80,14 @@ def _tag(posed: Posed, backward: list[Item]) -> dict[torch.fx.Node, Any]:
         if node.op != "call_function":
             continue
         source = computing(node)
-        # PyTorch would wrap a random one that runs again in states of its own.
-        kept = source in computes and (
-            source not in again or computes[source].random)
+        # PyTorch would wrap one that can draw and runs again in states of its own.
+        kept = source in computes and (source not in again or is_seeded(source))
         node.meta["recompute"] = (
             policy.MUST_SAVE if kept else policy.MUST_RECOMPUTE)
         node.meta["ac_graph_id"] = 0
-        # PyTorch cannot know of a random one that runs again here.
+        # It cannot know of such a one that runs again here.
         is_value = posed.joint.root.get(node) is node
-        if is_value and source in computes and not computes[source].random:
+        if is_value and source in computes and not is_seeded(source):
             tags[node] = node.meta["recompute"]
     forward = _needed(posed.joint.forward_outputs)
     return {node: tag for node, tag in tags.items() if node in forward}
@@ -297,6 +297,7 @@ class _Body:
                                                or not copy.is_impure())):
                 self.graph.erase_node(copy)
         self.graph.lint()
+        mark_places(self.graph)
         return torch.fx.GraphModule(frame, self.graph)
 
 
