@@ -49,7 +49,7 @@ constexpr int64_t kDescentPerNode = 20;
 constexpr int kMostCutStarts = 3;
 constexpr int64_t kCutPart = 10;
 constexpr int64_t kLeastCutPart = 4;  // of a descent's least
-constexpr int kMostCutNodes = 20'000;
+constexpr int kMostCutNodes = 100'000;
 constexpr int64_t kLeastCutIterations = 1000;
 constexpr int64_t kWorkPerCutIteration = 10;
 // Simplex iterations for a bound, at most, and work that is worth one of them.

@@ -33,6 +33,7 @@ STAGES = [
     ("search", "Pursue"),
     ("  greedy", "LowerPeak"),
     ("  anneal", "Anneal"),
+    ("  cut start", "StartFromCut"),
     ("  clean-up", "CleanUp"),
     ("emit", "Emit"),
     ("  pack", "Pack"),

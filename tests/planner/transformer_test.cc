@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "planner/solve.h"
 #include "planner/verify.h"
+#include "tests/planner/random_problem.h"
 #include "tests/planner/transformer_problem.h"
 
 namespace loadline::planner {
@@ -26,6 +27,28 @@ TEST(Solve, PlansTwelveLayersWithinTheBudget) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_LE(plan->arena_bytes, options.budget_bytes);
   }
+}
+
+// No layer is like another, so none stands for the others in the search, and
+// each is worth running again only as a whole.
+TEST(Solve, FindsWhatToKeepOfManyUnlikeLayers) {
+  TransformerShape shape;
+  shape.layers = 60;
+  shape.copies = false;
+  Problem problem = TransformerProblem(shape);
+  TestRandom random(1);
+  for (Node& node : problem.nodes) {
+    node.time_ns += node.time_ns * random.In(0, 100) / 1000;
+  }
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  ASSERT_TRUE(all.ok()) << all.status();
+  SolveOptions options;
+  options.budget_bytes = all->predicted.peak_bytes / 100 * 40;
+  options.work_limit = kWork;
+  const absl::StatusOr<Plan> plan = Solve(problem, options);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(static_cast<double>(plan->predicted.step_ns),
+            1.005 * static_cast<double>(plan->bounds.step_ns));
 }
 
 TEST(Solve, CopiesNothingThatSpareBytesCanKeep) {

@@ -10,6 +10,7 @@ from torch._inductor.utils import fresh_cache, run_and_get_code
 
 from loadline import torch as lt
 from loadline.torch import compiler, partitioner, planned_graphs
+from loadline.torch.plan_order import PlanOrder
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step
@@ -107,6 +108,11 @@ class Inductor(unittest.TestCase):
             beside = [i for i, name in enumerate(found) if name == begin
                       and {*found[i:found.index(end, i)]} & KERNELS]
             self.assertGreater(len(beside), 1)
+
+    def test_kernels_of_unknown_kinds_stay_where_they_are(self):
+        kernels = [object(), object()]
+        with self.assertWarnsRegex(UserWarning, "hides the order"):
+            self.assertEqual(PlanOrder()(kernels), kernels)
 
     def test_any_valid_program(self):
         self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is

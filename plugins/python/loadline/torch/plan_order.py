@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
+import warnings
 from typing import Any
 
 import torch
@@ -35,6 +36,26 @@ def _places(kernels: list[Any], needs: dict[Any, list[Any]]) -> dict[Any, int]:
     return places
 
 
+def _in_order(kernels: list[Any]) -> list[Any]:
+    maker = {buffer: kernel for kernel in kernels
+             for buffer in private.buffers(kernel)}
+    needs = {kernel: [maker[buffer] for buffer in private.needed_buffers(kernel)
+                      if buffer in maker and maker[buffer] is not kernel]
+             for kernel in kernels}
+    places = _places(kernels, needs)
+    ordered: dict[Any, None] = {}
+    for last in sorted(kernels, key=places.__getitem__):
+        stack = [last]
+        while stack:
+            missing = sorted((need for need in needs[stack[-1]]
+                              if need not in ordered), key=places.__getitem__)
+            if missing:
+                stack += missing[::-1]
+            else:
+                ordered.setdefault(stack.pop())
+    return list(ordered)
+
+
 class PlanOrder(private.CustomSchedulerPass or object):  # type: ignore[misc]
     """At module level, so that Inductor's cache can pickle what names it."""
 
@@ -42,20 +63,12 @@ class PlanOrder(private.CustomSchedulerPass or object):  # type: ignore[misc]
         return hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
 
     def __call__(self, kernels: list[Any]) -> list[Any]:
-        maker = {buffer: kernel for kernel in kernels
-                 for buffer in private.buffers(kernel)}
-        needs = {kernel: [maker[buffer] for buffer in private.needed_buffers(kernel)
-                          if buffer in maker and maker[buffer] is not kernel]
-                 for kernel in kernels}
-        places = _places(kernels, needs)
-        ordered: dict[Any, None] = {}
-        for last in sorted(kernels, key=places.__getitem__):
-            stack = [last]
-            while stack:
-                missing = sorted((need for need in needs[stack[-1]]
-                                  if need not in ordered), key=places.__getitem__)
-                if missing:
-                    stack += missing[::-1]
-                else:
-                    ordered.setdefault(stack.pop())
-        return list(ordered)
+        try:
+            return _in_order(kernels)
+        except AttributeError as error:  # a scheduler of other names
+            warnings.warn(
+                f"loadline: torch {torch.__version__} hides the order of Inductor's "
+                f"kernels ({error}): a compiled step may take more bytes and more time "
+                "than its plan. loadline.torch.prepare measures it on its device; "
+                "please report it", stacklevel=2)
+            return kernels
