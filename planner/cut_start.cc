@@ -7,7 +7,6 @@
 #include "planner/cut_start.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -83,8 +82,9 @@ class Starter {
     there_.assign(model_.value_count, 0);
     rerun_.assign(model_.node_count, -1);
     job_.assign(model_.node_count, -1);
-    for (const Item& item : order_.items)
+    for (const Item& item : order_.items) {
       job_[model_.jobs[item.id].node] = item.id;
+    }
     std::vector<char> busy(lives_.instances.size(), 0);
     for (int i : lives_.reads[cut_]) busy[i] = 1;
     for (int i : lives_.makes[cut_]) busy[i] = 1;

@@ -159,7 +159,7 @@ class Pursuit {
       if (Done() || effort_.left <= reserve) return;
       Descend(start, price, effort_.left - reserve);
     };
-    if (!Done()) CutStarts();
+    CutStarts();
     if (copies_) {
       descend(Order(), kLanePrices[1]);
       descend(Order(), kLanePrices[2]);
@@ -170,7 +170,8 @@ class Pursuit {
   // Several exchanges at once (cut_start.h). What is then too high elsewhere is
   // asked for with so many bytes fewer.
   void CutStarts() {
-    if (!MayRerun() || model_.node_count > kMostCutNodes) return;
+    if (Done() || !MayRerun() || model_.node_count > kMostCutNodes) return;
+    const int64_t least = LeastDescent();
     int64_t target_bytes = options_.target_bytes;
     for (int tried = 0; tried < kMostCutStarts && !Done(); ++tried) {
       const CutStart start = StartFromCut(
@@ -181,7 +182,6 @@ class Pursuit {
       const Lifetimes lives = FindLifetimes(model_, *start.schedule);
       if (!lives.valid) return;
       // Like the first descent, it may cost more than its share.
-      const int64_t least = LeastDescent();
       Descend(*start.schedule, kLanePrices[0],
               finds_.empty()
                   ? std::max(options_.work, least)

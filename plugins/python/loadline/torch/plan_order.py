@@ -9,8 +9,6 @@ tests/plugins/python/torch_inductor_test.py.
 """
 from __future__ import annotations
 
-import hashlib
-import pathlib
 import warnings
 from typing import Any
 
@@ -60,7 +58,7 @@ class PlanOrder(private.CustomSchedulerPass or object):  # type: ignore[misc]
     """At module level, so that Inductor's cache can pickle what names it."""
 
     def uuid(self) -> Any:
-        return hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
+        return private.get_hash_for_files((__file__,))
 
     def __call__(self, kernels: list[Any]) -> list[Any]:
         try:
