@@ -103,11 +103,11 @@ class _Writer:
         self.make(boundary)
         forward, self.program = self.program, []
         self.part({n["id"] for n in self.nodes} - before - {boundary})
-        return forward, self.program
+        return forward, self.program, []
 
 
 def random_program(posed, seed, copies=False):
-    """Before and after the boundary, as program_of does for a plan."""
+    """As program_of does for a plan; no state."""
     return _Writer(posed, seed, copies).write()
 
 

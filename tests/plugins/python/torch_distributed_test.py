@@ -62,9 +62,7 @@ def uneven(rank):
     problem = chain_problem()
     problem["values"][1]["bytes"] += 50 * rank
     worst, together = agree.worst_problem(problem)
-    number, plan = agree.from_rank_0(
-        [problem, worst], lambda: (1, loadline.plan(worst, 360, work_limit=9)))
-    assert number == 1, number
+    plan = agree.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
     problem["nodes"][0]["name"] += str(rank)
     with mock.patch("warnings.warn") as warn:
         apart = agree.worst_problem(problem)[1]
@@ -75,8 +73,7 @@ def uneven(rank):
 def infeasible(rank):
     problem = chain_problem()
     try:
-        agree.from_rank_0(
-            [problem], lambda: (0, loadline.plan(problem, 150, work_limit=9)))
+        agree.from_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
     except loadline.Infeasible as error:
         return error.smallest_met_bytes
 

@@ -1,4 +1,5 @@
 """Through Inductor: the plan's saved set, its copies, and gradients as without it."""
+import dataclasses
 import gc
 import os
 import re
@@ -14,11 +15,13 @@ from loadline.torch.plan_order import PlanOrder
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step
+from torch_host_state_test import wide_mlp
 from torch_offload_test import COPIES
 
 KERNELS = {"mm", "addmm", "bmm"}
-COPYING = {"offload", "wait", "reload", "arrive"}
-CALLS = re.compile(r"extern_kernels\.(\w+)\(|torch\.ops\.loadline\.(\w+)\.default\(")
+COPYING = {"offload", "wait", "reload", "arrive", "state_token", "move_state"}
+CALLS = re.compile(r"extern_kernels\.(\w+)\(|torch\.ops\.loadline\.(\w+)\.default\("
+                   r"(?:buf\d+, \d+, ('\w+', -?\d+)\))?")
 
 # Each is compiled: for every model where there are more than these.
 RANDOM_PLANS = int(os.environ.get("LOADLINE_INDUCTOR_PLANS", 1))
@@ -82,7 +85,8 @@ class Inductor(unittest.TestCase):
         gc.collect()
         self.assertIsNone(graph.slab())
 
-    def test_copies_and_kernels_stand_in_the_plans_order(self):
+    def orders(self, run):
+        """Of products and copies in both modules, and in what Inductor made of them."""
         self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
         modules = []
         split = partitioner.split
@@ -92,22 +96,45 @@ class Inductor(unittest.TestCase):
             return modules[-1]
 
         with mock.patch("loadline.torch.partitioner.split", kept), fresh_cache():
-            _, codes = run_and_get_code(lambda: self.same_within_rounding(
-                "gpt", budget="75%", machine=COPIES, recompute=False))
+            _, codes = run_and_get_code(run)
         parts, = modules
         self.assertEqual(len(codes), 2)
         for module, code in zip((parts.forward, parts.backward), codes):
-            found = [name for called in CALLS.findall(code) for name in called if name]
-            expected = [name for node in module.graph.nodes
-                        if (name := str(node.target).removesuffix(".default").split(
-                            ".")[-1]) in KERNELS | COPYING]
+            found = [name for called in CALLS.findall(code)
+                     for name in ("".join(called),) if called[0] or called[1]]
+            expected = [
+                name + (f"'{node.args[2]}', {node.args[3]}" if name == "move_state"
+                        else "")
+                for node in module.graph.nodes if node.op == "call_function"
+                and (name := str(node.target).removesuffix(".default").split(
+                    ".")[-1]) in KERNELS | COPYING]
+            yield expected, found
+
+    def test_copies_and_kernels_stand_in_the_plans_order(self):
+        orders = self.orders(lambda: self.same_within_rounding(
+            "gpt", budget="75%", machine=COPIES, recompute=False))
+        for (begin, end), (expected, found) in zip(
+                (("offload", "wait"), ("reload", "arrive")), orders):
             self.assertEqual(found, expected)
             # Between a copy's beginning and its end something is computed.
-            begin, end = ("offload", "wait") if module is parts.forward else (
-                "reload", "arrive")
             beside = [i for i, name in enumerate(found) if name == begin
                       and {*found[i:found.index(end, i)]} & KERNELS]
             self.assertGreater(len(beside), 1)
+
+    def test_state_moves_where_the_plan_has_it(self):
+        model, batch = wide_mlp()
+        slow = dataclasses.replace(COPIES, d2h_bytes_per_s=4e9, h2d_bytes_per_s=4e9)
+        orders = [*self.orders(lambda: lt.prepare(
+            model, torch.optim.AdamW(model.parameters()), sample=batch, budget="70%",
+            machine=slow, work_limit=20_000))]
+        moved = 0
+        for expected, found in orders:
+            self.assertEqual(found, expected)
+            kernels = [i for i, name in enumerate(found) if name in KERNELS]
+            moved += sum(name.startswith("move_state'") and kernels[0] < i < kernels[-1]
+                         for i, name in enumerate(found))
+        self.assertGreater(moved, 1)  # beside what else is computed
+        self.assertIn("move_state'begin', -1", orders[0][1])
 
     def test_kernels_of_unknown_kinds_stay_where_they_are(self):
         kernels = [object(), object()]

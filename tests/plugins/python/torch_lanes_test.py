@@ -15,6 +15,7 @@ from loadline.torch.lanes import IN, MAIN, OUT, CudaLanes, Lanes
 from loadline.torch.optimizer import buckets_of, foretell
 from loadline.torch.program import program_of
 from loadline.torch.split import split
+from loadline.torch.state_moves import StateMoves
 from random_programs import random_program
 from steps import same_bits, trace
 from torch_host_state_test import states, train, wide_mlp
@@ -44,7 +45,7 @@ class FakeLanes(Lanes):
         self.clock = {lane: {other: 0 for other in (MAIN, IN, OUT)}
                       for lane in (MAIN, IN, OUT)}
         self.accesses = {}  # by address: lane, its tick, whether it writes
-        self.alive = {}  # by address on the device: storage, the lane it is of
+        self.alive = {}  # by address on the device: storage, memory of MAIN
         self.settled = 0
 
     def touch(self, lane, tensor, write):
@@ -55,18 +56,17 @@ class FakeLanes(Lanes):
                 raise Race(f"{lane} does not wait for {other}")
         before.append((lane, self.clock[lane][lane], write))
 
-    def born(self, tensor, lane):
-        self.alive[tensor.data_ptr()] = (
-            private.StorageWeakRef(tensor.untyped_storage()), lane)
-        # The lane may have used that memory until just now, for something else.
-        self.accesses[tensor.data_ptr()] = [(lane, self.clock[lane][lane], True)]
+    def born(self, tensor):
+        self.alive[tensor.data_ptr()] = private.StorageWeakRef(tensor.untyped_storage())
+        # MAIN may have used that memory until just now, for something else.
+        self.accesses[tensor.data_ptr()] = [(MAIN, self.clock[MAIN][MAIN], True)]
 
     def bury(self):
-        for address, (storage, home) in list(self.alive.items()):
+        for address, storage in list(self.alive.items()):
             if storage.expired():
                 for lane, tick, _ in self.accesses.pop(address, ()):
-                    if self.clock[home][lane] < tick:
-                        raise Race(f"memory goes back to {home} before {lane} is done")
+                    if self.clock[MAIN][lane] < tick:
+                        raise Race(f"memory goes back before {lane} is done")
                 del self.alive[address]
 
     def mark(self, lane):
@@ -77,11 +77,11 @@ class FakeLanes(Lanes):
             for other, tick in mark[1].items():
                 self.clock[lane][other] = max(self.clock[lane][other], tick)
 
-    def copy_in(self, host, home=IN):
+    def copy_in(self, host):
         self.bury()
         self.touch(IN, host, False)
-        there = super().copy_in(host, home)
-        self.born(there, home)
+        there = super().copy_in(host)
+        self.born(there)
         self.touch(IN, there, True)
         return there
 
@@ -105,7 +105,7 @@ class FakeLanes(Lanes):
         for tensor in storages(made):
             if tensor.data_ptr() not in known:
                 known.add(tensor.data_ptr())
-                self.born(tensor, MAIN)
+                self.born(tensor)
                 self.touch(MAIN, tensor, True)
         return made
 
@@ -123,7 +123,7 @@ class FakeLanes(Lanes):
             step(optimizer)
             for tensor in tensors():
                 if tensor.data_ptr() not in self.alive:
-                    self.born(tensor, MAIN)
+                    self.born(tensor)
                     self.touch(MAIN, tensor, True)
 
         step = host_state.run_step
@@ -136,32 +136,68 @@ def one_ahead(count):
     tail = [("load", 0)]
     for k in range(count):
         tail += [("load", k + 1)] if k + 1 < count else []
-        tail += [("update", k), ("store", k)]
-    return tail
+        tail += [("update", k), ("start_store", k)]
+        tail += [("end_store", k - 1)] if k > 0 else []
+    return StateMoves(0, frozenset(range(count)), frozenset(range(count)), (),
+                      (*tail, ("end_store", count - 1)))
 
 
-def steps(lanes=None):
+def updates(count):
+    """What moves does so before the last gradient: `away` calls for that."""
+    return StateMoves(0, frozenset(range(count)), frozenset(), (),
+                      tuple(("update", k) for k in range(count)))
+
+
+def away(keeper, call):
+    """As the modules of a planned step do: all leaves while the loss is computed,
+    each beside the one before, and comes back."""
+    def run(*batch):
+        count = len(keeper.buckets)
+        keeper.begin(keeper.moves)
+        for k in range(count + 1):
+            if k < count:
+                keeper.start_store(k)
+            if k > 0:
+                keeper.end_store(k - 1)
+        loss = call(*batch)
+        for k in range(count):
+            keeper.load(k)
+        return loss
+
+    return run
+
+
+def steps(lanes=None, moves=one_ahead):
     model, batch = wide_mlp()
     optimizer = torch.optim.AdamW(model.parameters())
+    call = model
     with contextlib.ExitStack() as stack:
         if lanes is not None:
             buckets = buckets_of(optimizer, foretell(optimizer))
-            HostState(optimizer, buckets, lanes).follow(one_ahead(len(buckets)))
+            keeper = HostState(optimizer, buckets, lanes)
+            keeper.follow(moves(len(buckets)))
+            if moves is updates:
+                call = away(keeper, model)
             if isinstance(lanes, FakeLanes):
                 stack.enter_context(lanes.updates_watched())
-        losses = train(model, optimizer, batch, 3)
+        losses = train(call, optimizer, batch, 3)
+        call(*batch)  # no step comes
         before = states(optimizer)
         optimizer.load_state_dict(optimizer.state_dict())
-        return [*losses, *before, *train(model, optimizer, batch, 2),
-                *states(optimizer)]
+        losses = [*losses, *before, *train(call, optimizer, batch, 2),
+                  *states(optimizer)]
+        if lanes is not None:
+            keeper.detach()
+        return losses
 
 
 class Order(unittest.TestCase):
     def test_everything_is_waited_for_and_copied_when_the_step_ends(self):
-        lanes = FakeLanes()
-        self.assertTrue(same_bits(steps(), steps(lanes)))
-        self.assertGreater(lanes.settled, 0)
-        self.assertEqual(lanes.settled, lanes.clock[OUT][OUT])
+        for moves in (one_ahead, updates):
+            lanes = FakeLanes()
+            self.assertTrue(same_bits(steps(), steps(lanes, moves)))
+            self.assertGreater(lanes.settled, 0)
+            self.assertEqual(lanes.settled, lanes.clock[OUT][OUT])
 
     def test_the_next_bucket_does_not_wait_for_this_ones_update(self):
         calls = []
@@ -181,15 +217,18 @@ class Order(unittest.TestCase):
         arrived = [at for at, call in enumerate(calls, 1) if call == ("mark", IN)]
         waited = [call[3] for call in calls if call[:3] == ("wait", MAIN, IN)]
         self.assertEqual(arrived, waited)  # each for its own
+        del arrived[-buckets:]  # of the end, where all come back one by one
         # And the next one is on its way before.
         waits = [at for at, call in enumerate(calls, 1) if call[:3] == ("wait", MAIN, IN)]
-        self.assertTrue(all(arrived[k + 1] < waits[k] for k in range(len(waits) - 1)
+        self.assertTrue(all(arrived[k + 1] < waits[k] for k in range(len(arrived) - 1)
                             if (k + 1) % buckets))
 
     def test_a_wait_that_is_forgotten_is_found(self):
-        for lane, other in ((MAIN, IN), (OUT, MAIN), (IN, OUT), (MAIN, OUT)):
-            with self.subTest(f"{lane} for {other}"), self.assertRaises(Race):
-                steps(FakeLanes(without=[(lane, other)]))
+        for lane, other in ((MAIN, IN), (OUT, MAIN), (IN, MAIN), (MAIN, OUT)):
+            for moves in (one_ahead, updates):
+                with self.subTest(f"{lane} for {other} {moves.__name__}"), (
+                        self.assertRaises(Race)):
+                    steps(FakeLanes(without=[(lane, other)]), moves)
 
 
 class OnMain(torch.fx.Interpreter):
@@ -338,13 +377,13 @@ class Streams(unittest.TestCase):
             lanes.copy_out(there + 1, host)
             lanes.wait(IN, lanes.mark(OUT))
             lanes.settle()
-            again = lanes.copy_in(host, MAIN)
+            again = lanes.copy_in(host)
         self.assertEqual(host.tolist(), [1, 2, 3])
         self.assertEqual(again.tolist(), [1, 2, 3])
         self.assertEqual(log, [
-            "on in", "off in", "on in", "off in", "main waits for in",
+            "on in", "off in", "main waits for in",
             "out waits for main", "on out", "off out", "in waits for out",
-            "synchronize out", "on main", "off main", "on in", "off in"])
+            "synchronize out", "on in", "off in"])
 
 
 if __name__ == "__main__":

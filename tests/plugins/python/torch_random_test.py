@@ -17,7 +17,7 @@ WORK = 20_000
 
 def forward_twice(posed):
     """Each run of the forward part that may be made again is, right behind it."""
-    forward, backward = program_of(
+    forward, backward, tail = program_of(
         posed, loadline.keep_everything(posed.document).document)
     twice = []
     for item in forward:
@@ -25,7 +25,7 @@ def forward_twice(posed):
         if isinstance(item, Run) and item.operation.repeatable and (
                 not item.operation.random or Snapshot(item.operation) in twice):
             twice.append(item)
-    return twice, backward
+    return twice, backward, tail
 
 
 class Draws(unittest.TestCase):

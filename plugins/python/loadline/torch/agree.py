@@ -14,7 +14,7 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
@@ -81,20 +81,18 @@ def worst_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return problem, False
 
 
-def from_rank_0(problems: Sequence[dict[str, Any]],
-                solve: Callable[[], tuple[int, Plan]]) -> tuple[int, Plan]:
-    """Rank 0's plan, and which of the problems it is for, or its error, on all."""
+def from_rank_0(problem: dict[str, Any], solve: Callable[[], Plan]) -> Plan:
+    """Rank 0's plan or its error, on all."""
     sent: list[Any] = [None]
     if dist.get_rank() == 0:
         try:
-            number, plan = solve()
-            sent = [(number, plan.json)]
+            sent = [solve().json]
         except LoadlineError as error:
             sent = [error]
     _really(lambda: dist.broadcast_object_list(sent, src=0))
     if isinstance(sent[0], LoadlineError):
         raise sent[0]
-    number, plan = sent[0][0], Plan(sent[0][1])
+    plan = Plan(sent[0])
     if dist.get_rank() != 0:
-        verify(problems[number], plan)
-    return number, plan
+        verify(problem, plan)
+    return plan

@@ -136,7 +136,7 @@ def reload(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
     # has to know of the copy. MAIN may have used that memory until here, and here it
     # also has the copy out behind it.
     host.lanes.wait(IN, host.lanes.mark(MAIN))
-    there = host.lanes.copy_in(host.slot(slot), MAIN)
+    there = host.lanes.copy_in(host.slot(slot))
     number = next(_arrivals)
     host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
     host.in_bytes += there.numel()

@@ -1,16 +1,17 @@
-"""Optimizer state that lives on the host and passes through the device in a step.
+"""Optimizer state that lives on the host for a part of the step.
 
-The plan names the buckets that live there and the order in which they arrive, are
-updated and leave (tail.py). A hook before the optimizer's step does that, with the
-optimizer's own step on one bucket's parameters at a time, and hides them from the
-step that follows; where the step is given a closure, it is done when that has computed
-the gradients. Copies have lanes of their own (lanes.py): a bucket is updated when it
-has arrived, and may leave while the next one is updated. Between steps
-`optimizer.state` holds the host's tensors, so state_dict sees them as they are. Tested
-by tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
+The modules of a planned step say when a bucket leaves and comes (state_moves.py). What
+the plan does behind the last gradient, a hook before the optimizer's step does: in the
+plan's order, with the optimizer's own step on one bucket's parameters at a time, which
+it hides from the step that follows; where the step is given a closure, it is done when
+that has computed the gradients. Copies have lanes of their own (lanes.py). What has
+come is not the optimizer's before its update: until then `optimizer.state` holds the
+host's tensors, and a step that never comes costs nothing but its copies. Tested by
+tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from loadline.errors import LoadlineError
 from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lay_out
 from loadline.torch.ledger import watch_in_open
 from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
-from loadline.torch.tail import LOAD, STORE, UPDATE
+from loadline.torch.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
+                                        StateMoves)
 
 
 class _Slab:
@@ -46,6 +48,18 @@ class _Slab:
             for key, tensor in tensors.items()}
 
 
+_Tensors = dict[tuple[torch.Tensor, str], torch.Tensor]  # by parameter and name
+
+
+@dataclasses.dataclass
+class _Coming:
+    """A copy of what the host holds."""
+
+    there: _Tensors
+    versions: list[int]  # of the host's tensors, when it was made
+    mark: Any  # behind it, on its lane
+
+
 class HostState:
     """Attached to an optimizer for good, or until `detach`; does nothing before it is
     told what to `follow`."""
@@ -55,142 +69,173 @@ class HostState:
         self.optimizer = optimizer
         self.buckets = buckets
         self.lanes = lanes
-        self.tail: list[tuple[str, int]] = []
-        self.slabs: dict[int, _Slab] = {}
-        self.hosted: set[torch.Tensor] = set()
-        self.device_bytes = self.peak_device_bytes = 0  # of hosted state
+        self.moves = StateMoves(0)
+        self.moved: set[torch.Tensor] = set()  # parameters
         self.in_bytes = self.out_bytes = 0  # copied so far
-        # By bucket on the device: what arrived, and the mark behind it.
-        self._arrived: dict[int, tuple[list[torch.Tensor], Any]] = {}
+        self._slabs = [_Slab(lanes) for _ in buckets]
+        self._on_host: set[int] = set()  # whose state the host's tensors are
+        self._leaving: dict[int, tuple[_Tensors, Any]] = {}  # with a mark behind it
+        self._coming: dict[int, _Coming] = {}
         self._hidden: list[list[torch.Tensor]] | None = None
         self._due = False  # a step has begun whose buckets are not updated yet
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
+            optimizer.register_state_dict_pre_hook(lambda _: self.lanes.settle()),
             optimizer.register_load_state_dict_post_hook(self._loaded)]
 
-    def follow(self, tail: Sequence[tuple[str, int]]) -> None:
-        """From now on; a tail that stores nothing needs nobody to follow it."""
-        self.tail = [*tail]
-        self.slabs = {number: _Slab(self.lanes)
-                      for action, number in tail if action == STORE}
-        self.hosted = {
-            p for number in self.slabs for p in self.buckets[number].parameters}
-        if self.slabs:
-            self._loaded(self.optimizer)
-        else:
-            self.detach()
+    def follow(self, moves: StateMoves) -> None:
+        """From now on, another graph's than before or for the first time."""
+        self.moves = moves
+        self.moved = {p for number in moves.moved for p in self.buckets[number].parameters}
+        self._rest()
 
     @property
     def attached(self) -> bool:
-        return bool(self.slabs)
+        return bool(self.moves.moved)
 
     @property
     def host_bytes(self) -> int:
-        return sum(slab.memory.numel() for slab in self.slabs.values()
+        return sum(slab.memory.numel() for slab in self._slabs
                    if slab.memory is not None)
 
     def detach(self) -> None:
-        """The state stays where it is; steps are the optimizer's own again."""
+        """All state is on the device again, and steps are the optimizer's own."""
+        for number in [*self._on_host]:
+            self._arrive(number)
         for handle in self._handles:
             handle.remove()
-        self.slabs = {}
+        self.moves = StateMoves(0)
 
-    def _tensors(self, number: int) -> dict[tuple[torch.Tensor, str], torch.Tensor]:
+    def begin(self, moves: StateMoves) -> None:
+        """A step: every bucket is where it rests, also where the last step was never
+        made, or was another graph's."""
+        if moves is not self.moves:
+            self.follow(moves)
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        for number in self.moves.home_on_host:
+            self._drop(number)
+            self.start_store(number)
+            self.end_store(number)
+
+    def _tensors(self, number: int) -> _Tensors:
         return {(p, name): tensor for p in self.buckets[number].parameters
                 for name, tensor in state_tensors(self.optimizer.state.get(p, {})).items()}
 
+    def _install(self, tensors: _Tensors) -> None:
+        for (p, name), tensor in tensors.items():
+            self.optimizer.state[p][name] = tensor
+
+    def start_store(self, number: int) -> None:
+        """Nothing where the host has it; what has come since is the same."""
+        if number in self._on_host or number in self._leaving:
+            return
+        tensors = self._tensors(number)
+        self._slabs[number].fit(tensors)
+        self.lanes.wait(OUT, self.lanes.mark(MAIN))
+        for key, tensor in tensors.items():
+            self.lanes.copy_out(tensor, self._slabs[number].host[key])
+            self.out_bytes += tensor.untyped_storage().nbytes()
+        self._leaving[number] = tensors, self.lanes.mark(OUT)
+
+    def end_store(self, number: int) -> None:
+        """It is on the host, and nowhere else."""
+        self._drop(number)
+        if number in self._leaving:
+            tensors, mark = self._leaving.pop(number)
+            self.lanes.wait(MAIN, mark)  # which has its memory back
+            if tensors:
+                self._install(self._slabs[number].host)
+                self._on_host.add(number)
+
     def load(self, number: int) -> None:
-        arrived = []
-        for (p, name), host in self._tensors(number).items():
-            there = self.lanes.copy_in(host)
-            arrived.append(there)
-            self.optimizer.state[p][name] = there
-            self.in_bytes += there.untyped_storage().nbytes()
-            self.device_bytes += there.untyped_storage().nbytes()
-            watch_in_open(f"load state {number}", there)
-        self._arrived[number] = arrived, self.lanes.mark(IN)
-        self.peak_device_bytes = max(self.peak_device_bytes, self.device_bytes)
+        if number not in self._on_host or number in self._coming:
+            return
+        host = self._slabs[number].host
+        self.lanes.wait(IN, self.lanes.mark(MAIN))  # whose memory it will be
+        there = {key: self.lanes.copy_in(tensor) for key, tensor in host.items()}
+        self._coming[number] = _Coming(
+            there, [tensor._version for tensor in host.values()], self.lanes.mark(IN))
+        self.in_bytes += sum(t.untyped_storage().nbytes() for t in there.values())
+        watch_in_open(f"load state {number}", [*there.values()])
+
+    def _drop(self, number: int) -> None:
+        """Of two copies the device's."""
+        if (coming := self._coming.pop(number, None)) is not None:
+            self.lanes.wait(MAIN, coming.mark)
+
+    def _arrive(self, number: int) -> None:
+        """The device's copy is the optimizer's."""
+        if (coming := self._coming.get(number)) is not None and coming.versions != [
+                tensor._version for tensor in self._slabs[number].host.values()]:
+            self._drop(number)  # somebody has written to the host's
+        self.load(number)
+        coming = self._coming.pop(number)
+        self.lanes.wait(MAIN, coming.mark)
+        self._install(coming.there)
+        self._on_host.discard(number)
 
     def update(self, number: int) -> None:
         bucket = self.buckets[number]
-        if number in self._arrived:
-            self.lanes.wait(MAIN, self._arrived[number][1])
-        before = sum(t.untyped_storage().nbytes() for t in self._tensors(number).values())
+        if number in self._leaving:
+            self.end_store(number)
+        if number in self._on_host:
+            self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
         run_step(ghost(self.optimizer, [group], self.optimizer.state))
-        tensors = self._tensors(number)  # a first step makes them
-        self.device_bytes += sum(
-            t.untyped_storage().nbytes() for t in tensors.values()) - before
-        self.peak_device_bytes = max(self.peak_device_bytes, self.device_bytes)
-        watch_in_open(f"update {number}", list(tensors.values()))
-
-    def store(self, number: int) -> None:
-        tensors = self._tensors(number)
-        self.slabs[number].fit(tensors)
-        self.lanes.wait(OUT, self.lanes.mark(MAIN))
-        for (p, name), tensor in tensors.items():
-            host = self.slabs[number].host[p, name]
-            if tensor.data_ptr() != host.data_ptr():
-                self.lanes.copy_out(tensor, host)
-            self.out_bytes += tensor.untyped_storage().nbytes()
-            self.device_bytes -= tensor.untyped_storage().nbytes()
-            self.optimizer.state[p][name] = host
-        # Memory goes back to the lane it is of, which must not use it before: IN
-        # for what arrived, MAIN for what the optimizer made, as in a first step.
-        left = self.lanes.mark(OUT)
-        arrived, _ = self._arrived.pop(number, ([], None))
-        self.lanes.wait(IN, left)
-        if any(all(tensor is not one for one in arrived)
-               for tensor in tensors.values()):
-            self.lanes.wait(MAIN, left)
+        # A first step makes it.
+        watch_in_open(f"update {number}", [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._show()
         self._due = True
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
-            self._update_hosted()
+            self._update_moved()
             return None
 
         def then_update() -> Any:
-            if not self._due and self.slabs:
+            if not self._due and self.attached:
                 raise LoadlineError(
                     f"{type(optimizer).__name__} calls its closure more than once a "
                     "step, and state on the host is updated once: prepare it with "
                     "offload=False")
             loss = closure()
             with torch.no_grad():
-                self._update_hosted()
+                self._update_moved()
             return loss
 
         return ((args[0], then_update, *args[2:]), kwargs) if len(args) > 1 else (
             args, {**kwargs, "closure": then_update})
 
-    def _update_hosted(self) -> None:
+    def _update_moved(self) -> None:
         self._due = False
         self._watch_resident("resident state")
-        do = {LOAD: self.load, UPDATE: self.update, STORE: self.store}
-        for action, number in self.tail:
-            if number in self.slabs:  # the step itself updates the others
-                do[action](number)
+        do = {START_STORE: self.start_store, END_STORE: self.end_store,
+              LOAD: self.load, UPDATE: self.update}
+        for action, number in self.moves.tail:
+            do[action](number)
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
-            group["params"] = [p for p in group["params"] if p not in self.hosted]
+            group["params"] = [p for p in group["params"] if p not in self.moved]
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._show()
-        if self._due and self.slabs:
+        if self._due and self.attached:
             raise LoadlineError(
                 f"{type(optimizer).__name__} has not called its closure, so state on "
                 "the host was not updated: prepare it with offload=False")
-        self.lanes.settle()
+        if any(action == END_STORE for action, _ in self.moves.tail):
+            self.lanes.settle()
         self._watch_resident("resident updates")
 
     def _watch_resident(self, name: str) -> None:
         watch_in_open(name, [
-            tensor for p, state in self.optimizer.state.items() if p not in self.hosted
+            tensor for p, state in self.optimizer.state.items() if p not in self.moved
             for tensor in state_tensors(state).values()])
 
     def _show(self) -> None:
@@ -200,10 +245,11 @@ class HostState:
             self._hidden = None
 
     def _loaded(self, optimizer: Any) -> None:
-        """What is on the device and has its place on the host goes there."""
-        for number in self.slabs:
-            tensors = self._tensors(number)
-            self.device_bytes += sum(
-                t.untyped_storage().nbytes() for t in tensors.values())
-            self.store(number)
+        """New state, on the device; what rests on the host goes there."""
+        for number in [*self._coming]:
+            self._drop(number)
+        for number in [*self._leaving]:
+            self.end_store(number)
+        self._on_host.clear()
+        self._rest()
         self.lanes.settle()

@@ -14,9 +14,10 @@ from loadline.errors import LoadlineError
 from loadline.torch.compiler import backend
 from loadline.torch.optimizer import Bucket, foretell
 from loadline.torch.options import Options
-from loadline.torch.planned_graphs import once_planned, planned
+from loadline.torch.planned_graphs import planned
 from loadline.torch.pose import StateBucket
 from loadline.torch.prepare import movable, new_host_state
+from loadline.torch.state_moves import numbers
 
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
@@ -42,12 +43,12 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     reserved -= sum(bucket.state_bytes for bucket in buckets)
     options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
-                              for b in buckets)}
+                              for b in buckets),
+               "state_number": next(numbers) if buckets else 0}
     read = Options.read(options)  # mistakes now, not at the first step
     if buckets:
         # Now, and not when it is planned: that may be within a step's closure.
-        state = new_host_state(model, foretold[0][0], buckets)
-        once_planned(read, lambda graph: state.follow(graph.tail))
+        new_host_state(model, foretold[0][0], buckets, read.state_number)
     model.compile(backend=backend, dynamic=False, options=options)
     return read
 

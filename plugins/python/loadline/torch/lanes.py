@@ -4,9 +4,9 @@ Three lanes do their work in order, each on its own: `MAIN`, where PyTorch compu
 `IN` from the host and `OUT` to it. A mark is a place in a lane; another lane can wait
 for it. On the CPU a copy is done when it returns, so there is nothing to wait for. On
 a CUDA device IN and OUT are streams of their own, marks are events, and the host's
-memory is pinned. What arrives is memory of the lane that it is asked for: the
-allocator hands it out again in that lane's order, so it may be given up once that lane
-has waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
+memory is pinned. What arrives is memory of MAIN: the allocator hands it out again in
+that lane's order, so IN must wait for MAIN before, and it may be given up once MAIN has
+waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Lanes:
     def wait(self, lane: str, mark: Any) -> None:
         """What the lane is given from now on finds that done."""
 
-    def copy_in(self, host: torch.Tensor, home: str = IN) -> torch.Tensor:
-        """On IN, to memory of the lane `home`."""
+    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+        """On IN, to new memory of MAIN."""
         return torch.empty_strided(
             host.size(), host.stride(), dtype=host.dtype).copy_(host)
 
@@ -74,10 +74,9 @@ class CudaLanes(Lanes):
     def wait(self, lane: str, mark: Any) -> None:
         self._stream(lane).wait_event(mark)
 
-    def copy_in(self, host: torch.Tensor, home: str = IN) -> torch.Tensor:
-        with torch.cuda.stream(self._stream(home)):
-            there = torch.empty_strided(
-                host.size(), host.stride(), dtype=host.dtype, device=self.device)
+    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+        there = torch.empty_strided(
+            host.size(), host.stride(), dtype=host.dtype, device=self.device)
         with torch.cuda.stream(self.streams[IN]):
             return there.copy_(host, non_blocking=True)
 

@@ -15,6 +15,10 @@ from typing import Any
 import torch
 from loadline.torch import copies, private
 from loadline.torch.joint import result_bytes
+from loadline.torch.state_moves import MOVE_STATE, STATE_TOKEN
+
+# What they make are tokens.
+_TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN)
 
 
 class Ledger:
@@ -118,7 +122,7 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
             if node.target is copies.RELOAD:  # what arrives is there already
                 ledger.watch(copies.on_its_way(node.args[1], values[node]))
                 ledger.sample(node.name)
-            elif node.target not in (copies.OFFLOAD, copies.WAIT):  # tokens
+            elif node.target not in _TOKENS:
                 ledger.watch(values[node])
                 ledger.compare(node, values[node])
                 ledger.sample(node.name)

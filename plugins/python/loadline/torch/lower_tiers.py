@@ -63,11 +63,11 @@ def _plan_below(problem: dict[str, Any], whole_bytes: int,
     if together:
         problem, together = agree.worst_problem(problem)
 
-    def solve() -> tuple[int, planning.Plan]:
-        return 0, how(lambda harder: make_plan(
+    def solve() -> planning.Plan:
+        return how(lambda harder: make_plan(
             problem, whole_bytes, asked.options, asked.number, harder))
 
-    return (agree.from_rank_0([problem], solve) if together else solve())[1]
+    return agree.from_rank_0(problem, solve) if together else solve()
 
 
 def _once(search: Callable[[int], planning.Plan]) -> planning.Plan:

@@ -31,8 +31,9 @@ class Options:
     measure: bool = False  # operators' times instead of the roofline (measure.py)
     # By node, what its result took in a step that was measured (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
-    # Optimizer state that may live on the host (prepare.py).
+    # Optimizer state that may live on the host, and who keeps it (state_moves.py).
     state: tuple[StateBucket, ...] = ()
+    state_number: int = 0
     # Of the budget, by graph in the order of compiling: after a graph break each
     # has its own. None: each the whole.
     shares: tuple[float, ...] = ()

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 from loadline import planning
-from loadline.errors import Infeasible, InternalError, LoadlineError
-from loadline.machine import Machine
+from loadline.errors import InternalError, LoadlineError
 from loadline.torch import agree, private, tiers
 from loadline.torch.fuse import fuse
 from loadline.torch.joint import Joint, Operation, clean, read_joint
@@ -23,41 +22,20 @@ from loadline.torch.planned_graphs import PlannedGraph
 from loadline.torch.planner_pass import PlannerPass, make_plan, patiently
 from loadline.torch.pose import Posed, pose
 from loadline.torch.price import node_flops
-from loadline.torch.program import Item, peaks, program_of
+from loadline.torch.program import Program, peaks, program_of
 from loadline.torch.split import split
-from loadline.torch.tail import LOAD, STORE, tail_of, with_tail
+from loadline.torch.state_moves import StateMoves, moves_of
 
 
 @dataclasses.dataclass
 class Solved:
     posed: Posed
     plan: planning.Plan
-    tail: list[tuple[str, int]]
+    program: Program
+    moves: StateMoves
     peak_bytes: int
     update_peak_bytes: int
     whole_bytes: int  # what keeping everything takes
-
-    @property
-    def program(self) -> tuple[list[Item], list[Item]]:
-        return program_of(self.posed, self.plan.document)
-
-
-def step_ns(posed: Posed, plan: planning.Plan, machine: Machine) -> float:
-    """With what a plan does not know: state arrives and leaves when all gradients are
-    there, and hides behind nothing."""
-    bytes_of = {bucket: posed.document["values"][value]["bytes"]
-                for value, bucket in posed.state.items()}
-    rates = {LOAD: machine.h2d_bytes_per_s, STORE: machine.d2h_bytes_per_s}
-    return float(plan.document["predicted"]["step_ns"]) + sum(
-        1e9 * bytes_of[bucket] / rates[action]
-        for action, bucket in tail_of(posed, plan.document) if action in rates)
-
-
-def with_state_resident(posed: Posed) -> Posed:
-    """The same with optimizer state that stays on the device."""
-    values = [{**value, "offload": False} if number in posed.state else value
-              for number, value in enumerate(posed.document["values"])]
-    return dataclasses.replace(posed, document={**posed.document, "values": values})
 
 
 def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
@@ -105,19 +83,19 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
             self.options.measure) else {}
         solved = self.solve(joint, times)
-        parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+        parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
         partition_s = parts.partition_s
         if parts.refused or parts.lost:
             # PyTorch did otherwise with these, so the plan is made around them.
             joint.fix(parts.refused, parts.lost)
             solved = self.solve(joint, times)
-            parts = split(solved.posed, solved.program, joint_inputs, **kwargs)
+            parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
             partition_s += parts.partition_s
         names = [node.name for node in (*parts.refused, *parts.lost)]
         self.tell(PlannedGraph(
             solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
-            solved.posed, solved.update_peak_bytes, solved.tail,
+            solved.posed, solved.update_peak_bytes, solved.moves,
             recomputed_flops(solved.posed, solved.plan.sequence),
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
         if names:
@@ -142,32 +120,22 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         together = self.options.agree and agree.ranks() > 1
         if together:
             posed.document, together = agree.worst_problem(posed.document)
-        forms = [posed, with_state_resident(posed)] if self.options.state else [posed]
         whole = planning.keep_everything(posed.document).peak_bytes
 
-        def search(harder: int) -> tuple[int, planning.Plan]:
-            found, errors = [], []
-            for number, form in enumerate(forms):
-                try:
-                    found.append((number, make_plan(
-                        form.document, whole, self.options, self.number, harder)))
-                except Infeasible as error:
-                    errors.append(error)
-            if not found:
-                raise errors[0]
-            return min(found, key=lambda one: step_ns(forms[one[0]], one[1], machine))
+        def solve() -> planning.Plan:
+            return patiently(lambda harder: make_plan(
+                posed.document, whole, self.options, self.number, harder))
 
-        def solve() -> tuple[int, planning.Plan]:
-            return patiently(search)
-
-        number, plan = agree.from_rank_0(
-            [form.document for form in forms], solve) if together else solve()
-        posed = forms[number]
-        tail = tail_of(posed, plan.document)
-        peak, update_peak = peaks(posed.document,
-                                  *with_tail(posed, plan.document, tail))
+        plan = agree.from_rank_0(posed.document, solve) if together else solve()
+        program = program_of(posed, plan.document)
+        steps = plan.document["steps"]
+        behind = next((len(steps) - 1 - at for at, step in enumerate(steps)
+                       if step.get("node") == posed.end), 0)  # the last gradient
+        peak, update_peak = peaks(posed.document, plan.document, behind)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
                 f"the plan's steps in one order take {max(peak, update_peak)} of "
                 f"{plan.budget_bytes} bytes: please report it")
-        return Solved(posed, plan, tail, peak, update_peak, whole)
+        return Solved(posed, plan, program, moves_of(
+            posed, plan.document, self.options.state_number, program[2]),
+            peak, update_peak, whole)

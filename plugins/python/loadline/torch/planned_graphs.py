@@ -16,7 +16,7 @@ from loadline.torch import tiers
 from loadline.torch.copies import Slab
 from loadline.torch.options import Options
 from loadline.torch.pose import Posed
-from loadline.torch.tail import STORE
+from loadline.torch.state_moves import StateMoves
 
 log = logging.getLogger("loadline.torch")
 
@@ -35,8 +35,7 @@ class PlannedGraph:
     # Of the full tier:
     posed: Posed | None = None
     update_peak_bytes: int = 0  # of the optimizer's step, where it is planned
-    tail: list[tuple[str, int]] = dataclasses.field(
-        default_factory=list)  # of that step (tail.py)
+    moves: StateMoves = StateMoves(0)  # of its state
     recomputed_flops: int = 0
     saved_count: int = 0  # tensors that pass from forward to backward
     slab: Callable[[], Slab | None] = lambda: None  # gone with the modules that copy
@@ -48,14 +47,10 @@ class PlannedGraph:
     not_obeyed: list[str] = dataclasses.field(default_factory=list)
 
     @property
-    def hosted(self) -> set[int]:
-        """Buckets of optimizer state that live on the host."""
-        return {bucket for action, bucket in self.tail if action == STORE}
-
-    @property
     def resident_state_bytes(self) -> int:
+        """Of what never leaves the device."""
         return sum(bucket.bytes for number, bucket in enumerate(self.options.state)
-                   if number not in self.hosted)
+                   if number not in self.moves.moved)
 
 
 # The last of this process, oldest first: each holds a traced graph and its problem.
@@ -70,16 +65,6 @@ def remember(graph: PlannedGraph) -> None:
     for tell in list(_watching):
         tell(graph)
     log.info("%s", describe(graph))
-
-
-def once_planned(options: Options, do: Callable[[PlannedGraph], None]) -> None:
-    """With the first graph that is planned with just these options."""
-    def tell(graph: PlannedGraph) -> None:
-        if graph.options == options:
-            _watching.remove(tell)
-            do(graph)
-
-    _watching.append(tell)
 
 
 @contextlib.contextmanager

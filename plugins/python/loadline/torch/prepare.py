@@ -26,6 +26,8 @@ from loadline.torch.optimizer import Bucket, Foretold, buckets_of, bytes_on, for
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import PlannedGraph, watch
 from loadline.torch.pose import StateBucket
+from loadline.torch.rehearsal import rehearsal
+from loadline.torch.state_moves import keepers, numbers
 
 CORRECTIONS = 2
 # PyTorch's CUDA allocator hands out what it has where that is up to 1 MiB too large;
@@ -48,12 +50,12 @@ class Prepared:
 
 prepared: list[Prepared] = []  # the last ones
 KEPT = 4
-_attached: weakref.WeakSet[HostState] = weakref.WeakSet()
 
 
 def attached_to(optimizer: torch.optim.Optimizer | None) -> HostState | None:
-    return next((state for state in _attached if state.attached
-                 and state.optimizer is optimizer), None)
+    return next((keeper for keeper in keepers.values()
+                 if isinstance(keeper, HostState) and keeper.attached
+                 and keeper.optimizer is optimizer), None)
 
 
 @contextlib.contextmanager
@@ -95,15 +97,16 @@ def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-             call: Any, sample: Any, inner: str
+             call: Any, sample: Any, inner: str, number: int
              ) -> tuple[list[PlannedGraph], int | None]:
     """One step; the graphs planned for it, and the bytes where they are known, with
-    the state that the plans leave on the device and no other."""
+    the state that the plans have on the device and no other. number: of the keeper of
+    that state."""
     args, kwargs = _arguments(sample)
     cuda = next((p.device for p in model.parameters()
                  if p.device.type == "cuda"), None)
-    with watch() as graphs, _no_trace_left(model), (
-            contextlib.ExitStack()) as stack:
+    with watch() as graphs, _no_trace_left(model), rehearsal(
+            number, _device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             inner == "aot_eager" and cuda is None
             and chosen_tier() == tiers.FULL) else None
@@ -123,7 +126,7 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
         raise LoadlineError(
             "nothing was planned: no traced part of the model needs a gradient. "
             "torch.compile(model, fullgraph=True) says what cannot be traced")
-    # State that a plan leaves on the device is there, though nobody ran a step.
+    # State that never moves would be there too.
     resident = sum(graph.resident_state_bytes for graph in graphs)
     if cuda is not None:
         there = 0 if optimizer is None else bytes_on(optimizer, cuda)
@@ -136,13 +139,12 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
 
 
 def new_host_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer,
-                   buckets: list[Bucket]) -> HostState:
-    """For the buckets that `movable` found; it does nothing before it is told what to
-    follow."""
+                   buckets: list[Bucket], number: int) -> HostState:
+    """For the buckets that `movable` found, under the number that plans have; it does
+    nothing before it is told what to follow."""
     lanes = lanes_of(_device_of(model))
     assert lanes is not None
-    state = HostState(optimizer, buckets, lanes)
-    _attached.add(state)
+    state = keepers[number] = HostState(optimizer, buckets, lanes)
     return state
 
 
@@ -206,6 +208,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     shares: tuple[float, ...] = ()
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
+    number = next(numbers)
     while True:
         private.forget_compiled(model)
         posed = sum(bucket.state_bytes for bucket in buckets)
@@ -215,10 +218,12 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             + foretold.bytes - posed,
             "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
                            for b in buckets),
+            "state_number": number if buckets else 0,
             "found_bytes": tuple(sorted(found_bytes.items()))}
         call = torch.compile(model, backend=backend, dynamic=False,
                              options=asked)
-        graphs, measured = _warm_up(model, optimizer, call, sample, read.inner)
+        graphs, measured = _warm_up(model, optimizer, call, sample, read.inner,
+                                    number)
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
         elif not shares:
@@ -241,9 +246,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         if found.items() <= found_bytes.items():  # known, and not enough
             corrected += excess
         found_bytes.update(found)
-    if optimizer is not None:
-        if buckets:
-            new_host_state(model, optimizer, buckets).follow(graphs[0].tail)
+    if optimizer is not None and graphs[0].moves.moved:
+        new_host_state(model, optimizer, buckets, number).follow(graphs[0].moves)
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,

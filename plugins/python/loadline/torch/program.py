@@ -1,17 +1,17 @@
 """A plan as a list of what happens, in one order: runs, copies out, copies in,
-states of random numbers taken.
+states of random numbers taken, updates of optimizer state.
 
 A plan has three lanes and waits; a module has one order. In the order of its
 steps a run or a copy in finds every copy out before it ended, so the source of a
 copy out is free from there on, and the destination of a copy in is there from
 its place on: what the planner counts, too. A copy out may begin long before its
 place, and a copy in may end long behind it. Tested by
-tests/plugins/python/torch_offload_test.py.
+tests/plugins/python/torch_offload_test.py and torch_host_state_test.py.
 """
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -31,51 +31,80 @@ class Copy:
     out: bool  # to the host
 
 
-Item = Run | Copy | Snapshot
+@dataclasses.dataclass(frozen=True)
+class StateCopy:
+    """Of a bucket of optimizer state."""
+
+    bucket: int
+    out: bool
 
 
-def _item(operation: Operation | Snapshot) -> Item:
-    return operation if isinstance(operation, Snapshot) else Run(operation)
+@dataclasses.dataclass(frozen=True)
+class Update:
+    bucket: int
 
 
-def program_of(posed: Posed, plan: dict[str, Any]) -> tuple[list[Item],
-                                                            list[Item]]:
-    """Before and after the boundary."""
+Item = Run | Copy | Snapshot | StateCopy | Update
+Program = tuple[list[Item], list[Item], list[Item]]
+
+
+def program_of(posed: Posed, plan: dict[str, Any]) -> Program:
+    """Before the boundary, after it, and behind the last gradient."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
-    halves: tuple[list[Item], list[Item]] = ([], [])
-    part = halves[0]
+    parts: Program = ([], [], [])
+    part = parts[0]
     for step in plan["steps"]:
         if step["lane"] == "compute":
-            operation = posed.operations[step["node"]]
-            if operation is not None:
-                part.append(_item(operation))
-            elif step["node"] == posed.boundary:
-                part = halves[1]
+            number = step["node"]
+            if number > posed.end:
+                part.append(Update(number - posed.end - 1))
+            elif (operation := posed.operations[number]) is not None:
+                part.append(operation if isinstance(operation, Snapshot)
+                            else Run(operation))
+            else:
+                part = parts[1 if number == posed.boundary else 2]
             continue
         out = step["lane"] == "d2h"
-        value = posed.values[buffers[step["from"]]["value"]]
-        if value is None:  # optimizer state: tail.py
-            continue
-        part.append(Copy(value, step["to" if out else "from"], out))
-    return halves
+        id_ = buffers[step["from"]]["value"]
+        value = posed.values[id_]
+        if value is not None:
+            part.append(Copy(value, step["to" if out else "from"], out))
+        else:
+            part.append(StateCopy(posed.state[id_], out))
+    return parts
 
 
-def starts(items: list[Item]) -> dict[int, list[Copy]]:
+def starts(items: list[Item]) -> dict[int, list[Copy | StateCopy]]:
     """The copies out that begin behind an item, by its place (-1: before the first):
     each when its source is there, and none before the one that ends before it. Where
     they stand among the items, they have ended."""
-    made: dict[torch.fx.Node | int, int] = {}
-    found: dict[int, list[Copy]] = {}
+    made: dict[Any, int] = {}  # by value or bucket
+    found: dict[int, list[Copy | StateCopy]] = {}
     start = -1
     for at, item in enumerate(items):
         if isinstance(item, Run):
             made.update(dict.fromkeys(item.operation.makes, at))
-        elif isinstance(item, Copy) and item.out:
-            start = max(start, made.get(item.value, -1))
-            found.setdefault(start, []).append(item)
-        elif isinstance(item, Copy):
-            made[item.value] = at
+        elif isinstance(item, Update):
+            made["state", item.bucket] = at
+        elif isinstance(item, Copy | StateCopy):
+            source = item.value if isinstance(item, Copy) else ("state", item.bucket)
+            if item.out:
+                start = max(start, made.get(source, -1))
+                found.setdefault(start, []).append(item)
+            else:
+                made[source] = at
     return found
+
+
+def moments(items: list[Item]) -> Iterator[tuple[Item, bool]]:
+    """The items in order, each with False, and with True each copy out where it
+    begins."""
+    leaving = starts(items)
+    for at in range(-1, len(items)):
+        if at >= 0:
+            yield items[at], False
+        for copy in leaving.get(at, ()):
+            yield copy, True
 
 
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:

@@ -21,7 +21,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.WITHOUT[graph.tier]}"
-    if graph.hosted:
+    if graph.moves.moved:
         lines.append(_state_line(graph))
     if graph.not_obeyed:
         lines.append("  not run as planned: PyTorch's partitioner does otherwise with "
@@ -42,11 +42,13 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
 
 
 def _state_line(graph: PlannedGraph) -> str:
-    hosted = sum(graph.options.state[number].bytes for number in graph.hosted)
-    return (f"  optimizer state: {format_bytes(hosted)} on the host in "
-            f"{len(graph.hosted)} buckets, {format_bytes(graph.resident_state_bytes)} "
-            f"on the device; updates take {format_bytes(graph.update_peak_bytes)} "
-            "at most")
+    moves = graph.moves
+    moved, rest = (sum(moves.bytes[bucket] for bucket in buckets)
+                   for buckets in (moves.moved, moves.home_on_host))
+    return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "
+            f"step, in {len(moves.moved)} buckets, {format_bytes(rest)} of it between "
+            f"steps; {format_bytes(graph.resident_state_bytes)} on the device; updates "
+            f"take {format_bytes(graph.update_peak_bytes)} at most")
 
 
 def _write_page(graph: PlannedGraph, path: str) -> None:

@@ -19,7 +19,9 @@ from loadline.torch import copies, private, random_state
 from loadline.torch.joint import BATCH_NORM, Operation, computing, is_seeded
 from loadline.torch.plan_order import mark_places
 from loadline.torch.pose import Posed, Snapshot
-from loadline.torch.program import Copy, Item, Run, starts
+from loadline.torch.program import Copy, Item, Program, Run, StateCopy, moments
+from loadline.torch.state_moves import (BEGIN, MOVE_STATE, STATE_TOKEN, StateMoves,
+                                        action_of, register)
 
 
 class SplitError(RuntimeError):
@@ -46,15 +48,15 @@ def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
     made.update(posed.joint.root[node] for node in posed.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
     for item in backward:
-        if isinstance(item, Snapshot):
-            continue
         if isinstance(item, Copy):
             reads = [item.value] if item.out else []
             makes = [] if item.out else [item.value]
-        else:
+        elif isinstance(item, Run):
             reads = item.operation.reads
             makes = [made for made in item.operation.makes
                      if isinstance(made, torch.fx.Node)]
+        else:
+            continue
         for value in reads:
             if value not in made:
                 saved[value] = None
@@ -108,6 +110,7 @@ class _Step:
     """What both modules of a step know of each other."""
 
     slab: int  # in copies.slabs
+    moves: int | None  # in state_moves, where state moves
     ran: set[torch.fx.Node]  # so far
     waiting: set[torch.fx.Node]  # inputs that are not updated yet
     tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
@@ -129,6 +132,7 @@ class _Body:
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: the nodes whose copies are stale once it is made again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+        self.state_token: torch.fx.Node | None = None  # of moves of state, here
         self.leaving: dict[int, torch.fx.Node] = {}  # by slot: what a copy reads
         # What is reloaded and not read yet, and the token of its arrival.
         self.coming: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
@@ -265,17 +269,24 @@ class _Body:
         state.meta["val"] = _like_state(self.joint, device)
         self.step.states[operation.node] = state
 
-    def write(self, items: list[Item]) -> None:
-        leaving = starts(items)
-        for at, item in enumerate([None, *items], -1):
+    def move_state(self, action: str, bucket: int = -1) -> None:
+        if self.state_token is None:
+            self.state_token = self.token(STATE_TOKEN)
+        self.kept.add(self.graph.call_function(MOVE_STATE, (
+            self.state_token, self.step.moves, action, bucket)))
+
+    def write(self, items: list[Item], forward: bool) -> None:
+        if forward and self.step.moves is not None:
+            self.move_state(BEGIN)
+        for item, begins in moments(items):
             if isinstance(item, Snapshot):
                 self.snapshot(item.operation)
             elif isinstance(item, Run):
                 self.run(item.operation)
-            elif item is not None:
-                (self.left if item.out else self.reload)(item)
-            for copy in leaving.get(at, ()):
-                self.leave(copy)
+            elif isinstance(item, StateCopy):
+                self.move_state(action_of(item, begins), item.bucket)
+            elif isinstance(item, Copy):
+                (self.leave if begins else self.left if item.out else self.reload)(item)
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:
@@ -306,11 +317,12 @@ def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]
     return list(output.args[0][count:])
 
 
-def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
-          **options: Any) -> Split:
-    """`options` are those that AOT autograd hands to a partitioner."""
+def split(posed: Posed, program: Program, inputs: Any,
+          moves: StateMoves | None = None, **options: Any) -> Split:
+    """moves: of optimizer state, where the program has any; `options` are those that
+    AOT autograd hands to a partitioner."""
     joint = posed.joint
-    forward_part, backward_part = program
+    forward_part, backward_part, _ = program
     tags = _tag(posed, backward_part)
     start = time.perf_counter()
     forward_frame, backward_frame = private.partition_by_tags(
@@ -344,7 +356,8 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
                   torch.device("cpu"))
     number, slab = copies.new_slab(
         {slot: joint.bytes[value] for slot, value in moved.items()}, device)
-    step = _Step(number, set(), {o.updates for o in joint.operations
+    graph = register(moves) if moves is not None and moves.moved else None
+    step = _Step(number, graph, set(), {o.updates for o in joint.operations
                                  if o.updates is not None}, {}, {})
 
     def returned(body: _Body, part: list[Any]) -> list[Any]:
@@ -354,7 +367,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     body = _Body(posed, step)
     for node in forward_frame.graph.find_nodes(op="placeholder"):
         body.set(by_name[node.name], body.graph.node_copy(node))
-    body.write(forward_part)
+    body.write(forward_part, True)
     # Tokens pass too, of what the backward part brings back.
     brought = {item.slot for item in backward_part
                if isinstance(item, Copy) and not item.out}
@@ -370,7 +383,7 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
         _descriptions(forward_frame, count,
                       len(passed) + len(tokens) + len(states)))
 
-    forward.__dict__["loadline_slab"] = slab
+    forward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
 
     body = _Body(posed, step)
     framed_names = {node.name for node in framed}
@@ -387,12 +400,12 @@ def split(posed: Posed, program: tuple[list[Item], list[Item]], inputs: Any,
     for node in backward_frame.graph.find_nodes(op="placeholder"):
         if node.name not in framed_names:
             body.set(by_name[node.name], body.graph.node_copy(node))
-    body.write(backward_part)
+    body.write(backward_part, False)
     backward = body.finish(backward_frame, returned(body, leaves[count:]), None)
     for node in backward.graph.nodes:
         if node.op in ("call_function", "get_attr"):
             node.meta["autograd_backward"] = True
-    backward.__dict__["loadline_slab"] = slab
+    backward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
     return Split(forward, backward, passed, slab, partition_s,
                  (forward_frame, backward_frame), refused, lost)
 

@@ -1,0 +1,51 @@
+"""Optimizer state in a step that is only measured: its bytes, where the plan has them,
+and no state. So the peak of a warm-up is a training step's (prepare.py). Tested by
+tests/plugins/python/torch_host_state_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from loadline.torch.ledger import watch_in_open
+from loadline.torch.state_moves import StateMoves, keepers
+
+
+class _Bytes:
+    """A keeper (state_moves.py)."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.moves = StateMoves(0)
+        self.there: dict[int, torch.Tensor] = {}
+
+    def begin(self, moves: StateMoves) -> None:
+        self.moves = moves
+        self.there.clear()
+        for bucket in moves.moved - moves.home_on_host:
+            self.load(bucket)
+
+    def start_store(self, bucket: int) -> None:
+        pass
+
+    def end_store(self, bucket: int) -> None:
+        self.there.pop(bucket, None)
+
+    def load(self, bucket: int) -> None:
+        self.there[bucket] = torch.empty(
+            self.moves.bytes[bucket], dtype=torch.uint8, device=self.device)
+        watch_in_open(f"state {bucket}", self.there[bucket])
+
+
+@contextlib.contextmanager
+def rehearsal(number: int, device: torch.device) -> Iterator[None]:
+    """number: in `keepers`, of the optimizer that is not to be touched."""
+    before = keepers.pop(number, None)
+    keepers[number] = bytes_ = _Bytes(device)
+    try:
+        yield
+    finally:
+        del keepers[number], bytes_
+        if before is not None:
+            keepers[number] = before
