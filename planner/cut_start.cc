@@ -38,7 +38,7 @@ class Starter {
     FindValues();
     AddRows(static_cast<double>(excess_bytes));
     const MipBound found =
-        options.rounded ? SolveLp(program_, options.iteration_limit)
+        options.rounded ? SolveLp(program_, options.iteration_limit, true)
                         : SolveMip(program_, options.iteration_limit, kNoLimit);
     start.iterations = found.iterations;
     if (found.x.empty()) return start;

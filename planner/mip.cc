@@ -124,11 +124,13 @@ absl::Span<const Term> MipProgram::TermsOf(int row) const {
   return absl::MakeConstSpan(terms).subspan(first, last - first);
 }
 
-MipBound SolveLp(const MipProgram& program, int64_t iteration_limit) {
+MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
+                 bool presolve) {
   MipBound result;
   Highs highs;
   SetOptions(highs);
   highs.setOptionValue("solver", "simplex");
+  highs.setOptionValue("presolve", presolve ? "choose" : "off");
   highs.setOptionValue(
       "simplex_iteration_limit",
       static_cast<int>(std::min<int64_t>(iteration_limit, INT32_MAX)));

@@ -124,7 +124,15 @@ absl::StatusOr<planner::SolveOptions> ReadOptions(
   solve.allow_offload = given.forbid_offload == 0;
   solve.choices.lossy = given.allow_lossy != 0;
   solve.choices.inexact = given.allow_inexact != 0;
-  if (given.work_limit != 0) solve.work_limit = given.work_limit;
+  if (given.work_limit != 0) {
+    // Who waits for a short search does not wait for a long proof.
+    const double share = static_cast<double>(given.work_limit) /
+                         static_cast<double>(solve.work_limit);
+    solve.bound_work_limit =
+        static_cast<int64_t>(static_cast<double>(solve.bound_work_limit) *
+                             std::clamp(share, 0.0, 1.0));
+    solve.work_limit = given.work_limit;
+  }
   if (given.time_limit_ns > 0) {
     solve.time_limit = absl::Nanoseconds(given.time_limit_ns);
   }

@@ -85,7 +85,8 @@ typedef struct loadline_solve_options {
   int32_t forbid_offload;
   int32_t allow_lossy;   /* codecs that change values */
   int32_t allow_inexact; /* variants of other rounding */
-  int64_t work_limit;    /* edits the search may price; 0: 10 million */
+  int64_t work_limit; /* edits the search may price; 0: 10 million. With fewer
+                         the bound on the step takes so much less, too */
   int64_t time_limit_ns; /* 0: none, and the same plan on every run */
   uint64_t seed;
   loadline_progress_fn progress; /* may be null */

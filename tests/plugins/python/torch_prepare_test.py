@@ -1,5 +1,6 @@
 """prepare, its accounts and report, and what goes wrong."""
 import dataclasses
+import json
 import os
 import pathlib
 import subprocess
@@ -13,7 +14,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch import planned_graphs, planner_pass
-from loadline.torch.optimizer import foretell
+from loadline.torch.optimizer import Foretold, buckets_of, foretell
 from loadline.torch.options import Options
 from loadline.torch.prepare import prepared
 from models import MODELS
@@ -41,16 +42,21 @@ def made(name="gpt_dropout"):
     return model, torch.optim.AdamW(model.parameters()), MODELS[name].batch()
 
 
+def found_plan(step_ns, stall_ns=0):
+    return loadline.Plan(json.dumps(
+        {"predicted": {"step_ns": step_ns, "stall_ns": stall_ns}}))
+
+
 class Harder(unittest.TestCase):
-    def works(self, bound_bytes, fails):
-        """The work limits of the searches of which so many find nothing."""
-        limits = []
+    def works(self, bound_bytes, results):
+        """The work limits of the searches that come to so much; None: to nothing."""
+        limits, results = [], iter(results)
 
         def plan(problem, bytes_, work_limit, **_):
             limits.append(work_limit)
-            if len(limits) <= fails:
+            if (result := next(results)) is None:
                 raise loadline.Infeasible("none", bytes_, 2 * bytes_, bound_bytes)
-            return "found"
+            return result
 
         with mock.patch("loadline.planning.plan", plan):
             try:
@@ -58,13 +64,39 @@ class Harder(unittest.TestCase):
                     lambda harder: planner_pass.make_plan(
                         {}, 100, Options(budget=50, work_limit=10), 0, harder))
             except loadline.Infeasible:
-                found = "none"
+                found = None
         return limits, found
 
     def test_what_is_not_proven_impossible_is_searched_again(self):
-        self.assertEqual(self.works(40, 1), ([10, 40], "found"))
-        self.assertEqual(self.works(0, 3), ([10, 40, 160], "none"))
-        self.assertEqual(self.works(51, 3), ([10], "none"))
+        plan = found_plan(100)
+        self.assertEqual(self.works(40, [None, plan]), ([10, 40], plan))
+        self.assertEqual(self.works(0, [None] * 3), ([10, 40, 160], None))
+        self.assertEqual(self.works(51, [None]), ([10], None))
+
+    def test_what_waits_long_for_copies_is_searched_once_more(self):
+        short, long_, better, worse = (
+            found_plan(100, 5), found_plan(100, 6), found_plan(99, 99), found_plan(101))
+        for results, works, found in (
+                ([short], [10], short),
+                ([long_, better], [10, 80], better),
+                ([long_, worse], [10, 80], long_),
+                ([long_, None], [10, 80], long_),
+                ([None, long_, better], [10, 40, 80], better),
+                ([None, None, long_], [10, 40, 160], long_)):
+            self.assertEqual(self.works(0, results), (works, found))
+
+
+class Buckets(unittest.TestCase):
+    def test_are_of_128_mib_where_64_are_enough(self):
+        for parameters, bytes_, count in (
+                (40, 1 << 20, 20), (160, 8 << 20, 16), (32, 1 << 27, 32),
+                (1000, 1 << 27, 67)):
+            one = [torch.nn.Parameter(torch.empty(1, device="meta"))
+                   for _ in range(parameters)]
+            found = buckets_of(torch.optim.AdamW(one), Foretold(
+                [(p, bytes_) for p in one], True))
+            self.assertEqual(len(found), count)
+            self.assertEqual(sum(b.state_bytes for b in found), parameters * bytes_)
 
 
 class Prepare(unittest.TestCase):

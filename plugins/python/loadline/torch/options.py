@@ -15,7 +15,7 @@ from loadline.torch.pose import StateBucket
 from loadline.torch.price import NOMINAL
 
 # The default of a search in a compiler, where somebody waits: about a second.
-WORK_LIMIT = 1_000_000
+WORK_LIMIT = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import hashlib
 import math
 import pathlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from loadline import planning
 from loadline._library import version as loadline_version
@@ -21,6 +21,8 @@ from loadline.torch.options import Options
 from loadline.torch.planned_graphs import PlannedGraph, remember
 
 HARDER = (1, 4, 16)  # times the work
+AGAINST_WAITS = 8
+LONG_WAIT = 0.05  # of the step
 MOST_WORK = (1 << 63) - 1
 
 
@@ -40,19 +42,27 @@ class PlannerPass:
             + private.get_hash_for_files(tuple(files))).hexdigest()
 
 
-_Found = TypeVar("_Found")
-
-
-def patiently(search: Callable[[int], _Found]) -> _Found:
+def patiently(search: Callable[[int], planning.Plan]) -> planning.Plan:
     """search: with so many times the work; again with more where it found no plan and
-    no proof that there is none: a longer wait is better than no training."""
-    for harder in HARDER[:-1]:
+    no proof that there is none: a longer wait is better than no training. And once more
+    where the plan waits long for copies: which are made, and when, is what a longer
+    search changes most."""
+    plan = None
+    for harder in HARDER:
         try:
-            return search(harder)
+            plan = search(harder)
+            break
         except Infeasible as error:
-            if error.proven_bound_bytes > error.budget_bytes:
+            if harder == HARDER[-1] or error.proven_bound_bytes > error.budget_bytes:
                 raise
-    return search(HARDER[-1])
+    assert plan is not None
+    waits = plan.document["predicted"]["stall_ns"] > LONG_WAIT * plan.step_ns
+    if not waits or harder >= AGAINST_WAITS:
+        return plan
+    try:
+        return min(plan, search(AGAINST_WAITS), key=lambda one: one.step_ns)
+    except Infeasible:
+        return plan
 
 
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
