@@ -28,7 +28,7 @@ _LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default,
            aten.binary_cross_entropy.default, aten.soft_margin_loss.default}
 
 # Training batch norm that also returns new running statistics: all that it reads
-# of the old ones goes there, so running it again needs none (split.py).
+# of the old ones goes there, so running it again needs none (module_body.py).
 BATCH_NORM = aten._native_batch_norm_legit_functional.default
 
 

@@ -3,8 +3,8 @@
 Inductor orders its kernels by an estimate of their memory, in which a copy on its way
 counts for nothing: it would put the end of every copy out right behind its beginning,
 so that nothing is computed meanwhile. Here each kernel stands where the last of its
-operations stands in the module (split.py), or where the first that reads it does if
-that is before: nothing is made before its place but for a reader. Tested by
+operations stands in the module (module_body.py), or where the first that reads it does
+if that is before: nothing is made before its place but for a reader. Tested by
 tests/plugins/python/torch_inductor_test.py.
 """
 from __future__ import annotations
