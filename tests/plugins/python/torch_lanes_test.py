@@ -2,6 +2,7 @@
 finds done what they read, and no memory goes back while somebody still uses it. There
 is no GPU here: a fake keeps the order that its marks promise and no other."""
 import contextlib
+import mmap
 import unittest
 from unittest import mock
 
@@ -336,6 +337,61 @@ class Values(unittest.TestCase):
         steps_without()
         with self.assertRaises(Race):
             steps_without((MAIN, IN))
+
+
+class Pinned(unittest.TestCase):
+    """Whole pages, as asked for, and no longer than they are there."""
+
+    class Runtime:
+        def __init__(self, error=0):
+            self.error, self.pinned = error, {}
+
+        def cudaHostRegister(self, address, bytes_, flags):
+            if not self.error:
+                self.pinned[address] = bytes_
+            return self.error
+
+        def cudaHostUnregister(self, address):
+            del self.pinned[address]
+            return 0
+
+    @contextlib.contextmanager
+    def on(self, runtime, waited):
+        with mock.patch.multiple(
+                torch.cuda, Stream=lambda device: None, cudart=lambda: runtime,
+                synchronize=lambda device: waited.append(dict(runtime.pinned))):
+            yield CudaLanes(torch.device("cpu"))
+
+    def test_memory_is_pinned_where_it_lies_and_let_go_when_nothing_is_copied(self):
+        runtime, waited = self.Runtime(), []
+        with self.on(runtime, waited) as lanes:
+            sizes = (3 * mmap.PAGESIZE + 1, 1, 5 << 20)
+            memory = [lanes.host_memory(bytes_) for bytes_ in sizes]
+            self.assertEqual([m.numel() for m in memory], [*sizes])
+            self.assertEqual(runtime.pinned, {
+                m.data_ptr(): pages * mmap.PAGESIZE
+                for m, pages in zip(memory, (4, 1, (5 << 20) // mmap.PAGESIZE))})
+            self.assertTrue(all(at % mmap.PAGESIZE == 0 for at in runtime.pinned))
+            # They lie within what was allocated.
+            self.assertTrue(all(
+                m.storage_offset() + runtime.pinned[m.data_ptr()]
+                <= m.untyped_storage().nbytes() for m in memory))
+            self.assertEqual(lanes.host_memory(0).numel(), 0)
+            del memory
+            self.assertEqual(runtime.pinned, {})
+            self.assertEqual([len(pinned) for pinned in waited], [3, 2, 1])
+
+    def test_where_that_cannot_be_pytorchs_own_is_asked(self):
+        asked, empty = [], torch.empty
+
+        def logged(*sizes, pin_memory=False, **options):
+            asked.append(pin_memory)
+            return empty(*sizes, **options)
+
+        runtime = self.Runtime(error=801)
+        with self.on(runtime, []) as lanes, mock.patch("torch.empty", logged):
+            self.assertEqual(lanes.host_memory(100).numel(), 100)
+        self.assertEqual(asked, [False, True])
 
 
 class Streams(unittest.TestCase):

@@ -43,8 +43,8 @@ class _Slab:
         self.host = {
             key: torch.empty(0, dtype=tensor.dtype).set_(
                 self.memory.untyped_storage(),
-                offsets[key] // tensor.element_size(), tensor.size(),
-                tensor.stride())
+                (self.memory.storage_offset() + offsets[key])
+                // tensor.element_size(), tensor.size(), tensor.stride())
             for key, tensor in tensors.items()}
 
 

@@ -10,6 +10,9 @@ waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
 """
 from __future__ import annotations
 
+import contextlib
+import mmap
+import weakref
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -17,6 +20,7 @@ import torch
 
 MAIN, IN, OUT = "main", "in", "out"
 _ALIGNMENT = 64  # of what lies in the host's memory
+_PORTABLE = 1  # cudaHostRegisterPortable: for every device
 
 _Key = TypeVar("_Key")
 
@@ -54,6 +58,11 @@ class Lanes:
         """Returns when all copies out are done: the host may be read."""
 
 
+def _unpin(device: torch.device, address: int) -> None:
+    torch.cuda.synchronize(device)  # copies may be on their way
+    torch.cuda.cudart().cudaHostUnregister(address)
+
+
 class CudaLanes(Lanes):
     def __init__(self, device: torch.device):
         self.device = device
@@ -64,7 +73,21 @@ class CudaLanes(Lanes):
         return self.streams.get(lane) or torch.cuda.current_stream(self.device)
 
     def host_memory(self, bytes_: int) -> torch.Tensor:
-        return torch.empty(bytes_, dtype=torch.uint8, pin_memory=True)
+        """Whole pages, pinned where they lie as long as the tensor is there. PyTorch's
+        own allocator rounds up to a power of two."""
+        pages = -(-bytes_ // mmap.PAGESIZE) * mmap.PAGESIZE
+        memory = torch.empty(pages + mmap.PAGESIZE, dtype=torch.uint8)
+        first = -memory.data_ptr() % mmap.PAGESIZE
+        memory = memory[first:first + bytes_]
+        if not bytes_:
+            return memory
+        if int(torch.cuda.cudart().cudaHostRegister(
+                memory.data_ptr(), pages, _PORTABLE)):
+            with contextlib.suppress(RuntimeError):
+                torch.zeros(1, device=self.device)  # the next launch tells of it
+            return torch.empty(bytes_, dtype=torch.uint8, pin_memory=True)
+        weakref.finalize(memory, _unpin, self.device, memory.data_ptr()).atexit = False
+        return memory
 
     def mark(self, lane: str) -> Any:
         event = torch.cuda.Event()
