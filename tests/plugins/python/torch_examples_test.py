@@ -56,7 +56,7 @@ class Examples(unittest.TestCase):
             profile.write_text(json.dumps(COPIES.document()))
             out = self.trains_the_same("lightning_budget.py", "54%",
                                        machine=[str(profile)])
-        self.assertRegex(out, r"optimizer state: .* on the host in [1-9]")
+        self.assertRegex(out, r"optimizer state: .* on the host for a part of the step, in [1-9]")
 
     def test_memory_policy_and_fsdp(self):
         self.trains_the_same("memory_policy.py", "80%", "-m", "torch.distributed.run",

@@ -133,6 +133,7 @@ class _Writer:
         self.id_of: dict[torch.fx.Node, int] = {}
         self.token: int | None = None  # of the last operation that is ordered
         self.snapshots: dict[torch.fx.Node, int] = {}  # by random operation
+        self.handed_over: dict[int, int] = {}  # gradients, where updates follow
         self.makers = {made: operation for operation in joint.operations
                        for made in operation.makes}
         self.returned = set(joint.forward_outputs)
@@ -267,15 +268,29 @@ class _Writer:
         self.node(None, "boundary", 0, list(dict.fromkeys(inputs)),
                   [*outputs, self.token], recompute=False)
 
+    def gradient(self, value: torch.fx.Node) -> int:
+        id_ = self.id_of[value]
+        return self.handed_over.get(id_, id_)
+
     def updates(self) -> None:
-        """When all gradients are there, and while they are."""
+        """When all gradients are there, and while they are: from here on they are the
+        caller's, and can neither go away nor be made again."""
         assert self.token is not None
+        made = dict.fromkeys(self.id_of[value] for value in self.joint.backward_outputs
+                             if value in self.makers and value not in self.returned)
+        for value in made:
+            gradient = self.document.values[value]
+            self.handed_over[value] = self.value(
+                f"{gradient['name']}.handed.over", gradient["bytes"], None,
+                offload=False)
+        tangents = [self.id_of[node] for node in self.joint.tangents]
         gradients = list(dict.fromkeys(
-            self.id_of[value] for value in self.joint.backward_outputs))
+            self.gradient(value) for value in self.joint.backward_outputs))
         end = self.value("after.gradients", 0, None)
         self.node(None, "gradients", 0, [*dict.fromkeys(
-            [*gradients, *(self.id_of[node] for node in self.joint.tangents)]),
-            self.token], [end], recompute=False)
+            [*(self.id_of[value] for value in self.joint.backward_outputs),
+             *tangents]), self.token], [*self.handed_over.values(), end],
+            recompute=False, inplace=[list(pair) for pair in self.handed_over.items()])
         bandwidth = self.machine.memory_bytes_per_s or NOMINAL.memory_bytes_per_s
         for old, bucket in list(self.state_of.items()):
             about = self.state[bucket]
@@ -306,10 +321,10 @@ class _Writer:
             self.updates()
         # Results belong to the caller, and autograd holds the tangents until it
         # has all gradients.
-        held = [self.id_of[value] for value in (
+        held = [*(self.id_of[value] for value in (
             *self.joint.forward_outputs,
-            *(self.joint.tangents if not self.state else ()),
-            *self.joint.backward_outputs)]
+            *(self.joint.tangents if not self.state else ()))),
+            *map(self.gradient, self.joint.backward_outputs)]
         updated = {old for node in self.document.nodes
                    for old, _ in node.get("inplace", ())
                    if self.document.values[old].get("persistent")}

@@ -17,6 +17,7 @@ import weakref
 from typing import Any, Protocol
 
 import torch
+from loadline.errors import InternalError
 from loadline.torch.pose import Posed
 from loadline.torch.program import Item, StateCopy, Update, moments
 
@@ -80,10 +81,12 @@ def moves_of(posed: Posed, plan: dict[str, Any], number: int,
                     and buffer["value"] in posed.state}
     actions = []
     for item, begins in moments(tail):
-        if isinstance(item, Update) and item.bucket in moved:
-            actions.append((UPDATE, item.bucket))
-        elif isinstance(item, StateCopy):
+        if isinstance(item, StateCopy):
             actions.append((action_of(item, begins), item.bucket))
+        elif not isinstance(item, Update):
+            raise InternalError(f"the plan has {item} behind the last gradient")
+        elif item.bucket in moved:
+            actions.append((UPDATE, item.bucket))
     bytes_ = {bucket: posed.document["values"][value]["bytes"]
               for value, bucket in posed.state.items()}
     return StateMoves(number, frozenset(moved), frozenset(home_on_host),
