@@ -176,6 +176,17 @@ class Prepare(unittest.TestCase):
 class Unusual(unittest.TestCase):
     """Programs that do not step behind every backward, or look in between."""
 
+    def nothing_of_the_hosts(self, optimizer, args, kwargs):
+        """A hook behind the keeper's: what the optimizer's own step updates is on the
+        device, which a CPU cannot tell from the host."""
+        keeper = attached_to(optimizer)
+        slabs = {slab.memory.untyped_storage().data_ptr() for slab in keeper._slabs
+                 if slab.memory is not None} if keeper else ()
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                for t in optimizer.state.get(p, {}).values():
+                    self.assertNotIn(t.untyped_storage().data_ptr(), slabs)
+
     def same(self, program):
         """program(call, optimizer, batch) gives tensors, those of the step without a
         plan; every bucket that may rest somewhere else does so in some plan."""
@@ -190,6 +201,7 @@ class Unusual(unittest.TestCase):
                                  machine=COPIES, **OPTIONS)
             moves = lt.planned[-1].moves
             seen |= {bucket in moves.home_on_host for bucket in moves.moved}
+            optimizer.register_step_pre_hook(self.nothing_of_the_hosts)
             found = program(call, optimizer, batch)
             self.assertTrue(same_bits(expected, [*found, *states(optimizer)]), budget)
         self.assertEqual(seen, {False, True})
@@ -244,13 +256,66 @@ class Unusual(unittest.TestCase):
 
         self.same(program)
 
+    def test_state_that_somebody_replaces_or_clears_before_the_step(self):
+        def program(call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            first = optimizer.param_groups[0]["params"][0]
+            for change in (
+                    lambda: [s.update(exp_avg=torch.zeros_like(s["exp_avg"]))
+                             for s in optimizer.state.values()],
+                    lambda: optimizer.state[first].clear(), optimizer.state.clear):
+                optimizer.zero_grad()
+                losses.append(call(*batch))
+                losses[-1].backward()
+                change()
+                optimizer.step()
+            return [loss.detach() for loss in losses] + train(call, optimizer, batch, 2)
+
+        self.same(program)
+
     def test_batches_of_two_shapes(self):
         def program(call, optimizer, batch):
             small = batch[0][:8].contiguous(),
-            return [loss for _ in range(2) for one in (batch, small)
-                    for loss in train(call, optimizer, one, 2)]
+            losses = []
+            for one in (batch, small, batch, small):
+                losses += train(call, optimizer, one, 2)
+            loss, other = call(*batch), call(*small)  # the step follows the second
+            loss.backward()
+            other.backward()
+            optimizer.step()
+            return [*losses, loss.detach(), *train(call, optimizer, small, 1)]
 
         self.same(program)
+
+    def test_prepared_again_in_vain_the_first_plan_holds(self):
+        def program(call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            keeper = attached_to(optimizer)
+            if keeper is not None:
+                with self.assertRaises(loadline.Infeasible):
+                    lt.prepare(call, optimizer, sample=batch, budget="1%",
+                               machine=COPIES, **OPTIONS)
+                self.assertIs(attached_to(optimizer), keeper)
+            return losses + train(call, optimizer, batch, 2)
+
+        self.same(program)
+
+    def test_a_sample_for_which_nothing_moves(self):
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        expected = train(model, optimizer, batch, 2)
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        small = batch[0][:1].contiguous(),
+        everything = sum(p.nbytes for p in model.parameters()) * 4 + (20 << 10)
+        call, _ = lt.prepare(model, optimizer, sample=small, budget=everything,
+                             machine=COPIES, **OPTIONS)
+        self.assertIsNone(attached_to(optimizer))
+        large = torch.cat([batch[0]] * 16),
+        call(*large).backward()
+        self.assertTrue(lt.planned[-1].moves.moved)
+        self.assertIs(attached_to(optimizer).moves, lt.planned[-1].moves)
+        self.assertTrue(same_bits(expected, train(call, optimizer, batch, 2)))
 
 
 class InPlace(unittest.TestCase):
@@ -274,6 +339,23 @@ class InPlace(unittest.TestCase):
         self.assertEqual(ledger.peak_bytes,
                          max(graph.peak_bytes, graph.update_peak_bytes))
         optimizer.step(None)  # as some programs write it
+
+    def test_once_more_leaves_the_first_no_say(self):
+        def steps(planned):
+            model, batch = wide_mlp()
+            optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+            losses = []
+            for _ in range(2):
+                if planned:
+                    lt.compile_in_place(model, "85%", optimizers=iter([optimizer]),
+                                        host_state=True, machine=COPIES, **OPTIONS)
+                losses += train(model, optimizer, batch, 3)
+            self.assertEqual(len(optimizer.param_groups[0]["params"]), 12)
+            return [*losses, *states(optimizer)]
+
+        expected = steps(False)
+        self.assertTrue(same_bits(expected, steps(True)))
+        self.assertTrue(lt.planned[-1].moves.moved)
 
 
 class AnyOptimizer(unittest.TestCase):

@@ -133,10 +133,8 @@ def reload(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
             "took its place on the host; run backward first, or plan without "
             "copies")
     # The storage is memory of MAIN, which frees it when it has read it: no allocator
-    # has to know of the copy. MAIN may have used that memory until here, and here it
-    # also has the copy out behind it.
-    host.lanes.wait(IN, host.lanes.mark(MAIN))
-    there = host.lanes.copy_in(host.slot(slot))
+    # has to know of the copy. IN waits for MAIN, which has the copy out behind it here.
+    there, = host.lanes.copy_in([host.slot(slot)])
     number = next(_arrivals)
     host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
     host.in_bytes += there.numel()

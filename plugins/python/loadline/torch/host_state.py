@@ -21,7 +21,7 @@ from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lay_out
 from loadline.torch.ledger import watch_in_open
 from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
 from loadline.torch.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
-                                        StateMoves)
+                                        StateMoves, keepers)
 
 
 class _Slab:
@@ -87,7 +87,9 @@ class HostState:
     def follow(self, moves: StateMoves) -> None:
         """From now on, another graph's than before or for the first time."""
         self.moves = moves
-        self.moved = {p for number in moves.moved for p in self.buckets[number].parameters}
+        self.moved = {p for number in moves.moved
+                      for p in self.buckets[number].parameters}
+        self._bring_back()
         self._rest()
 
     @property
@@ -101,19 +103,34 @@ class HostState:
 
     def detach(self) -> None:
         """All state is on the device again, and steps are the optimizer's own."""
-        for number in [*self._on_host]:
-            self._arrive(number)
+        self._abandon()
+        self.moves = StateMoves(0)
+        self._bring_back()
         for handle in self._handles:
             handle.remove()
-        self.moves = StateMoves(0)
+        for number in [n for n, keeper in keepers.items() if keeper is self]:
+            del keepers[number]
 
     def begin(self, moves: StateMoves) -> None:
-        """A step: every bucket is where it rests, also where the last step was never
-        made, or was another graph's."""
+        """A step: every bucket is where it rests, or where a step that was never made
+        had brought it; none is on its way."""
+        self._abandon()
         if moves is not self.moves:
             self.follow(moves)
         else:
             self._rest()
+
+    def _abandon(self) -> None:
+        """What began to leave before a forward failed is still the device's."""
+        for _, mark in self._leaving.values():
+            self.lanes.wait(MAIN, mark)
+        self._leaving.clear()
+
+    def _bring_back(self) -> None:
+        """What another graph left on the host and this one's plan never moves."""
+        for number in [*self._on_host - self.moves.moved]:
+            if self._hosted(number):
+                self._arrive(number)
 
     def _rest(self) -> None:
         for number in self.moves.home_on_host:
@@ -129,9 +146,25 @@ class HostState:
         for (p, name), tensor in tensors.items():
             self.optimizer.state[p][name] = tensor
 
+    def _hosted(self, number: int) -> bool:
+        """Whether the host has the state; where somebody has put other tensors into the
+        optimizer's, these count, and the rest comes back to them."""
+        if number not in self._on_host:
+            return False
+        host, found = self._slabs[number].host, self._tensors(number)
+        if found.keys() == host.keys() and all(
+                tensor is host[key] for key, tensor in found.items()):
+            return True
+        self._drop(number)
+        self._on_host.discard(number)
+        keys = [key for key, tensor in found.items() if tensor is host.get(key)]
+        self._install(dict(zip(keys, self.lanes.copy_in([host[key] for key in keys]))))
+        self.lanes.wait(MAIN, self.lanes.mark(IN))
+        return False
+
     def start_store(self, number: int) -> None:
         """Nothing where the host has it; what has come since is the same."""
-        if number in self._on_host or number in self._leaving:
+        if self._hosted(number) or number in self._leaving:
             return
         tensors = self._tensors(number)
         self._slabs[number].fit(tensors)
@@ -152,11 +185,10 @@ class HostState:
                 self._on_host.add(number)
 
     def load(self, number: int) -> None:
-        if number not in self._on_host or number in self._coming:
+        if not self._hosted(number) or number in self._coming:
             return
         host = self._slabs[number].host
-        self.lanes.wait(IN, self.lanes.mark(MAIN))  # whose memory it will be
-        there = {key: self.lanes.copy_in(tensor) for key, tensor in host.items()}
+        there = dict(zip(host, self.lanes.copy_in([*host.values()])))
         self._coming[number] = _Coming(
             there, [tensor._version for tensor in host.values()], self.lanes.mark(IN))
         self.in_bytes += sum(t.untyped_storage().nbytes() for t in there.values())
@@ -182,7 +214,7 @@ class HostState:
         bucket = self.buckets[number]
         if number in self._leaving:
             self.end_store(number)
-        if number in self._on_host:
+        if self._hosted(number):
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
@@ -219,6 +251,7 @@ class HostState:
               LOAD: self.load, UPDATE: self.update}
         for action, number in self.moves.tail:
             do[action](number)
+        self._bring_back()
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
             group["params"] = [p for p in group["params"] if p not in self.moved]
@@ -248,8 +281,7 @@ class HostState:
         """New state, on the device; what rests on the host goes there."""
         for number in [*self._coming]:
             self._drop(number)
-        for number in [*self._leaving]:
-            self.end_store(number)
+        self._abandon()
         self._on_host.clear()
         self._rest()
         self.lanes.settle()

@@ -16,7 +16,7 @@ from loadline.torch.optimizer import Bucket, foretell
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import planned
 from loadline.torch.pose import StateBucket
-from loadline.torch.prepare import movable, new_host_state
+from loadline.torch.prepare import movable, new_host_state, release
 from loadline.torch.state_moves import numbers
 
 
@@ -34,6 +34,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     if accumulate:
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
                         if p.requires_grad)
+    optimizers = [*optimizers]
     foretold = [(optimizer, foretell(optimizer)) for optimizer in optimizers]
     buckets: list[Bucket] = []
     if host_state and len(foretold) == 1:
@@ -46,6 +47,8 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                               for b in buckets),
                "state_number": next(numbers) if buckets else 0}
     read = Options.read(options)  # mistakes now, not at the first step
+    for optimizer in optimizers:
+        release(optimizer)
     if buckets:
         # Now, and not when it is planned: that may be within a step's closure.
         new_host_state(model, foretold[0][0], buckets, read.state_number)

@@ -5,15 +5,15 @@ Three lanes do their work in order, each on its own: `MAIN`, where PyTorch compu
 for it. On the CPU a copy is done when it returns, so there is nothing to wait for. On
 a CUDA device IN and OUT are streams of their own, marks are events, and the host's
 memory is pinned. What arrives is memory of MAIN: the allocator hands it out again in
-that lane's order, so IN must wait for MAIN before, and it may be given up once MAIN has
-waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
+that lane's order, so IN waits for MAIN first, which may also fill new memory, and it may
+be given up once MAIN has waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
 """
 from __future__ import annotations
 
 import contextlib
 import mmap
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -46,10 +46,21 @@ class Lanes:
     def wait(self, lane: str, mark: Any) -> None:
         """What the lane is given from now on finds that done."""
 
-    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
+    def new(self, host: torch.Tensor) -> torch.Tensor:
+        """Memory of MAIN, laid out as the host's."""
+        return torch.empty_strided(host.size(), host.stride(), dtype=host.dtype)
+
+    def fill(self, there: torch.Tensor, host: torch.Tensor) -> None:
+        """On IN."""
+        there.copy_(host)
+
+    def copy_in(self, host: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """On IN, to new memory of MAIN."""
-        return torch.empty_strided(
-            host.size(), host.stride(), dtype=host.dtype).copy_(host)
+        there = [self.new(tensor) for tensor in host]
+        self.wait(IN, self.mark(MAIN))
+        for new, tensor in zip(there, host):
+            self.fill(new, tensor)
+        return there
 
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
         host.copy_(value)
@@ -97,11 +108,13 @@ class CudaLanes(Lanes):
     def wait(self, lane: str, mark: Any) -> None:
         self._stream(lane).wait_event(mark)
 
-    def copy_in(self, host: torch.Tensor) -> torch.Tensor:
-        there = torch.empty_strided(
+    def new(self, host: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(
             host.size(), host.stride(), dtype=host.dtype, device=self.device)
+
+    def fill(self, there: torch.Tensor, host: torch.Tensor) -> None:
         with torch.cuda.stream(self.streams[IN]):
-            return there.copy_(host, non_blocking=True)
+            there.copy_(host, non_blocking=True)
 
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
         with torch.cuda.stream(self.streams[OUT]):

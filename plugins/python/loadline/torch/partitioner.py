@@ -95,7 +95,8 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         self.tell(PlannedGraph(
             solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
-            solved.posed, solved.update_peak_bytes, solved.moves,
+            solved.posed, solved.update_peak_bytes,
+            StateMoves(0) if names else solved.moves,
             recomputed_flops(solved.posed, solved.plan.sequence),
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
         if names:

@@ -58,6 +58,13 @@ def attached_to(optimizer: torch.optim.Optimizer | None) -> HostState | None:
                  and keeper.optimizer is optimizer), None)
 
 
+def release(optimizer: torch.optim.Optimizer) -> None:
+    """From all who keep its state: it is on the device again."""
+    for keeper in [*keepers.values()]:
+        if isinstance(keeper, HostState) and keeper.optimizer is optimizer:
+            keeper.detach()
+
+
 @contextlib.contextmanager
 def _no_trace_left(model: torch.nn.Module) -> Iterator[None]:
     """A step in here changes no buffer, gradient or random number."""
@@ -196,8 +203,6 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
     read = Options.read({**options, "budget": budget})
-    if (attached := attached_to(optimizer)) is not None:
-        attached.detach()
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
     buckets = movable(model, optimizer, foretold, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -246,8 +251,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         if found.items() <= found_bytes.items():  # known, and not enough
             corrected += excess
         found_bytes.update(found)
-    if optimizer is not None and graphs[0].moves.moved:
-        new_host_state(model, optimizer, buckets, number).follow(graphs[0].moves)
+    if optimizer is not None:
+        release(optimizer)
+        if buckets:
+            new_host_state(model, optimizer, buckets, number).follow(graphs[0].moves)
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,

@@ -40,12 +40,9 @@ class _Bytes:
 
 @contextlib.contextmanager
 def rehearsal(number: int, device: torch.device) -> Iterator[None]:
-    """number: in `keepers`, of the optimizer that is not to be touched."""
-    before = keepers.pop(number, None)
+    """number: in `keepers`, where the optimizer's own comes later."""
     keepers[number] = bytes_ = _Bytes(device)
     try:
         yield
     finally:
         del keepers[number], bytes_
-        if before is not None:
-            keepers[number] = before
