@@ -49,14 +49,14 @@ absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
 dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g,
                                                       bool bias) {
   const dnnl::memory::desc b =
-      bias ? PlainDesc(g.bias, g.dtype) : dnnl::memory::desc();
+      bias ? PlainDesc(g.bias, ProductType(g.dtype)) : dnnl::memory::desc();
   return {CpuEngine(),
           prop_kind::forward_training,
           algorithm::convolution_direct,
-          AnyDesc(g.x, g.dtype),
-          AnyDesc(g.w, g.dtype),
+          AnyDesc(g.x, ProductType(g.dtype)),
+          AnyDesc(g.w, ProductType(g.dtype)),
           b,
-          AnyDesc(g.y, g.dtype),
+          AnyDesc(g.y, ProductType(g.dtype)),
           g.strides,
           g.dilations,
           g.pads_begin,
@@ -79,8 +79,9 @@ PreparedKernel Conv(const Prepare& p) {
     std::vector<std::pair<int, int>> arguments = {
         {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, result}};
     if (bias) {
-      arguments.push_back(
-          {DNNL_ARG_BIAS, program.AddInput(2, PlainDesc(g.bias, g.dtype))});
+      const auto b = program.Reordered(
+          program.AddInput(2, PlainDesc(g.bias, g.dtype)), pd.bias_desc());
+      arguments.push_back({DNNL_ARG_BIAS, b});
     }
     program.AddStep(dnnl::convolution_forward(pd), arguments,
                     pd.scratchpad_desc());
@@ -93,8 +94,9 @@ PreparedKernel ConvInputGrad(const Prepare& p) {
       const Geometry g, MakeGeometry(p, p.output(0), p.input(1), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_data::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
-        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
+        CpuEngine(), algorithm::convolution_direct,
+        AnyDesc(g.x, ProductType(g.dtype)), AnyDesc(g.w, ProductType(g.dtype)),
+        AnyDesc(g.y, ProductType(g.dtype)), g.strides, g.dilations,
         g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
     const auto dy = program.Reordered(
         program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());
@@ -116,8 +118,9 @@ PreparedKernel ConvWeightGrad(const Prepare& p) {
       const Geometry g, MakeGeometry(p, p.input(1), p.output(0), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_weights::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
-        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
+        CpuEngine(), algorithm::convolution_direct,
+        AnyDesc(g.x, ProductType(g.dtype)), AnyDesc(g.w, ProductType(g.dtype)),
+        AnyDesc(g.y, ProductType(g.dtype)), g.strides, g.dilations,
         g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
     const auto dy = program.Reordered(
         program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());

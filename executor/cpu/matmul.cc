@@ -16,31 +16,41 @@ dnnl::memory::desc Desc(const MatMulOperand& o, DType dtype) {
   return dnnl::memory::desc(o.dims, OneDnnType(dtype), o.strides);
 }
 
+// As the product reads or writes it.
+dnnl::memory::desc ProductDesc(const MatMulOperand& o, DType dtype) {
+  const DType type = ProductType(dtype);
+  return type == dtype ? Desc(o, dtype) : PlainDesc(o.dims, type);
+}
+
 void AddProduct(OneDnnProgram& program, const MatMulShapes& s, DType dtype,
                 int bias_input) {
   // A bias broadcasts over every dimension but the last.
-  dnnl::memory::desc bias;
-  if (bias_input >= 0) {
-    Ints dims(s.y.dims.size(), 1);
-    dims.back() = s.y.dims.back();
-    bias = PlainDesc(dims, dtype);
-  }
-  const dnnl::memory::desc a = Desc(s.a, dtype);
-  const dnnl::memory::desc b = Desc(s.b, dtype);
-  const dnnl::memory::desc y = Desc(s.y, dtype);
+  Ints bias_dims(s.y.dims.size(), 1);
+  bias_dims.back() = s.y.dims.back();
+  const dnnl::memory::desc bias = PlainDesc(bias_dims, ProductType(dtype));
+  const dnnl::memory::desc a = ProductDesc(s.a, dtype);
+  const dnnl::memory::desc b = ProductDesc(s.b, dtype);
+  const dnnl::memory::desc y = ProductDesc(s.y, dtype);
   const dnnl::matmul::primitive_desc pd =
       bias_input >= 0 ? dnnl::matmul::primitive_desc(CpuEngine(), a, b, bias, y,
                                                      UserScratchpad())
                       : dnnl::matmul::primitive_desc(CpuEngine(), a, b, y,
                                                      UserScratchpad());
+  const auto output = program.AddOutput(0, Desc(s.y, dtype));
+  const auto result = program.ResultSlot(output, y);
   std::vector<std::pair<int, int>> arguments = {
-      {DNNL_ARG_SRC, program.AddInput(0, a)},
-      {DNNL_ARG_WEIGHTS, program.AddInput(1, b)},
-      {DNNL_ARG_DST, program.AddOutput(0, y)}};
+      {DNNL_ARG_SRC,
+       program.Reordered(program.AddInput(0, Desc(s.a, dtype)), a)},
+      {DNNL_ARG_WEIGHTS,
+       program.Reordered(program.AddInput(1, Desc(s.b, dtype)), b)},
+      {DNNL_ARG_DST, result}};
   if (bias_input >= 0) {
-    arguments.push_back({DNNL_ARG_BIAS, program.AddInput(bias_input, bias)});
+    const auto given =
+        program.AddInput(bias_input, PlainDesc(bias_dims, dtype));
+    arguments.push_back({DNNL_ARG_BIAS, program.Reordered(given, bias)});
   }
   program.AddStep(dnnl::matmul(pd), arguments, pd.scratchpad_desc());
+  program.StoreResult(result, output);
 }
 
 // An empty product: nothing to sum, so zeros.

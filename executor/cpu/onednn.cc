@@ -30,6 +30,19 @@ dnnl::memory::data_type OneDnnType(DType dtype) {
                                : dnnl::memory::data_type::f32;
 }
 
+DType ProductType(DType dtype) {
+  static const bool has_bf16 = [] {
+    const dnnl::memory::desc square = PlainDesc({1, 1}, DType::kBF16);
+    try {
+      dnnl::matmul::primitive_desc(CpuEngine(), square, square, square);
+    } catch (const dnnl::error&) {
+      return false;
+    }
+    return true;
+  }();
+  return dtype == DType::kBF16 && !has_bf16 ? DType::kF32 : dtype;
+}
+
 dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype) {
   const Ints strides = DenseStrides(dims);
   return dnnl::memory::desc(dims, OneDnnType(dtype), strides);

@@ -3,10 +3,10 @@
 //
 // Primitives, memory objects and argument lists are made at prepare time; a
 // run only tells the memory objects where the tensors lie.
-// dnnl_primitive_execute itself still takes blocks from the heap: below 32 KiB
-// a run, up to 600 KB for grouped convolutions (both counted by
-// tests/conformance). Tensors, reordered copies and scratchpads never do: they
-// lie in the workspace.
+// dnnl_primitive_execute itself still takes blocks from the heap: below 40 KiB
+// a run, some 100 KiB for products on a processor without AVX-512, up to 600 KB
+// for grouped convolutions (all counted by tests/conformance). Tensors,
+// reordered copies and scratchpads never do: they lie in the workspace.
 #ifndef LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 #define LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 
@@ -26,6 +26,9 @@ dnnl::primitive_attr UserScratchpad();
 
 // The element type, f32 or bf16.
 dnnl::memory::data_type OneDnnType(DType dtype);
+// What products of such elements are computed in: f32 where this processor has
+// nothing for bf16, so operands and results go through the workspace.
+DType ProductType(DType dtype);
 // A dense row-major tensor of these dimensions.
 dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype);
 // The same dimensions in whatever format a primitive likes best.

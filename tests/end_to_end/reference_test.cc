@@ -52,7 +52,8 @@ TEST_P(Reference, LossesAgreeWithPyTorch) {
   const auto [family, optimizer] = GetParam();
   const Json reference = ReadReference(family, optimizer);
   std::vector<std::string> args = RunArgs(family, reference);
-  args.insert(args.end(), {"--steps", "20", "--budget", "60%"});
+  // Kernels of a processor without AVX-512 have no workspaces: near the least.
+  args.insert(args.end(), {"--steps", "20", "--budget", "62%"});
   const CommandResult run = RunLoadline(args);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json losses = run.json()["losses"];

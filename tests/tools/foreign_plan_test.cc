@@ -18,22 +18,29 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// Convolutions want workspace on every processor.
+StepFlags ConvolutionFlags() {
+  StepFlags flags = MlpFlags();
+  flags.model.model = ZooPath("resnet18.onnx");
+  flags.plan.work_limit = 2000;  // any plan does
+  return flags;
+}
+
 class ForeignPlan : public testing::Test {
  protected:
   void SetUp() override {
     auto device = MakeDevice(kCpu);
     ASSERT_TRUE(device.ok());
     cpu_ = std::move(*device);
-    auto step = PlanTrainingStep(MlpFlags(), *cpu_, nullptr);
+    auto step = PlanTrainingStep(ConvolutionFlags(), *cpu_, nullptr);
     ASSERT_TRUE(step.ok()) << step.status();
     step_ = std::move(*step);
   }
 
   // A plan for `device` at other prices, in files.
   void WritePlanFor(executor::Device& device) {
-    StepFlags flags = MlpFlags();
+    StepFlags flags = ConvolutionFlags();
     flags.plan.budget = "80%";
-    flags.plan.work_limit = 2000;  // any plan does
     auto other = PlanTrainingStep(flags, device, nullptr);
     ASSERT_TRUE(other.ok()) << other.status();
     const std::string folder = FreshFolder();
