@@ -53,10 +53,10 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g,
   return {CpuEngine(),
           prop_kind::forward_training,
           algorithm::convolution_direct,
-          AnyDesc(g.x, ProductType(g.dtype)),
-          AnyDesc(g.w, ProductType(g.dtype)),
+          AnyDesc(g.x, g.dtype),
+          AnyDesc(g.w, g.dtype),
           b,
-          AnyDesc(g.y, ProductType(g.dtype)),
+          AnyDesc(g.y, g.dtype),
           g.strides,
           g.dilations,
           g.pads_begin,
@@ -94,9 +94,8 @@ PreparedKernel ConvInputGrad(const Prepare& p) {
       const Geometry g, MakeGeometry(p, p.output(0), p.input(1), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_data::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct,
-        AnyDesc(g.x, ProductType(g.dtype)), AnyDesc(g.w, ProductType(g.dtype)),
-        AnyDesc(g.y, ProductType(g.dtype)), g.strides, g.dilations,
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
+        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
         g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
     const auto dy = program.Reordered(
         program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());
@@ -118,9 +117,8 @@ PreparedKernel ConvWeightGrad(const Prepare& p) {
       const Geometry g, MakeGeometry(p, p.input(1), p.output(0), p.input(0)));
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
     const dnnl::convolution_backward_weights::primitive_desc pd(
-        CpuEngine(), algorithm::convolution_direct,
-        AnyDesc(g.x, ProductType(g.dtype)), AnyDesc(g.w, ProductType(g.dtype)),
-        AnyDesc(g.y, ProductType(g.dtype)), g.strides, g.dilations,
+        CpuEngine(), algorithm::convolution_direct, AnyDesc(g.x, g.dtype),
+        AnyDesc(g.w, g.dtype), AnyDesc(g.y, g.dtype), g.strides, g.dilations,
         g.pads_begin, g.pads_end, ForwardDesc(g, false), UserScratchpad());
     const auto dy = program.Reordered(
         program.AddInput(0, PlainDesc(g.y, g.dtype)), pd.diff_dst_desc());

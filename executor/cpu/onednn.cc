@@ -49,7 +49,7 @@ dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype) {
 }
 
 dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype) {
-  return dnnl::memory::desc(dims, OneDnnType(dtype),
+  return dnnl::memory::desc(dims, OneDnnType(ProductType(dtype)),
                             dnnl::memory::format_tag::any);
 }
 

@@ -3,7 +3,7 @@
 //
 // Primitives, memory objects and argument lists are made at prepare time; a
 // run only tells the memory objects where the tensors lie.
-// dnnl_primitive_execute itself still takes blocks from the heap: below 40 KiB
+// dnnl_primitive_execute itself still takes blocks from the heap: below 32 KiB
 // a run, some 100 KiB for products on a processor without AVX-512, up to 600 KB
 // for grouped convolutions (all counted by tests/conformance). Tensors,
 // reordered copies and scratchpads never do: they lie in the workspace.
@@ -31,7 +31,7 @@ dnnl::memory::data_type OneDnnType(DType dtype);
 DType ProductType(DType dtype);
 // A dense row-major tensor of these dimensions.
 dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype);
-// The same dimensions in whatever format a primitive likes best.
+// The same dimensions in whatever format a product likes best.
 dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype);
 
 class OneDnnProgram final : public Kernel {

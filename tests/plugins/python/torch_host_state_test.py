@@ -240,30 +240,11 @@ class Unusual(unittest.TestCase):
 
         self.same(program)
 
-    def test_state_that_somebody_writes_to_before_the_step(self):
+    def same_with(self, changes):
+        """changes(optimizer): each is made between a backward and its step."""
         def program(call, optimizer, batch):
             losses = train(call, optimizer, batch, 2)
-            saved = copy.deepcopy(optimizer.state_dict())
-            for change in (
-                    lambda: [s["exp_avg"].mul_(0.5) for s in optimizer.state.values()],
-                    lambda: optimizer.load_state_dict(saved)):
-                optimizer.zero_grad()
-                losses.append(call(*batch))
-                losses[-1].backward()
-                change()
-                optimizer.step()
-            return [loss.detach() for loss in losses] + train(call, optimizer, batch, 1)
-
-        self.same(program)
-
-    def test_state_that_somebody_replaces_or_clears_before_the_step(self):
-        def program(call, optimizer, batch):
-            losses = train(call, optimizer, batch, 2)
-            first = optimizer.param_groups[0]["params"][0]
-            for change in (
-                    lambda: [s.update(exp_avg=torch.zeros_like(s["exp_avg"]))
-                             for s in optimizer.state.values()],
-                    lambda: optimizer.state[first].clear(), optimizer.state.clear):
+            for change in changes(optimizer):
                 optimizer.zero_grad()
                 losses.append(call(*batch))
                 losses[-1].backward()
@@ -272,6 +253,23 @@ class Unusual(unittest.TestCase):
             return [loss.detach() for loss in losses] + train(call, optimizer, batch, 2)
 
         self.same(program)
+
+    def test_state_that_somebody_writes_to_before_the_step(self):
+        def changes(optimizer):
+            saved = copy.deepcopy(optimizer.state_dict())
+            return (lambda: [s["exp_avg"].mul_(0.5) for s in optimizer.state.values()],
+                    lambda: optimizer.load_state_dict(saved))
+
+        self.same_with(changes)
+
+    def test_state_that_somebody_replaces_or_clears_before_the_step(self):
+        def changes(optimizer):
+            first = optimizer.param_groups[0]["params"][0]
+            return (lambda: [s.update(exp_avg=torch.zeros_like(s["exp_avg"]))
+                             for s in optimizer.state.values()],
+                    lambda: optimizer.state[first].clear(), optimizer.state.clear)
+
+        self.same_with(changes)
 
     def test_batches_of_two_shapes(self):
         def program(call, optimizer, batch):

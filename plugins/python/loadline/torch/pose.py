@@ -47,7 +47,6 @@ class Posed:
     values: list[torch.fx.Node | None]  # by value id; None: a token, state, unread
     end: int  # the node behind the last gradient, or else beyond all nodes
     state: dict[int, int]  # the bucket of each value that is optimizer state
-    new_state: set[int]  # of these: after the update
 
     @property
     def boundary(self) -> int:
@@ -126,7 +125,6 @@ class _Writer:
         self.states = states
         self.measured_ns = measured_ns
         self.state_of: dict[int, int] = {}
-        self.new_state: set[int] = set()
         self.document = Document("torch step")
         self.values: list[torch.fx.Node | None] = []
         self.operations: list[Operation | Snapshot | None] = []
@@ -296,7 +294,6 @@ class _Writer:
             about = self.state[bucket]
             self.state_of[len(self.document.values)] = bucket
             new = self.value(f"state.{bucket}.new", about.bytes, None)
-            self.new_state.add(new)
             self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
                 [old, end, *gradients], [new], recompute=False, inplace=[[old, new]])
@@ -335,7 +332,7 @@ class _Writer:
             machine.pop("rates", None)  # the prices are in the times already
             document["machine"] = machine
         return Posed(self.joint, document, self.operations, self.values, end,
-                     self.state_of, self.new_state)
+                     self.state_of)
 
 
 def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),

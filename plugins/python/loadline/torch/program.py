@@ -107,6 +107,13 @@ def moments(items: list[Item]) -> Iterator[tuple[Item, bool]]:
             yield copy, True
 
 
+def home_on_host(plan: dict[str, Any]) -> set[int]:
+    """Values that are on the host when a step begins."""
+    written = {step["to"] for step in plan["steps"] if "to" in step}
+    return {buffer["value"] for buffer in plan["buffers"]
+            if buffer["space"] == "host" and buffer["id"] not in written}
+
+
 def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
     return max(peaks(problem, plan, 0))
 
@@ -141,10 +148,8 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
     held = {*problem["outputs"], *updates.values(),
             *(value["id"] for value in problem["values"]
               if value.get("persistent"))} - updates.keys()
-    written = {step["to"] for step in steps if "to" in step}
-    for buffer in plan["buffers"]:
-        if buffer["space"] == "host" and buffer["id"] not in written:
-            held -= {buffer["value"], updates.get(buffer["value"])}
+    for value in home_on_host(plan):
+        held -= {value, updates.get(value)}
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     latest: dict[int, int] = {}  # by value: its buffer

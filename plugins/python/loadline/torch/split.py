@@ -144,7 +144,7 @@ def split(posed: Posed, program: Program, inputs: Any,
         {slot: joint.bytes[value] for slot, value in moved.items()}, device)
     graph = register(moves) if moves is not None and moves.moved else None
     step = Step(number, graph, set(), {o.updates for o in joint.operations
-                                 if o.updates is not None}, {}, {})
+                                       if o.updates is not None}, {}, {})
 
     def returned(body: Body, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf

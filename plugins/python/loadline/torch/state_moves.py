@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import torch
 from loadline.errors import InternalError
 from loadline.torch.pose import Posed
-from loadline.torch.program import Item, StateCopy, Update, moments
+from loadline.torch.program import Item, StateCopy, Update, home_on_host, moments
 
 # A forward begins; a bucket begins to leave, has left, begins to come, is updated.
 BEGIN = "begin"
@@ -72,13 +72,10 @@ def moves_of(posed: Posed, plan: dict[str, Any], number: int,
              tail: list[Item]) -> StateMoves:
     """tail: the plan's third part (program.py). Buckets that stay on the device are
     updated by the optimizer's own step, together."""
-    written = {step["to"] for step in plan["steps"] if "to" in step}
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     moved = {posed.state[value] for step in plan["steps"] if "from" in step
              and (value := buffers[step["from"]]["value"]) in posed.state}
-    home_on_host = {posed.state[buffer["value"]] for buffer in plan["buffers"]
-                    if buffer["space"] == "host" and buffer["id"] not in written
-                    and buffer["value"] in posed.state}
+    resting = {posed.state[value] for value in home_on_host(plan) & posed.state.keys()}
     actions = []
     for item, begins in moments(tail):
         if isinstance(item, StateCopy):
@@ -89,7 +86,7 @@ def moves_of(posed: Posed, plan: dict[str, Any], number: int,
             actions.append((UPDATE, item.bucket))
     bytes_ = {bucket: posed.document["values"][value]["bytes"]
               for value, bucket in posed.state.items()}
-    return StateMoves(number, frozenset(moved), frozenset(home_on_host),
+    return StateMoves(number, frozenset(moved), frozenset(resting),
                       tuple(bytes_[bucket] for bucket in sorted(bytes_)),
                       tuple(actions))
 
