@@ -329,8 +329,13 @@ bool EditDrop(SearchState& state, int item) {
 
 bool EditUnhome(SearchState& state, int chain) {
   if (!state.host_home(chain)) return false;
+  EditStay(state, chain);
+  return true;
+}
+
+void EditStay(SearchState& state, int chain) {
   const Chain& versions = state.model().chains[chain];
-  state.SetHome(chain, false);
+  if (state.host_home(chain)) state.SetHome(chain, false);
   for (int v : versions.versions) {
     std::vector<int> tokens;
     for (const Touch& touch : state.touches(v)) {
@@ -340,7 +345,6 @@ bool EditUnhome(SearchState& state, int chain) {
     }
     for (int item : tokens) state.Remove(item);
   }
-  return true;
 }
 
 }  // namespace loadline::planner

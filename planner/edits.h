@@ -66,6 +66,9 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead);
 bool EditDrop(SearchState& state, int item);
 bool EditUnhome(SearchState& state, int chain);
 
+// The chain is on the device throughout.
+void EditStay(SearchState& state, int chain);
+
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_EDITS_H_

@@ -151,7 +151,12 @@ class Greedy {
     const int count = state_.slot_count();
     over_count_.assign(count + 1, 0);
     over_bytes_.assign(count + 1, 0);
+    out_ns_.assign(count + 1, 0);
     for (int s = 0; s < count; ++s) {
+      const int item = state_.item_at(s);
+      const bool out = item >= 0 && state_.item(item).kind == ItemKind::kOut;
+      out_ns_[s + 1] =
+          out_ns_[s] + (out ? model_.OutLeadNs(state_.item(item).id) : 0);
       const double over = std::max(0.0, state_.BytesAt(s) - state_.target());
       over_count_[s + 1] = over_count_[s] + (over > 0 ? 1 : 0);
       over_bytes_[s + 1] = over_bytes_[s] + over;
@@ -176,7 +181,7 @@ class Greedy {
       if (!FindGap(state_, v, peak, &candidate.gap)) continue;
       const double saved = Saved(candidate.gap);
       AddRerun(candidate, saved);
-      AddCopies(candidate, saved);
+      AddCopies(candidate, saved, peak);
       AddStashes(candidate, saved);
     }
     priced_.clear();
@@ -242,7 +247,7 @@ class Greedy {
     }
   }
 
-  void AddCopies(Candidate candidate, double saved) {
+  void AddCopies(Candidate candidate, double saved, int peak) {
     const int value = candidate.gap.value;
     if (!options_.allow_copy || !model_.may_copy[value]) return;
     const Gap& gap = candidate.gap;
@@ -262,11 +267,16 @@ class Greedy {
       candidate.way = Way::kHome;
       candidate.chain = chain;
       copies_.push_back(candidate);
-      return;
+      if (gap.to_item < 0) return;
     }
     candidate.way = Way::kCopy;
     copies_.push_back(candidate);
     candidate.lead = 3;
+    copies_.push_back(candidate);
+    // Behind those that are in the lane before it.
+    const double queued_ns = out_ns_[peak] - out_ns_[gap.from_slot + 1];
+    if (queued_ns <= 0) return;
+    candidate.lead = 1.2 + queued_ns / model_.OutLeadNs(value);
     copies_.push_back(candidate);
   }
 
@@ -277,7 +287,8 @@ class Greedy {
   const double least_ns_;
   double area_ = 0, step_ns_ = 0;  // of the committed state
   double lane_ns_ = 0;
-  std::vector<double> over_count_, over_bytes_;
+  // Prefix sums over slots.
+  std::vector<double> over_count_, over_bytes_, out_ns_;
   std::vector<Candidate> reruns_, copies_, stashes_, priced_;
   std::vector<std::pair<double, size_t>> scores_;  // and index in priced_
 };

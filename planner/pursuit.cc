@@ -13,6 +13,7 @@
 
 #include "planner/bound.h"
 #include "planner/cut_start.h"
+#include "planner/rehome.h"
 #include "planner/simulate.h"
 #include "planner/window.h"
 
@@ -44,6 +45,9 @@ constexpr int64_t kMovesPerColdAnneal = 800;  // per item
 constexpr int64_t kMostColdAnneals = 4;
 constexpr int64_t kLeastMoves = 200;
 constexpr int64_t kDescentPerNode = 20;
+// Of the work, and of a descent's least.
+constexpr int64_t kRehomePart = 5;
+constexpr int64_t kLeastRehomePart = 6;
 // Starts from a cut: how many, the parts of the work that a descent from one
 // gets where there is a plan already, simplex iterations and their price.
 constexpr int kMostCutStarts = 3;
@@ -78,6 +82,7 @@ class Pursuit {
       Repair(starts.front());
     } else {
       GreedyDescents(starts);
+      if (!Done()) RehomeBest();
       if (!Done()) Prove();
       if (!Done()) Cold();
       // The plan of the next larger number of bytes.
@@ -89,6 +94,7 @@ class Pursuit {
     for (size_t round = 0; round < std::size(kReheats) && !Done(); ++round) {
       Reheat(round);
     }
+    if (!Done() && effort_.left > 0) RehomeBest();
     if (!Done() && !options_.repair) SolveWindows();
     if (!Done()) Clean();
     return std::move(finds_);
@@ -190,6 +196,21 @@ class Pursuit {
       if (excess_bytes <= 0 || excess_bytes >= target_bytes) return;
       target_bytes -= excess_bytes;
     }
+  }
+
+  void RehomeBest() {
+    if (!copies_ || finds_.empty()) return;
+    SearchState state(model_, finds_.front().schedule, options_.target_bytes);
+    Effort effort = effort_;
+    // Like the first descent, it may cost more than its share.
+    effort.left = std::max(options_.work / kRehomePart,
+                           LeastDescent() / kLeastRehomePart);
+    const int64_t granted = effort.left;
+    if (Rehome(state, effort, options_.floor_ns)) {
+      const double step_ns = state.Makespan();
+      Keep(state.ToSchedule(), step_ns);
+    }
+    effort_.left -= granted - effort.left;
   }
 
   void Repair(const Schedule& start) {
