@@ -14,7 +14,7 @@ from loadline.torch import copies, host_state, private
 from loadline.torch.host_state import HostState
 from loadline.torch.joint import is_view
 from loadline.torch.lanes import IN, MAIN, OUT, CudaLanes, Lanes
-from loadline.torch.optimizer import buckets_of, foretell
+from loadline.torch.optimizer import buckets_of, foretell, span_bytes
 from loadline.torch.program import program_of
 from loadline.torch.split import split
 from loadline.torch.state_moves import StateMoves
@@ -46,30 +46,41 @@ class FakeLanes(Lanes):
         self.without = without
         self.clock = {lane: {other: 0 for other in (MAIN, IN, OUT)}
                       for lane in (MAIN, IN, OUT)}
-        self.accesses = {}  # by address: lane, its tick, whether it writes
-        self.alive = {}  # by address on the device: storage, memory of MAIN
+        # By bytes, from and to: lane, its tick, whether it writes.
+        self.accesses = {}
+        self.alive = {}  # by bytes on the device: storage, memory of MAIN
         self.settled = 0
+
+    def at(self, begin, end):
+        """Where there were accesses."""
+        return [(b, e) for b, e in self.accesses if b < end and begin < e]
 
     def touch(self, lane, tensor, write):
         self.clock[lane][lane] += 1
-        before = self.accesses.setdefault(tensor.data_ptr(), [])
-        for other, tick, wrote in before:
-            if (write or wrote) and self.clock[lane][other] < tick:
-                raise Race(f"{lane} does not wait for {other}")
-        before.append((lane, self.clock[lane][lane], write))
+        here = tensor.data_ptr(), tensor.data_ptr() + span_bytes(tensor)
+        for place in self.at(*here):
+            for other, tick, wrote in self.accesses[place]:
+                if (write or wrote) and self.clock[lane][other] < tick:
+                    raise Race(f"{lane} does not wait for {other}")
+        self.accesses.setdefault(here, []).append(
+            (lane, self.clock[lane][lane], write))
 
     def born(self, tensor):
-        self.alive[tensor.data_ptr()] = private.StorageWeakRef(tensor.untyped_storage())
+        begin, end = tensor.data_ptr(), tensor.data_ptr() + span_bytes(tensor)
+        self.alive[begin, end] = private.StorageWeakRef(tensor.untyped_storage())
+        for place in self.at(begin, end):
+            del self.accesses[place]
         # MAIN may have used that memory until just now, for something else.
-        self.accesses[tensor.data_ptr()] = [(MAIN, self.clock[MAIN][MAIN], True)]
+        self.accesses[begin, end] = [(MAIN, self.clock[MAIN][MAIN], True)]
 
     def bury(self):
-        for address, storage in list(self.alive.items()):
+        for bytes_, storage in list(self.alive.items()):
             if storage.expired():
-                for lane, tick, _ in self.accesses.pop(address, ()):
-                    if self.clock[MAIN][lane] < tick:
-                        raise Race(f"memory goes back before {lane} is done")
-                del self.alive[address]
+                for place in self.at(*bytes_):
+                    for lane, tick, _ in self.accesses.pop(place):
+                        if self.clock[MAIN][lane] < tick:
+                            raise Race(f"memory goes back before {lane} is done")
+                del self.alive[bytes_]
 
     def mark(self, lane):
         return lane, dict(self.clock[lane])
@@ -119,16 +130,17 @@ class FakeLanes(Lanes):
     def updates_watched(self):
         def run(optimizer):
             def tensors():
-                return [t for group in optimizer.param_groups for p in group["params"]
-                        for t in host_state.state_tensors(
-                            optimizer.state.get(p, {})).values()]
+                return storages([
+                    host_state.state_tensors(optimizer.state.get(p, {}))
+                    for group in optimizer.param_groups for p in group["params"]])
 
             self.bury()
             for tensor in tensors():
                 self.touch(MAIN, tensor, True)
             step(optimizer)
+            known = {begin for begin, _ in self.alive}
             for tensor in tensors():
-                if tensor.data_ptr() not in self.alive:
+                if tensor.data_ptr() not in known:
                     self.born(tensor)
                     self.touch(MAIN, tensor, True)
 
@@ -452,10 +464,15 @@ class Streams(unittest.TestCase):
             log.append(f"off {stream.name}")
 
         names = iter(("in", "out"))
+        main = Stream("main")
         with mock.patch.multiple(
                 torch.cuda, Stream=lambda device: Stream(next(names)), Event=Event,
-                stream=on, current_stream=lambda device: Stream("main")):
-            lanes = CudaLanes(torch.device("cpu"))
+                stream=on, set_stream=lambda stream: log.append(f"on {stream.name}"),
+                current_device=lambda: current,
+                current_stream=lambda device: main), mock.patch.object(
+                private, "raw_stream", lambda index: 7):
+            current = 0
+            lanes = CudaLanes(torch.device("cpu", 0))
             host = torch.arange(3.0)
             there, = lanes.copy_in([host])
             self.assertNotEqual(there.data_ptr(), host.data_ptr())
@@ -464,12 +481,13 @@ class Streams(unittest.TestCase):
             lanes.copy_out(there + 1, host)
             lanes.wait(IN, lanes.mark(OUT))
             lanes.settle()
+            current = 1  # the program's device, and not this one's
             again, = lanes.copy_in([host])
         self.assertEqual(host.tolist(), [1, 2, 3])
         self.assertEqual(again.tolist(), [1, 2, 3])
         self.assertEqual(log, [
-            "in waits for main", "on in", "off in", "main waits for in",
-            "out waits for main", "on out", "off out", "in waits for out",
+            "in waits for main", "on in", "on main", "main waits for in",
+            "out waits for main", "on out", "on main", "in waits for out",
             "synchronize out", "in waits for main", "on in", "off in"])
 
 

@@ -181,9 +181,11 @@ class Offload(unittest.TestCase):
         call(*batch).backward()
         slab = lt.planned[-1].slab
         self.assertGreater(slab().memory.numel(), 0)
+        memory = private.StorageWeakRef(slab().memory.untyped_storage())
         del model, call
         gc.collect()
         self.assertIsNone(slab().memory)
+        self.assertTrue(memory.expired())
         torch._dynamo.reset()  # and with the compiled code, what is left
         gc.collect()
         self.assertIsNone(slab())

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lanes_of, lay_out
+from loadline.torch.operators import operator
 
 
 @dataclasses.dataclass
@@ -38,6 +39,9 @@ class Slab:
         self.at = {slot: (offsets[slot], bytes_) for slot, bytes_ in slots.items()}
         self.device = device
         self.memory: torch.Tensor | None = None  # tracing must not see it
+        self.places: dict[int, torch.Tensor] = {}  # in it, by slot
+        # The same, seen as what is copied there: every time the same value of a graph.
+        self.laid_out: dict[int, torch.Tensor] = {}
         self.filled = {slot: 0 for slot in slots}  # how often
         self.out_bytes = self.in_bytes = 0  # copied so far
         # By slot: the source, which nobody may give up, and the mark behind its copy.
@@ -56,10 +60,18 @@ class Slab:
         return lanes
 
     def slot(self, slot: int) -> torch.Tensor:
-        if self.memory is None:
-            self.memory = self.lanes.host_memory(self.bytes)
-        offset, bytes_ = self.at[slot]
-        return self.memory[offset:offset + bytes_]
+        if (place := self.places.get(slot)) is None:
+            if self.memory is None:
+                self.memory = self.lanes.host_memory(self.bytes)
+            offset, bytes_ = self.at[slot]
+            place = self.places[slot] = self.memory[offset:offset + bytes_]
+        return place
+
+    def release(self) -> None:
+        """The memory; whoever copies again has new."""
+        self.memory = None
+        self.places.clear()
+        self.laid_out.clear()
 
     def give_up(self, slot: int) -> None:
         """What a backward that failed has left on its way."""
@@ -81,33 +93,36 @@ def new_slab(slots: dict[int, int], device: torch.device) -> tuple[int, Slab]:
     return number, slab
 
 
-# For tensors of any device: a token is always the CPU's.
-@torch.library.custom_op("loadline::offload", mutates_args=())
-def offload(value: torch.Tensor, slab: int, slot: int, size: list[int],
-            stride: list[int], offset: int) -> torch.Tensor:
-    """Starts to copy `value` into the slot, laid out as it was traced: a compiler may
-    give it other strides here. A token for the end of the copy."""
-    host = slabs[slab]
-    host.give_up(slot)
-    place = host.slot(slot)
-    host.lanes.wait(OUT, host.lanes.mark(MAIN))
-    host.lanes.copy_out(value, torch.empty(0, dtype=value.dtype).set_(
-        place.untyped_storage(),
-        place.storage_offset() // value.element_size() + offset, size, stride))
-    host.leaving[slot] = value, host.lanes.mark(OUT)
-    host.filled[slot] += 1
-    host.out_bytes += place.numel()
-    return torch.tensor(host.filled[slot])
-
-
-@offload.register_fake
-def _(value: torch.Tensor, slab: int, slot: int, size: list[int],
-      stride: list[int], offset: int) -> torch.Tensor:
+def _token(*_: Any) -> torch.Tensor:
+    """Always the CPU's."""
     return torch.empty((), dtype=torch.int64)
 
 
-@torch.library.custom_op("loadline::wait", mutates_args=())
-def wait(value: torch.Tensor, token: torch.Tensor, slab: int,
+@operator("offload(Tensor value, int slab, int slot, int[] size, int[] stride, "
+          "int offset) -> Tensor", _token)
+def OFFLOAD(value: torch.Tensor, slab: int, slot: int, size: list[int],
+            stride: list[int], offset: int) -> torch.Tensor:
+    """Starts to copy `value` into the slot, laid out as it was traced: a compiler may
+    give it other strides here. A token for the end of the copy."""
+    value = value.detach()
+    host = slabs[slab]
+    if host.arriving:
+        host.give_up(slot)
+    if (there := host.laid_out.get(slot)) is None:
+        place = host.slot(slot)
+        there = host.laid_out[slot] = torch.empty(0, dtype=value.dtype).set_(
+            place.untyped_storage(),
+            place.storage_offset() // value.element_size() + offset, size, stride)
+    host.lanes.follow(OUT, MAIN)
+    host.lanes.copy_out(value, there)
+    host.leaving[slot] = value, host.lanes.mark(OUT)
+    host.filled[slot] += 1
+    host.out_bytes += host.at[slot][1]
+    return torch.tensor(host.filled[slot])
+
+
+@operator("wait(Tensor value, Tensor token, int slab, int slot) -> Tensor", _token)
+def WAIT(value: torch.Tensor, token: torch.Tensor, slab: int,
          slot: int) -> torch.Tensor:
     """From here on its copy has ended, and the value may go. A token for reloads."""
     host = slabs[slab]
@@ -116,14 +131,8 @@ def wait(value: torch.Tensor, token: torch.Tensor, slab: int,
     return token.clone()
 
 
-@wait.register_fake
-def _(value: torch.Tensor, token: torch.Tensor, slab: int,
-      slot: int) -> torch.Tensor:
-    return torch.empty_like(token)
-
-
-@torch.library.custom_op("loadline::reload", mutates_args=())
-def reload(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
+@operator("reload(Tensor token, int slab, int slot) -> Tensor", _token)
+def RELOAD(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
     """Starts to copy what the slot holds into a new storage, which is there from here
     on. A token for its arrival."""
     host = slabs[slab]
@@ -137,17 +146,18 @@ def reload(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
     there, = host.lanes.copy_in([host.slot(slot)])
     number = next(_arrivals)
     host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
-    host.in_bytes += there.numel()
+    host.in_bytes += host.at[slot][1]
     return torch.tensor(number)
 
 
-@reload.register_fake
-def _(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
-    return torch.empty_like(token)
+def _arrived(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
+             offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device=device)
 
 
-@torch.library.custom_op("loadline::arrive", mutates_args=())
-def arrive(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
+@operator("arrive(Tensor token, int slab, int[] size, int[] stride, int offset, "
+          "ScalarType dtype, Device device) -> Tensor", _arrived)
+def ARRIVE(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
            offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """What was reloaded, seen as the value was: it may be read."""
     host = slabs[slab]
@@ -157,18 +167,6 @@ def arrive(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
         arrival.there.untyped_storage(), offset, size, stride)
 
 
-@arrive.register_fake
-def _(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
-      offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    return torch.empty_strided(size, stride, dtype=dtype, device=device)
-
-
 def on_its_way(slab: int, token: torch.Tensor) -> torch.Tensor:
     """What the reload of this token brings."""
     return slabs[slab].arriving[int(token)].there
-
-
-OFFLOAD = torch.ops.loadline.offload.default
-WAIT = torch.ops.loadline.wait.default
-RELOAD = torch.ops.loadline.reload.default
-ARRIVE = torch.ops.loadline.arrive.default

@@ -17,45 +17,19 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
-from loadline.torch.lanes import IN, MAIN, OUT, Lanes, lay_out
+from loadline.torch.lanes import IN, MAIN, OUT, Lanes
 from loadline.torch.ledger import watch_in_open
 from loadline.torch.optimizer import Bucket, ghost, run_step, state_tensors
 from loadline.torch.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
                                         StateMoves, keepers)
-
-
-class _Slab:
-    """One bucket's memory on the host, allocated at its first departure."""
-
-    def __init__(self, lanes: Lanes) -> None:
-        self.lanes = lanes
-        self.memory: torch.Tensor | None = None
-        self.host: dict[tuple[torch.Tensor, str], torch.Tensor] = {}
-
-    def fit(self, tensors: dict[tuple[torch.Tensor, str], torch.Tensor]) -> None:
-        if self.host.keys() == tensors.keys() and all(
-                view.shape == tensors[key].shape and view.dtype == tensors[key].dtype
-                for key, view in self.host.items()):
-            return
-        offsets, bytes_ = lay_out(
-            (key, tensor.untyped_storage().nbytes()) for key, tensor in tensors.items())
-        self.memory = self.lanes.host_memory(bytes_)
-        self.host = {
-            key: torch.empty(0, dtype=tensor.dtype).set_(
-                self.memory.untyped_storage(),
-                (self.memory.storage_offset() + offsets[key])
-                // tensor.element_size(), tensor.size(), tensor.stride())
-            for key, tensor in tensors.items()}
-
-
-_Tensors = dict[tuple[torch.Tensor, str], torch.Tensor]  # by parameter and name
+from loadline.torch.state_slab import StateSlab, Tensors
 
 
 @dataclasses.dataclass
 class _Coming:
     """A copy of what the host holds."""
 
-    there: _Tensors
+    there: Tensors
     versions: list[int]  # of the host's tensors, when it was made
     mark: Any  # behind it, on its lane
 
@@ -72,9 +46,9 @@ class HostState:
         self.moves = StateMoves(0)
         self.moved: set[torch.Tensor] = set()  # parameters
         self.in_bytes = self.out_bytes = 0  # copied so far
-        self._slabs = [_Slab(lanes) for _ in buckets]
+        self._slabs = [StateSlab(lanes) for _ in buckets]
         self._on_host: set[int] = set()  # whose state the host's tensors are
-        self._leaving: dict[int, tuple[_Tensors, Any]] = {}  # with a mark behind it
+        self._leaving: dict[int, tuple[Tensors, Any]] = {}  # with a mark behind it
         self._coming: dict[int, _Coming] = {}
         self._hidden: list[list[torch.Tensor]] | None = None
         self._due = False  # a step has begun whose buckets are not updated yet
@@ -98,8 +72,7 @@ class HostState:
 
     @property
     def host_bytes(self) -> int:
-        return sum(slab.memory.numel() for slab in self._slabs
-                   if slab.memory is not None)
+        return sum(slab.bytes for slab in self._slabs)
 
     def detach(self) -> None:
         """All state is on the device again, and steps are the optimizer's own."""
@@ -138,11 +111,11 @@ class HostState:
             self.start_store(number)
             self.end_store(number)
 
-    def _tensors(self, number: int) -> _Tensors:
+    def _tensors(self, number: int) -> Tensors:
         return {(p, name): tensor for p in self.buckets[number].parameters
                 for name, tensor in state_tensors(self.optimizer.state.get(p, {})).items()}
 
-    def _install(self, tensors: _Tensors) -> None:
+    def _install(self, tensors: Tensors) -> None:
         for (p, name), tensor in tensors.items():
             self.optimizer.state[p][name] = tensor
 
@@ -167,11 +140,8 @@ class HostState:
         if self._hosted(number) or number in self._leaving:
             return
         tensors = self._tensors(number)
-        self._slabs[number].fit(tensors)
-        self.lanes.wait(OUT, self.lanes.mark(MAIN))
-        for key, tensor in tensors.items():
-            self.lanes.copy_out(tensor, self._slabs[number].host[key])
-            self.out_bytes += tensor.untyped_storage().nbytes()
+        self._slabs[number].copy_out(tensors)
+        self.out_bytes += self._slabs[number].bytes
         self._leaving[number] = tensors, self.lanes.mark(OUT)
 
     def end_store(self, number: int) -> None:
@@ -187,12 +157,13 @@ class HostState:
     def load(self, number: int) -> None:
         if not self._hosted(number) or number in self._coming:
             return
-        host = self._slabs[number].host
-        there = dict(zip(host, self.lanes.copy_in([*host.values()])))
+        slab = self._slabs[number]
+        there = slab.copy_in()
         self._coming[number] = _Coming(
-            there, [tensor._version for tensor in host.values()], self.lanes.mark(IN))
-        self.in_bytes += sum(t.untyped_storage().nbytes() for t in there.values())
-        watch_in_open(f"load state {number}", [*there.values()])
+            there, [tensor._version for tensor in slab.host.values()],
+            self.lanes.mark(IN))
+        self.in_bytes += slab.bytes
+        watch_in_open(f"load state {number}", lambda: [*there.values()])
 
     def _drop(self, number: int) -> None:
         """Of two copies the device's."""
@@ -220,7 +191,7 @@ class HostState:
         group["params"] = list(bucket.parameters)
         run_step(ghost(self.optimizer, [group], self.optimizer.state))
         # A first step makes it.
-        watch_in_open(f"update {number}", [*self._tensors(number).values()])
+        watch_in_open(f"update {number}", lambda: [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._show()
@@ -267,7 +238,7 @@ class HostState:
         self._watch_resident("resident updates")
 
     def _watch_resident(self, name: str) -> None:
-        watch_in_open(name, [
+        watch_in_open(name, lambda: [
             tensor for p, state in self.optimizer.state.items() if p not in self.moved
             for tensor in state_tensors(state).values()])
 

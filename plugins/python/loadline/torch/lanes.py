@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import torch
+from loadline.torch import private
 
 MAIN, IN, OUT = "main", "in", "out"
 _ALIGNMENT = 64  # of what lies in the host's memory
@@ -46,6 +47,11 @@ class Lanes:
     def wait(self, lane: str, mark: Any) -> None:
         """What the lane is given from now on finds that done."""
 
+    def follow(self, lane: str, other: str) -> None:
+        """What the lane is given from now on finds all done that the other has been
+        given."""
+        self.wait(lane, self.mark(other))
+
     def new(self, host: torch.Tensor) -> torch.Tensor:
         """Memory of MAIN, laid out as the host's."""
         return torch.empty_strided(host.size(), host.stride(), dtype=host.dtype)
@@ -57,7 +63,7 @@ class Lanes:
     def copy_in(self, host: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """On IN, to new memory of MAIN."""
         there = [self.new(tensor) for tensor in host]
-        self.wait(IN, self.mark(MAIN))
+        self.follow(IN, MAIN)
         for new, tensor in zip(there, host):
             self.fill(new, tensor)
         return there
@@ -78,10 +84,33 @@ class CudaLanes(Lanes):
     def __init__(self, device: torch.device):
         self.device = device
         self.streams = {lane: torch.cuda.Stream(device) for lane in (IN, OUT)}
+        self._between = torch.cuda.Event()
+        self._mains: dict[int, Any] = {}  # by number: asking PyTorch takes 7 us
 
     def _stream(self, lane: str) -> Any:
-        # The program may have made another stream the current one since.
-        return self.streams.get(lane) or torch.cuda.current_stream(self.device)
+        return self.streams[lane] if lane != MAIN else self._main()
+
+    def _main(self) -> Any:
+        """The program may have made another stream the current one since."""
+        if private.raw_stream is None or self.device.index is None:
+            return torch.cuda.current_stream(self.device)
+        number = private.raw_stream(self.device.index)
+        if number not in self._mains:
+            self._mains[number] = torch.cuda.current_stream(self.device)
+        return self._mains[number]
+
+    def _copy(self, lane: str, there: torch.Tensor, source: torch.Tensor) -> None:
+        # As torch.cuda.stream does, which asks three times what is current.
+        if torch.cuda.current_device() != self.device.index:
+            with torch.cuda.stream(self.streams[lane]):
+                there.copy_(source, non_blocking=True)
+            return
+        main = self._main()
+        torch.cuda.set_stream(self.streams[lane])
+        try:
+            there.copy_(source, non_blocking=True)
+        finally:
+            torch.cuda.set_stream(main)
 
     def host_memory(self, bytes_: int) -> torch.Tensor:
         """Whole pages, pinned where they lie as long as the tensor is there. PyTorch's
@@ -108,17 +137,20 @@ class CudaLanes(Lanes):
     def wait(self, lane: str, mark: Any) -> None:
         self._stream(lane).wait_event(mark)
 
+    def follow(self, lane: str, other: str) -> None:
+        # A wait is for what the event says now: it may be recorded anew behind it.
+        self._between.record(self._stream(other))
+        self._stream(lane).wait_event(self._between)
+
     def new(self, host: torch.Tensor) -> torch.Tensor:
         return torch.empty_strided(
             host.size(), host.stride(), dtype=host.dtype, device=self.device)
 
     def fill(self, there: torch.Tensor, host: torch.Tensor) -> None:
-        with torch.cuda.stream(self.streams[IN]):
-            there.copy_(host, non_blocking=True)
+        self._copy(IN, there, host)
 
     def copy_out(self, value: torch.Tensor, host: torch.Tensor) -> None:
-        with torch.cuda.stream(self.streams[OUT]):
-            host.copy_(value, non_blocking=True)
+        self._copy(OUT, host, value)
 
     def settle(self) -> None:
         self.streams[OUT].synchronize()

@@ -72,10 +72,10 @@ def virtual_device() -> Iterator[Ledger]:
         _open.remove(ledger)
 
 
-def watch_in_open(name: str, values: Any) -> None:
+def watch_in_open(name: str, values: Callable[[], Any]) -> None:
     """What is done outside of modules, for the ledger that is open, if one is."""
     if _open:
-        _open[-1].watch(values)
+        _open[-1].watch(values())
         _open[-1].sample(name)
 
 

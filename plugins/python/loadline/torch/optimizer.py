@@ -35,8 +35,9 @@ class Bucket:
 def ghost(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
           state: Any) -> torch.optim.Optimizer:
     """Its class, defaults and settings, with other parameters and state."""
-    other = copy.copy(optimizer)
-    other.__dict__ = dict(optimizer.__dict__)
+    # A copy would be given all state once more, and look through it.
+    other: torch.optim.Optimizer = object.__new__(type(optimizer))
+    other.__dict__.update(optimizer.__dict__)
     other.param_groups = groups
     other.state = state
     return other
@@ -53,11 +54,22 @@ def state_tensors(state: dict[str, Any]) -> dict[str, torch.Tensor]:
             if isinstance(value, torch.Tensor) and value.dim() > 0}
 
 
+def span_bytes(tensor: torch.Tensor) -> int:
+    """From its first element to its last: a bucket's tensors may share a storage."""
+    if not tensor.numel():
+        return 0
+    return tensor.element_size() * (1 + sum(
+        (size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride())))
+
+
 def _state_bytes(state: Any, device: torch.device | None = None) -> int:
-    return sum({private.storage_key(leaf): leaf.untyped_storage().nbytes()
-                for leaf in private.pytree.tree_leaves(dict(state))
-                if isinstance(leaf, torch.Tensor) and leaf.dim() > 0
-                and device in (None, leaf.device)}.values())
+    spans: dict[Any, int] = {}  # by their first byte
+    for leaf in private.pytree.tree_leaves(dict(state)):
+        if isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and (
+                device in (None, leaf.device)):
+            key = private.storage_key(leaf), leaf.storage_offset()
+            spans[key] = max(spans.get(key, 0), span_bytes(leaf))
+    return sum(spans.values())
 
 
 def bytes_on(optimizer: torch.optim.Optimizer, device: torch.device) -> int:

@@ -177,7 +177,7 @@ def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
 def _release(slabs: list[Callable[[], Slab | None]]) -> None:
     for reference in slabs:
         if (slab := reference()) is not None:
-            slab.memory = None
+            slab.release()
 
 
 def _shares(graphs: list[PlannedGraph]) -> tuple[float, ...]:

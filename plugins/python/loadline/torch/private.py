@@ -56,6 +56,7 @@ StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
 flop_registry = _find("flop_registry", "torch.utils.flop_counter")
 pytree = _find("pytree", "torch.utils", "_pytree")
 OpOverload = _find("OpOverload", "torch._ops")
+raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
           "get_hash_for_files")

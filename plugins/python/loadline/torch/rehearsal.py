@@ -35,7 +35,7 @@ class _Bytes:
     def load(self, bucket: int) -> None:
         self.there[bucket] = torch.empty(
             self.moves.bytes[bucket], dtype=torch.uint8, device=self.device)
-        watch_in_open(f"state {bucket}", self.there[bucket])
+        watch_in_open(f"state {bucket}", lambda: self.there[bucket])
 
 
 @contextlib.contextmanager

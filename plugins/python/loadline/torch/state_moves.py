@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import torch
 from loadline.errors import InternalError
+from loadline.torch.operators import operator
 from loadline.torch.pose import Posed
 from loadline.torch.program import Item, StateCopy, Update, home_on_host, moments
 
@@ -91,18 +92,14 @@ def moves_of(posed: Posed, plan: dict[str, Any], number: int,
                       tuple(actions))
 
 
-@torch.library.custom_op("loadline::state_token", mutates_args=())
-def state_token() -> torch.Tensor:
+@operator("state_token() -> Tensor", lambda: torch.empty((), dtype=torch.int64))
+def STATE_TOKEN() -> torch.Tensor:
     return torch.zeros((), dtype=torch.int64)
 
 
-@state_token.register_fake
-def _() -> torch.Tensor:
-    return torch.empty((), dtype=torch.int64)
-
-
-@torch.library.custom_op("loadline::move_state", mutates_args=("token",))
-def move_state(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
+@operator("move_state(Tensor(a!) token, int graph, str action, int bucket) -> ()",
+          lambda *_: None)
+def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
     """bucket: -1 where the action is of none."""
     moves = _moves[graph]
     if (keeper := keepers.get(moves.number)) is None:
@@ -111,7 +108,3 @@ def move_state(token: torch.Tensor, graph: int, action: str, bucket: int) -> Non
         keeper.begin(moves)
     else:
         getattr(keeper, action)(bucket)
-
-
-STATE_TOKEN = torch.ops.loadline.state_token.default
-MOVE_STATE = torch.ops.loadline.move_state.default
