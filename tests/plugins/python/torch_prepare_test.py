@@ -86,6 +86,43 @@ class Harder(unittest.TestCase):
             self.assertEqual(self.works(0, results), (works, found))
 
 
+class WithoutCopies(unittest.TestCase):
+    def test_is_taken_unless_copies_gain_more_than_their_calls_take(self):
+        def plan(step_ns, copies):
+            return loadline.Plan(json.dumps(
+                {"predicted": {"step_ns": step_ns, "stall_ns": 0},
+                 "steps": [{"id": 0}, *({"id": 1, "from": 0, "to": 1},) * copies]}))
+
+        alone, near, far = plan(100, 0), plan(80, 2), plan(79, 2)
+        for without, copying, found in (
+                (alone, near, alone), (alone, far, far), (None, near, near),
+                (alone, None, alone)):
+            asked = []
+
+            def search(harder, copies, without=without, copying=copying, asked=asked):
+                asked.append((harder, copies))
+                if (one := copying if copies else without) is None:
+                    raise loadline.Infeasible("none", 1, 2, 0)
+                return one
+
+            self.assertIs(planner_pass.unless_without(search, 10), found)
+            self.assertEqual(asked, [(1, False), (1, True)])
+            # What waits long is searched longer here too.
+            if copying is not None and without is not None:
+                waiting = loadline.Plan(json.dumps({**copying.document, "predicted": {
+                    "step_ns": 150, "stall_ns": 150}}))
+
+                def harder_search(harder, copies, without=without, copying=copying,
+                                  waiting=waiting):
+                    if not copies:
+                        return without
+                    return waiting if harder == 1 else copying
+
+                self.assertIs(planner_pass.unless_without(harder_search, 10), found)
+            if copying is not None:  # on a CPU a copy's calls are a part of it
+                self.assertIs(planner_pass.unless_without(search, 0), copying)
+
+
 class Buckets(unittest.TestCase):
     def test_are_of_128_mib_where_64_are_enough(self):
         for parameters, bytes_, count in (

@@ -114,23 +114,30 @@ class Tags(unittest.TestCase):
         self.assertEqual(runs(graph, aten.native_dropout.default), [2] * 4)
 
 
-def saving(choose):
+def saving(choose, insists=True):
     """PyTorch's partitioner, that saves what `choose` picks of what it was to
-    compute again."""
+    compute again; insists: and says so, and does not merely cut there."""
     def partition(module, inputs, **options):
         again = [node for node in module.graph.nodes
                  if private.must_recompute(node)
                  and node.target is aten.gelu.default]
-        for node in choose(again):
-            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
-        return original(module, inputs, **options)
+        chosen = {node.name for node in choose(again)}
+        for node in again:
+            if node.name in chosen:
+                node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+        frames = original(module, inputs, **options)
+        for frame in (module, *frames) if not insists else ():
+            for node in frame.graph.nodes:
+                if node.name in chosen:
+                    node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+        return frames
 
     original = private.partition_by_tags
     return mock.patch.object(private, "partition_by_tags", partition)
 
 
 class OneMore(unittest.TestCase):
-    """A partitioner that saves another value than the plan."""
+    """A partitioner that insists on saving a value that the plan computes again."""
 
     def setUp(self):
         torch.manual_seed(0)
@@ -153,6 +160,21 @@ class OneMore(unittest.TestCase):
         self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
         self.assertLessEqual(graph.peak_bytes, graph.plan.budget_bytes)
         self.assertNotEqual(graph.plan.json, self.plain.plan.json)
+
+    def test_where_pytorch_would_rather_cut_binds_nobody(self):
+        calls = []
+
+        def other(again):
+            calls.append(1)
+            return again[:1]
+
+        with saving(other, insists=False):
+            expected, found, graph, ledger = step(Blocks(wrap=False), "75%")
+        self.assertEqual(calls, [1])
+        self.assertTrue(same_bits(expected, found))
+        self.assertEqual(graph.not_obeyed, [])
+        self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
+        self.assertEqual(graph.plan.json, self.plain.plan.json)
 
     def test_a_second_time_is_said_aloud_and_pytorch_splits(self):
         calls = []

@@ -80,16 +80,12 @@ class Joint:
     def graph(self) -> torch.fx.Graph:
         return self.module.graph
 
-    def fix(self, kept: Iterable[torch.fx.Node],
-            dropped: Iterable[torch.fx.Node]) -> None:
-        """Values that are not computed again, and those that the backward part
-        makes anew, whatever the plan would."""
-        keep, drop = set(kept), set(dropped)
+    def keep(self, values: Iterable[torch.fx.Node]) -> None:
+        """Values that are not computed again, whatever the plan would."""
+        kept = set(values)
         for operation in self.operations:
-            if keep & {*operation.makes}:
+            if kept & {*operation.makes}:
                 operation.repeatable = operation.dropped = False
-            elif drop & {*operation.makes}:
-                operation.dropped = True
 
 
 def clean(module: torch.fx.GraphModule) -> None:

@@ -19,7 +19,8 @@ from loadline.torch.joint import Joint, Operation, clean, read_joint
 from loadline.torch.lanes import has_lanes
 from loadline.torch.measure import measured_ns
 from loadline.torch.planned_graphs import PlannedGraph
-from loadline.torch.planner_pass import PlannerPass, make_plan, patiently
+from loadline.torch.planner_pass import (COPY_CALLS_NS, PlannerPass, make_plan,
+                                         unless_without)
 from loadline.torch.pose import Posed, pose
 from loadline.torch.price import node_flops
 from loadline.torch.program import Program, peaks, program_of
@@ -85,13 +86,12 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         solved = self.solve(joint, times)
         parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
         partition_s = parts.partition_s
-        if parts.refused or parts.lost:
-            # PyTorch did otherwise with these, so the plan is made around them.
-            joint.fix(parts.refused, parts.lost)
+        if parts.refused:  # so the plan is made around them
+            joint.keep(parts.refused)
             solved = self.solve(joint, times)
             parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
             partition_s += parts.partition_s
-        names = [node.name for node in (*parts.refused, *parts.lost)]
+        names = [node.name for node in parts.refused]
         self.tell(PlannedGraph(
             solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
@@ -101,9 +101,9 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
         if names:
             warnings.warn(
-                f"loadline: PyTorch's partitioner saves and recomputes otherwise than "
-                f"the plan, for the second time ({', '.join(names[:5])}); this graph "
-                "runs as PyTorch splits it, and may take more than its budget. "
+                "loadline: PyTorch's partitioner insists on saving what the plan "
+                f"computes again, for the second time ({', '.join(names[:5])}); this "
+                "graph runs as PyTorch splits it, and may take more than its budget. "
                 "loadline.torch.prepare measures what it takes; please report it",
                 stacklevel=2)
             return parts.frames
@@ -124,8 +124,12 @@ class Partitioner(PlannerPass, private.CustomPartitionerFn or object):  # type: 
         whole = planning.keep_everything(posed.document).peak_bytes
 
         def solve() -> planning.Plan:
-            return patiently(lambda harder: make_plan(
-                posed.document, whole, self.options, self.number, harder))
+            # On a CPU a copy's calls are a part of it.
+            beside = self.options.offload and machine.d2h_bytes_per_s > 0 and (
+                copies is not None and copies.type != "cpu")
+            return unless_without(lambda harder, copying: make_plan(
+                posed.document, whole, self.options, self.number, harder, copying),
+                COPY_CALLS_NS if beside else 0)
 
         plan = agree.from_rank_0(posed.document, solve) if together else solve()
         program = program_of(posed, plan.document)

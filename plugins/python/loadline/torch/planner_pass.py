@@ -23,6 +23,9 @@ from loadline.torch.planned_graphs import PlannedGraph, remember
 HARDER = (1, 4, 16)  # times the work
 AGAINST_WAITS = 8
 LONG_WAIT = 0.05  # of the step
+# What the calls for one copy, out or in, take of a host beside a GPU: 240 to 370 us were
+# measured (docs/gpu.md).
+COPY_CALLS_NS = 250_000
 MOST_WORK = (1 << 63) - 1
 
 
@@ -56,8 +59,13 @@ def patiently(search: Callable[[int], planning.Plan]) -> planning.Plan:
             if harder == HARDER[-1] or error.proven_bound_bytes > error.budget_bytes:
                 raise
     assert plan is not None
+    return plan if harder >= AGAINST_WAITS else _unless_it_waits(plan, search)
+
+
+def _unless_it_waits(plan: planning.Plan,
+                     search: Callable[[int], planning.Plan]) -> planning.Plan:
     waits = plan.document["predicted"]["stall_ns"] > LONG_WAIT * plan.step_ns
-    if not waits or harder >= AGAINST_WAITS:
+    if not waits:
         return plan
     try:
         return min(plan, search(AGAINST_WAITS), key=lambda one: one.step_ns)
@@ -65,10 +73,31 @@ def patiently(search: Callable[[int], planning.Plan]) -> planning.Plan:
         return plan
 
 
+def unless_without(search: Callable[[int, bool], planning.Plan],
+                   copy_calls_ns: int) -> planning.Plan:
+    """search: with so many times the work, with copies or without. A GPU's copies run
+    beside it, and their calls on a host that it may wait for, which no plan counts: one
+    with copies has to be sooner by the time of all of them."""
+    if not copy_calls_ns:
+        return patiently(lambda harder: search(harder, True))
+    try:
+        alone = search(1, False)
+    except Infeasible:
+        return patiently(lambda harder: search(harder, True))
+    try:
+        copying = _unless_it_waits(
+            search(1, True), lambda harder: search(harder, True))
+    except Infeasible:
+        return alone
+    calls_ns = copy_calls_ns * sum("from" in step for step in copying.document["steps"])
+    return copying if copying.step_ns + calls_ns < alone.step_ns else alone
+
+
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
-              number: int, harder: int = 1) -> planning.Plan:
+              number: int, harder: int = 1, copies: bool = True) -> planning.Plan:
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
-    the graph, where there are several; harder: times the work."""
+    the graph, where there are several; harder: times the work; copies: may be made,
+    where the options have any."""
     reserved = options.reserve_bytes
     share = options.shares[min(number, len(options.shares) - 1)] if (
         options.shares) else 1.0
@@ -84,7 +113,8 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         raise Infeasible(aside, asked)
     try:
         return planning.plan(
-            problem, bytes_, recompute=options.recompute, offload=options.offload,
+            problem, bytes_, recompute=options.recompute,
+            offload=options.offload and copies,
             work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
     except Infeasible as error:
         if bytes_ == asked:

@@ -1,10 +1,12 @@
 """A plan's sequence becomes a forward and a backward module.
 
 PyTorch's own partitioner makes the frame: every forward node is tagged to be
-saved or recomputed, all with one ac_graph_id, and it finds inputs, outputs and
-what passes from one module to the other. Then both bodies are written anew
-(module_body.py), in the plan's order, because the order decides the peak. Tested by
-tests/plugins/python/torch_step_test.py.
+saved or recomputed, all with one ac_graph_id, and it finds inputs and outputs. Then
+both bodies are written anew (module_body.py), in the plan's order, because the order
+decides the peak, and what passes from one to the other is what the plan says: a tag
+asks PyTorch for leave, and where it would cut between what is left to it, by a minimum
+of its own, binds nobody. Tested by tests/plugins/python/torch_step_test.py and
+torch_tags_test.py.
 """
 from __future__ import annotations
 
@@ -28,11 +30,10 @@ class Split:
     saved: list[torch.fx.Node]  # values that pass, inputs included
     slab: copies.Slab  # what is copied out lies there
     partition_s: float  # of PyTorch's partitioner, which any compile runs
-    # What PyTorch's partitioner made of the tags, and where it did not obey: values
-    # that it saves although they were to be computed again, and the other way.
+    # What PyTorch's partitioner made of the tags, and values that were to be computed
+    # again and that it insists on saving (effects, hooks).
     frames: tuple[torch.fx.GraphModule, torch.fx.GraphModule]
     refused: list[torch.fx.Node]
-    lost: list[torch.fx.Node]
 
 
 def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
@@ -115,19 +116,18 @@ def split(posed: Posed, program: Program, inputs: Any,
         joint.module, inputs, **options)
     partition_s = time.perf_counter() - start
     by_name = {node.name: node for node in joint.graph.nodes}
-    framed = [by_name[node.name] for node in _frame_saved(
-        forward_frame, joint.num_forward_outputs)]
+    frame_saved = _frame_saved(forward_frame, joint.num_forward_outputs)
+    framed = [by_name[node.name] for node in frame_saved]
     wanted = saved_values(posed, backward_part)
     # In the frame's order, then what it lacks. A copy wants the value and no view.
     copied = {item.value for item in backward_part if isinstance(item, Copy)}
     kept = [node for node in framed if joint.root[node] in wanted
             and (joint.root[node] is node or joint.root[node] not in copied)]
-    refused = [node for node in dict.fromkeys(joint.root[node] for node in framed)
-               if tags.get(node) is private.CheckpointPolicy.MUST_RECOMPUTE
-               and node not in wanted]
-    covered = {joint.root[node] for node in framed}
-    lost = [value for value in wanted if value not in covered
-            and tags.get(value) is private.CheckpointPolicy.MUST_SAVE]
+    policy = private.CheckpointPolicy
+    forced = (joint.root[by_name[node.name]] for node in frame_saved
+              if node.meta.get("recompute") is policy.MUST_SAVE)
+    refused = [value for value in dict.fromkeys(forced)
+               if tags.get(value) is policy.MUST_RECOMPUTE and value not in wanted]
     covered = {joint.root[node] for node in kept}
     passed = kept + [value for value in wanted if value not in covered]
     if any(node.meta.get("saved_tensor_with_no_vc_check") for node in passed):
@@ -193,7 +193,7 @@ def split(posed: Posed, program: Program, inputs: Any,
             node.meta["autograd_backward"] = True
     backward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
     return Split(forward, backward, passed, slab, partition_s,
-                 (forward_frame, backward_frame), refused, lost)
+                 (forward_frame, backward_frame), refused)
 
 
 def _descriptions(frame: torch.fx.GraphModule, count: int,
