@@ -8,9 +8,8 @@
 Every cell is a process of its own: it compiles, takes steps until they are
 warm, then reports the median step and the most bytes that PyTorch's allocator
 had handed out in any of the measured steps. With --jobs some compile side by
-side; a cell's steps are measured when no other does anything (--lock names the
-file that says so, for programs that want the same). --whole takes the bytes of
-`keep` from an earlier run. A way without a knob for bytes runs at each value of
+side; while a cell's steps are measured the others are stopped where they are.
+--whole takes the bytes of `keep` from an earlier run. A way without a knob for bytes runs at each value of
 the knob that it has; within a share stands the fastest of those that measured no
 more than it.
 
@@ -27,13 +26,16 @@ Losses stand beside those of `keep`. Prints Markdown. `--device cpu` with
 """
 import argparse
 import concurrent.futures
-import fcntl
+import contextlib
 import json
+import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,6 +43,8 @@ WAYS = ["keep", "loadline", "loadline-copies", "budget", "checkpoint",
         "fsdp-offload", "eager"]
 BATCH = {"gpt2-124m": (8, 1024), "llama-1b": (2, 2048), "tiny": (2, 32)}
 WORST_S = 400
+SETTLE_S = 0.3
+READY = "READY"
 WARM_STEPS = 5
 
 
@@ -100,8 +104,6 @@ def make(name, checkpointed, device):
 
 def worker(cell):
     import torch
-    lock = open(cell["lock"], "w")
-    fcntl.flock(lock, fcntl.LOCK_SH)
     name, way, device = cell["model"], cell["way"], cell["device"]
     cuda = device == "cuda"
     torch.set_float32_matmul_precision("high")
@@ -138,8 +140,8 @@ def worker(cell):
     losses, times, peak = [], [], 0
     for step in range(cell["steps"] + WARM_STEPS):
         if step == WARM_STEPS:
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            fcntl.flock(lock, fcntl.LOCK_EX)  # all others have compiled
+            print(READY, flush=True)
+            sys.stdin.readline()  # all others do nothing now
         if cuda:
             if step == WARM_STEPS:
                 torch.cuda.reset_peak_memory_stats()
@@ -164,21 +166,79 @@ def worker(cell):
     print("CELL " + json.dumps(found), flush=True)
 
 
-def run(cell, jobs):
+class Workers:
+    """Processes of which one at a time has the machine for itself."""
+
+    def __init__(self):
+        self.running = set()
+        self.alone = threading.Lock()
+
+    def start(self, cell, log):
+        with self.alone:  # a process of another session: its compilers stop with it
+            process = subprocess.Popen(
+                [sys.executable, __file__, "--worker", json.dumps(cell)], text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                start_new_session=True)
+            self.running.add(process)
+            return process
+
+    def signal(self, processes, number):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+
+    def result(self, process):
+        """What it prints of its cell, or None."""
+        for line in process.stdout:
+            if line.strip() != READY:
+                continue
+            with self.alone:
+                others = self.running - {process}
+                self.signal(others, signal.SIGSTOP)
+                time.sleep(SETTLE_S)  # what they have launched ends
+                try:
+                    process.stdin.write("go\n")
+                    process.stdin.flush()
+                    for line in process.stdout:
+                        if line.startswith("CELL "):
+                            return json.loads(line[5:])
+                except BrokenPipeError:
+                    return None
+                finally:
+                    self.signal(others, signal.SIGCONT)
+        return None
+
+    def end(self, process):
+        with self.alone:
+            self.running.discard(process)
+        self.signal([process], signal.SIGKILL)
+        process.wait()
+
+
+def run(cell, jobs, workers):
     """The cell with its figures, or with why it failed."""
-    try:
-        result = subprocess.run(
-            [sys.executable, __file__, "--worker", json.dumps(cell)], text=True,
-            capture_output=True, timeout=WORST_S * jobs)  # it waits for others
-        log = result.stdout + result.stderr
-        for line in result.stdout.splitlines():
-            if line.startswith("CELL "):
-                return {**json.loads(line[5:]),
-                        "warnings": [w for w in log.splitlines()
-                                     if "loadline: " in w][:4]}
-    except subprocess.TimeoutExpired as error:
-        log = f"stopped after {WORST_S * jobs} s: {(error.stderr or b'')[-1000:]!r}"
-    return {**cell, "failed": log.strip()[-3000:]}
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        process = workers.start(cell, log)
+        late = threading.Event()
+
+        def stop():
+            late.set()
+            workers.signal([process], signal.SIGKILL)
+
+        timer = threading.Timer(WORST_S * jobs, stop)  # it waits for others
+        timer.start()
+        try:
+            done = workers.result(process)
+        finally:
+            timer.cancel()
+            workers.end(process)
+        log.seek(0)
+        said = log.read()
+    if done is None:
+        why = f"stopped after {WORST_S * jobs} s: " if late.is_set() else ""
+        return {**cell, "failed": (why + said.strip()[-3000:]) or "it said nothing"}
+    return {**done, "warnings": [w for w in said.splitlines()
+                                 if "loadline: " in w][:4]}
 
 
 def line_of(done):
@@ -245,7 +305,6 @@ def main():
     parser.add_argument("--knobs", default="0.9,0.7,0.5,0.3,0.1,0")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--whole", type=int)
-    parser.add_argument("--lock")
     parser.add_argument("--machine")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
@@ -257,16 +316,15 @@ def main():
         return
     shares = [int(share) for share in args.shares.split(",")]
     knobs = [float(knob) for knob in args.knobs.split(",")]
-    lock = tempfile.NamedTemporaryFile()
+    workers = Workers()
     document = {"format": "loadline.pytorch_gpu/1", "models": []}
     for model in args.models.split(","):
         entry = {"model": model, "cells": []}
         document["models"].append(entry)
 
         def measure(cell):
-            done = run({"model": model, "steps": args.steps,
-                        "lock": args.lock or lock.name, "device": args.device,
-                        "machine": args.machine, **cell}, args.jobs)
+            done = run({"model": model, "steps": args.steps, "device": args.device,
+                        "machine": args.machine, **cell}, args.jobs, workers)
             entry["cells"].append(done)
             print(f"{model} {named(done)}: {line_of(done)}", file=sys.stderr,
                   flush=True)
