@@ -47,34 +47,30 @@ class Rehomer {
 
   bool AskAgain(int chain) {
     if (!Leaves(chain)) return false;
-    bool improved = Try(chain, [&](const Absence&) {
-      EditStay(state_, chain);
-      return true;
-    });
+    Absence absence = AbsenceOf(chain);
+    bool improved = false;
+    const auto ask = [&](absl::FunctionRef<bool()> edit) {
+      if (!Try(chain, edit)) return;
+      improved = true;
+      absence = AbsenceOf(chain);
+    };
+    ask([] { return true; });
     for (const double lead : kLeads) {
-      improved = Try(chain,
-                     [&](const Absence& absence) {
-                       return Leave(chain, absence, lead);
-                     }) ||
-                 improved;
-      improved = Try(chain,
-                     [&](const Absence& absence) {
-                       return Settle(chain, absence, lead);
-                     }) ||
-                 improved;
+      ask([&] { return Leave(absence, lead); });
+      ask([&] { return Settle(chain, absence, lead); });
     }
     return improved;
   }
 
-  // Makes the edit and keeps it if it makes the step shorter.
-  bool Try(int chain, absl::FunctionRef<bool(const Absence&)> edit) {
-    const Absence absence = AbsenceOf(chain);
+  // Makes the edit of a chain that stays, and keeps it if it makes the step
+  // shorter.
+  bool Try(int chain, absl::FunctionRef<bool()> edit) {
     if (effort_.Spent()) return false;
     effort_.left -= effort_.PriceOf(state_);
     const double area = state_.area();
     const double step_ns = state_.Makespan();
-    if (edit(absence) && state_.valid() && state_.area() <= area &&
-        Gains(step_ns)) {
+    EditStay(state_, chain);
+    if (edit() && state_.valid() && state_.area() <= area && Gains(step_ns)) {
       state_.Commit();
       return true;
     }
@@ -133,15 +129,13 @@ class Rehomer {
 
   // At home on the host.
   bool Settle(int chain, const Absence& absence, double lead) {
-    if (absence.run < 0 || !model_.chains[chain].can_host) return false;
-    EditStay(state_, chain);
-    return EditHome(state_, chain, state_.slot_of(absence.run), lead);
+    return absence.run >= 0 && model_.chains[chain].can_host &&
+           EditHome(state_, chain, state_.slot_of(absence.run), lead);
   }
 
   // At home on the device, away around that run.
-  bool Leave(int chain, const Absence& absence, double lead) {
+  bool Leave(const Absence& absence, double lead) {
     if (absence.run < 0) return false;
-    EditStay(state_, chain);
     const int slot = state_.slot_of(absence.run);
     Gap gap;
     return FindGap(state_, absence.version, slot, &gap) &&

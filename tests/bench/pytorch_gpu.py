@@ -9,9 +9,9 @@ Every cell is a process of its own: it compiles, takes steps until they are
 warm, then reports the median step and the most bytes that PyTorch's allocator
 had handed out in any of the measured steps. With --jobs some compile side by
 side; while a cell's steps are measured the others are stopped where they are.
---whole takes the bytes of `keep` from an earlier run. A way without a knob for bytes runs at each value of
-the knob that it has; within a share stands the fastest of those that measured no
-more than it.
+--whole takes the bytes of `keep` from an earlier run. A way without a knob for
+bytes runs at each value of the knob that it has; within a share stands the
+fastest of those that measured no more than it.
 
   eager           no compiler
   keep            torch.compile alone: what the shares are shares of

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "gtest/gtest.h"
 #include "planner/edits.h"

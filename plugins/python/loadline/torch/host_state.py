@@ -132,7 +132,7 @@ class HostState:
         self._on_host.discard(number)
         keys = [key for key, tensor in found.items() if tensor is host.get(key)]
         self._install(dict(zip(keys, self.lanes.copy_in([host[key] for key in keys]))))
-        self.lanes.wait(MAIN, self.lanes.mark(IN))
+        self.lanes.follow(MAIN, IN)
         return False
 
     def start_store(self, number: int) -> None:

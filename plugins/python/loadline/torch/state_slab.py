@@ -22,7 +22,7 @@ def lay_out(tensors: Tensors) -> tuple[dict[tuple[torch.Tensor, str], int], int]
     for key, tensor in sorted(tensors.items(), key=lambda item: odd(item[1])):
         offsets[key] = end
         end += span_bytes(tensor)
-    return {key: offsets[key] for key in tensors}, end
+    return offsets, end
 
 
 class StateSlab:
