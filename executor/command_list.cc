@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "executor/needed_waits.h"
 #include "executor/trace.h"
 #include "planner/status_macros.h"
 
@@ -98,16 +99,14 @@ CopyArgs LowerCopy(const planner::Plan& plan, const planner::Step& step) {
 }
 
 // For each step: its event if a step of another lane waits for it.
-std::vector<EventId> AssignEvents(const planner::Plan& plan, int32_t* count) {
-  std::vector<EventId> events(plan.steps.size(), kNoEvent);
+std::vector<EventId> AssignEvents(
+    const std::vector<std::vector<planner::StepId>>& waits, int32_t* count) {
+  std::vector<EventId> events(waits.size(), kNoEvent);
   *count = 0;
-  for (const planner::Step& step : plan.steps) {
-    for (planner::StepId wait : step.wait) {
+  for (const std::vector<planner::StepId>& of_step : waits) {
+    for (planner::StepId wait : of_step) {
       EventId& event = events[planner::Index(wait)];
-      if (plan.steps[planner::Index(wait)].lane != step.lane &&
-          event == kNoEvent) {
-        event = EventId{(*count)++};
-      }
+      if (event == kNoEvent) event = EventId{(*count)++};
     }
   }
   return events;
@@ -151,15 +150,16 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Plan& plan,
                                       const Placement& placement, bool poison) {
   CommandList list;
-  const std::vector<EventId> events = AssignEvents(plan, &list.event_count);
   std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
   if (poison) freed = FreedAfterStep(problem, plan, placement);
 
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<size_t> order, IssueOrder(plan));
+  const std::vector<std::vector<planner::StepId>> waits =
+      NeededWaits(plan, order);
+  const std::vector<EventId> events = AssignEvents(waits, &list.event_count);
   for (size_t s : order) {
     const planner::Step& step = plan.steps[s];
-    for (planner::StepId wait : step.wait) {
-      if (plan.steps[planner::Index(wait)].lane == step.lane) continue;
+    for (planner::StepId wait : waits[s]) {
       list.commands.push_back({.kind = Command::Kind::kWait,
                                .lane = step.lane,
                                .event = events[planner::Index(wait)]});
