@@ -228,7 +228,9 @@ def beside_torch(bench, model, precision, pairs):
     return out
 
 
-def measure(bench, models, precisions, pairs):
+def measure(bench, models, precisions, pairs, save):
+    """The document; `save` is given it after each model, so that a run that is
+    stopped has lost one at most."""
     version, why_not = torch_version(bench.device)
     code, _, log = bench.loadline("doctor", "--device", bench.device, "--json")
     if code != 0:
@@ -247,6 +249,7 @@ def measure(bench, models, precisions, pairs):
             if version and model != "gpt12":
                 entry["pytorch"] = beside_torch(bench, model, precision, pairs)
             result["models"].append(entry)
+            save(result)
     result["failed"] = sum(
         p.get("exit_code", CANNOT_FIT) != CANNOT_FIT
         for entry in result["models"] for p in entry["points"])
@@ -331,12 +334,16 @@ def main():
         model, precision, kind, steps, device = args.torch_worker
         torch_worker(model, precision, kind == "compiled", int(steps), device)
         return 0
+
+    def save(result):
+        if args.json:
+            args.json.write_text(json.dumps(result, indent=1) + "\n")
+
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args.loadline, args.device, args.steps, folder)
         result = measure(bench, args.models.split(","),
-                         args.precisions.split(","), args.pairs)
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=1) + "\n")
+                         args.precisions.split(","), args.pairs, save)
+    save(result)
     print(markdown(result), end="")
     return 1 if result["failed"] or result["bits_differ"] else 0
 
