@@ -86,7 +86,9 @@ def describe(graph: PlannedGraph) -> str:
     plan = graph.plan.document["predicted"]
     parts = [f"peak {format_bytes(graph.peak_bytes)} of "
              f"{format_bytes(graph.plan.budget_bytes)}; keeping everything "
-             f"{format_bytes(graph.keep_everything_bytes)}"]
+             f"{format_bytes(graph.keep_everything_bytes)}",
+             f"{graph.plan.step_ns / 1e6:.1f} ms foretold, "
+             f"{(plan['compute_ns'] - plan['recompute_ns']) / 1e6:.1f} with all kept"]
     if plan["recompute_ns"]:
         flops = f" ({graph.recomputed_flops} FLOPs)" if graph.recomputed_flops else ""
         parts.append(f"{100 * plan['recompute_ns'] / plan['compute_ns']:.1f} % of "
