@@ -167,7 +167,11 @@ Times FindTimes(const Model& model, const Schedule& schedule) {
   LaneSimulator lanes(model);
   times.step_ns = lanes.Run(schedule.items, &times.passed_ns);
   for (const Item& item : schedule.items) {
-    if (item.kind == ItemKind::kRun) times.compute_ns += model.node_ns[item.id];
+    if (item.kind == ItemKind::kRun) {
+      times.compute_ns += model.node_ns[item.id];
+    } else {
+      times.step_ns += model.switch_ns;
+    }
   }
   return times;
 }

@@ -24,6 +24,7 @@ namespace {
 constexpr char kFormat[] = "loadline.machine/1";
 constexpr char kCopiesStopCompute[] = "copies_stop_compute";
 constexpr char kAlgorithms[] = "algorithms";
+constexpr char kSwitchNs[] = "switch_ns";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -81,6 +82,13 @@ absl::Status ReadExtra(const Json& extra, Machine& machine) {
           },
           machine.algorithms));
     }
+    if (key == kSwitchNs) {
+      const auto* ns = std::get_if<int64_t>(&value.value);
+      if (ns == nullptr || *ns < 0) {
+        return BadField("extra.switch_ns", "must be an integer, 0 or more");
+      }
+      machine.switch_ns = *ns;
+    }
     if (key != kCopiesStopCompute) continue;
     const bool* stop = std::get_if<bool>(&value.value);
     if (stop == nullptr) {
@@ -92,9 +100,13 @@ absl::Status ReadExtra(const Json& extra, Machine& machine) {
 }
 
 void WriteExtra(const Machine& machine, JsonWriter& json) {
-  if (!machine.copies_stop_compute && machine.algorithms.empty()) return;
+  if (!machine.copies_stop_compute && machine.algorithms.empty() &&
+      machine.switch_ns == 0) {
+    return;
+  }
   json.Key("extra").BeginObject();
   if (machine.copies_stop_compute) json.Key(kCopiesStopCompute).Bool(true);
+  if (machine.switch_ns > 0) json.Key(kSwitchNs).Int(machine.switch_ns);
   if (!machine.algorithms.empty()) {
     json.Key(kAlgorithms).BeginObject();
     for (const auto& [key, name] : machine.algorithms) {

@@ -191,6 +191,7 @@ Model MakeModel(const Problem& problem, bool allow_recompute,
     // Then the two lanes never move bytes at once.
     model.bidirectional =
         model.copies_stop_compute ? 1 : problem.machine->bidirectional;
+    model.switch_ns = static_cast<double>(problem.machine->switch_ns);
     model.host_limit_bytes = problem.machine->host_bytes;
   }
   for (int v = 0; v < model.value_count; ++v) {

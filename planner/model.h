@@ -85,6 +85,7 @@ struct Model {
   double h2d_bytes_per_ns = 0;
   double bidirectional = 1;
   bool copies_stop_compute = false;
+  double switch_ns = 0;  // Machine::switch_ns
   int64_t host_limit_bytes = 0;
   int64_t compute_ns = 0;  // every node once, each the fastest way
 

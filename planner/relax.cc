@@ -5,6 +5,7 @@
 // in relax_test.cc and transformer_test.cc.
 #include "planner/relax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -23,13 +24,21 @@ std::optional<Placed> Relax(const Model& model, const Placed& placed,
                             Effort effort) {
   const int64_t peak_bytes = FindLifetimes(model, placed.schedule).peak_bytes;
   int64_t target_bytes = budget_bytes;
+  // What is dropped saves that much time and, where copies cost no switches,
+  // none: the plan stays the one that was found for these bytes.
+  const auto copies = std::count_if(
+      placed.schedule.items.begin(), placed.schedule.items.end(),
+      [](const Item& item) { return item.kind != ItemKind::kRun; });
+  const double floor_ns =
+      placed.step_ns - model.switch_ns * static_cast<double>(copies);
   for (int tried = 0; tried < kTries && target_bytes > peak_bytes; ++tried) {
     SearchState state(model, placed.schedule, target_bytes);
-    CleanUp(state, effort, placed.step_ns);
-    if (std::round(state.Makespan()) != placed.step_ns) return std::nullopt;
+    CleanUp(state, effort, floor_ns);
+    const double step_ns = std::round(state.Makespan());
+    if (step_ns > placed.step_ns || step_ns < floor_ns) return std::nullopt;
     int64_t excess_bytes = 0;
     std::optional<Placed> relaxed =
-        Place(model, state.ToSchedule(), placed.step_ns,
+        Place(model, state.ToSchedule(), step_ns,
               {budget_bytes, pack_work_limit, effort.cancel}, &excess_bytes);
     if (relaxed) {
       const bool fewer = relaxed->plan.steps.size() < placed.plan.steps.size();

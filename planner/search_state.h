@@ -76,8 +76,8 @@ class SearchState {
   bool Exceeds(double bytes) { return memory_.Exceeds(bytes); }
   int64_t compute_ns() const { return compute_ns_; }
   int token_count() const { return token_count_; }
-  // End of the last lane, or infinity if that is surely above `limit_ns`.
-  // Requires valid().
+  // End of the last lane and Model::switch_ns for each copy, or infinity if
+  // that is surely above `limit_ns`. Requires valid().
   double Makespan(double limit_ns = std::numeric_limits<double>::infinity());
   double PeakBytes() const { return memory_.PeakBytes(); }
 

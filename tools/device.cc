@@ -7,14 +7,11 @@
 #include "executor/cpu/device.h"
 #include "executor/cpu/doctor.h"
 #include "executor/cuda/make_device.h"
-#include "executor/lane_meter.h"
 #include "planner/check.h"
 #include "planner/status_macros.h"
 
 namespace loadline::tools {
 namespace {
-
-constexpr int64_t kCopyBytes = int64_t{64} << 20;
 
 absl::Status OfCuda(const absl::Status& status) {
   return absl::Status(status.code(),
@@ -55,11 +52,8 @@ absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
 absl::Status MeasureCopiesOf(const std::string& device,
                              planner::Machine& machine) {
   if (device == kCpu) return executor::MeasureCopies({}, machine);
-  LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
-  LOADLINE_ASSIGN_OR_RETURN(auto lanes,
-                            executor::LaneMeter::Create(*made, kCopyBytes));
-  lanes.MeasureCopies(machine);
-  return lanes.status();
+  const absl::Status measured = executor::MeasureCudaCopies(machine);
+  return measured.ok() ? measured : OfCuda(measured);
 }
 
 }  // namespace loadline::tools

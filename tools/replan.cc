@@ -45,11 +45,12 @@ bool FoundNone(const absl::Status& status) {
 }
 
 double RateAsRun(double rate, const LaneWork& work, int64_t latency_ns,
-                 int64_t measured_ns) {
+                 int64_t measured_ns, bool latency_in_spans) {
   const int64_t latencies_ns = work.copies * latency_ns;
   const auto predicted_ns =
       static_cast<double>(work.predicted_ns - latencies_ns);
-  const auto moving_ns = static_cast<double>(measured_ns - latencies_ns);
+  const auto moving_ns =
+      static_cast<double>(measured_ns - (latency_in_spans ? latencies_ns : 0));
   if (predicted_ns <= 0 || moving_ns <= 0) return rate;
   return std::clamp(rate * predicted_ns / moving_ns, kLeastRate, kMostRate);
 }
@@ -59,11 +60,13 @@ double RateAsRun(double rate, const LaneWork& work, int64_t latency_ns,
 planner::Machine MachineAsRun(planner::Machine machine,
                               const planner::Plan& plan,
                               absl::Span<const executor::TraceSpan> predicted,
-                              const executor::StepTimes& times) {
+                              const executor::StepTimes& times,
+                              bool latency_in_spans) {
   for (const auto& [key, ns] : times.Operators()) machine.ops[key] = ns;
   const auto rate = [&](planner::Lane lane, double before) {
     return RateAsRun(before, WorkOf(plan, lane, predicted),
-                     machine.copy_latency_ns, times.CopyNs(lane));
+                     machine.copy_latency_ns, times.CopyNs(lane),
+                     latency_in_spans);
   };
   machine.d2h_bytes_per_s = rate(planner::Lane::kD2h, machine.d2h_bytes_per_s);
   machine.h2d_bytes_per_s = rate(planner::Lane::kH2d, machine.h2d_bytes_per_s);
@@ -77,10 +80,11 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
   run->predicted_step_ns = step->plan.predicted.step_ns;
   LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
                             ReplayTimeline(step->problem, step->plan));
-  LOADLINE_RETURN_IF_ERROR(PoseAgain(
-      flags,
-      MachineAsRun(std::move(step->machine), step->plan, timeline.spans, times),
-      device, step));
+  LOADLINE_RETURN_IF_ERROR(
+      PoseAgain(flags,
+                MachineAsRun(std::move(step->machine), step->plan,
+                             timeline.spans, times, device.is_host()),
+                device, step));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Plan as_run,
       planner::Reprice(step->problem, std::move(step->plan),

@@ -33,11 +33,14 @@ struct Replanned {
 // `machine` with the operators' times as they were when `plan` was run, and
 // with each copy rate changed as the lane's copies together were faster or
 // slower than predicted (the plan's replay, by step). What the plan does not
-// copy or run keeps its price.
+// copy or run keeps its price. latency_in_spans: a copy's time was measured
+// from when it could have started, as on the CPU; a GPU's from when it moves
+// bytes.
 planner::Machine MachineAsRun(planner::Machine machine,
                               const planner::Plan& plan,
                               absl::Span<const executor::TraceSpan> predicted,
-                              const executor::StepTimes& times);
+                              const executor::StepTimes& times,
+                              bool latency_in_spans);
 
 // Poses and plans `step` again at those prices, with the same flags; the plan
 // that was run stays where no faster one, or none, is found. `run` says how it

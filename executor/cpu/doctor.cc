@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "executor/cpu/compute_meter.h"
 #include "executor/cpu/device.h"
-#include "executor/lane_meter.h"
 #include "executor/measured_machine.h"
 #include "planner/status_macros.h"
 
@@ -77,13 +77,6 @@ absl::Status CheckBuffers(const DoctorOptions& options) {
 
 }  // namespace
 
-double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns) {
-  const int64_t shorter_ns = std::min(compute_ns, copies_ns);
-  if (shorter_ns <= 0) return 1;
-  const auto hidden_ns = static_cast<double>(compute_ns + copies_ns - both_ns);
-  return std::clamp(hidden_ns / static_cast<double>(shorter_ns), 0.0, 1.0);
-}
-
 absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   planner::Machine machine;
@@ -92,15 +85,17 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   machine.host_bytes = machine.device_bytes;
   LOADLINE_ASSIGN_OR_RETURN(ComputeMeter compute,
                             ComputeMeter::Create(options.buffer_bytes));
-  const int64_t matmul_ns = MedianRunNs([&] { compute.Matmul(); });
-  const int64_t triad_ns = MedianRunNs([&] { compute.Triad(); });
+  const std::vector<int64_t> ns = MedianRunsNs(
+      {[&] { compute.Matmul(); }, [&] { compute.Triad(); }}, options.meter_ns);
+  const int64_t matmul_ns = ns[0], triad_ns = ns[1];
   planner::Rates rates;
   rates.matmul_flop_per_s["f32"] = PerSecond(compute.matmul_flop(), matmul_ns);
   rates.memory_bytes_per_s = PerSecond(compute.triad_bytes(), triad_ns);
 
   CpuDevice device({.host_store_path = options.host_store_path});
-  LOADLINE_ASSIGN_OR_RETURN(LaneMeter lanes,
-                            LaneMeter::Create(device, options.buffer_bytes));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
   // As much of both kinds of computing as one buffer's copy lasts.
   const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t rounds = std::max<int64_t>(
@@ -111,11 +106,8 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
       compute.Triad();
     }
   };
-  const int64_t work_ns = MedianRunNs(work);
-  const int64_t beside_ns =
-      lanes.CopyNs(true, false, options.buffer_bytes, 1, work);
   machine.copies_stop_compute =
-      HiddenShare(work_ns, alone_ns, beside_ns) < kLeastHidden;
+      lanes.HiddenShare(options.buffer_bytes, work) < kLeastHidden;
   LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
   EmptyKernel empty;
   rates.launch_ns = lanes.LaunchNs(empty);
@@ -128,8 +120,9 @@ absl::Status MeasureCopies(const DoctorOptions& options,
                            planner::Machine& machine) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   CpuDevice device({.host_store_path = options.host_store_path});
-  LOADLINE_ASSIGN_OR_RETURN(LaneMeter lanes,
-                            LaneMeter::Create(device, options.buffer_bytes));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
   LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
   return lanes.status();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "executor/lane_meter.h"
 #include "planner/machine.h"
 
 namespace loadline::executor {
@@ -16,25 +17,22 @@ struct DoctorOptions {
   std::string host_store_path;
   // Bytes of each buffer that is streamed or copied; four of them are held.
   int64_t buffer_bytes = int64_t{64} << 20;
+  int64_t meter_ns = kMeterNs;  // for each measurement, at least
 };
 
 // A profile of this machine for CPU plans: the rate of f32 matrix products
 // (oneDNN), of memory (a triad on all threads), of the CPU device's copy lanes
 // alone and together, their latency, the cost of a launch, and the sizes of
-// memory. The effort is fixed, about two seconds. Copies use the cores and the
+// memory. It takes about three seconds. Copies use the cores and the
 // memory that computing uses: where running them beside it gains little, the
 // profile says that copies stop compute.
 absl::StatusOr<planner::Machine> MeasureMachine(
     const DoctorOptions& options = {});
 
 // The rates and the latency of copies once more, of the kind the profile says
-// (beside computing or not); all else stays. About half a second.
+// (beside computing or not); all else stays. About a second and a half.
 absl::Status MeasureCopies(const DoctorOptions& options,
                            planner::Machine& machine);
-
-// The share, 0 to 1, of the shorter of two works that ran hidden behind the
-// other when both together lasted `both_ns`.
-double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns);
 
 }  // namespace loadline::executor
 

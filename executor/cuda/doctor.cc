@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "executor/calibrate.h"
-#include "executor/lane_meter.h"
 #include "models/graph.h"
 #include "planner/status_macros.h"
 
@@ -61,21 +60,46 @@ absl::StatusOr<double> MatMulRate(cuda::Driver& driver,
   return 2 * size * size * size / (static_cast<double>(ns) / 1e9);
 }
 
+// `sizes` gets the rates of copies of some sizes; null: those are not measured.
 absl::Status MeasureLanes(cuda::Driver& driver,
                           const CudaDoctorOptions& options,
-                          MeasuredMachine& measured) {
+                          planner::Machine& machine,
+                          std::vector<CopyRates>* sizes) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            CudaDevice::Create(driver, options.device));
+  const int64_t bytes = options.copy_bytes / 4;
+  LOADLINE_ASSIGN_OR_RETURN(
+      const models::Graph large,
+      OneNode("Relu", {{bytes / DTypeBytes(DType::kF32)}}));
+  LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
+                            device->Prepare(large, large.nodes[0]));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+  for (int i = kCopySizes - 1; sizes != nullptr && i >= 0; --i) {
+    sizes->push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
+  }
+  lanes.MeasureCopies(machine);
+  // Not that of copies in a row: in a plan a copy waits for computing, and
+  // computing for it.
+  machine.copy_latency_ns =
+      std::max(lanes.AddedNs(*kernel, bytes, 1), machine.copy_latency_ns);
+  machine.switch_ns = lanes.AddedNs(*kernel, bytes, LaneMeter::kLongLag);
+  return lanes.status();
+}
+
+absl::Status MeasureLaunch(cuda::Driver& driver,
+                           const CudaDoctorOptions& options,
+                           planner::Rates& rates) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             CudaDevice::Create(driver, options.device));
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph small, OneNode("Relu", {{64}}));
   LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
                             device->Prepare(small, small.nodes[0]));
-  LOADLINE_ASSIGN_OR_RETURN(LaneMeter lanes,
-                            LaneMeter::Create(*device, options.copy_bytes));
-  for (int i = kCopySizes - 1; i >= 0; --i) {
-    measured.copies.push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
-  }
-  lanes.MeasureCopies(measured.machine);
-  measured.machine.rates->launch_ns = lanes.LaunchNs(*kernel);
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+  rates.launch_ns = lanes.LaunchNs(*kernel);
   return lanes.status();
 }
 
@@ -114,7 +138,9 @@ absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
                             driver.Facts(options.device.index));
   machine.name = facts.name;
   machine.host_bytes = HostMemoryBytes();
-  LOADLINE_RETURN_IF_ERROR(MeasureLanes(driver, options, measured));
+  LOADLINE_RETURN_IF_ERROR(
+      MeasureLanes(driver, options, machine, &measured.copies));
+  LOADLINE_RETURN_IF_ERROR(MeasureLaunch(driver, options, rates));
   for (const auto& [name, type] :
        {std::pair("f32", DType::kF32), std::pair("bf16", DType::kBF16)}) {
     LOADLINE_ASSIGN_OR_RETURN(rates.matmul_flop_per_s[name],
@@ -132,6 +158,13 @@ absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
   LOADLINE_ASSIGN_OR_RETURN(machine.reserved_bytes,
                             BesideAnArena(driver, options));
   return measured;
+}
+
+absl::Status MeasureCudaCopies(cuda::Driver& driver,
+                               const CudaDoctorOptions& options,
+                               planner::Machine& machine) {
+  LOADLINE_RETURN_IF_ERROR(driver.SetDevice(options.device.index));
+  return MeasureLanes(driver, options, machine, nullptr);
 }
 
 }  // namespace loadline::executor

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "executor/cuda/device.h"
 #include "executor/cuda/driver.h"
+#include "executor/lane_meter.h"
 #include "executor/measured_machine.h"
 
 namespace loadline::executor {
@@ -16,6 +17,7 @@ struct CudaDoctorOptions {
   int64_t copy_bytes = int64_t{64} << 20;     // the largest copy
   int64_t memory_bytes = int64_t{256} << 20;  // read, and as many written
   int64_t matmul_size = 4096;
+  int64_t meter_ns = kMeterNs;  // for each measurement of lanes, at least
 };
 
 // A profile for plans of that GPU: rates of matrix products in f32 and bf16, of
@@ -27,6 +29,11 @@ struct CudaDoctorOptions {
 // counts as well.
 absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
     cuda::Driver& driver, const CudaDoctorOptions& options);
+
+// What the profile says of copies once more; all else stays.
+absl::Status MeasureCudaCopies(cuda::Driver& driver,
+                               const CudaDoctorOptions& options,
+                               planner::Machine& machine);
 
 }  // namespace loadline::executor
 

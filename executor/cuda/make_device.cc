@@ -13,10 +13,20 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index) {
                             {.index = index, .prepare = PrepareCudaKernel});
 }
 
+namespace {
+
+CudaDoctorOptions OptionsFor(int index) {
+  return {.device = {.index = index, .prepare = PrepareCudaKernel}};
+}
+
+}  // namespace
+
 absl::StatusOr<MeasuredMachine> MeasureCuda(int index) {
-  return MeasureCudaMachine(
-      cuda::RuntimeDriver(),
-      {.device = {.index = index, .prepare = PrepareCudaKernel}});
+  return MeasureCudaMachine(cuda::RuntimeDriver(), OptionsFor(index));
+}
+
+absl::Status MeasureCudaCopies(planner::Machine& machine, int index) {
+  return MeasureCudaCopies(cuda::RuntimeDriver(), OptionsFor(index), machine);
 }
 
 }  // namespace loadline::executor

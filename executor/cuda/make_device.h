@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index = 0);
 
 // That GPU, measured (doctor.h).
 absl::StatusOr<MeasuredMachine> MeasureCuda(int index = 0);
+absl::Status MeasureCudaCopies(planner::Machine& machine, int index = 0);
 
 }  // namespace loadline::executor
 

@@ -16,4 +16,6 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int) { return NoCuda(); }
 
 absl::StatusOr<MeasuredMachine> MeasureCuda(int) { return NoCuda(); }
 
+absl::Status MeasureCudaCopies(planner::Machine&, int) { return NoCuda(); }
+
 }  // namespace loadline::executor

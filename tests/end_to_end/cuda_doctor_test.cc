@@ -22,7 +22,8 @@ absl::StatusOr<MeasuredMachine> MeasureFake(FakeCudaDriver& driver) {
       {.device = {.prepare = OnStreams(driver, cuda_emulator::PrepareKernel)},
        .copy_bytes = kCopyBytes,
        .memory_bytes = 1 << 16,
-       .matmul_size = 32});
+       .matmul_size = 32,
+       .meter_ns = 0});
 }
 
 TEST(MeasureCudaMachine, FillsTheProfile) {
@@ -63,8 +64,9 @@ TEST(MeasureCudaMachine, FillsTheProfile) {
 TEST(MeasureCudaMachine, CapturesEachMeasuredStepOnce) {
   FakeCudaDriver driver;
   ASSERT_TRUE(MeasureFake(driver).ok());
-  // Three at each of four sizes and of the profile's, latency, launch.
-  EXPECT_EQ(driver.calls("Instantiate"), 3 * 5 + 2);
+  // Three at each of four sizes and of the profile's, latency, launch, and two
+  // rows of launches with copies and without.
+  EXPECT_EQ(driver.calls("Instantiate"), 3 * 5 + 2 + 2 * 2);
   EXPECT_EQ(driver.calls("LaunchGraph"), 8 * driver.calls("Instantiate"));
 }
 

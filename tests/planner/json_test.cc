@@ -56,7 +56,7 @@ TEST(MachineJson, ReadsBackWhatItWritesAndAllowsNoCopyRates) {
   EXPECT_EQ(MachineToJson(*again), text);
 }
 
-TEST(MachineJson, KeepsUnderExtraThatCopiesStopCompute) {
+TEST(MachineJson, KeepsUnderExtraWhatCopiesCostComputing) {
   const auto text = [](absl::string_view extra) {
     return absl::StrCat(
         R"({"format":"loadline.machine/1","name":"m","device_bytes":5,)",
@@ -75,6 +75,13 @@ TEST(MachineJson, KeepsUnderExtraThatCopiesStopCompute) {
   EXPECT_EQ(
       MachineFromJson(text(R"({"copies_stop_compute":1})")).status().message(),
       "machine: field \"extra.copies_stop_compute\" must be true or false");
+  const auto switching = MachineFromJson(text(R"({"switch_ns":2000})"));
+  ASSERT_TRUE(switching.ok()) << switching.status();
+  const auto reread = MachineFromJson(MachineToJson(*switching));
+  ASSERT_TRUE(reread.ok()) << reread.status();
+  EXPECT_EQ(reread->switch_ns, 2000);
+  EXPECT_EQ(MachineFromJson(text(R"({"switch_ns":-1})")).status().message(),
+            "machine: field \"extra.switch_ns\" must be an integer, 0 or more");
   EXPECT_EQ(MachineFromJson(text("7")).status().message(),
             "machine: field \"extra\" must be an object");
   EXPECT_TRUE(machine->algorithms.empty());

@@ -86,6 +86,7 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
                                     seed % 3 != 0, seed % 4 != 1);
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
     if (problem.machine) problem.machine->copies_stop_compute = seed % 5 == 2;
+    if (problem.machine && seed % 3 == 0) problem.machine->switch_ns = 7;
     const Model model = MakeModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;

@@ -97,6 +97,52 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
   EXPECT_GT(copied, 20);
 }
 
+// Of a plan for a machine where each copy costs computing so much.
+struct Switching {
+  int64_t copies = 0;
+  int64_t step_ns = 0;
+};
+
+absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
+                                        int64_t budget_bytes) {
+  problem.machine->switch_ns = switch_ns;
+  SolveOptions options;
+  options.budget_bytes = budget_bytes;
+  options.work_limit = kWork;
+  options.bound_work_limit = 0;
+  const absl::StatusOr<Plan> plan = Solve(problem, options);
+  if (!plan.ok()) return plan.status();
+  Switching found{.step_ns = plan->predicted.step_ns};
+  for (const Step& step : plan->steps) {
+    found.copies += step.kind == StepKind::kCopy;
+  }
+  return found;
+}
+
+TEST(Solve, CopiesAreWorthWhatTheyCostComputing) {
+  int64_t copies = 0, fewer = 0;
+  double free_ns = 0, dear_ns = 0;  // what both come to where switches cost
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
+                                          seed % 3 != 0, true);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    const int64_t switch_ns = all->predicted.step_ns / 50;
+    const int64_t bytes = Percent(*all, 60);
+    const absl::StatusOr<Switching> free = PlanSwitching(problem, 0, bytes);
+    const absl::StatusOr<Switching> dear =
+        PlanSwitching(problem, switch_ns, bytes);
+    if (!free.ok() || !dear.ok()) continue;
+    copies += free->copies;
+    fewer += dear->copies;
+    free_ns += static_cast<double>(free->step_ns + switch_ns * free->copies);
+    dear_ns += static_cast<double>(dear->step_ns + switch_ns * dear->copies);
+  }
+  EXPECT_LT(fewer, copies * 3 / 4);
+  EXPECT_GT(fewer, 0);
+  EXPECT_LT(dear_ns, free_ns);
+}
+
 TEST(Solve, KeepEverythingsArenaIsEnoughForNoOverhead) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Problem problem = SeededProblem(seed);

@@ -72,7 +72,7 @@ TEST_F(Replan, TheNewDeviceTakesTheProfilesAlgorithms) {
 TEST_F(Replan, AsPredictedChangesNoPrice) {
   step_.machine.copy_latency_ns = step_.problem.machine->copy_latency_ns;
   const planner::Machine machine =
-      MachineAsRun(step_.machine, step_.plan, spans_, Times(1, 1, 1));
+      MachineAsRun(step_.machine, step_.plan, spans_, Times(1, 1, 1), true);
   EXPECT_NEAR(machine.d2h_bytes_per_s / step_.machine.d2h_bytes_per_s, 1, 1e-3);
   EXPECT_NEAR(machine.h2d_bytes_per_s / step_.machine.h2d_bytes_per_s, 1, 1e-3);
 }
@@ -80,7 +80,7 @@ TEST_F(Replan, AsPredictedChangesNoPrice) {
 TEST_F(Replan, ALaneThatTookLongerHasALowerRate) {
   step_.machine.copy_latency_ns = 0;
   const planner::Machine machine =
-      MachineAsRun(step_.machine, step_.plan, spans_, Times(3, 4, 1));
+      MachineAsRun(step_.machine, step_.plan, spans_, Times(3, 4, 1), true);
   EXPECT_NEAR(machine.d2h_bytes_per_s / step_.machine.d2h_bytes_per_s, 0.25,
               1e-2);
   EXPECT_NEAR(machine.h2d_bytes_per_s / step_.machine.h2d_bytes_per_s, 1, 1e-2);

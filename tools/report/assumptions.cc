@@ -25,6 +25,12 @@ std::string Copies(const planner::Machine& machine) {
     text += fmt::format("; while both lanes copy, each at {:.0f} % of that",
                         100 * machine.bidirectional);
   }
+  if (machine.switch_ns > 0) {
+    text += fmt::format(
+        "; {} of computing for each, which the choice of what to copy counts "
+        "and the timeline does not",
+        FormatNs(machine.switch_ns));
+  }
   return text +
          ". They are taken to slow no kernel; where they share cores or memory "
          "with computing, as on a CPU, a step that copies much takes longer.";

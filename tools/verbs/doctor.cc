@@ -50,6 +50,10 @@ void PrintTable(const executor::MeasuredMachine& measured,
   }
   fmt::print("{:<22}{}\n", "latency of a copy",
              FormatNs(machine.copy_latency_ns));
+  if (machine.switch_ns > 0) {
+    fmt::print("{:<22}{} of computing\n", "each copy costs",
+               FormatNs(machine.switch_ns));
+  }
   fmt::print("{:<22}{}\n", "copies and computing",
              machine.copies_stop_compute ? "one after the other"
                                          : "beside each other");
