@@ -39,7 +39,7 @@ struct Machine {
   // What computing loses for each copy, beside waiting for it: on a GPU a
   // kernel starts late that a copy waits for or that waits for a copy, ended
   // long ago or not. In JSON under `extra`: a plan's replay, whose rules are
-  // the format's, leaves it out; the search and what is foretold count it.
+  // the format's, leaves it out; the search counts it.
   int64_t switch_ns = 0;
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;

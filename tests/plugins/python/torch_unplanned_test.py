@@ -79,6 +79,28 @@ class Break(unittest.TestCase):
             compiled(Model())(torch.randn(2, 4)).backward()
         self.assertEqual(len(lt.planned), count + 1)
 
+    def test_is_not_said_of_whole_models(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.layer(x).relu()
+
+        model = Model()
+        call = compiled(model)
+        other = torch.compile(nn.Linear(4, 4), backend=lt.backend, dynamic=False,
+                              options=OPTIONS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for run, before in ((call, None), (other, None),
+                                (call, lambda: private.forget_compiled(model)),
+                                (call, torch._dynamo.reset)):
+                if before is not None:  # compiled anew
+                    before()
+                run(torch.randn(2, 4)).sum().backward()
+
     def test_a_model_of_which_nothing_is_traced_is_refused(self):
         class Model(nn.Module):
             def __init__(self):

@@ -14,19 +14,21 @@ from loadline.torch.planned_graphs import KEPT
 
 # Dynamo's frames that have a plan, by the options they were compiled with; the
 # options are kept, so that no other gets their id.
-_frames: dict[int, tuple[Any, list[int]]] = {}
+_frames: dict[int, tuple[Any, list[Any]]] = {}
 
 
 def number_of_graph(gm: torch.fx.GraphModule, options: Any, shared: bool) -> int:
     """0 without a graph break; warns of one."""
-    frame = private.frame_id()
+    frame, resumed = private.traced_frame()
     _, frames = _frames.setdefault(id(options), (options, []))
     while len(_frames) > KEPT:  # the oldest
         del _frames[next(iter(_frames))]
     if frame not in frames:
         frames.append(frame)
     reason = private.break_reason(gm)
-    if reason or len(frames) > 1:
+    if resumed is None:  # or another model with the same options
+        resumed = len(frames) > 1
+    if reason or resumed:
         within = ("Each is planned within a share of the budget" if shared else
                   "Each is planned within the whole budget, and their bytes add up: "
                   "loadline.torch.prepare shares it out")

@@ -101,14 +101,20 @@ def boxed(module: torch.fx.GraphModule) -> None:
     module.recompile()
 
 
-def frame_id() -> int:
-    """Of the Python frame that is being compiled: another one after a graph
-    break, the same one for another shape."""
+def traced_frame() -> tuple[Any, bool | None]:
+    """What is being compiled, and whether it goes on behind a graph break: its code,
+    the same for another shape and when compiled anew after a reset. From a PyTorch
+    that does not tell, a number, which a reset changes, and None."""
     guards: Any = getattr(torch, "_guards", None)
     try:
-        return guards.CompileContext.current_compile_id().frame_id
+        code = guards.TracingContext.get_traced_code()[0]
+        return code, code.co_name.startswith("torch_dynamo_resume_in_")
+    except (AttributeError, IndexError, TypeError):
+        pass
+    try:
+        return guards.CompileContext.current_compile_id().frame_id, None
     except AttributeError:
-        return -1
+        return -1, None
 
 
 def break_reason(gm: torch.fx.GraphModule) -> str:
