@@ -45,6 +45,7 @@ std::vector<int64_t> MedianRunsNs(
     }
   }
   std::vector<int64_t> medians;
+  medians.reserve(ns.size());
   for (std::vector<int64_t>& of_one : ns) {
     medians.push_back(MedianNs(std::move(of_one)));
   }

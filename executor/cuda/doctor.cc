@@ -29,6 +29,7 @@ absl::StatusOr<models::Graph> OneNode(
     DType type = DType::kF32) {
   models::Graph graph;
   std::vector<models::ValueId> ids;
+  ids.reserve(inputs.size());
   for (const std::vector<int64_t>& dims : inputs) {
     ids.push_back(graph.AddInput("input", {DType::kF32, dims}));
   }
