@@ -15,7 +15,7 @@ namespace loadline::executor {
 namespace {
 
 constexpr int kRuns = 7;
-constexpr int kMostRuns = 101;
+constexpr int kMostRuns = 10'000;
 constexpr int kCopiesInRow = 64;
 constexpr int kLaunches = 200;
 constexpr int kSmallCopies = 200;

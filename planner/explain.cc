@@ -79,7 +79,7 @@ std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
   const Times times = FindTimes(model, schedule);
   const std::vector<Facts> facts = Gather(model, schedule, lives, times);
   const double stall =
-      std::max(0.0, times.step_ns - static_cast<double>(times.compute_ns));
+      std::max(0.0, times.lanes_ns - static_cast<double>(times.compute_ns));
   const std::string stalls =
       stall < 1 ? "the step never waits for a copy"
                 : absl::StrCat("the step waits ", TimeText(stall),

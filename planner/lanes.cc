@@ -165,7 +165,8 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
 Times FindTimes(const Model& model, const Schedule& schedule) {
   Times times;
   LaneSimulator lanes(model);
-  times.step_ns = lanes.Run(schedule.items, &times.passed_ns);
+  times.lanes_ns = lanes.Run(schedule.items, &times.passed_ns);
+  times.step_ns = times.lanes_ns;
   for (const Item& item : schedule.items) {
     if (item.kind == ItemKind::kRun) {
       times.compute_ns += model.node_ns[item.id];

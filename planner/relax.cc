@@ -1,8 +1,9 @@
 // The clean-up of the search once more, with the bytes of the budget itself as
 // its target. It may also leave out a copy that the step waits for, and then
 // there would be a faster step than the search takes at this budget: such a
-// copy stays. What then lies too high is tried again with fewer bytes. Tested
-// in relax_test.cc and transformer_test.cc.
+// copy stays (where copies cost switches, one that saves no more time than all
+// switches together may go). What then lies too high is tried again with fewer
+// bytes. Tested in relax_test.cc and transformer_test.cc.
 #include "planner/relax.h"
 
 #include <algorithm>
@@ -24,8 +25,8 @@ std::optional<Placed> Relax(const Model& model, const Placed& placed,
                             Effort effort) {
   const int64_t peak_bytes = FindLifetimes(model, placed.schedule).peak_bytes;
   int64_t target_bytes = budget_bytes;
-  // What is dropped saves that much time and, where copies cost no switches,
-  // none: the plan stays the one that was found for these bytes.
+  // Where copies cost no switches, the plan's own: then no larger budget gets a
+  // slower plan. What is dropped saves its switches.
   const auto copies = std::count_if(
       placed.schedule.items.begin(), placed.schedule.items.end(),
       [](const Item& item) { return item.kind != ItemKind::kRun; });

@@ -13,7 +13,8 @@ namespace loadline::planner {
 
 // `placed` was made for fewer bytes than `budget_bytes`, or is of a search that
 // copies freely as long as copies hide. The same step time to the nanosecond,
-// so that a larger budget is still never slower, with as many copies and reruns
+// so that a larger budget is still never slower (where copies cost switches:
+// no more time, and at most all switches less), with as many copies and reruns
 // as are needless taken out, laid out within the budget; none if nothing is
 // gained or the rest cannot be laid out.
 std::optional<Placed> Relax(const Model& model, const Placed& placed,

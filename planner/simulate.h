@@ -57,14 +57,14 @@ struct Lifetimes {
 Lifetimes FindLifetimes(const Model& model, const Schedule& schedule);
 
 struct Times {
-  double step_ns = 0;  // Model::switch_ns of each copy included
+  double lanes_ns = 0;  // end of the last lane
+  double step_ns = 0;   // with Model::switch_ns for each copy
   int64_t compute_ns = 0;
   std::vector<double> passed_ns;  // by position: when compute has passed it
 };
 
 // Requires valid lifetimes. Exact for any copy latency, rates and
-// bidirectional factor: equals Replay of the emitted plan, but for the
-// switches.
+// bidirectional factor: lanes_ns equals Replay of the emitted plan.
 Times FindTimes(const Model& model, const Schedule& schedule);
 
 // One copy of one lane, in token order.

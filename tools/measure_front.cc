@@ -39,7 +39,7 @@ absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
         planner::Reprice(step->problem, std::move(point.plan), permitted));
     if (i == 0) continue;
     const FrontPoint& smaller = (*points)[i - 1];
-    if (TakeFaster(smaller.plan, &point.plan)) {
+    if (TakeFaster(step->problem, smaller.plan, &point.plan)) {
       point.measured = smaller.measured;
     }
   }
@@ -73,6 +73,10 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
   machine.h2d_bytes_per_s = rate(&planner::Machine::h2d_bytes_per_s);
   machine.copy_latency_ns =
       middle([](const auto& round) { return round.copy_latency_ns; });
+  if (machine.switch_ns > 0) {
+    machine.switch_ns =
+        middle([](const auto& round) { return round.switch_ns; });
+  }
   return machine;
 }
 

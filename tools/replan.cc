@@ -52,6 +52,10 @@ double RateAsRun(double rate, const LaneWork& work, int64_t latency_ns,
   const auto moving_ns =
       static_cast<double>(measured_ns - (latency_in_spans ? latencies_ns : 0));
   if (predicted_ns <= 0 || moving_ns <= 0) return rate;
+  // A little of each is in the span all the same: too small to tell a rate.
+  if (!latency_in_spans && predicted_ns < static_cast<double>(latencies_ns)) {
+    return rate;
+  }
   return std::clamp(rate * predicted_ns / moving_ns, kLeastRate, kMostRate);
 }
 
@@ -100,7 +104,7 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
   LOADLINE_RETURN_IF_ERROR(found.status());
   step->plan = *std::move(found);
   run->same_plan = as_run.arena_bytes <= step->plan.budget_bytes &&
-                   TakeFaster(as_run, &step->plan);
+                   TakeFaster(step->problem, as_run, &step->plan);
   return absl::OkStatus();
 }
 

@@ -16,6 +16,17 @@ namespace {
 
 constexpr int64_t kParts = 256;  // of a size; the next may be so much larger
 
+// Of a step, as the search counts it.
+int64_t WithSwitchesNs(const planner::Problem& problem,
+                       const planner::Plan& plan) {
+  if (!problem.machine.has_value()) return plan.predicted.step_ns;
+  const auto copies = std::count_if(
+      plan.steps.begin(), plan.steps.end(), [](const planner::Step& step) {
+        return step.kind == planner::StepKind::kCopy;
+      });
+  return plan.predicted.step_ns + problem.machine->switch_ns * copies;
+}
+
 }  // namespace
 
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest,
@@ -50,14 +61,17 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
         planner::Plan plan,
         SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
     plan.budget_bytes = budgets[i];
-    TakeFaster(plans.back(), &plan);
+    TakeFaster(step.problem, plans.back(), &plan);
     plans.push_back(std::move(plan));
   }
   return plans;
 }
 
-bool TakeFaster(const planner::Plan& smaller, planner::Plan* plan) {
-  if (plan->predicted.step_ns <= smaller.predicted.step_ns) return false;
+bool TakeFaster(const planner::Problem& problem, const planner::Plan& smaller,
+                planner::Plan* plan) {
+  if (WithSwitchesNs(problem, *plan) <= WithSwitchesNs(problem, smaller)) {
+    return false;
+  }
   const planner::Bounds bounds = plan->bounds;
   const int64_t budget_bytes = plan->budget_bytes;
   *plan = smaller;

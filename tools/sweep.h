@@ -17,14 +17,16 @@ namespace loadline::tools {
 
 // `count` budgets (at least 2), evenly from the smallest that was met to what
 // keeping everything takes, as plans by rising budget. No plan is slower than
-// one before it. `flags.plan.budget` is not read.
+// one before it, by TakeFaster. `flags.plan.budget` is not read.
 absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     const PlannedStep& step, const StepFlags& flags, int count,
     const std::atomic<bool>* cancel);
 
-// What fits fewer bytes fits more: where `smaller` is the faster, `plan` gets
-// its steps, and keeps its own budget and what is proven there. Whether it did.
-bool TakeFaster(const planner::Plan& smaller, planner::Plan* plan);
+// What fits fewer bytes fits more: where `smaller` is the faster, what its
+// copies cost computing counted (Machine::switch_ns), `plan` gets its steps,
+// and keeps its own budget and what is proven there. Whether it did.
+bool TakeFaster(const planner::Problem& problem, const planner::Plan& smaller,
+                planner::Plan* plan);
 
 // Evenly spread, both ends included; fewer where the range is too small.
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest, int count);

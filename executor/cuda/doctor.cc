@@ -81,11 +81,12 @@ absl::Status MeasureLanes(cuda::Driver& driver,
     sizes->push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
   }
   lanes.MeasureCopies(machine);
+  machine.switch_ns = lanes.AddedNs(*kernel, bytes, LaneMeter::kLongLag);
   // Not that of copies in a row: in a plan a copy waits for computing, and
   // computing for it.
   machine.copy_latency_ns =
-      std::max(lanes.AddedNs(*kernel, bytes, 1), machine.copy_latency_ns);
-  machine.switch_ns = lanes.AddedNs(*kernel, bytes, LaneMeter::kLongLag);
+      std::max(lanes.AddedNs(*kernel, bytes, 1) - machine.switch_ns,
+               machine.copy_latency_ns);
   return lanes.status();
 }
 

@@ -22,11 +22,12 @@ struct CudaDoctorOptions {
 
 // A profile for plans of that GPU: rates of matrix products in f32 and bf16, of
 // memory (an elementwise kernel), of copies of pinned memory alone and together
-// (at 1, 4, 16 and 64 MiB; the profile has the last), their latency, the cost
-// of a launch in a graph, and the sizes of memory. `reserved_bytes` is what the
-// driver says is taken beside an arena once our context and libraries are
-// there, the rest of the arena's last page included; what other processes hold
-// counts as well.
+// (at 1, 4, 16 and 64 MiB; the profile has the last), their latency from a
+// kernel to the next, what each costs computing besides (Machine::switch_ns),
+// the cost of a launch in a graph, and the sizes of memory. `reserved_bytes` is
+// what the driver says is taken beside an arena once our context and libraries
+// are there, the rest of the arena's last page included; what other processes
+// hold counts as well.
 absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
     cuda::Driver& driver, const CudaDoctorOptions& options);
 

@@ -7,26 +7,26 @@
 #include "executor/cuda/runtime_driver.h"
 
 namespace loadline::executor {
-
-absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index) {
-  return CudaDevice::Create(cuda::RuntimeDriver(),
-                            {.index = index, .prepare = PrepareCudaKernel});
-}
-
 namespace {
 
-CudaDoctorOptions OptionsFor(int index) {
-  return {.device = {.index = index, .prepare = PrepareCudaKernel}};
+CudaDeviceOptions OptionsFor(int index) {
+  return {.index = index, .prepare = PrepareCudaKernel};
 }
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index) {
+  return CudaDevice::Create(cuda::RuntimeDriver(), OptionsFor(index));
+}
+
 absl::StatusOr<MeasuredMachine> MeasureCuda(int index) {
-  return MeasureCudaMachine(cuda::RuntimeDriver(), OptionsFor(index));
+  return MeasureCudaMachine(cuda::RuntimeDriver(),
+                            {.device = OptionsFor(index)});
 }
 
 absl::Status MeasureCudaCopies(planner::Machine& machine, int index) {
-  return MeasureCudaCopies(cuda::RuntimeDriver(), OptionsFor(index), machine);
+  return MeasureCudaCopies(cuda::RuntimeDriver(), {.device = OptionsFor(index)},
+                           machine);
 }
 
 }  // namespace loadline::executor

@@ -336,8 +336,10 @@ def main():
         return 0
 
     def save(result):
-        if args.json:
-            args.json.write_text(json.dumps(result, indent=1) + "\n")
+        if args.json:  # whole or not at all
+            beside = args.json.with_name(args.json.name + ".new")
+            beside.write_text(json.dumps(result, indent=1) + "\n")
+            beside.replace(args.json)
 
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(args.loadline, args.device, args.steps, folder)

@@ -79,7 +79,7 @@ class Break(unittest.TestCase):
             compiled(Model())(torch.randn(2, 4)).backward()
         self.assertEqual(len(lt.planned), count + 1)
 
-    def test_is_not_said_of_whole_models(self):
+    def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         class Model(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -90,16 +90,40 @@ class Break(unittest.TestCase):
 
         model = Model()
         call = compiled(model)
-        other = torch.compile(nn.Linear(4, 4), backend=lt.backend, dynamic=False,
-                              options=OPTIONS)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for run, before in ((call, None), (other, None),
-                                (call, lambda: private.forget_compiled(model)),
-                                (call, torch._dynamo.reset)):
-                if before is not None:  # compiled anew
-                    before()
-                run(torch.randn(2, 4)).sum().backward()
+            call(torch.randn(2, 4)).sum().backward()
+            for forget in (lambda: private.forget_compiled(model),
+                           torch._dynamo.reset):
+                forget()
+                call(torch.randn(2, 4)).sum().backward()
+
+    def test_is_said_where_only_the_parts_of_a_model_are_compiled(self):
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.layer(x).relu()
+
+        class Other(Part):
+            def forward(self, x):
+                return self.layer(x).tanh()
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts = nn.ModuleList([Part(), Other()])
+
+            def forward(self, x):
+                for part in self.parts:  # Dynamo skips a frame with this inside
+                    x = part(x)
+                    torch._dynamo.graph_break()
+                return x
+
+        with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
+            compiled(Model())(torch.randn(2, 4)).sum().backward()
 
     def test_a_model_of_which_nothing_is_traced_is_refused(self):
         class Model(nn.Module):

@@ -12,32 +12,40 @@ import torch
 from loadline.torch import private
 from loadline.torch.planned_graphs import KEPT
 
-# Dynamo's frames that have a plan, by the options they were compiled with; the
-# options are kept, so that no other gets their id.
-_frames: dict[int, tuple[Any, list[Any]]] = {}
+# Dynamo's frames that have a plan, by number and code, by the options they were
+# compiled with; the options are kept, so that no other gets their id.
+_frames: dict[int, tuple[Any, list[tuple[int, Any]]]] = {}
+
+
+def _place_of(frames: list[tuple[int, Any]], number: int, code: Any) -> int:
+    """Among the frames, which it joins."""
+    for place, (old_number, old_code) in enumerate(frames):
+        if old_code == code and (code is not None or old_number == number):
+            frames[place] = number, code  # compiled anew has another number
+            return place
+    if any(old_number == number for old_number, _ in frames):
+        frames.clear()  # of another model, before a reset
+    frames.append((number, code))
+    return len(frames) - 1
 
 
 def number_of_graph(gm: torch.fx.GraphModule, options: Any, shared: bool) -> int:
-    """0 without a graph break; warns of one."""
-    frame, resumed = private.traced_frame()
+    """Among the graphs of these options, from 0; warns of a graph break."""
     _, frames = _frames.setdefault(id(options), (options, []))
     while len(_frames) > KEPT:  # the oldest
         del _frames[next(iter(_frames))]
-    if frame not in frames:
-        frames.append(frame)
+    place = _place_of(frames, *private.traced_frame())
     reason = private.break_reason(gm)
-    if resumed is None:  # or another model with the same options
-        resumed = len(frames) > 1
-    if reason or resumed:
+    if reason or len(frames) > 1:
         within = ("Each is planned within a share of the budget" if shared else
                   "Each is planned within the whole budget, and their bytes add up: "
                   "loadline.torch.prepare shares it out")
         warnings.warn(
             f"loadline: a graph break{reason and f' ({reason})'} splits the model, and "
-            f"this is graph {len(frames)} of it. {within}; what runs in between has no "
+            f"this is graph {place + 1} of it. {within}; what runs in between has no "
             "plan. Find the break with torch.compile(..., fullgraph=True)",
             stacklevel=3)
-    return frames.index(frame)
+    return place
 
 
 def warn_of_silence() -> None:

@@ -101,20 +101,19 @@ def boxed(module: torch.fx.GraphModule) -> None:
     module.recompile()
 
 
-def traced_frame() -> tuple[Any, bool | None]:
-    """What is being compiled, and whether it goes on behind a graph break: its code,
-    the same for another shape and when compiled anew after a reset. From a PyTorch
-    that does not tell, a number, which a reset changes, and None."""
+def traced_frame() -> tuple[int, Any]:
+    """What is being compiled: Dynamo's number, another one after a graph break or a
+    reset, the same one for another shape; and its code, None where PyTorch does not
+    tell."""
     guards: Any = getattr(torch, "_guards", None)
     try:
-        code = guards.TracingContext.get_traced_code()[0]
-        return code, code.co_name.startswith("torch_dynamo_resume_in_")
-    except (AttributeError, IndexError, TypeError):
-        pass
-    try:
-        return guards.CompileContext.current_compile_id().frame_id, None
+        number = guards.CompileContext.current_compile_id().frame_id
     except AttributeError:
         return -1, None
+    try:
+        return number, guards.TracingContext.get_traced_code()[0]
+    except (AttributeError, IndexError, TypeError):
+        return number, None
 
 
 def break_reason(gm: torch.fx.GraphModule) -> str:
