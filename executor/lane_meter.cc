@@ -161,34 +161,34 @@ int64_t LaneMeter::LatencyNs() {
       CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
+// Of one input and one output of `bytes`. The device keeps `scalars` with the
+// step.
+void LaneMeter::Launch(Kernel& kernel, int64_t bytes,
+                       const StepScalars& scalars) {
+  const Region input = {bytes_, bytes};
+  const Region output = {0, bytes};
+  Note(device_->Launch({.kernel = &kernel,
+                        .inputs = {&input, 1},
+                        .outputs = {&output, 1},
+                        .scalars = &scalars}));
+}
+
 int64_t LaneMeter::LaunchNs(Kernel& kernel) {
   const StepScalars scalars;
-  const Region input = {bytes_, kSmallBytes};
-  const Region output = {0, kSmallBytes};
   const int64_t ns = StepNs([&] {
-    for (int i = 0; i < kLaunches; ++i) {
-      Note(device_->Launch({.kernel = &kernel,
-                            .inputs = {&input, 1},
-                            .outputs = {&output, 1},
-                            .scalars = &scalars}));
-    }
+    for (int i = 0; i < kLaunches; ++i) Launch(kernel, kSmallBytes, scalars);
   });
   return std::max<int64_t>(ns / kLaunches, 1);
 }
 
 int64_t LaneMeter::AddedNs(Kernel& kernel, int64_t bytes, int lag) {
   const StepScalars scalars;
-  const Region input = {bytes_, bytes};
-  const Region output = {0, bytes};
   const auto row = [&](bool copies) {
     for (int i = 0; i < kCopiesInRow + lag; ++i) {
       if (copies && i >= lag) {
         Note(device_->Wait(Lane::kCompute, EventId{2 * (i - lag) + 1}));
       }
-      Note(device_->Launch({.kernel = &kernel,
-                            .inputs = {&input, 1},
-                            .outputs = {&output, 1},
-                            .scalars = &scalars}));
+      Launch(kernel, bytes, scalars);
       if (!copies || i >= kCopiesInRow) continue;
       Note(device_->Record(Lane::kCompute, EventId{2 * i}));
       Note(device_->Wait(Lane::kD2h, EventId{2 * i}));

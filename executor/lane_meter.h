@@ -81,6 +81,7 @@ class LaneMeter {
   std::vector<int64_t> StepsNs(const std::vector<std::function<void()>>& tells);
   int64_t StepNs(const std::function<void()>& tell);
   void Copy(bool d2h, bool h2d, int64_t bytes);
+  void Launch(Kernel& kernel, int64_t bytes, const StepScalars& scalars);
   void Run(const std::function<void()>& tell);
 
   Device* device_;

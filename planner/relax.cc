@@ -6,7 +6,6 @@
 // bytes. Tested in relax_test.cc and transformer_test.cc.
 #include "planner/relax.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -25,15 +24,12 @@ std::optional<Placed> Relax(const Model& model, const Placed& placed,
                             Effort effort) {
   const int64_t peak_bytes = FindLifetimes(model, placed.schedule).peak_bytes;
   int64_t target_bytes = budget_bytes;
-  // Where copies cost no switches, the plan's own: then no larger budget gets a
-  // slower plan. What is dropped saves its switches.
-  const auto copies = std::count_if(
-      placed.schedule.items.begin(), placed.schedule.items.end(),
-      [](const Item& item) { return item.kind != ItemKind::kRun; });
-  const double floor_ns =
-      placed.step_ns - model.switch_ns * static_cast<double>(copies);
   for (int tried = 0; tried < kTries && target_bytes > peak_bytes; ++tried) {
     SearchState state(model, placed.schedule, target_bytes);
+    // Where copies cost no switches, the plan's own time: then no larger budget
+    // gets a slower plan. What is dropped saves its switches.
+    const double floor_ns =
+        placed.step_ns - model.switch_ns * state.token_count();
     CleanUp(state, effort, floor_ns);
     const double step_ns = std::round(state.Makespan());
     if (step_ns > placed.step_ns || step_ns < floor_ns) return std::nullopt;

@@ -33,8 +33,8 @@ struct Replanned {
 // `machine` with the operators' times as they were when `plan` was run, and
 // with each copy rate changed as the lane's copies together were faster or
 // slower than predicted (the plan's replay, by step). What the plan does not
-// copy or run keeps its price. latency_in_spans: what was measured
-// of a copy holds its latency, as on the CPU; a GPU times it once it has begun.
+// copy or run keeps its price. latency_in_spans: what was measured of a copy
+// holds its latency, as on the CPU; a GPU times it once it has begun.
 planner::Machine MachineAsRun(planner::Machine machine,
                               const planner::Plan& plan,
                               absl::Span<const executor::TraceSpan> predicted,

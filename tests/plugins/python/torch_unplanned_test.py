@@ -64,6 +64,15 @@ def not_traced(x):
     return x.sin().sum()
 
 
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x).relu()
+
+
 class Break(unittest.TestCase):
     def test_is_said_aloud_where_only_one_graph_is_left_too(self):
         class Model(nn.Module):
@@ -80,15 +89,7 @@ class Break(unittest.TestCase):
         self.assertEqual(len(lt.planned), count + 1)
 
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layer = nn.Linear(4, 4)
-
-            def forward(self, x):
-                return self.layer(x).relu()
-
-        model = Model()
+        model = Part()
         call = compiled(model)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -99,14 +100,6 @@ class Break(unittest.TestCase):
                 call(torch.randn(2, 4)).sum().backward()
 
     def test_is_said_where_only_the_parts_of_a_model_are_compiled(self):
-        class Part(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layer = nn.Linear(4, 4)
-
-            def forward(self, x):
-                return self.layer(x).relu()
-
         class Other(Part):
             def forward(self, x):
                 return self.layer(x).tanh()
