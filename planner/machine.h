@@ -41,6 +41,9 @@ struct Machine {
   // long ago or not. In JSON under `extra`: a plan's replay, whose rules are
   // the format's, leaves it out; the search counts it.
   int64_t switch_ns = 0;
+  // From a data sheet, not measured (planner/known_machines.h). In JSON under
+  // `extra`.
+  bool nominal = false;
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;
   std::optional<Rates> rates;

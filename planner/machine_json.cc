@@ -25,6 +25,7 @@ constexpr char kFormat[] = "loadline.machine/1";
 constexpr char kCopiesStopCompute[] = "copies_stop_compute";
 constexpr char kAlgorithms[] = "algorithms";
 constexpr char kSwitchNs[] = "switch_ns";
+constexpr char kNominal[] = "nominal";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -89,24 +90,25 @@ absl::Status ReadExtra(const Json& extra, Machine& machine) {
       }
       machine.switch_ns = *ns;
     }
-    if (key != kCopiesStopCompute) continue;
-    const bool* stop = std::get_if<bool>(&value.value);
-    if (stop == nullptr) {
+    if (key != kCopiesStopCompute && key != kNominal) continue;
+    const bool* is = std::get_if<bool>(&value.value);
+    if (is == nullptr) {
       return BadField(absl::StrCat("extra.", key), "must be true or false");
     }
-    machine.copies_stop_compute = *stop;
+    (key == kNominal ? machine.nominal : machine.copies_stop_compute) = *is;
   }
   return absl::OkStatus();
 }
 
 void WriteExtra(const Machine& machine, JsonWriter& json) {
   if (!machine.copies_stop_compute && machine.algorithms.empty() &&
-      machine.switch_ns == 0) {
+      machine.switch_ns == 0 && !machine.nominal) {
     return;
   }
   json.Key("extra").BeginObject();
   if (machine.copies_stop_compute) json.Key(kCopiesStopCompute).Bool(true);
   if (machine.switch_ns > 0) json.Key(kSwitchNs).Int(machine.switch_ns);
+  if (machine.nominal) json.Key(kNominal).Bool(true);
   if (!machine.algorithms.empty()) {
     json.Key(kAlgorithms).BeginObject();
     for (const auto& [key, name] : machine.algorithms) {

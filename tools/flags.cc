@@ -107,7 +107,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
        "Stop planning by the clock, such as 10s")
       ->type_name("TIME");
   Last(app, "--machine", &flags->machine,
-       "Machine profile (default: this machine's)")
+       "Machine's profile or name, as l4 (default: this one)")
       ->type_name("FILE");
   Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
       ->check(CLI::NonNegativeNumber)

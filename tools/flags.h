@@ -53,7 +53,7 @@ struct PlanFlags {
   std::string time_limit;  // empty: limits count work
   int64_t work_limit = 0;  // no flag; 0: the planner's own
   uint64_t plan_seed = 0;
-  std::string machine;     // profile; empty: this machine's
+  std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder

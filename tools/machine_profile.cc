@@ -9,11 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/calibrate.h"
 #include "executor/calibrate_step.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
+#include "planner/known_machines.h"
 #include "planner/solve.h"
 #include "planner/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -45,6 +47,20 @@ void TryToKeep(const std::string& path, const planner::Machine& machine) {
     spdlog::warn("the machine profile could not be kept: {}",
                  std::string(status.message()));
   }
+}
+
+// Neither a file nor written like one's path.
+bool IsName(const std::string& path) {
+  return !path.empty() && !fs::exists(path) && !absl::StrContains(path, '/') &&
+         !absl::EndsWith(path, ".json");
+}
+
+absl::StatusOr<planner::Machine> NamedProfile(const std::string& name) {
+  auto machine = planner::KnownMachine(name);
+  if (machine.ok()) return machine;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--machine ", name, ": there is no such file, and ",
+                   machine.status().message()));
 }
 
 // The graph with only those nodes whose time the machine lacks.
@@ -110,6 +126,7 @@ absl::Status KeepProfile(const std::string& path,
 
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
                                              const std::string& path) {
+  if (IsName(path)) return NamedProfile(path);
   if (!path.empty()) return ReadMachineFile(path);
   const std::string own = OwnProfilePath(device);
   if (fs::exists(own)) {
@@ -129,6 +146,12 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
     const models::Graph& graph, const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
                             LoadProfile(device, path));
+  if (IsName(path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--machine ", path,
+        ": operators are measured on this machine, not on that one; leave "
+        "--machine out"));
+  }
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());

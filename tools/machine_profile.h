@@ -20,13 +20,15 @@ namespace loadline::tools {
 // ~/.cache/loadline.
 std::string OwnProfilePath(const std::string& device);
 
-// The profile at `path`; "" is this machine's own, measured (some seconds) and
-// kept where there is none yet.
+// The profile at `path`, or what --machine may name instead of a file
+// (planner/known_machines.h); "" is this machine's own, measured (some seconds)
+// and kept where there is none yet.
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
                                              const std::string& path);
 
 // The same, with a measured time for every operator of the graph on the
 // device; what had to be measured is added to the file. `stop` may be null.
+// InvalidArgument: a profile that is known by name and not this machine's.
 absl::StatusOr<planner::Machine> CalibratedProfile(
     const std::string& device, const std::string& path,
     const models::Graph& graph, const std::atomic<bool>* stop);

@@ -91,8 +91,12 @@ std::string PlanTable(const planner::Problem& problem,
       "proven bounds", "",
       fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),
                   FormatNs(plan.bounds.step_ns)));
-  return absl::StrCat(out, "\n", Wrapped(Verdict(keep_everything, plan), 0),
-                      "\n");
+  std::string verdict = Verdict(keep_everything, plan);
+  if (problem.machine.has_value() && problem.machine->nominal) {
+    absl::StrAppend(&verdict, " Times are nominal, of the data sheet of ",
+                    problem.machine->name, ": nobody has measured it.");
+  }
+  return absl::StrCat(out, "\n", Wrapped(verdict, 0), "\n");
 }
 
 std::string Verdict(const planner::Plan& keep_everything,

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "planner/known_machines.h"
+#include "planner/machine.h"
 #include "planner/plan.h"
 #include "planner/problem.h"
 #include "planner/solve.h"
@@ -232,6 +234,19 @@ loadline_status loadline_canonical_problem(const char* problem,
     LOADLINE_ASSIGN_OR_RETURN(const planner::Problem posed,
                               ReadProblem(problem, problem_bytes));
     return GiveText(planner::ProblemToJson(posed), canonical);
+  });
+}
+
+loadline_status loadline_known_machine(const char* name, char** machine) {
+  if (machine != nullptr) *machine = nullptr;
+  return Guarded([&]() -> absl::Status {
+    LOADLINE_RETURN_IF_ERROR(NoNull(name, "name"));
+    LOADLINE_RETURN_IF_ERROR(NoNull(machine, "machine"));
+    const auto known = planner::KnownMachine(name);
+    if (!known.ok()) {
+      return absl::InvalidArgumentError(known.status().message());
+    }
+    return GiveText(planner::MachineToJson(*known), machine);
   });
 }
 

@@ -82,6 +82,10 @@ TEST(MachineJson, KeepsUnderExtraWhatCopiesCostComputing) {
   EXPECT_EQ(reread->switch_ns, 2000);
   EXPECT_EQ(MachineFromJson(text(R"({"switch_ns":-1})")).status().message(),
             "machine: field \"extra.switch_ns\" must be an integer, 0 or more");
+  EXPECT_FALSE(reread->nominal);
+  const auto nominal = MachineFromJson(text(R"({"nominal":true})"));
+  ASSERT_TRUE(nominal.ok()) << nominal.status();
+  EXPECT_TRUE(MachineFromJson(MachineToJson(*nominal))->nominal);
   EXPECT_EQ(MachineFromJson(text("7")).status().message(),
             "machine: field \"extra\" must be an object");
   EXPECT_TRUE(machine->algorithms.empty());

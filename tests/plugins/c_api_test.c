@@ -228,6 +228,18 @@ static void CanonicalFormIsChecked(void) {
   loadline_free(text);
 }
 
+static void KnownMachinesGoByName(void) {
+  char* machine = NULL;
+  EXPECT(loadline_known_machine("l4", &machine) == LOADLINE_OK);
+  EXPECT(NumberOf(machine, "device_bytes") == 23034LL << 20);
+  loadline_free(machine);
+  EXPECT(loadline_known_machine("l5", &machine) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(machine == NULL);
+  EXPECT(strstr(loadline_last_error(), "l40s") != NULL);
+  EXPECT(loadline_known_machine(NULL, &machine) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(loadline_known_machine("l4", NULL) == LOADLINE_INVALID_ARGUMENT);
+}
+
 int main(void) {
   printf("loadline %s\n", loadline_version());
   SolvesAndVerifies();
@@ -239,5 +251,6 @@ int main(void) {
   ProgressIsTold();
   CancelStops();
   CanonicalFormIsChecked();
+  KnownMachinesGoByName();
   return failures == 0 ? 0 : 1;
 }

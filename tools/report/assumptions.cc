@@ -52,8 +52,11 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
                                      const StepFlags* flags) {
   std::vector<std::string> lines = {Times(flags)};
   if (problem.machine.has_value()) {
-    lines.push_back(
-        absl::StrCat("Machine profile: ", problem.machine->name, "."));
+    lines.push_back(absl::StrCat(
+        "Machine profile: ", problem.machine->name,
+        problem.machine->nominal
+            ? ", nominal: from its data sheet; loadline doctor measures one."
+            : "."));
     lines.push_back(Copies(*problem.machine));
     const bool counts =
         flags != nullptr && ReservedInBudget(problem, flags->plan) > 0;

@@ -216,6 +216,7 @@ absl::StatusOr<Json> ReportDocument(const ReportInput& input) {
   out["addresses"] = problem.addresses;
   if (problem.machine.has_value()) {
     out["machine"] = {{"name", problem.machine->name},
+                      {"nominal", problem.machine->nominal},
                       {"reserved_bytes", problem.machine->reserved_bytes},
                       {"d2h_bytes_per_s", problem.machine->d2h_bytes_per_s},
                       {"h2d_bytes_per_s", problem.machine->h2d_bytes_per_s}};

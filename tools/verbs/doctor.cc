@@ -1,11 +1,15 @@
-// `loadline doctor`: this machine's rates, as a profile. Tested by
-// tests/executor/measure_test.cc.
+// `loadline doctor`: this machine's rates, as a profile; or, by its name, those
+// of a well-known one. Tested by tests/executor/measure_test.cc, and
+// tests/end_to_end/known_machine_test.
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "fmt/format.h"
+#include "planner/known_machines.h"
 #include "planner/machine.h"
 #include "planner/status_macros.h"
 #include "tools/command.h"
@@ -19,6 +23,7 @@ namespace loadline::tools {
 namespace {
 
 struct Flags {
+  std::string name;  // of a known machine; empty: this one is measured
   std::string device = kCpu;
   std::string out;
   bool json = false;
@@ -27,7 +32,8 @@ struct Flags {
 void PrintTable(const executor::MeasuredMachine& measured,
                 const std::string& path) {
   const planner::Machine& machine = measured.machine;
-  fmt::print("{:<22}{}\n", "machine", machine.name);
+  fmt::print("{:<22}{}{}\n", "machine", machine.name,
+             machine.nominal ? " (nominal: from its data sheet)" : "");
   if (machine.rates.has_value()) {
     for (const auto& [type, rate] : machine.rates->matmul_flop_per_s) {
       fmt::print("{:<22}{:.1f} GFLOP/s\n", "matmul " + type, rate / 1e9);
@@ -63,20 +69,31 @@ void PrintTable(const executor::MeasuredMachine& measured,
                FormatBytes(machine.reserved_bytes));
   }
   fmt::print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
-  fmt::print("{:<22}{}\n", "kept in", path);
+  if (!path.empty()) fmt::print("{:<22}{}\n", "kept in", path);
+}
+
+absl::StatusOr<executor::MeasuredMachine> Examine(const Flags& flags) {
+  if (flags.name.empty()) return MeasureDevice(flags.device);
+  auto known = planner::KnownMachine(flags.name);
+  if (!known.ok()) {
+    return absl::InvalidArgumentError(known.status().message());
+  }
+  return executor::MeasuredMachine{*std::move(known), {}};
 }
 
 absl::Status RunDoctor(const Flags& flags) {
-  const std::string path =
-      flags.out.empty() ? OwnProfilePath(flags.device) : flags.out;
-  if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
+  // This machine's own profile is never another's.
+  const std::string path = flags.out.empty() && flags.name.empty()
+                               ? OwnProfilePath(flags.device)
+                               : flags.out;
+  const bool keep = path != "-" && !path.empty();
+  if (keep) LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   LOADLINE_ASSIGN_OR_RETURN(const executor::MeasuredMachine measured,
-                            MeasureDevice(flags.device));
+                            Examine(flags));
   const planner::Machine& machine = measured.machine;
-  const std::string json = planner::MachineToJson(machine) + "\n";
-  if (flags.out != "-") LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
-  if (flags.json || flags.out == "-") {
-    fmt::print("{}", json);
+  if (keep) LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
+  if (flags.json || path == "-") {
+    fmt::print("{}\n", planner::MachineToJson(machine));
   } else {
     PrintTable(measured, path);
   }
@@ -87,6 +104,12 @@ absl::Status RunDoctor(const Flags& flags) {
 
 VerbBody AddDoctor(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
+  app->add_option(
+         "name", flags->name,
+         absl::StrCat("Instead of measuring, what the data sheet of a GPU "
+                      "says: ",
+                      absl::StrJoin(planner::KnownMachineNames(), ", ")))
+      ->type_name("NAME");
   AddDeviceFlag(app, &flags->device);
   AddOutputFlag(
       app, &flags->out,
