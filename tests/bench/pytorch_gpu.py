@@ -124,7 +124,8 @@ def worker(cell):
     if way.startswith("loadline"):
         import loadline
         import loadline.torch
-        options = {"offload": way == "loadline-copies"}
+        # Of other ways too only the allocator's bytes are counted.
+        options = {"offload": way == "loadline-copies", "outside_bytes": 0}
         if cell.get("machine"):
             options["machine"] = loadline.Machine.load(cell["machine"])
         call, optimizer = loadline.torch.prepare(

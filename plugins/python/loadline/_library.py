@@ -72,6 +72,7 @@ def _load() -> ctypes.CDLL:
         ("keep_everything", ctypes.c_int, [text, size, out]),
         ("verify", ctypes.c_int, [text, size, text, size]),
         ("canonical_problem", ctypes.c_int, [text, size, out]),
+        ("known_machine", ctypes.c_int, [text, out]),
         ("free", None, [ctypes.c_void_p]),
     ):
         function = getattr(library, "loadline_" + name)
@@ -114,6 +115,10 @@ def keep_everything(problem: bytes) -> str:
 
 def canonical_problem(problem: bytes) -> str:
     return _call_for_text("canonical_problem", problem, len(problem))
+
+
+def known_machine(name: str) -> str:
+    return _call_for_text("known_machine", name.encode())
 
 
 def verify(problem: bytes, plan: bytes) -> None:

@@ -53,6 +53,11 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     return _within(budget, bytes_)
 
 
+def is_share(budget: int | str) -> bool:
+    """"60%", of a budget that parse_budget takes."""
+    return isinstance(budget, str) and budget.rstrip().endswith("%")
+
+
 def _within(budget: int | str, bytes_: int) -> int:
     if bytes_ > _MOST:
         raise InvalidArgument(f"budget {budget!r}: more than {_MOST} bytes")

@@ -4,9 +4,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pathlib
 from typing import Any
 
+from loadline import _library
 from loadline.errors import InvalidArgument
+
+_RATES = ("matmul_flop_per_s", "memory_bytes_per_s", "launch_ns")
+# What plans heed under `extra`; what else stands there is for executors.
+_EXTRA = ("copies_stop_compute", "switch_ns", "nominal")
+
+
+def cache_folder() -> pathlib.Path:
+    """Where the command keeps what it has measured (docs/command.md)."""
+    return pathlib.Path(os.environ.get("LOADLINE_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+        "loadline"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +38,16 @@ class Machine:
     matmul_flop_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     memory_bytes_per_s: float = 0
     launch_ns: int = 0
+    copies_stop_compute: bool = False  # they take the cores or memory that it needs
+    switch_ns: int = 0  # what computing loses for each copy beside waiting for it
+    nominal: bool = False  # from a data sheet, not measured
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Machine:
-        """Reads what `loadline doctor` wrote."""
+        """What `loadline doctor` wrote, or `known` of what is no file."""
+        if isinstance(path, str) and not os.path.exists(path) and (
+                "/" not in path and not path.endswith(".json")):
+            return Machine.known(path)
         with open(path, encoding="utf-8") as file:
             try:
                 return Machine.from_document(json.load(file))
@@ -37,20 +56,28 @@ class Machine:
                     f"{os.fspath(path)}: no loadline.machine/1: {error}") from error
 
     @staticmethod
+    def known(name: str) -> Machine:
+        """A well-known GPU's nominal profile, by a name such as "h100-sxm" or by its
+        driver's, such as "NVIDIA L4". InvalidArgument, with all names: there is none."""
+        return Machine.from_document(json.loads(_library.known_machine(name)))
+
+    @staticmethod
     def from_document(document: dict[str, Any]) -> Machine:
         fields = dict(document)
         if fields.pop("format", None) != "loadline.machine/1":
             raise InvalidArgument('field "format" must be "loadline.machine/1"')
-        rates = fields.pop("rates", {})
-        for name in ("ops", "extra"):  # of operators that torch does not have
-            fields.pop(name, None)
-        return Machine(**fields, **rates)
+        fields.pop("ops", None)  # operators that torch does not have
+        extra, rates = fields.pop("extra", {}), fields.pop("rates", {})
+        heeded = {name: extra[name] for name in _EXTRA if name in extra}
+        return Machine(**fields, **heeded, **rates)
 
     def document(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"format": "loadline.machine/1"}
         fields.update(dataclasses.asdict(self))
-        rates = {name: fields.pop(name) for name in
-                 ("matmul_flop_per_s", "memory_bytes_per_s", "launch_ns")}
+        rates = {name: fields.pop(name) for name in _RATES}
         if any(rates.values()):
             fields["rates"] = rates
+        extra = {name: value for name in _EXTRA if (value := fields.pop(name))}
+        if extra:
+            fields["extra"] = extra
         return fields

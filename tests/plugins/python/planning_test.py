@@ -117,10 +117,17 @@ class Machines(unittest.TestCase):
         machine = loadline.Machine(
             "made for tests", device_bytes=1 << 30, d2h_bytes_per_s=1e9,
             h2d_bytes_per_s=2e9, host_bytes=1 << 30,
-            matmul_flop_per_s={"f32": 1e11}, memory_bytes_per_s=1e10)
+            matmul_flop_per_s={"f32": 1e11}, memory_bytes_per_s=1e10,
+            copies_stop_compute=True, switch_ns=2000)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "machine.json"
             path.write_text(json.dumps(machine.document()))
+            self.assertEqual(loadline.Machine.load(path), machine)
+            # What is for others there does not get in the way.
+            path.write_text(json.dumps({
+                **machine.document(), "ops": {"Add(f32[1])->(f32[1])": 7},
+                "extra": {"switch_ns": 2000, "copies_stop_compute": True,
+                          "algorithms": {"Conv": "eng1"}, "rack": 7}}))
             self.assertEqual(loadline.Machine.load(path), machine)
             path.write_text("{}")
             with self.assertRaisesRegex(loadline.InvalidArgument, "machine.json"):
@@ -129,6 +136,16 @@ class Machines(unittest.TestCase):
         problem["machine"] = machine.document()
         plan = loadline.plan(problem, 310, recompute=False, work_limit=WORK)
         self.assertGreater(plan.document["predicted"]["d2h_bytes"], 0)
+
+    def test_a_known_gpu_goes_by_its_name(self):
+        machine = loadline.Machine.load("h100-sxm")
+        self.assertEqual(machine, loadline.Machine.known("NVIDIA H100 80GB HBM3"))
+        self.assertTrue(machine.nominal)
+        self.assertGreater(machine.switch_ns, 0)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "h300.*h200-sxm"):
+            loadline.Machine.load("h300")
+        with self.assertRaises(FileNotFoundError):
+            loadline.Machine.load("h300.json")
 
 
 if __name__ == "__main__":

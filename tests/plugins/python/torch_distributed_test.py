@@ -58,16 +58,17 @@ def planned(model, batch):
 
 
 def uneven(rank):
-    """Ranks whose problems differ in bytes, or in more than that."""
+    """Ranks whose problems differ in bytes and machine, or in more than that."""
     problem = chain_problem()
     problem["values"][1]["bytes"] += 50 * rank
+    problem["machine"] = loadline.Machine("m", host_bytes=1 + rank).document()
     worst, together = agree.worst_problem(problem)
     plan = agree.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
     problem["nodes"][0]["name"] += str(rank)
     with mock.patch("warnings.warn") as warn:
         apart = agree.worst_problem(problem)[1]
     return (worst["values"][1]["bytes"], together, plan.json, apart,
-            warn.call_args[0][0][:50])
+            worst["machine"]["host_bytes"], warn.call_args[0][0][:50])
 
 
 def infeasible(rank):
@@ -120,8 +121,8 @@ class TwoProcesses(unittest.TestCase):
 
     def test_the_worst_ranks_numbers_count(self):
         for rank in self.ranks:
-            bytes_, together, plan, apart, warning = rank["uneven"]
-            self.assertEqual((bytes_, together, apart), (150, True, False))
+            bytes_, together, plan, apart, host_bytes, warning = rank["uneven"]
+            self.assertEqual((bytes_, together, apart, host_bytes), (150, True, False, 1))
             self.assertEqual(plan, self.ranks[0]["uneven"][2])
             self.assertIn("different graphs", warning)
 

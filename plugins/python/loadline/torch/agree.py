@@ -1,10 +1,10 @@
 """Processes that train one model together run one plan.
 
 Rank 0 plans and the others get its plan. All first compare the hashes of their
-problems: where they differ only in bytes and times, the plan is made for the worst
-rank's numbers; where ranks traced different graphs there is no common plan, and each
-makes its own. Every rank must compile the same graphs in the same order, as
-PyTorch's own collectives in the compiler ask too.
+problems: where they differ only in bytes, times and machines, the plan is made for the
+worst rank's numbers and rank 0's machine; where ranks traced different graphs there is
+no common plan, and each makes its own. Every rank must compile the same graphs in the
+same order, as PyTorch's own collectives in the compiler ask too.
 Tested by tests/plugins/python/torch_distributed_test.py.
 """
 from __future__ import annotations
@@ -61,6 +61,8 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
                 return None
             for mine, its in zip(result[part], bare[part]):
                 mine[field] = its[field] = max(mine[field], its[field])
+        if "machine" in result and "machine" in bare:  # rank 0's: it plans
+            bare["machine"] = result["machine"]
         if bare != result:
             return None
     return result

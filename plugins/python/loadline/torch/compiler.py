@@ -16,6 +16,7 @@ from loadline.torch.frames import number_of_graph, warn_of_silence
 from loadline.torch.ledger import run_eagerly
 from loadline.torch.lower_tiers import Solver, in_segments, with_solver
 from loadline.torch.options import Options
+from loadline.torch.own_machine import first_device
 from loadline.torch.partitioner import Partitioner
 from loadline.torch.plan_order import PlanOrder
 from loadline.torch.planned_graphs import PlannedGraph
@@ -49,7 +50,8 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     """What torch.compile calls, through the entry point torch_dynamo_backends."""
     if ignored:
         raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
-    read = Options.read(options)
+    read = Options.read(options, first_device(
+        [*example_inputs, *gm.parameters(), *gm.buffers()]))
     tier = chosen_tier()
     number = number_of_graph(gm, options, bool(read.shares))
     warn_of_silence()

@@ -16,7 +16,7 @@ from loadline.torch.optimizer import Bucket, foretell
 from loadline.torch.options import Options
 from loadline.torch.planned_graphs import planned
 from loadline.torch.pose import StateBucket
-from loadline.torch.prepare import movable, new_host_state, release
+from loadline.torch.prepare import device_of, movable, new_host_state, release
 from loadline.torch.state_moves import numbers
 
 
@@ -37,16 +37,18 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     optimizers = [*optimizers]
     foretold = [(optimizer, foretell(optimizer)) for optimizer in optimizers]
     buckets: list[Bucket] = []
+    # Mistakes now, not at the first step.
+    asked = Options.read({**options, "budget": budget}, device_of(model))
     if host_state and len(foretold) == 1:
-        asked = Options.read({**options, "budget": budget})
         buckets = movable(model, *foretold[0], asked)
     reserved += sum(about.bytes for _, about in foretold)
     reserved -= sum(bucket.state_bytes for bucket in buckets)
-    options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
+    options = {"agree": True, **options, "budget": budget, "machine": asked.machine,
+               "outside_bytes": asked.outside_bytes, "reserve_bytes": reserved,
                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
                               for b in buckets),
                "state_number": next(numbers) if buckets else 0}
-    read = Options.read(options)  # mistakes now, not at the first step
+    read = Options.read(options, device_of(model))
     for optimizer in optimizers:
         release(optimizer)
     if buckets:

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from loadline.machine import cache_folder
 from loadline.torch import private
 from loadline.torch.joint import Operation
 
@@ -25,10 +26,7 @@ ROUNDS = 3
 
 
 def folder() -> pathlib.Path:
-    cache = os.environ.get("LOADLINE_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
-        "loadline")
-    return pathlib.Path(cache) / "torch-times"
+    return cache_folder() / "torch-times"
 
 
 def _file(device: torch.device) -> pathlib.Path:

@@ -8,9 +8,11 @@ import dataclasses
 import os
 from typing import Any
 
-from loadline.budget import check_whole, parse_budget
+import torch
+from loadline.budget import check_whole, is_share, parse_budget
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
+from loadline.torch.own_machine import own_machine
 from loadline.torch.pose import StateBucket
 from loadline.torch.price import NOMINAL
 
@@ -23,6 +25,9 @@ class Options:
     budget: int | str  # bytes, "22GiB", or "60%" of what keeping all takes
     inner: str = "inductor"  # or "aot_eager": no C++ compiler, exact ledger
     reserve_bytes: int = 0  # of the budget, for what the graph does not see
+    # Of a budget in bytes, for what lies outside PyTorch's allocator: CUDA's context
+    # and libraries. Default: as the machine's profile has it, on a GPU.
+    outside_bytes: int = 0
     machine: Machine = NOMINAL
     recompute: bool = True
     offload: bool = True  # where the machine has copies
@@ -41,7 +46,8 @@ class Options:
     agree: bool = False
 
     @staticmethod
-    def read(options: dict[str, Any] | None) -> Options:
+    def read(options: dict[str, Any] | None, device: torch.device) -> Options:
+        """device: what the graph runs on, for the machine where none is named."""
         given = dict(options or {})
         names = [field.name for field in dataclasses.fields(Options)]
         for name in given:
@@ -54,13 +60,25 @@ class Options:
         if given.get("inner", "inductor") not in ("inductor", "aot_eager"):
             raise InvalidArgument(
                 f"option inner={given['inner']!r}: want inductor or aot_eager")
-        if isinstance(given.get("machine"), (str, os.PathLike)):
-            given["machine"] = Machine.load(given["machine"])
+        given["machine"] = _machine(given.get("machine"), device)
         result = Options(**given)
-        if not isinstance(result.machine, Machine):
-            raise InvalidArgument(f"option machine={result.machine!r}: want a "
-                                  "loadline.Machine or the path of a profile")
-        for name in ("reserve_bytes", "work_limit", "seed"):
-            check_whole(f"option {name}", getattr(result, name))
         parse_budget(result.budget, 1 << 40)  # refuses what is no budget
+        if "outside_bytes" not in given and device.type == "cuda" and not is_share(
+                result.budget):
+            result = dataclasses.replace(
+                result, outside_bytes=result.machine.reserved_bytes)
+        for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed"):
+            check_whole(f"option {name}", getattr(result, name))
         return result
+
+
+def _machine(named: Any, device: torch.device) -> Machine:
+    if named is None:
+        return own_machine(device)
+    if isinstance(named, (str, os.PathLike)):
+        return Machine.load(named)
+    if not isinstance(named, Machine):
+        raise InvalidArgument(
+            f"option machine={named!r}: want a loadline.Machine, the path of a profile "
+            'or a GPU\'s name such as "h100-sxm"')
+    return named

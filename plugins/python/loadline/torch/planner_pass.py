@@ -98,7 +98,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     """whole_bytes: what keeping everything takes, 100 % of a budget; number: of
     the graph, where there are several; harder: times the work; copies: may be made,
     where the options have any."""
-    reserved = options.reserve_bytes
+    reserved = options.reserve_bytes + options.outside_bytes
     share = options.shares[min(number, len(options.shares) - 1)] if (
         options.shares) else 1.0
     if options.shares:  # whole_bytes is this graph's alone
@@ -108,7 +108,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     if options.shares:
         bytes_ = int(bytes_ * share)
     aside = (f"budget {options.budget}: {format_bytes(reserved)} of it are reserved for "
-             "what lies outside the graph, as optimizer state")
+             "what lies outside the graph, as optimizer state or a GPU's context")
     if bytes_ <= 0:
         raise Infeasible(aside, asked)
     try:

@@ -43,9 +43,14 @@ class Prepared:
     budget: int | str
     optimizer_bytes: int
     accumulated_bytes: int  # gradients that stay from step to step
+    outside_bytes: int  # of PyTorch's allocator, taken off the budget
     corrected_bytes: int  # added after measuring
     graphs: list[PlannedGraph]
     measured_bytes: int | None  # of all graphs together
+    # As the GPU's driver has it, after a step: what its allocator has taken, and what
+    # else of the device is taken, by this process or another.
+    allocator_bytes: int | None
+    found_outside_bytes: int | None
 
 
 prepared: list[Prepared] = []  # the last ones
@@ -113,7 +118,7 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
     cuda = next((p.device for p in model.parameters()
                  if p.device.type == "cuda"), None)
     with watch() as graphs, _no_trace_left(model), rehearsal(
-            number, _device_of(model)), contextlib.ExitStack() as stack:
+            number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             inner == "aot_eager" and cuda is None
             and chosen_tier() == tiers.FULL) else None
@@ -149,13 +154,13 @@ def new_host_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                    buckets: list[Bucket], number: int) -> HostState:
     """For the buckets that `movable` found, under the number that plans have; it does
     nothing before it is told what to follow."""
-    lanes = lanes_of(_device_of(model))
+    lanes = lanes_of(device_of(model))
     assert lanes is not None
     state = keepers[number] = HostState(optimizer, buckets, lanes)
     return state
 
 
-def _device_of(model: torch.nn.Module) -> torch.device:
+def device_of(model: torch.nn.Module) -> torch.device:
     """Where all parameters are; "meta": not all on one."""
     devices = {p.device for p in model.parameters()}
     return devices.pop() if len(devices) == 1 else torch.device("meta")
@@ -169,9 +174,18 @@ def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
             machine.d2h_bytes_per_s and machine.h2d_bytes_per_s) or (
             chosen_tier() != tiers.FULL):
         return []
-    if lanes_of(_device_of(model)) is None:
+    if lanes_of(device_of(model)) is None:
         return []
     return buckets_of(optimizer, foretold)
+
+
+def _taken_of(device: torch.device) -> tuple[int | None, int | None]:
+    """By PyTorch's allocator, and by all else."""
+    if device.type != "cuda":
+        return None, None
+    free_bytes, whole_bytes = torch.cuda.mem_get_info(device)
+    reserved_bytes = torch.cuda.memory_reserved(device)
+    return reserved_bytes, whole_bytes - free_bytes - reserved_bytes
 
 
 def _release(slabs: list[Callable[[], Slab | None]]) -> None:
@@ -202,14 +216,14 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         raise InvalidArgument(
             f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
-    read = Options.read({**options, "budget": budget})
+    read = Options.read({**options, "budget": budget}, device_of(model))
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
     buckets = movable(model, optimizer, foretold, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
                           if p.requires_grad)
     accumulated = parameter_bytes if accumulate else 0
     slack = min(MOST_SLACK_BYTES, parameter_bytes // 32) if (
-        _device_of(model).type == "cuda") else 0
+        device_of(model).type == "cuda") else 0
     shares: tuple[float, ...] = ()
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
@@ -218,7 +232,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         private.forget_compiled(model)
         posed = sum(bucket.state_bytes for bucket in buckets)
         asked: dict[str, Any] = {
-            "agree": True, **options, "budget": budget, "shares": shares,
+            "agree": True, **options, "budget": budget, "machine": read.machine,
+            "outside_bytes": read.outside_bytes, "shares": shares,
             "reserve_bytes": read.reserve_bytes + accumulated + corrected + slack
             + foretold.bytes - posed,
             "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
@@ -257,7 +272,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             new_host_state(model, optimizer, buckets, number).follow(graphs[0].moves)
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
-    prepared.append(Prepared(budget, foretold.bytes, accumulated, corrected, graphs,
-                             measured))
+    prepared.append(Prepared(
+        budget, foretold.bytes, accumulated, read.outside_bytes, corrected, graphs,
+        measured, *_taken_of(device_of(model))))
     del prepared[:-KEPT]
     return call, optimizer

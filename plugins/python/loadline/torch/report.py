@@ -86,6 +86,13 @@ def report(html: str | os.PathLike[str] | None = None) -> str:
                      f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
                      f"{format_bytes(last.accumulated_bytes)}, corrected by "
                      f"{format_bytes(last.corrected_bytes)}")
+        if last.outside_bytes:
+            lines.append(f"taken off for what lies outside PyTorch's allocator: "
+                         f"{format_bytes(last.outside_bytes)}")
+        if last.allocator_bytes is not None and last.found_outside_bytes is not None:
+            lines.append(f"of the device the allocator holds "
+                         f"{format_bytes(last.allocator_bytes)}, and all else, other "
+                         f"processes too, {format_bytes(last.found_outside_bytes)}")
         if len(last.graphs) > 1 and last.measured_bytes is not None:
             lines.append(f"measured {format_bytes(last.measured_bytes)} in all")
     for number, graph in enumerate(graphs):

@@ -1,0 +1,127 @@
+"""The machine of a plan where nobody names one: a GPU's own."""
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+import warnings
+from unittest import mock
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch import options, own_machine
+from loadline.torch.price import NOMINAL
+from models import MODELS
+from steps import eager_step
+
+GPU = torch.device("cuda", 0)
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+class OwnMachine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.kept = pathlib.Path(folder.name) / "machine-cuda.json"
+        patch = mock.patch.dict(os.environ, {"LOADLINE_CACHE": folder.name})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def of(self, name):
+        with mock.patch("torch.cuda.get_device_name", return_value=name), (
+                warnings.catch_warnings(record=True)) as warned:
+            warnings.simplefilter("always")
+            machine = own_machine.own_machine(GPU)
+        return machine, [str(one.message) for one in warned]
+
+    def test_a_cpu_has_no_copies(self):
+        self.assertEqual(own_machine.own_machine(torch.device("cpu")), NOMINAL)
+        self.assertEqual(NOMINAL.d2h_bytes_per_s, 0)
+
+    def test_a_known_gpu_has_those_of_its_data_sheet(self):
+        machine, warned = self.of(H100)
+        self.assertEqual(warned, [])
+        self.assertEqual((machine.name, machine.nominal), ("h100-sxm", True))
+        self.assertGreater(machine.d2h_bytes_per_s, 4e10)
+        # What is pinned is this host's.
+        self.assertLess(abs(machine.host_bytes - os.sysconf("SC_PHYS_PAGES")
+                            * os.sysconf("SC_PAGE_SIZE")), 1)
+
+    def test_what_doctor_kept_of_it_wins(self):
+        measured = dataclasses.replace(
+            loadline.Machine.known("h100-sxm"), name=H100, nominal=False,
+            d2h_bytes_per_s=4.2e10)
+        self.kept.write_text(json.dumps(measured.document()))
+        self.assertEqual(self.of(H100), (measured, []))
+        machine, _ = self.of("NVIDIA L4")  # that is not another's
+        self.assertEqual(machine.name, "l4")
+
+    def test_a_broken_profile_is_named_and_counts_for_nothing(self):
+        self.kept.write_text("{")
+        machine, (warned,) = self.of(H100)
+        self.assertEqual(machine.name, "h100-sxm")
+        self.assertIn("machine-cuda.json", warned)
+
+    def test_an_unknown_gpu_says_what_to_do(self):
+        machine, (warned,) = self.of("NVIDIA Unheard Of")
+        self.assertEqual(machine, NOMINAL)
+        self.assertIn("NVIDIA Unheard Of", warned)
+        self.assertIn("loadline doctor --device cuda", warned)
+
+    def test_the_plan_is_for_the_machine_that_the_graph_is_on(self):
+        self.assertEqual(own_machine.first_device([7, torch.ones(1)]).type, "cpu")
+        on_gpu = mock.Mock(spec=torch.Tensor, device=GPU)
+        self.assertEqual(own_machine.first_device([torch.ones(1), on_gpu]), GPU)
+        like_an_h100 = loadline.Machine.known("h100-sxm")
+        torch._dynamo.reset()
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        with mock.patch.object(options, "own_machine", return_value=like_an_h100) as own:
+            call = torch.compile(model, backend=lt.backend, dynamic=False, options={
+                "inner": "aot_eager", "budget": "90%", "work_limit": 20_000})
+            eager_step(model, batch, call)
+        own.assert_called_once_with(torch.device("cpu"))
+        self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
+
+    def test_a_machine_that_is_named_is_taken_by_its_name(self):
+        torch._dynamo.reset()
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        call = torch.compile(model, backend=lt.backend, dynamic=False, options={
+            "inner": "aot_eager", "budget": "90%", "machine": "l4",
+            "work_limit": 20_000})
+        eager_step(model, batch, call)
+        self.assertEqual(lt.planned[-1].problem["machine"]["name"], "l4")
+
+
+class OutsideOfTheAllocator(unittest.TestCase):
+    def read(self, budget, device=GPU, **more):
+        with mock.patch("torch.cuda.get_device_name", return_value=H100):
+            return options.Options.read({"budget": budget, **more}, device)
+
+    def test_is_taken_off_bytes_of_a_gpu_and_nowhere_else(self):
+        reserved = loadline.Machine.known("h100-sxm").reserved_bytes
+        self.assertGreater(reserved, 100 << 20)
+        self.assertEqual(self.read("22GiB").outside_bytes, reserved)
+        self.assertEqual(self.read(22 << 30).outside_bytes, reserved)
+        self.assertEqual(self.read("60%").outside_bytes, 0)
+        self.assertEqual(self.read("22GiB", outside_bytes=7).outside_bytes, 7)
+        cpu = torch.device("cpu")
+        self.assertEqual(self.read("22GiB", cpu).outside_bytes, 0)
+        self.assertEqual(self.read("22GiB", cpu, machine="h100-sxm").outside_bytes, 0)
+
+    def test_leaves_the_rest_to_the_plan(self):
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        call, _ = lt.prepare(model, sample=batch, budget="1MiB", inner="aot_eager",
+                             outside_bytes=100_000, work_limit=20_000)
+        graph = lt.planned[-1]
+        self.assertEqual(graph.plan.budget_bytes, (1 << 20) - 100_000)
+        self.assertIn("outside PyTorch's allocator: 97.7 KiB", lt.report())
+        with self.assertRaisesRegex(loadline.Infeasible, "a GPU's context"):
+            lt.prepare(model, sample=batch, budget="1MiB", inner="aot_eager",
+                       outside_bytes=(1 << 20) - 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
