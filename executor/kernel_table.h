@@ -24,7 +24,7 @@ class KernelTable {
  public:
   using Family = absl::Span<const KernelEntryOf<P>>;
 
-  explicit KernelTable(std::initializer_list<Family> families) {
+  KernelTable(std::initializer_list<Family> families) {
     for (const Family& family : families) {
       for (const KernelEntryOf<P>& entry : family) {
         entries_.emplace(entry.op, entry.prepare);
