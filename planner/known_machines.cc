@@ -22,8 +22,8 @@ constexpr double kGen4BytesPerS = 31.5e9;
 constexpr double kGen5BytesPerS = 63e9;
 
 // NVIDIA's data sheets: dense products without sparsity that sum in f32; of f32
-// without TF32. `half` is f16 and, from Ampere on, bf16; `mib` is what the
-// driver reports.
+// without TF32. `half` is f16 and, from Ampere on, bf16; `mib` is the whole
+// memory by nvidia-smi.
 struct DataSheet {
   const char* name;
   const char* driver_name;
@@ -45,6 +45,9 @@ constexpr DataSheet kDataSheets[] = {
      true, kGen4BytesPerS},
     {"a100-sxm-80gb", "NVIDIA A100-SXM4-80GB", 81'920, 2039e9, 19.5e12, 312e12,
      true, kGen4BytesPerS},
+    {"a10g", "NVIDIA A10G", 23'028, 600e9, 35e12, 70e12, true, kGen4BytesPerS},
+    {"h100-nvl", "NVIDIA H100 NVL", 95'830, 3938e9, 60e12, 835e12, true,
+     kGen5BytesPerS},
     {"h100-pcie", "NVIDIA H100 PCIe", 81'559, 2039e9, 51.2e12, 756e12, true,
      kGen5BytesPerS},
     {"h100-sxm", "NVIDIA H100 80GB HBM3", 81'559, 3350e9, 66.9e12, 989e12, true,
@@ -61,15 +64,17 @@ constexpr DataSheet kDataSheets[] = {
     {"rtx-5090", "NVIDIA GeForce RTX 5090", 32'607, 1792e9, 104.8e12, 209.5e12,
      true, kGen5BytesPerS},
     {"t4", "Tesla T4", 15'360, 320e9, 8.1e12, 65e12, false, kGen3BytesPerS},
+    {"v100-pcie-16gb", "Tesla V100-PCIE-16GB", 16'384, 900e9, 14e12, 112e12,
+     false, kGen3BytesPerS},
+    {"v100-pcie-32gb", "Tesla V100-PCIE-32GB", 32'768, 900e9, 14e12, 112e12,
+     false, kGen3BytesPerS},
     {"v100-sxm-16gb", "Tesla V100-SXM2-16GB", 16'384, 900e9, 15.7e12, 125e12,
      false, kGen3BytesPerS},
     {"v100-sxm-32gb", "Tesla V100-SXM2-32GB", 32'768, 900e9, 15.7e12, 125e12,
      false, kGen3BytesPerS},
 };
 
-// An H100 SXM by `loadline doctor`, against its data sheet: products 761 of 989
-// (bf16) and 50.8 of 66.9 TFLOP/s (f32), memory 2,720 of 3,350 GB/s, copies 54
-// of 63 GB/s, both at once 83 to 91 % of that.
+// What an H100 SXM keeps of its data sheet, by `loadline doctor` (docs/gpu.md).
 constexpr double kProductsKept = 0.76;
 constexpr double kMemoryKept = 0.81;
 constexpr double kLinkKept = 0.85;

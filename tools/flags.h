@@ -55,6 +55,7 @@ struct PlanFlags {
   uint64_t plan_seed = 0;
   std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks
+  bool runs = false;       // no flag: the plan is run here, not only made
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
 };

@@ -49,10 +49,11 @@ void TryToKeep(const std::string& path, const planner::Machine& machine) {
   }
 }
 
-// Neither a file nor written like one's path.
+// Neither written like a path nor one.
 bool IsName(const std::string& path) {
-  return !path.empty() && !fs::exists(path) && !absl::StrContains(path, '/') &&
-         !absl::EndsWith(path, ".json");
+  std::error_code error;
+  return !path.empty() && !absl::StrContains(path, '/') &&
+         !absl::EndsWith(path, ".json") && !fs::exists(path, error);
 }
 
 absl::StatusOr<planner::Machine> NamedProfile(const std::string& name) {
@@ -96,6 +97,15 @@ absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
 }
 
 }  // namespace
+
+absl::Status CheckIsHere(const planner::Machine& machine) {
+  if (!machine.nominal) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--machine ", machine.name,
+      ": a nominal profile (extra.nominal) is of no machine that is here, and "
+      "this one is where operators are measured and steps run; leave --machine "
+      "out"));
+}
 
 std::string OwnProfilePath(const std::string& device) {
   std::string folder = Environment("LOADLINE_CACHE");
@@ -146,12 +156,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
     const models::Graph& graph, const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
                             LoadProfile(device, path));
-  if (IsName(path)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--machine ", path,
-        ": operators are measured on this machine, not on that one; leave "
-        "--machine out"));
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
   spdlog::info("measuring {} operators of the model, once", rest.nodes.size());

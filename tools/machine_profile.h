@@ -28,7 +28,7 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
 
 // The same, with a measured time for every operator of the graph on the
 // device; what had to be measured is added to the file. `stop` may be null.
-// InvalidArgument: a profile that is known by name and not this machine's.
+// InvalidArgument: as CheckIsHere.
 absl::StatusOr<planner::Machine> CalibratedProfile(
     const std::string& device, const std::string& path,
     const models::Graph& graph, const std::atomic<bool>* stop);
@@ -40,6 +40,16 @@ absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
                                             const PlannedStep& step,
                                             int64_t least_ns,
                                             const std::atomic<bool>* stop);
+
+// InvalidArgument: a nominal profile.
+absl::Status CheckIsHere(const planner::Machine& machine);
+
+// Whether a plan is for a GPU whose kernels are not here: nobody knows their
+// workspaces, and those of a CPU's are far larger, so none are counted. It
+// cannot be run.
+inline bool IsElsewhere(const planner::Machine& machine, bool device_is_host) {
+  return machine.nominal && device_is_host;
+}
 
 // Makes the folders above a path.
 absl::Status MakeFolderOf(const std::string& path);

@@ -47,6 +47,23 @@ double Overhead(const planner::Plan& keep, const planner::Plan& plan) {
   return static_cast<double>(plan.predicted.step_ns - keep.predicted.step_ns);
 }
 
+std::string OfMachine(const planner::Machine& machine,
+                      const planner::Plan& plan) {
+  std::string out;
+  const int64_t taken_bytes = plan.arena_bytes + machine.reserved_bytes;
+  if (machine.device_bytes > 0 && taken_bytes > machine.device_bytes) {
+    out += fmt::format(" But {} has no more than {}, and {} would be taken.",
+                       machine.name, FormatBytes(machine.device_bytes),
+                       FormatBytes(taken_bytes));
+  }
+  if (machine.nominal) {
+    out += fmt::format(
+        " Times are nominal, of the data sheet of {}: nobody has measured it.",
+        machine.name);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string PlanTable(const planner::Problem& problem,
@@ -91,15 +108,12 @@ std::string PlanTable(const planner::Problem& problem,
       "proven bounds", "",
       fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),
                   FormatNs(plan.bounds.step_ns)));
-  std::string verdict = Verdict(keep_everything, plan);
-  if (problem.machine.has_value() && problem.machine->nominal) {
-    absl::StrAppend(&verdict, " Times are nominal, of the data sheet of ",
-                    problem.machine->name, ": nobody has measured it.");
-  }
-  return absl::StrCat(out, "\n", Wrapped(verdict, 0), "\n");
+  return absl::StrCat(
+      out, "\n", Wrapped(Verdict(problem, keep_everything, plan), 0), "\n");
 }
 
-std::string Verdict(const planner::Plan& keep_everything,
+std::string Verdict(const planner::Problem& problem,
+                    const planner::Plan& keep_everything,
                     const planner::Plan& plan) {
   const double whole = static_cast<double>(keep_everything.predicted.step_ns);
   const double overhead = Overhead(keep_everything, plan);
@@ -116,6 +130,7 @@ std::string Verdict(const planner::Plan& keep_everything,
     out += fmt::format("; no plan at this budget can gain more than {}.",
                        FormatPercent(above_bound, whole));
   }
+  if (problem.machine.has_value()) out += OfMachine(*problem.machine, plan);
   return out;
 }
 
@@ -141,7 +156,7 @@ nlohmann::ordered_json PlanSummaryJson(const planner::Problem& problem,
   out["keep_everything_peak_bytes"] = keep_everything.predicted.peak_bytes;
   out["keep_everything_arena_bytes"] = keep_everything.arena_bytes;
   out["keep_everything_step_ns"] = keep_everything.predicted.step_ns;
-  out["verdict"] = Verdict(keep_everything, plan);
+  out["verdict"] = Verdict(problem, keep_everything, plan);
   return out;
 }
 

@@ -16,8 +16,10 @@ std::string PlanTable(const planner::Problem& problem,
                       const planner::Plan& keep_everything,
                       const planner::Plan& plan);
 
-// One sentence: does it fit, and what does it cost.
-std::string Verdict(const planner::Plan& keep_everything,
+// Does it fit, and what does it cost; and, where so, that the machine is too
+// small for it or its times are nominal.
+std::string Verdict(const planner::Problem& problem,
+                    const planner::Plan& keep_everything,
                     const planner::Plan& plan);
 
 nlohmann::ordered_json PlanSummaryJson(const planner::Problem& problem,

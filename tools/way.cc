@@ -250,9 +250,13 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
 absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel) {
-  return flags.calibrate
-             ? CalibratedProfile(flags.device, flags.machine, graph, cancel)
-             : LoadProfile(flags.device, flags.machine);
+  if (flags.calibrate) {
+    return CalibratedProfile(flags.device, flags.machine, graph, cancel);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                            LoadProfile(flags.device, flags.machine));
+  if (flags.runs) LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
+  return machine;
 }
 
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
@@ -267,10 +271,12 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   options.machine = machine;
   options.machine->ops.clear();
   options.machine->algorithms.clear();
+  const bool elsewhere = IsElsewhere(machine, device.is_host());
   options.price = passes::PriceFromMachine(
       machine,
-      [&device](const models::Graph& g,
-                const models::Node& node) -> absl::StatusOr<int64_t> {
+      [&device, elsewhere](const models::Graph& g, const models::Node& node)
+          -> absl::StatusOr<int64_t> {
+        if (elsewhere) return 0;
         LOADLINE_ASSIGN_OR_RETURN(const auto kernel, device.Prepare(g, node));
         return kernel->workspace_bytes();
       });
@@ -299,7 +305,8 @@ planner::SolveOptions PermittedBy(const PlanFlags& flags) {
 
 int64_t ReservedInBudget(const planner::Problem& problem,
                          const PlanFlags& flags) {
-  return flags.device == kCuda && problem.machine.has_value()
+  return problem.machine.has_value() &&
+                 (flags.device == kCuda || problem.machine->nominal)
              ? problem.machine->reserved_bytes
              : 0;
 }

@@ -82,7 +82,7 @@ TEST(PlanTable, IsNoWiderThanATerminal) {
 }
 
 TEST(Verdict, NamesTheSlowdownAndWhatTheBoundLeaves) {
-  EXPECT_EQ(Verdict(KeepAll(), Traded()),
+  EXPECT_EQ(Verdict(TwoValues(), KeepAll(), Traded()),
             "Fits in 110 MiB with 5.00 MiB to spare and makes a step 25.0 % "
             "slower; no plan at this budget can gain more than 15.0 %.");
 }
@@ -90,8 +90,29 @@ TEST(Verdict, NamesTheSlowdownAndWhatTheBoundLeaves) {
 TEST(Verdict, SaysWhenNothingIsLost) {
   planner::Plan plan = Traded();
   plan.predicted.step_ns = KeepAll().predicted.step_ns;
-  EXPECT_EQ(Verdict(KeepAll(), plan),
+  EXPECT_EQ(Verdict(TwoValues(), KeepAll(), plan),
             "Fits in 110 MiB with 5.00 MiB to spare and costs no time.");
+}
+
+TEST(Verdict, SaysWhatIsToBeKnownOfTheMachine) {
+  planner::Problem problem = TwoValues();
+  problem.machine = planner::Machine();
+  problem.machine->name = "small";
+  problem.machine->device_bytes = 110 * kMiB;
+  problem.machine->reserved_bytes = 5 * kMiB;
+  const std::string fits = Verdict(problem, KeepAll(), Traded());
+  EXPECT_EQ(fits, Verdict(TwoValues(), KeepAll(), Traded()));
+  ++problem.machine->reserved_bytes;
+  EXPECT_EQ(Verdict(problem, KeepAll(), Traded()),
+            fits +
+                " But small has no more than 110 MiB, and 110 MiB would be "
+                "taken.");
+  problem.machine->device_bytes = 0;  // not known
+  problem.machine->nominal = true;
+  EXPECT_EQ(Verdict(problem, KeepAll(), Traded()),
+            fits +
+                " Times are nominal, of the data sheet of small: nobody has "
+                "measured it.");
 }
 
 TEST(PlanSummaryJson, HoldsTheSameFigures) {
@@ -101,7 +122,7 @@ TEST(PlanSummaryJson, HoldsTheSameFigures) {
   EXPECT_EQ(json["recomputed_values"], 1);
   EXPECT_EQ(json["offloaded_values"], 1);
   EXPECT_EQ(json["keep_everything_step_ns"], 100'000'000);
-  EXPECT_EQ(json["verdict"], Verdict(KeepAll(), Traded()));
+  EXPECT_EQ(json["verdict"], Verdict(TwoValues(), KeepAll(), Traded()));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "tools/device.h"
+#include "tools/machine_profile.h"
 #include "tools/units.h"
 
 namespace loadline::tools {
@@ -57,6 +59,12 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
         problem.machine->nominal
             ? ", nominal: from its data sheet; loadline doctor measures one."
             : "."));
+    if (flags != nullptr &&
+        IsElsewhere(*problem.machine, flags->plan.device == kCpu)) {
+      lines.push_back(
+          "Workspaces: those of its kernels are not known here, and none are "
+          "counted.");
+    }
     lines.push_back(Copies(*problem.machine));
     const bool counts =
         flags != nullptr && ReservedInBudget(problem, flags->plan) > 0;

@@ -2,6 +2,7 @@
 // of a well-known one. Tested by tests/executor/measure_test.cc, and
 // tests/end_to_end/known_machine_test.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,7 +24,7 @@ namespace loadline::tools {
 namespace {
 
 struct Flags {
-  std::string name;  // of a known machine; empty: this one is measured
+  std::optional<std::string> name;  // of a known machine; none: this one
   std::string device = kCpu;
   std::string out;
   bool json = false;
@@ -72,24 +73,25 @@ void PrintTable(const executor::MeasuredMachine& measured,
   if (!path.empty()) fmt::print("{:<22}{}\n", "kept in", path);
 }
 
-absl::StatusOr<executor::MeasuredMachine> Examine(const Flags& flags) {
-  if (flags.name.empty()) return MeasureDevice(flags.device);
-  auto known = planner::KnownMachine(flags.name);
-  if (!known.ok()) {
-    return absl::InvalidArgumentError(known.status().message());
-  }
-  return executor::MeasuredMachine{*std::move(known), {}};
-}
-
 absl::Status RunDoctor(const Flags& flags) {
+  executor::MeasuredMachine measured;
+  if (flags.name.has_value()) {
+    auto known = planner::KnownMachine(*flags.name);
+    if (!known.ok()) {
+      return absl::InvalidArgumentError(known.status().message());
+    }
+    measured.machine = *std::move(known);
+  }
   // This machine's own profile is never another's.
-  const std::string path = flags.out.empty() && flags.name.empty()
+  const std::string path = flags.out.empty() && !flags.name.has_value()
                                ? OwnProfilePath(flags.device)
                                : flags.out;
   const bool keep = path != "-" && !path.empty();
+  // Before some seconds of measuring.
   if (keep) LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
-  LOADLINE_ASSIGN_OR_RETURN(const executor::MeasuredMachine measured,
-                            Examine(flags));
+  if (!flags.name.has_value()) {
+    LOADLINE_ASSIGN_OR_RETURN(measured, MeasureDevice(flags.device));
+  }
   const planner::Machine& machine = measured.machine;
   if (keep) LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
   if (flags.json || path == "-") {
