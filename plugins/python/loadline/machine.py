@@ -8,9 +8,12 @@ import pathlib
 from typing import Any
 
 from loadline import _library
+from loadline.budget import check_whole
 from loadline.errors import InvalidArgument
 
 _RATES = ("matmul_flop_per_s", "memory_bytes_per_s", "launch_ns")
+_WHOLE = ("device_bytes", "reserved_bytes", "copy_latency_ns", "host_bytes",
+          "switch_ns")
 # What plans heed under `extra`; what else stands there is for executors.
 _EXTRA = ("copies_stop_compute", "switch_ns", "nominal")
 
@@ -45,9 +48,12 @@ class Machine:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Machine:
         """What `loadline doctor` wrote, or `known` of what is no file."""
-        if isinstance(path, str) and not os.path.exists(path) and (
+        if isinstance(path, str) and not os.path.isfile(path) and (
                 "/" not in path and not path.endswith(".json")):
-            return Machine.known(path)
+            try:
+                return Machine.known(path)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"there is no such file, and {error}") from error
         with open(path, encoding="utf-8") as file:
             try:
                 return Machine.from_document(json.load(file))
@@ -69,7 +75,10 @@ class Machine:
         fields.pop("ops", None)  # operators that torch does not have
         extra, rates = fields.pop("extra", {}), fields.pop("rates", {})
         heeded = {name: extra[name] for name in _EXTRA if name in extra}
-        return Machine(**fields, **heeded, **rates)
+        machine = Machine(**fields, **heeded, **rates)
+        for name in _WHOLE:
+            check_whole(name, getattr(machine, name))
+        return machine
 
     def document(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"format": "loadline.machine/1"}

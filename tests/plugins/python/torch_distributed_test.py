@@ -61,7 +61,8 @@ def uneven(rank):
     """Ranks whose problems differ in bytes and machine, or in more than that."""
     problem = chain_problem()
     problem["values"][1]["bytes"] += 50 * rank
-    problem["machine"] = loadline.Machine("m", host_bytes=1 + rank).document()
+    if rank == 0:
+        problem["machine"] = loadline.Machine("m", host_bytes=1).document()
     worst, together = agree.worst_problem(problem)
     plan = agree.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
     problem["nodes"][0]["name"] += str(rank)

@@ -1,5 +1,6 @@
 """The machine of a plan where nobody names one: a GPU's own."""
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -12,12 +13,14 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import options, own_machine
+from loadline.torch import in_place, options, own_machine
 from loadline.torch.price import NOMINAL
 from models import MODELS
 from steps import eager_step
 
-GPU = torch.device("cuda", 0)
+prepare_module = importlib.import_module("loadline.torch.prepare")
+GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
+HOST_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 H100 = "NVIDIA H100 80GB HBM3"
 
 
@@ -47,8 +50,7 @@ class OwnMachine(unittest.TestCase):
         self.assertEqual((machine.name, machine.nominal), ("h100-sxm", True))
         self.assertGreater(machine.d2h_bytes_per_s, 4e10)
         # What is pinned is this host's.
-        self.assertLess(abs(machine.host_bytes - os.sysconf("SC_PHYS_PAGES")
-                            * os.sysconf("SC_PAGE_SIZE")), 1)
+        self.assertEqual(machine.host_bytes, HOST_BYTES)
 
     def test_what_doctor_kept_of_it_wins(self):
         measured = dataclasses.replace(
@@ -58,6 +60,9 @@ class OwnMachine(unittest.TestCase):
         self.assertEqual(self.of(H100), (measured, []))
         machine, _ = self.of("NVIDIA L4")  # that is not another's
         self.assertEqual(machine.name, "l4")
+        edited = dataclasses.replace(measured, name="h100-sxm")
+        self.kept.write_text(json.dumps(edited.document()))
+        self.assertEqual(self.of(H100), (edited, []))
 
     def test_a_broken_profile_is_named_and_counts_for_nothing(self):
         self.kept.write_text("{")
@@ -67,7 +72,8 @@ class OwnMachine(unittest.TestCase):
 
     def test_an_unknown_gpu_says_what_to_do(self):
         machine, (warned,) = self.of("NVIDIA Unheard Of")
-        self.assertEqual(machine, NOMINAL)
+        self.assertEqual(dataclasses.replace(machine, reserved_bytes=0), NOMINAL)
+        self.assertEqual(machine.reserved_bytes, 550 << 20)
         self.assertIn("NVIDIA Unheard Of", warned)
         self.assertIn("loadline doctor --device cuda", warned)
 
@@ -84,6 +90,32 @@ class OwnMachine(unittest.TestCase):
             eager_step(model, batch, call)
         own.assert_called_once_with(torch.device("cpu"))
         self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
+
+    def test_prepare_looks_for_it_once(self):
+        found = [loadline.Machine.known("h100-sxm"), loadline.Machine.known("l4")]
+        with mock.patch.object(options, "own_machine", side_effect=found):
+            lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="90%",
+                       inner="aot_eager", work_limit=20_000)
+        self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
+        self.assertIn("prices: h100-sxm (from its data sheet)", lt.report())
+
+    def test_a_model_compiled_in_place_may_move_before_its_first_step(self):
+        torch._dynamo.reset()
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        asked = lt.compile_in_place(model, "90%", inner="aot_eager", work_limit=20_000)
+        self.assertEqual(asked.machine, NOMINAL)
+        moved_to = loadline.Machine.known("l4")
+        with mock.patch.object(options, "own_machine", return_value=moved_to):
+            eager_step(model, batch)
+        self.assertEqual(lt.planned[-1].problem["machine"]["name"], "l4")
+        in_place.check_planned(asked)
+
+    def test_a_process_may_pin_its_part_of_the_host(self):
+        with mock.patch.dict(os.environ, {"LOCAL_WORLD_SIZE": "2"}):
+            machine, _ = self.of(H100)
+            named = options.Options.read({"budget": 1, "machine": "h100-sxm"}, CPU)
+        self.assertEqual(machine.host_bytes, HOST_BYTES // 2)
+        self.assertEqual(named.machine, machine)
 
     def test_a_machine_that_is_named_is_taken_by_its_name(self):
         torch._dynamo.reset()
@@ -107,9 +139,9 @@ class OutsideOfTheAllocator(unittest.TestCase):
         self.assertEqual(self.read(22 << 30).outside_bytes, reserved)
         self.assertEqual(self.read("60%").outside_bytes, 0)
         self.assertEqual(self.read("22GiB", outside_bytes=7).outside_bytes, 7)
-        cpu = torch.device("cpu")
-        self.assertEqual(self.read("22GiB", cpu).outside_bytes, 0)
-        self.assertEqual(self.read("22GiB", cpu, machine="h100-sxm").outside_bytes, 0)
+        self.assertEqual(self.read("60%", outside_bytes=7).outside_bytes, 0)
+        self.assertEqual(self.read("22GiB", CPU).outside_bytes, 0)
+        self.assertEqual(self.read("22GiB", CPU, machine="h100-sxm").outside_bytes, 0)
 
     def test_leaves_the_rest_to_the_plan(self):
         model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
@@ -118,9 +150,41 @@ class OutsideOfTheAllocator(unittest.TestCase):
         graph = lt.planned[-1]
         self.assertEqual(graph.plan.budget_bytes, (1 << 20) - 100_000)
         self.assertIn("outside PyTorch's allocator: 97.7 KiB", lt.report())
-        with self.assertRaisesRegex(loadline.Infeasible, "a GPU's context"):
-            lt.prepare(model, sample=batch, budget="1MiB", inner="aot_eager",
-                       outside_bytes=(1 << 20) - 1)
+
+    def test_is_counted_in_what_would_be_enough(self):
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+
+        def least(budget, **more):
+            torch._dynamo.reset()
+            with self.assertRaises(loadline.Infeasible) as caught:
+                lt.prepare(model, sample=batch, budget=budget, inner="aot_eager",
+                           work_limit=20_000, **more)
+            return caught.exception.smallest_met_bytes
+
+        alone = least(1)
+        self.assertGreater(alone, 100_000)
+        for budget in (1, 70_000, 70_001):  # less than that, as much, hardly more
+            self.assertEqual(least(budget, outside_bytes=70_000), alone + 70_000)
+
+    def test_reaches_the_plan_from_prepare(self):
+        read = options.Options.read
+        first = [70_000]
+
+        def on_a_gpu(given, device):
+            found = read(given, device)
+            return dataclasses.replace(
+                found, outside_bytes=first.pop()) if first else found
+
+        with mock.patch.object(options.Options, "read", on_a_gpu):
+            lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="1MiB",
+                       inner="aot_eager", work_limit=20_000)
+        self.assertEqual(lt.planned[-1].plan.budget_bytes, (1 << 20) - 70_000)
+
+    def test_is_told_beside_what_the_allocator_holds(self):
+        self.assertEqual(prepare_module._taken_of(CPU), (None, None))
+        with mock.patch("torch.cuda.mem_get_info", return_value=(300, 1000)), (
+                mock.patch("torch.cuda.memory_reserved", return_value=500)):
+            self.assertEqual(prepare_module._taken_of(GPU), (500, 200))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
                 return None
             for mine, its in zip(result[part], bare[part]):
                 mine[field] = its[field] = max(mine[field], its[field])
-        if "machine" in result and "machine" in bare:  # rank 0's: it plans
+        bare.pop("machine", None)  # rank 0's counts: it plans
+        if "machine" in result:
             bare["machine"] = result["machine"]
         if bare != result:
             return None

@@ -6,6 +6,7 @@ tests/plugins/python/torch_examples_test.py and torch_host_state_test.py.
 """
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,9 +15,10 @@ from loadline.errors import LoadlineError
 from loadline.torch.compiler import backend
 from loadline.torch.optimizer import Bucket, foretell
 from loadline.torch.options import Options
-from loadline.torch.planned_graphs import planned
+from loadline.torch.own_machine import first_device
+from loadline.torch.planned_graphs import PlannedGraph, planned
 from loadline.torch.pose import StateBucket
-from loadline.torch.prepare import device_of, movable, new_host_state, release
+from loadline.torch.prepare import movable, new_host_state, release
 from loadline.torch.state_moves import numbers
 
 
@@ -37,18 +39,21 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     optimizers = [*optimizers]
     foretold = [(optimizer, foretell(optimizer)) for optimizer in optimizers]
     buckets: list[Bucket] = []
-    # Mistakes now, not at the first step.
-    asked = Options.read({**options, "budget": budget}, device_of(model))
+    # Mistakes now, not at the first step. Where the model is by then decides about the
+    # machine, unless state moves: that is where it is already.
+    asked = Options.read({**options, "budget": budget}, first_device(model.parameters()))
     if host_state and len(foretold) == 1:
         buckets = movable(model, *foretold[0], asked)
     reserved += sum(about.bytes for _, about in foretold)
     reserved -= sum(bucket.state_bytes for bucket in buckets)
-    options = {"agree": True, **options, "budget": budget, "machine": asked.machine,
-               "outside_bytes": asked.outside_bytes, "reserve_bytes": reserved,
+    if buckets:
+        options = {**options, "machine": asked.machine,
+                   "outside_bytes": asked.outside_bytes}
+    options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
                               for b in buckets),
                "state_number": next(numbers) if buckets else 0}
-    read = Options.read(options, device_of(model))
+    read = Options.read(options, first_device(model.parameters()))
     for optimizer in optimizers:
         release(optimizer)
     if buckets:
@@ -60,6 +65,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
 
 def check_planned(options: Options) -> None:
     """After the first step. options: what compile_in_place returned."""
-    if not any(graph.options == options for graph in planned):
+    def asked(graph: PlannedGraph) -> Options:
+        return dataclasses.replace(  # which follow where the model went
+            graph.options, machine=options.machine, outside_bytes=options.outside_bytes)
+
+    if not any(asked(graph) == options for graph in planned):
         raise LoadlineError("the first step ran without a plan: no traced part of the "
                             "model needs a gradient")

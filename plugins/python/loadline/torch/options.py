@@ -12,7 +12,7 @@ import torch
 from loadline.budget import check_whole, is_share, parse_budget
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
-from loadline.torch.own_machine import own_machine
+from loadline.torch.own_machine import on_this_host, own_machine
 from loadline.torch.pose import StateBucket
 from loadline.torch.price import NOMINAL
 
@@ -63,12 +63,13 @@ class Options:
         given["machine"] = _machine(given.get("machine"), device)
         result = Options(**given)
         parse_budget(result.budget, 1 << 40)  # refuses what is no budget
-        if "outside_bytes" not in given and device.type == "cuda" and not is_share(
-                result.budget):
-            result = dataclasses.replace(
-                result, outside_bytes=result.machine.reserved_bytes)
         for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed"):
             check_whole(f"option {name}", getattr(result, name))
+        if is_share(result.budget):
+            result = dataclasses.replace(result, outside_bytes=0)
+        elif "outside_bytes" not in given and device.type == "cuda":
+            result = dataclasses.replace(
+                result, outside_bytes=result.machine.reserved_bytes)
         return result
 
 
@@ -76,9 +77,9 @@ def _machine(named: Any, device: torch.device) -> Machine:
     if named is None:
         return own_machine(device)
     if isinstance(named, (str, os.PathLike)):
-        return Machine.load(named)
+        named = Machine.load(named)
     if not isinstance(named, Machine):
         raise InvalidArgument(
             f"option machine={named!r}: want a loadline.Machine, the path of a profile "
             'or a GPU\'s name such as "h100-sxm"')
-    return named
+    return on_this_host(named) if named.nominal else named

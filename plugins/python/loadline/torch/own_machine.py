@@ -12,9 +12,12 @@ import warnings
 from collections.abc import Iterable
 
 import torch
+from loadline.budget import format_bytes
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine, cache_folder
 from loadline.torch.price import NOMINAL
+
+_USUAL_OUTSIDE_BYTES = 550 << 20  # as measured on an H100 (docs/gpu.md)
 
 
 def first_device(tensors: Iterable[object]) -> torch.device:
@@ -30,17 +33,29 @@ def own_machine(device: torch.device) -> Machine:
     name = torch.cuda.get_device_name(device)
     if (kept := _kept(name)) is not None:
         return kept
-    try:
-        known = Machine.known(name)
-    except InvalidArgument:
-        warnings.warn(
-            f"loadline: nothing is known of {name}, so plans copy nothing to the host. "
-            "Measure it with: loadline doctor --device cuda; or name a GPU that is "
-            'like it: machine="rtx-4090"', stacklevel=2)
-        return NOMINAL
-    # The host is here, whatever is usual.
+    if (known := _known(name)) is not None:
+        return on_this_host(known)
+    warnings.warn(
+        f"loadline: nothing is known of {name}, so plans copy nothing to the host, and "
+        f"{format_bytes(_USUAL_OUTSIDE_BYTES)} of a budget in bytes are taken for CUDA's "
+        "context. Measure it with: loadline doctor --device cuda; or name a GPU that is "
+        'like it: machine="rtx-4090"', stacklevel=2)
+    return dataclasses.replace(NOMINAL, reserved_bytes=_USUAL_OUTSIDE_BYTES)
+
+
+def on_this_host(nominal: Machine) -> Machine:
+    """Of its memory, whatever is usual, a process may pin its part."""
     host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return dataclasses.replace(known, host_bytes=host_bytes)
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")  # torchrun's
+    return dataclasses.replace(
+        nominal, host_bytes=host_bytes // (int(ranks) if ranks.isdigit() else 1))
+
+
+def _known(name: str) -> Machine | None:
+    try:
+        return Machine.known(name)
+    except InvalidArgument:
+        return None
 
 
 def _kept(name: str) -> Machine | None:
@@ -52,4 +67,5 @@ def _kept(name: str) -> Machine | None:
     except InvalidArgument as error:
         warnings.warn(f"loadline: {error}; it counts for nothing", stacklevel=3)
         return None
-    return machine if machine.name == name else None
+    known = _known(name)  # its profile may be edited and kept
+    return machine if machine.name in (name, known and known.name) else None

@@ -109,15 +109,14 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         bytes_ = int(bytes_ * share)
     aside = (f"budget {options.budget}: {format_bytes(reserved)} of it are reserved for "
              "what lies outside the graph, as optimizer state or a GPU's context")
-    if bytes_ <= 0:
-        raise Infeasible(aside, asked)
+    bytes_ = max(bytes_, 1)  # too few in any case: the error says how many are enough
     try:
         return planning.plan(
             problem, bytes_, recompute=options.recompute,
             offload=options.offload and copies,
             work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
     except Infeasible as error:
-        if bytes_ == asked:
+        if reserved == 0 and share == 1:
             raise
         # What the caller would have to ask for.
         met, bound = (math.ceil(b / share) + reserved if b else 0

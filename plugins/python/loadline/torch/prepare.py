@@ -24,6 +24,7 @@ from loadline.torch.lanes import lanes_of
 from loadline.torch.ledger import virtual_device
 from loadline.torch.optimizer import Bucket, Foretold, buckets_of, bytes_on, foretell
 from loadline.torch.options import Options
+from loadline.torch.own_machine import first_device
 from loadline.torch.planned_graphs import PlannedGraph, watch
 from loadline.torch.pose import StateBucket
 from loadline.torch.rehearsal import rehearsal
@@ -47,8 +48,8 @@ class Prepared:
     corrected_bytes: int  # added after measuring
     graphs: list[PlannedGraph]
     measured_bytes: int | None  # of all graphs together
-    # As the GPU's driver has it, after a step: what its allocator has taken, and what
-    # else of the device is taken, by this process or another.
+    # After that step, on a GPU: what PyTorch's allocator holds of it, and what else of
+    # it is taken by the driver's count, by this process or another.
     allocator_bytes: int | None
     found_outside_bytes: int | None
 
@@ -115,8 +116,8 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
     the state that the plans have on the device and no other. number: of the keeper of
     that state."""
     args, kwargs = _arguments(sample)
-    cuda = next((p.device for p in model.parameters()
-                 if p.device.type == "cuda"), None)
+    device = first_device(model.parameters())
+    cuda = device if device.type == "cuda" else None
     with watch() as graphs, _no_trace_left(model), rehearsal(
             number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
@@ -127,6 +128,7 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
             if cuda is not None:  # again: compiling itself takes memory
                 for parameter in model.parameters():
                     parameter.grad = None
+                torch.cuda.empty_cache()  # what compiling took, and earlier plans
                 torch.cuda.reset_peak_memory_stats(cuda)
                 _scalar(call(*args, **kwargs)).backward()
         except private.BackendCompilerFailed as error:
@@ -216,7 +218,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         raise InvalidArgument(
             f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
-    read = Options.read({**options, "budget": budget}, device_of(model))
+    read = Options.read({**options, "budget": budget},
+                        first_device(model.parameters()))
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
     buckets = movable(model, optimizer, foretold, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -274,6 +277,6 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(
         budget, foretold.bytes, accumulated, read.outside_bytes, corrected, graphs,
-        measured, *_taken_of(device_of(model))))
+        measured, *_taken_of(first_device(model.parameters()))))
     del prepared[:-KEPT]
     return call, optimizer

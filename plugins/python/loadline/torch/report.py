@@ -21,6 +21,9 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.WITHOUT[graph.tier]}"
+    machine = graph.options.machine
+    lines.append(f"  prices: {machine.name}" + (
+        " (from its data sheet)" if machine.nominal else ""))
     if graph.moves.moved:
         lines.append(_state_line(graph))
     if graph.not_obeyed:
