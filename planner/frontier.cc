@@ -378,6 +378,16 @@ void Frontier::WalkDown() {
   }
 }
 
+void Frontier::SearchHarder(int64_t times) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  options_.work_limit =
+      options_.work_limit > kMost / times ? kMost : options_.work_limit * times;
+  lower_ = lowest_;
+  lower_bytes_ = bound_bytes_ - 1;
+  lower_searched_ = false;
+  for (const auto& walker : walkers_) walker->lower.reset();
+}
+
 void Frontier::Hurry(int64_t budget_bytes,
                      const std::function<void(const Placed&)>& improved) {
   Walker& asked = *walkers_.back();

@@ -16,14 +16,18 @@
 // bound itself first where it lies there: a problem may just fit by a copy of a
 // few bytes.
 //
+// Below the smallest plan that all this finds, the walk is made once more with
+// more work: from that plan on, so that what is found is never faster than it
+// and law 3 holds across both.
+//
 // Where recomputation and copies are both allowed, the same walk is made with
-// each alone, and their finds are starts of the joint search: joint is never
-// worse than the better of the two. Where copy lanes slow each other down, part
-// of a large joint search is made with lanes that are slow always: an edit
-// costs far less to price there, and its finds are starts too. Where nothing
-// can be copied, orders alone are searched before recomputation, to the same
-// end. Where codecs may be used, all that is done without them first, and then
-// once more, with as much work, with them.
+// each alone, and their finds are starts of the joint search: with the same
+// work joint is never worse than the better of the two. Where copy lanes slow
+// each other down, part of a large joint search is made with lanes that are
+// slow always: an edit costs far less to price there, and its finds are starts
+// too. Where nothing can be copied, orders alone are searched before
+// recomputation, to the same end. Where codecs may be used, all that is done
+// without them first, and then once more, with as much work, with them.
 #ifndef LOADLINE_PLANNER_FRONTIER_H_
 #define LOADLINE_PLANNER_FRONTIER_H_
 
@@ -80,6 +84,9 @@ class Frontier {
                        const std::function<void(const Placed&)>& improved);
   // Walks down as long as anything is found.
   void WalkDown();
+  // Where nothing was found, after WalkDown: from the smallest plan found once
+  // more down, with so many times the work at every point.
+  void SearchHarder(int64_t times);
   const Placed& smallest() const { return *walkers_.back()->upper; }
 
   // Searches at the budget alone, round after round, until interrupted or until
@@ -124,7 +131,7 @@ class Frontier {
 
   const Problem& problem_;
   const std::vector<Schedule>& orders_;
-  const FrontierOptions options_;
+  FrontierOptions options_;
   const Effort outside_;
   int64_t peak_bytes_ = 1;                       // of the given order
   std::unique_ptr<const FewLayers> few_layers_;  // null: no layers

@@ -25,6 +25,8 @@ namespace {
 
 // Neighbours looked at per layout after the first orders.
 constexpr int64_t kPackWork = 1'000'000;
+// Times the work.
+constexpr int64_t kHarder = 4;
 
 // What a plan says of itself: prediction by replay, bounds, proof.
 absl::Status Predict(const Model& model, int64_t bound_work_limit, Plan& plan) {
@@ -84,6 +86,11 @@ class Solver {
       frontier.Hurry(options_.budget_bytes, improved);
     } else {
       const Placed* placed = frontier.WalkTo(options_.budget_bytes, improved);
+      if (placed == nullptr && options_.search_harder && MayExist()) {
+        frontier.WalkDown();
+        frontier.SearchHarder(kHarder);
+        placed = frontier.WalkTo(options_.budget_bytes, improved);
+      }
       if (placed != nullptr) Improved(*placed);
     }
     if (best_) {
@@ -109,6 +116,10 @@ class Solver {
     Frontier frontier = MakeFrontier();
     searched_ = frontier.searched();
     frontier.WalkDown();
+    if (options_.search_harder) {
+      frontier.SearchHarder(kHarder);
+      frontier.WalkDown();
+    }
     return Finish(frontier.smallest());
   }
 
@@ -143,6 +154,12 @@ class Solver {
     frontier.pack_work_limit = kPackWork;
     frontier.seed = options_.seed;
     return Frontier(problem_, orders_, *kept_, frontier, effort_);
+  }
+
+  // No bound is above the budget, and there is time left to look.
+  bool MayExist() const {
+    return BoundPeak(model_).bytes <= options_.budget_bytes &&
+           !effort_.Interrupted();
   }
 
   // The order that needs the smallest arena: a plan of no overhead.

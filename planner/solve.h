@@ -37,6 +37,10 @@ struct SolveOptions {
   // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
   // and seed give the same plan.
   int64_t work_limit = 10'000'000;
+  // Where no plan was found, and none was proven not to exist, the search goes
+  // on from the smallest plan that was, with four times the work: a longer wait
+  // is better than no plan.
+  bool search_harder = true;
   // Simplex iterations for the proven bound on the step time, some 20,000 a
   // second; 0: what needs no linear programs. The plan is the same.
   int64_t bound_work_limit = StepBoundOptions().work_limit;

@@ -124,6 +124,7 @@ absl::StatusOr<planner::SolveOptions> ReadOptions(
   solve.budget_bytes = given.budget_bytes;
   solve.allow_recompute = given.forbid_recompute == 0;
   solve.allow_offload = given.forbid_offload == 0;
+  solve.search_harder = given.forbid_harder == 0;
   solve.choices.lossy = given.allow_lossy != 0;
   solve.choices.inexact = given.allow_inexact != 0;
   if (given.work_limit != 0) {

@@ -92,6 +92,8 @@ typedef struct loadline_solve_options {
   loadline_progress_fn progress; /* may be null */
   void* user;                    /* handed to progress */
   const loadline_cancel* cancel; /* may be null; must outlive the call */
+  int32_t forbid_harder; /* else, where no plan was found and none was proven
+                            not to exist, once more with 4 times the work */
 } loadline_solve_options;
 
 /* A verified plan within the budget, as loadline.plan/1. Stopped by cancel or

@@ -67,6 +67,45 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
   EXPECT_GT(missed, 5);
 }
 
+// A plan that the first search finds stays; where it finds none the second
+// finds some, and none below what the first has met is faster than that.
+TEST(Solve, LooksHarderWhereNothingWasFound) {
+  int more = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    for (int percent : {70, 50, 40, 30}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork / 4;
+      options.bound_work_limit = 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      options.search_harder = false;
+      const absl::StatusOr<Plan> first = Solve(problem, options);
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      if (first.ok()) {
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(PlanToJson(*plan, problem), PlanToJson(*first, problem));
+        continue;
+      }
+      const auto missed = InfeasibilityOf(first.status());
+      ASSERT_TRUE(missed.has_value()) << first.status();
+      if (!plan.ok()) {
+        EXPECT_LE(InfeasibilityOf(plan.status())->smallest_met_bytes,
+                  missed->smallest_met_bytes);
+        continue;
+      }
+      ++more;
+      options.budget_bytes = missed->smallest_met_bytes;
+      const absl::StatusOr<Plan> above = Solve(problem, options);
+      ASSERT_TRUE(above.ok()) << above.status();
+      EXPECT_GE(plan->predicted.step_ns, above->predicted.step_ns);
+    }
+  }
+  EXPECT_GT(more, 2);
+}
+
 TEST(Solve, CopiesThatStopComputeRunAlone) {
   int copied = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -391,6 +430,7 @@ TEST(Solve, BothMeansAreNeverWorseThanEachAlone) {
       options.budget_bytes = Percent(*all, percent);
       options.work_limit = kWork;
       options.bound_work_limit = 0;
+      options.search_harder = false;  // the same work for all
       const absl::StatusOr<Plan> both = Solve(problem, options);
       for (bool recompute : {false, true}) {
         options.allow_recompute = recompute;
@@ -447,6 +487,7 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
       options.budget_bytes = all->predicted.peak_bytes * percent / 100;
       options.work_limit = kWork;
       options.bound_work_limit = 0;
+      options.search_harder = false;  // the same work for both
       options.allow_recompute = false;
       const absl::StatusOr<Plan> orders = Solve(problem, options);
       if (!orders.ok()) break;

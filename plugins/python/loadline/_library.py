@@ -43,7 +43,7 @@ class OptionsStruct(ctypes.Structure):
         ("allow_inexact", ctypes.c_int32), ("work_limit", ctypes.c_int64),
         ("time_limit_ns", ctypes.c_int64), ("seed", ctypes.c_uint64),
         ("progress", _PROGRESS), ("user", ctypes.c_void_p),
-        ("cancel", ctypes.c_void_p),
+        ("cancel", ctypes.c_void_p), ("forbid_harder", ctypes.c_int32),
     ]
 
 

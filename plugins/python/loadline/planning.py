@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from loadline import _library
-from loadline.budget import check_whole, parse_budget
+from loadline.budget import check_whole, is_share, parse_budget
 from loadline.errors import InvalidArgument
 
 Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
@@ -79,13 +79,15 @@ def keep_everything(problem: Problem) -> Plan:
 
 def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
          offload: bool = True, lossy: bool = False, inexact: bool = False,
-         work_limit: int = 0, time_limit_s: float | None = None, seed: int = 0,
+         work_limit: int = 0, harder: bool = True,
+         time_limit_s: float | None = None, seed: int = 0,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
 
     lossy, inexact: also what changes results. work_limit: candidate edits the
-    search may price, 0 for the default. time_limit_s: opt-in; plans then differ
-    from run to run. Raises Infeasible with the smallest budget that can be met.
+    search may price, 0 for the default. harder: four times as many more where no plan
+    was found and none is proven not to exist. time_limit_s: opt-in; plans then
+    differ from run to run. Raises Infeasible with the smallest budget met.
     """
     check_whole("work_limit", work_limit)
     check_whole("seed", seed, (1 << 64) - 1)
@@ -96,7 +98,7 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
     if budget == "smallest":
         budget_bytes = 0
     else:
-        whole = isinstance(budget, str) and budget.strip().endswith("%")
+        whole = is_share(budget)
         budget_bytes = parse_budget(
             budget, keep_everything(document).peak_bytes if whole else None)
 
@@ -109,7 +111,8 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
         document,
         {"budget_bytes": budget_bytes, "forbid_recompute": not recompute,
          "forbid_offload": not offload, "allow_lossy": lossy,
-         "allow_inexact": inexact, "work_limit": work_limit, "seed": seed,
+         "allow_inexact": inexact, "work_limit": work_limit,
+         "forbid_harder": not harder, "seed": seed,
          "time_limit_ns": int((time_limit_s or 0) * 1e9)},
         tell if progress is not None else None))
 

@@ -114,7 +114,8 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         return planning.plan(
             problem, bytes_, recompute=options.recompute,
             offload=options.offload and copies,
-            work_limit=min(options.work_limit * harder, MOST_WORK), seed=options.seed)
+            work_limit=min(options.work_limit * harder, MOST_WORK), harder=False,
+            seed=options.seed)
     except Infeasible as error:
         if reserved == 0 and share == 1:
             raise
