@@ -147,13 +147,22 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
       1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
   // The range must not depend on what is allowed: the walks go together.
   bound_bytes_ = BoundPeak(all).bytes;
-  while (lower_ < kPoints && BytesAt(lower_ + 1) < bound_bytes_) ++lower_;
-  lowest_ = lower_;
-  upper_ = lower_ + 1;
-  while (BytesAt(upper_) < kept.arena_bytes) ++upper_;
+  while (lowest_ < kPoints && BytesAt(lowest_ + 1) < bound_bytes_) ++lowest_;
+  for (const auto& walker : walkers_) walker->met = kept;
+  WalkFrom(kept.arena_bytes);
+}
+
+void Frontier::WalkFrom(int64_t arena_bytes) {
+  lower_ = lowest_;
   lower_bytes_ = bound_bytes_ - 1;
-  upper_bytes_ = kept.arena_bytes;
-  for (const auto& walker : walkers_) walker->upper = kept;
+  lower_searched_ = false;
+  upper_ = lower_ + 1;
+  while (BytesAt(upper_) < arena_bytes) ++upper_;
+  upper_bytes_ = arena_bytes;
+  for (const auto& walker : walkers_) {
+    walker->lower.reset();
+    walker->upper = walker->met;
+  }
 }
 
 Searched Frontier::searched() const {
@@ -335,7 +344,10 @@ void Frontier::GoUp(const Point& point) {
 void Frontier::GoDown(const Point& point) {
   if (point.number != 0) upper_ = point.number;
   upper_bytes_ = point.bytes;
-  for (const auto& walker : walkers_) walker->upper = walker->here;
+  for (const auto& walker : walkers_) {
+    walker->upper = walker->here;
+    if (walker->here) walker->met = walker->here;
+  }
 }
 
 const Placed* Frontier::WalkTo(
@@ -382,10 +394,7 @@ void Frontier::SearchHarder(int64_t times) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   options_.work_limit =
       options_.work_limit > kMost / times ? kMost : options_.work_limit * times;
-  lower_ = lowest_;
-  lower_bytes_ = bound_bytes_ - 1;
-  lower_searched_ = false;
-  for (const auto& walker : walkers_) walker->lower.reset();
+  WalkFrom(smallest().arena_bytes);
 }
 
 void Frontier::Hurry(int64_t budget_bytes,

@@ -21,11 +21,11 @@
 // and law 3 holds across both.
 //
 // Where recomputation and copies are both allowed, the same walk is made with
-// each alone, and their finds are starts of the joint search: with the same
-// work joint is never worse than the better of the two. Where copy lanes slow
-// each other down, part of a large joint search is made with lanes that are
-// slow always: an edit costs far less to price there, and its finds are starts
-// too. Where nothing can be copied, orders alone are searched before
+// each alone, and their finds are starts of the joint search: within
+// one walk joint is never worse than the better of the two. Where copy lanes
+// slow each other down, part of a large joint search is made with lanes that
+// are slow always: an edit costs far less to price there, and its finds are
+// starts too. Where nothing can be copied, orders alone are searched before
 // recomputation, to the same end. Where codecs may be used, all that is done
 // without them first, and then once more, with as much work, with them.
 #ifndef LOADLINE_PLANNER_FRONTIER_H_
@@ -55,6 +55,7 @@ struct Walker {
   // Plans of the lower and the upper point; none if nothing was found there.
   std::optional<Placed> lower, upper;
   std::optional<Placed> here;  // of the point searched last
+  std::optional<Placed> met;   // of the lowest point where one was found
   Proof proof;                 // of the point proven last
   // Its model has WithApartLanes; `here` with the times of the true lanes.
   bool apart_lanes = false;
@@ -126,6 +127,8 @@ class Frontier {
   int64_t GrainBytes() const;
   // Less than this is searched at no point above the lower one.
   int64_t BytesAfterLower() const;
+  // Between the bound and a plan of these bytes.
+  void WalkFrom(int64_t arena_bytes);
   void GoUp(const Point& point);
   void GoDown(const Point& point);
 

@@ -116,7 +116,8 @@ class Solver {
     Frontier frontier = MakeFrontier();
     searched_ = frontier.searched();
     frontier.WalkDown();
-    if (options_.search_harder) {
+    if (options_.search_harder &&
+        frontier.smallest().arena_bytes > BoundPeak(model_).bytes) {
       frontier.SearchHarder(kHarder);
       frontier.WalkDown();
     }

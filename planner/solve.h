@@ -56,7 +56,8 @@ struct SolveOptions {
 // Why no plan was found, attached to Solve's ResourceExhausted status.
 struct Infeasibility {
   int64_t budget_bytes = 0;
-  // Smallest budget a verified plan was found for with the same options.
+  // Smallest budget a verified plan was found for with the same options; below
+  // the bound, without searching harder.
   int64_t smallest_met_bytes = 0;
   // No plan of any kind fits in fewer bytes.
   int64_t proven_bound_bytes = 0;

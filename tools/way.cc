@@ -331,7 +331,10 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
                                        const std::atomic<bool>* cancel) {
   planner::SolveOptions options = PermittedBy(flags);
   options.seed = flags.plan_seed;
-  if (flags.work_limit > 0) options.work_limit = flags.work_limit;
+  if (flags.work_limit > 0) {
+    options.work_limit = flags.work_limit;
+    options.search_harder = false;  // for who will, with the whole work
+  }
   options.cancel = cancel;
   if (spdlog::should_log(spdlog::level::info)) {
     options.progress =

@@ -110,6 +110,29 @@ TEST(KnownMachine, IsNotWhereStepsRun) {
   }
 }
 
+TEST(KnownMachine, IsNotWhereModelsAreEvaluated) {
+  const CommandResult eval =
+      RunLoadline({"eval", Zoo("mlp.onnx"), "--data", Zoo("digits-test.npz"),
+                   "--machine", "h200-sxm"});
+  EXPECT_EQ(eval.exit_code, 2) << eval.out;
+  EXPECT_THAT(eval.err, HasSubstr("--machine h200-sxm"));
+}
+
+// Prices make a plan slower and not wrong.
+TEST(KnownMachine, MakesPlansThatRunWhereTheirWorkspacesSuffice) {
+  const std::string folder = TestFolder("known_machine_plan");
+  const std::string plan = folder + "/plan.json", problem = folder + "/p.json";
+  ASSERT_EQ(
+      RunLoadline({"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--machine", "l4", "-o", plan, "--problem", problem})
+          .exit_code,
+      0);
+  const CommandResult run =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--steps", "2", "--plan", plan, "--problem", problem});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 TEST(KnownMachine, IsSpelledOutWhereThereIsNone) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"plan", Zoo("mlp.onnx"), "--machine", "h300"},

@@ -430,7 +430,6 @@ TEST(Solve, BothMeansAreNeverWorseThanEachAlone) {
       options.budget_bytes = Percent(*all, percent);
       options.work_limit = kWork;
       options.bound_work_limit = 0;
-      options.search_harder = false;  // the same work for all
       const absl::StatusOr<Plan> both = Solve(problem, options);
       for (bool recompute : {false, true}) {
         options.allow_recompute = recompute;

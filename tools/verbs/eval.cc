@@ -113,6 +113,7 @@ VerbBody AddEval(CLI::App* app) {
   AddModelFlags(app, &flags->model);
   AddLossFlags(app, &flags->loss);
   AddPlanFlags(app, &flags->plan);
+  flags->plan.runs = true;
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEval(*flags); };
 }

@@ -112,6 +112,14 @@ class Budgets(unittest.TestCase):
                     loadline.parse_budget(text)
 
 
+class Harder(unittest.TestCase):
+    def test_reaches_the_search(self):
+        for harder in (True, False):
+            with mock.patch("loadline._library.solve", return_value="{}") as solve:
+                loadline.plan(chain_problem(), 310, harder=harder)
+            self.assertEqual(solve.call_args[0][1]["forbid_harder"], not harder)
+
+
 class Machines(unittest.TestCase):
     def test_a_profile_round_trips_and_the_planner_reads_it(self):
         machine = loadline.Machine(

@@ -116,6 +116,9 @@ class OwnMachine(unittest.TestCase):
             named = options.Options.read({"budget": 1, "machine": "h100-sxm"}, CPU)
         self.assertEqual(machine.host_bytes, HOST_BYTES // 2)
         self.assertEqual(named.machine, machine)
+        mine = dataclasses.replace(loadline.Machine.known("l4"), host_bytes=8 << 30)
+        read = options.Options.read({"budget": 1, "machine": mine}, CPU)
+        self.assertEqual(read.machine, mine)
 
     def test_a_machine_that_is_named_is_taken_by_its_name(self):
         torch._dynamo.reset()

@@ -77,9 +77,11 @@ def _machine(named: Any, device: torch.device) -> Machine:
     if named is None:
         return own_machine(device)
     if isinstance(named, (str, os.PathLike)):
-        named = Machine.load(named)
+        machine = Machine.load(named)
+        # One that is known by its name; a file says what its host has.
+        return machine if os.path.isfile(named) else on_this_host(machine)
     if not isinstance(named, Machine):
         raise InvalidArgument(
             f"option machine={named!r}: want a loadline.Machine, the path of a profile "
             'or a GPU\'s name such as "h100-sxm"')
-    return on_this_host(named) if named.nominal else named
+    return named

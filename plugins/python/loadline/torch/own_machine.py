@@ -48,7 +48,8 @@ def on_this_host(nominal: Machine) -> Machine:
     host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")  # torchrun's
     return dataclasses.replace(
-        nominal, host_bytes=host_bytes // (int(ranks) if ranks.isdigit() else 1))
+        nominal,
+        host_bytes=host_bytes // max(1, int(ranks) if ranks.isdigit() else 1))
 
 
 def _known(name: str) -> Machine | None:
