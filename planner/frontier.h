@@ -21,13 +21,13 @@
 // and law 3 holds across both.
 //
 // Where recomputation and copies are both allowed, the same walk is made with
-// each alone, and their finds are starts of the joint search: within
-// one walk joint is never worse than the better of the two. Where copy lanes
-// slow each other down, part of a large joint search is made with lanes that
-// are slow always: an edit costs far less to price there, and its finds are
-// starts too. Where nothing can be copied, orders alone are searched before
-// recomputation, to the same end. Where codecs may be used, all that is done
-// without them first, and then once more, with as much work, with them.
+// each alone, and their finds are starts of the joint search: within one walk
+// joint is never worse than the better of the two. Where copy lanes slow each
+// other down, part of a large joint search is made with lanes that are slow
+// always: an edit costs far less to price there, and its finds are starts too.
+// Where nothing can be copied, orders alone are searched before recomputation,
+// to the same end. Where codecs may be used, all that is done without them
+// first, and then once more, with as much work, with them.
 #ifndef LOADLINE_PLANNER_FRONTIER_H_
 #define LOADLINE_PLANNER_FRONTIER_H_
 

@@ -44,6 +44,7 @@ loadline_status CodeOf(const absl::Status& status) {
     case absl::StatusCode::kOk:
       return LOADLINE_OK;
     case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
       return LOADLINE_INVALID_ARGUMENT;
     case absl::StatusCode::kResourceExhausted:
       return LOADLINE_INFEASIBLE;
@@ -243,11 +244,9 @@ loadline_status loadline_known_machine(const char* name, char** machine) {
   return Guarded([&]() -> absl::Status {
     LOADLINE_RETURN_IF_ERROR(NoNull(name, "name"));
     LOADLINE_RETURN_IF_ERROR(NoNull(machine, "machine"));
-    const auto known = planner::KnownMachine(name);
-    if (!known.ok()) {
-      return absl::InvalidArgumentError(known.status().message());
-    }
-    return GiveText(planner::MachineToJson(*known), machine);
+    LOADLINE_ASSIGN_OR_RETURN(const planner::Machine known,
+                              planner::KnownMachine(name));
+    return GiveText(planner::MachineToJson(known), machine);
   });
 }
 

@@ -22,6 +22,13 @@ int64_t StepNs(const std::string& machine) {
   return plan.json().value("predicted_step_ns", int64_t{0});
 }
 
+CommandResult OfMlp(const std::string& verb, std::vector<std::string> more) {
+  std::vector<std::string> args = {verb, Zoo("mlp.onnx"), "--data",
+                                   Zoo("digits-train.npz")};
+  args.insert(args.end(), more.begin(), more.end());
+  return RunLoadline(args);
+}
+
 TEST(KnownMachine, IsPlannedForByItsName) {
   const int64_t t4_ns = StepNs("t4");
   const int64_t h100_ns = StepNs("h100-sxm");
@@ -30,9 +37,7 @@ TEST(KnownMachine, IsPlannedForByItsName) {
 }
 
 TEST(KnownMachine, IsCalledNominalInAReport) {
-  const CommandResult report =
-      RunLoadline({"report", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--machine", "l4", "--json"});
+  const CommandResult report = OfMlp("report", {"--machine", "l4", "--json"});
   ASSERT_EQ(report.exit_code, 0) << report.err;
   EXPECT_EQ(report.json()["machine"]["name"], "l4");
   EXPECT_EQ(report.json()["machine"]["nominal"], true);
@@ -40,9 +45,7 @@ TEST(KnownMachine, IsCalledNominalInAReport) {
 }
 
 TEST(KnownMachine, IsCalledNominalBesideItsPlan) {
-  const CommandResult plan =
-      RunLoadline({"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--machine", "l4"});
+  const CommandResult plan = OfMlp("plan", {"--machine", "l4"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("Times are nominal"));
 }
@@ -82,15 +85,13 @@ TEST(KnownMachine, CountsNoWorkspaces) {
 TEST(KnownMachine, HasItsReserveTakenOffABudgetInBytes) {
   const auto budget_bytes = [](const std::string& budget) {
     const CommandResult plan =
-        RunLoadline({"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                     "--machine", "t4", "--budget", budget, "--json"});
+        OfMlp("plan", {"--machine", "t4", "--budget", budget, "--json"});
     EXPECT_EQ(plan.exit_code, 0) << plan.err;
     return plan.json().value("budget_bytes", int64_t{0});
   };
   EXPECT_EQ(budget_bytes("1GiB"), int64_t{1024 - 550} << 20);
   const CommandResult none =
-      RunLoadline({"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--machine", "t4", "--budget", "500MiB"});
+      OfMlp("plan", {"--machine", "t4", "--budget", "500MiB"});
   EXPECT_EQ(none.exit_code, 3);
   EXPECT_THAT(none.err, HasSubstr("550 MiB"));
 }
@@ -100,9 +101,8 @@ TEST(KnownMachine, IsNotWhereStepsRun) {
   ASSERT_EQ(RunLoadline({"doctor", "h200-sxm", "-o", path}).exit_code, 0);
   for (const std::string& machine : {std::string("h200-sxm"), path}) {
     for (const char* calibrate : {"--calibrate", "--no-calibrate"}) {
-      const CommandResult run = RunLoadline(
-          {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
-           "2", "--machine", machine, calibrate});
+      const CommandResult run =
+          OfMlp("run", {"--steps", "2", "--machine", machine, calibrate});
       EXPECT_EQ(run.exit_code, 2);
       EXPECT_THAT(run.err, AllOf(HasSubstr("--machine h200-sxm"),
                                  HasSubstr("leave --machine out")));
@@ -122,14 +122,11 @@ TEST(KnownMachine, IsNotWhereModelsAreEvaluated) {
 TEST(KnownMachine, MakesPlansThatRunWhereTheirWorkspacesSuffice) {
   const std::string folder = TestFolder("known_machine_plan");
   const std::string plan = folder + "/plan.json", problem = folder + "/p.json";
-  ASSERT_EQ(
-      RunLoadline({"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--machine", "l4", "-o", plan, "--problem", problem})
-          .exit_code,
-      0);
+  ASSERT_EQ(OfMlp("plan", {"--machine", "l4", "-o", plan, "--problem", problem})
+                .exit_code,
+            0);
   const CommandResult run =
-      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--steps", "2", "--plan", plan, "--problem", problem});
+      OfMlp("run", {"--steps", "2", "--plan", plan, "--problem", problem});
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 

@@ -76,11 +76,8 @@ void PrintTable(const executor::MeasuredMachine& measured,
 absl::Status RunDoctor(const Flags& flags) {
   executor::MeasuredMachine measured;
   if (flags.name.has_value()) {
-    auto known = planner::KnownMachine(*flags.name);
-    if (!known.ok()) {
-      return absl::InvalidArgumentError(known.status().message());
-    }
-    measured.machine = *std::move(known);
+    LOADLINE_ASSIGN_OR_RETURN(measured.machine,
+                              planner::KnownMachine(*flags.name));
   }
   // This machine's own profile is never another's.
   const std::string path = flags.out.empty() && !flags.name.has_value()

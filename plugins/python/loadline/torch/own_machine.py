@@ -17,8 +17,6 @@ from loadline.errors import InvalidArgument
 from loadline.machine import Machine, cache_folder
 from loadline.torch.price import NOMINAL
 
-_USUAL_OUTSIDE_BYTES = 550 << 20  # as measured on an H100 (docs/gpu.md)
-
 
 def first_device(tensors: Iterable[object]) -> torch.device:
     """A GPU where one of them is on one."""
@@ -35,12 +33,13 @@ def own_machine(device: torch.device) -> Machine:
         return kept
     if (known := _known(name)) is not None:
         return on_this_host(known)
+    usual_bytes = Machine.known("h100-sxm").reserved_bytes
     warnings.warn(
         f"loadline: nothing is known of {name}, so plans copy nothing to the host, and "
-        f"{format_bytes(_USUAL_OUTSIDE_BYTES)} of a budget in bytes are taken for CUDA's "
+        f"{format_bytes(usual_bytes)} of a budget in bytes are taken for CUDA's "
         "context. Measure it with: loadline doctor --device cuda; or name a GPU that is "
         'like it: machine="rtx-4090"', stacklevel=2)
-    return dataclasses.replace(NOMINAL, reserved_bytes=_USUAL_OUTSIDE_BYTES)
+    return dataclasses.replace(NOMINAL, reserved_bytes=usual_bytes)
 
 
 def on_this_host(nominal: Machine) -> Machine:

@@ -218,8 +218,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         raise InvalidArgument(
             f"prepare({type(model).__name__}, {type(optimizer).__name__}): want a "
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
-    read = Options.read({**options, "budget": budget},
-                        first_device(model.parameters()))
+    device = first_device(model.parameters())
+    read = Options.read({**options, "budget": budget}, device)
     foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
     buckets = movable(model, optimizer, foretold, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -277,6 +277,6 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(
         budget, foretold.bytes, accumulated, read.outside_bytes, corrected, graphs,
-        measured, *_taken_of(first_device(model.parameters()))))
+        measured, *_taken_of(device)))
     del prepared[:-KEPT]
     return call, optimizer
