@@ -1,10 +1,10 @@
 // OpenSSL's EVP interface behind three functions. Tested in
-// tests/executor/checkpoint_test.cc.
+// tests/executor/train/checkpoint_test.cc.
 #include "executor/sha256.h"
 
 #include <openssl/evp.h>
 
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::executor {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::models {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "models/ops/operator.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

@@ -15,7 +15,7 @@
 #include "models/attributes.h"
 #include "models/text.h"
 #include "models/types.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::text_internal {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "models/text.h"
 #include "models/text_cursor.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/graph.h"
 #include "models/ops/operator.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

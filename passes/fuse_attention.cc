@@ -14,7 +14,7 @@
 #include "passes/match_attention.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/rewrite.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::passes {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "passes/node_replacer.h"
 #include "passes/remove_dead_nodes.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::passes {
 namespace {

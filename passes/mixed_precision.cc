@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/ops/operator.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::passes {
 namespace {

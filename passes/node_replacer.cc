@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/rewrite.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::passes {
 

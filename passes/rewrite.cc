@@ -1,7 +1,7 @@
 // Tested through every pass, tests/passes/.
 #include "passes/rewrite.h"
 
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::passes {
 

@@ -16,7 +16,7 @@
 #include "passes/remove_dead_nodes.h"
 #include "passes/remove_dropout.h"
 #include "passes/use_running_statistics.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::passes {
 namespace {

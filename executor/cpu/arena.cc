@@ -1,7 +1,7 @@
 // Reserve inaccessible pages for everything, then open the middle: what is not
 // opened is the guard. Under the address sanitizer the slack between the
 // arena and the edges of its pages is poisoned too. Tested in
-// tests/executor/arena_test.cc.
+// tests/executor/cpu/arena_test.cc.
 #include "executor/cpu/arena.h"
 
 #include <sys/mman.h>

@@ -21,7 +21,7 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/transpose_lanes.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu::attention {
 namespace {

@@ -8,10 +8,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "executor/attention_layout.h"
 #include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
+#include "executor/ops/attention_layout.h"
 
 namespace loadline::executor::cpu::attention {
 

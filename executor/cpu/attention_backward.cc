@@ -1,12 +1,12 @@
 // AttentionGrad: the statistic gives a block's probabilities again, one block
 // of keys after the other. A head is a task: its blocks of rows add to the same
 // dk and dv, in order. Tested in tests/conformance/.
-#include "executor/bf16.h"
 #include "executor/cpu/attention.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/vector_math.h"
-#include "executor/dispatch.h"
-#include "planner/status_macros.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu::attention {
 namespace {

@@ -1,12 +1,12 @@
 // Attention: a block of rows keeps its scores whole, takes their maxima and
 // sums and multiplies them by the values. Blocks are independent: each is a
 // task. Tested in tests/conformance/.
-#include "executor/bf16.h"
 #include "executor/cpu/attention.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/vector_math.h"
-#include "executor/dispatch.h"
-#include "planner/status_macros.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu::attention {
 namespace {

@@ -8,12 +8,12 @@
 // Variance by two passes. Tested in tests/conformance/.
 #include <cmath>
 
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/operator_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -8,13 +8,13 @@
 #include <cmath>
 #include <limits>
 
-#include "executor/arithmetic.h"
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/loop_nest.h"
-#include "planner/status_macros.h"
+#include "executor/ops/arithmetic.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/loop_nest.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -1,11 +1,11 @@
 // Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
 #include <type_traits>
 
-#include "executor/arithmetic.h"
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
+#include "executor/ops/arithmetic.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
 
 namespace loadline::executor::cpu {
 namespace {

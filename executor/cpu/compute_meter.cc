@@ -1,5 +1,5 @@
 // The buffers are made once, so that a measurement times no allocation and no
-// first touch. Tested in tests/executor/measure_test.cc.
+// first touch. Tested in tests/executor/measure/measure_test.cc.
 #include "executor/cpu/compute_meter.h"
 
 #include <algorithm>

@@ -6,10 +6,10 @@
 // only, so runs repeat bit by bit.
 // A node with empty tensors never gets here: import refuses those.
 // Tested in tests/conformance/.
-#include "executor/conv_shapes.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/onednn.h"
-#include "planner/status_macros.h"
+#include "executor/ops/conv_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

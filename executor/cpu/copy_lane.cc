@@ -1,7 +1,7 @@
 // A ring with one producer and one consumer: `enqueued_` counts what the
 // producer has put in, `done_` what the thread has finished, and each side
 // sleeps on the other's counter. A slot belongs to whoever holds turn_ until
-// its command has ended. Tested in tests/executor/cpu_device_test.cc.
+// its command has ended. Tested in tests/executor/cpu/cpu_device_test.cc.
 #include "executor/cpu/copy_lane.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "executor/cpu/parallel.h"
-#include "executor/stress_commands.h"
-#include "planner/status_macros.h"
+#include "executor/fake/stress_commands.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {

@@ -15,8 +15,8 @@
 #include "executor/cpu/arena.h"
 #include "executor/cpu/events.h"
 #include "executor/cpu/host_store.h"
-#include "executor/device.h"
-#include "executor/steady_clock.h"
+#include "executor/device/device.h"
+#include "executor/measure/steady_clock.h"
 
 namespace loadline::executor {
 

@@ -2,7 +2,7 @@
 // compute lane blocks the caller, who then helps the lanes; copies, fills,
 // events and waits of the other lanes are put in their rings. Offsets become
 // pointers here and nowhere else, after the bounds check. Tested in
-// tests/executor/cpu_device_test.cc.
+// tests/executor/cpu/cpu_device_test.cc.
 #include "executor/cpu/device.h"
 
 #include <cstring>
@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/kernels.h"
-#include "executor/stress_commands.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "executor/fake/stress_commands.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 

@@ -13,8 +13,8 @@
 #include "executor/cpu/copy_lane.h"
 #include "executor/cpu/events.h"
 #include "executor/cpu/host_store.h"
-#include "executor/device.h"
-#include "executor/operands.h"
+#include "executor/device/device.h"
+#include "executor/device/operands.h"
 
 namespace loadline::executor {
 

@@ -2,15 +2,15 @@
 // ratio * 2^32. The counter's words are e / 4 (low, high), the step and the
 // salt (both modulo 2^32); the key is the run's seed. So the mask costs no
 // bytes: the gradient, or a recomputation, draws the same one.
-// Tested in tests/conformance/ and tests/executor/kernel_philox_test.cc.
+// Tested in tests/conformance/ and tests/executor/ops/kernel_philox_test.cc.
 #include <algorithm>
 
-#include "executor/bf16.h"
 #include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "planner/status_macros.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "executor/kernel.h"
-#include "executor/operator_shapes.h"
-#include "executor/philox.h"
+#include "executor/device/kernel.h"
+#include "executor/ops/operator_shapes.h"
+#include "executor/ops/philox.h"
 
 namespace loadline::executor::cpu {
 

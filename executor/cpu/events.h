@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "executor/device.h"
+#include "executor/device/device.h"
 
 namespace loadline::executor {
 

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/operator_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/kernels.h"
-#include "executor/matmul_shapes.h"
-#include "executor/one_node.h"
-#include "planner/status_macros.h"
+#include "executor/ops/matmul_shapes.h"
+#include "executor/ops/one_node.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // Two stores behind one interface. Tested in
-// tests/executor/host_store_test.cc.
+// tests/executor/cpu/host_store_test.cc.
 #include "executor/cpu/host_store.h"
 
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "executor/device.h"
-#include "planner/status_macros.h"
+#include "executor/device/device.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {

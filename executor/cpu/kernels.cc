@@ -2,7 +2,7 @@
 #include "executor/cpu/kernels.h"
 
 #include "executor/cpu/families.h"
-#include "executor/kernel_table.h"
+#include "executor/ops/kernel_table.h"
 
 namespace loadline::executor {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 #include "models/graph.h"
 
 namespace loadline::executor {

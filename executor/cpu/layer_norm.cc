@@ -5,11 +5,11 @@
 // parts are added in order. Tested in tests/conformance/.
 #include <cmath>
 
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/operator_shapes.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/operator_shapes.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -5,12 +5,12 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
-#include "executor/dispatch.h"
-#include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/operator_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -5,9 +5,9 @@
 #include "executor/cpu/families.h"
 #include "executor/cpu/onednn.h"
 #include "executor/cpu/parallel.h"
-#include "executor/loop_nest.h"
-#include "executor/matmul_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/loop_nest.h"
+#include "executor/ops/matmul_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // Optimizer updates, in place. Tested in tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/optimizer_formulas.h"
-#include "planner/status_macros.h"
+#include "executor/ops/optimizer_formulas.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -5,14 +5,14 @@
 // Tested in tests/conformance/.
 #include <string>
 
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
-#include "executor/dispatch.h"
-#include "executor/operator_shapes.h"
-#include "executor/pointwise_formulas.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/operator_shapes.h"
+#include "executor/ops/pointwise_formulas.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/pool_window.h"
-#include "planner/status_macros.h"
+#include "executor/ops/pool_window.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

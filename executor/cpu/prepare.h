@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/kernel.h"
-#include "executor/kernel_table.h"
-#include "executor/prepare.h"
+#include "executor/device/kernel.h"
+#include "executor/ops/kernel_table.h"
+#include "executor/ops/prepare.h"
 
 namespace loadline::executor::cpu {
 

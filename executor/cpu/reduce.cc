@@ -9,12 +9,12 @@
 // Tested in tests/conformance/.
 #include <cstring>
 
-#include "executor/bf16.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/loop_nest.h"
-#include "executor/operator_shapes.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/loop_nest.h"
+#include "executor/ops/operator_shapes.h"
 
 namespace loadline::executor::cpu {
 namespace {

@@ -3,7 +3,7 @@
 // Tested in tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {

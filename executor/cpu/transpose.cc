@@ -5,9 +5,9 @@
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
-#include "executor/dispatch.h"
-#include "executor/loop_nest.h"
-#include "executor/operator_shapes.h"
+#include "executor/ops/dispatch.h"
+#include "executor/ops/loop_nest.h"
+#include "executor/ops/operator_shapes.h"
 
 namespace loadline::executor::cpu {
 namespace {

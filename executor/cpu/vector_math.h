@@ -3,9 +3,9 @@
 // libm's are scalar calls, tens of times slower in an elementwise loop. These
 // are straight-line: argument reduction, one polynomial, selects instead of
 // branches, so a plain loop over them vectorizes. Errors against the exact
-// value, measured by tests/executor/kernel_math_test.cc over the whole range:
-// Exp 1.5 ulp, Expm1 and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2 ulp.
-// NaN in gives NaN out; infinities give the limits.
+// value, measured by tests/executor/cpu/kernel_math_test.cc over the whole
+// range: Exp 1.5 ulp, Expm1 and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2
+// ulp. NaN in gives NaN out; infinities give the limits.
 #ifndef LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 #define LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 

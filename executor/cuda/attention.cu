@@ -12,7 +12,6 @@
 //
 // f32 and bf16, in float; the statistic and the mask are f32. Tested in
 // tests/conformance/.
-#include "executor/attention_layout.h"
 #include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
@@ -20,8 +19,9 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
 #include "executor/cuda/types.h"
-#include "executor/philox.h"
-#include "planner/status_macros.h"
+#include "executor/ops/attention_layout.h"
+#include "executor/ops/philox.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

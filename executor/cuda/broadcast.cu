@@ -7,13 +7,13 @@
 // Tested in tests/conformance/.
 #include <cmath>
 
-#include "executor/arithmetic.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
-#include "planner/status_macros.h"
+#include "executor/ops/arithmetic.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Cast between f32, bf16, i64, i32 and bool. Tested in tests/conformance/.
-#include "executor/arithmetic.h"
 #include "executor/cuda/elementwise.h"
 #include "executor/cuda/families.h"
+#include "executor/ops/arithmetic.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -22,14 +22,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "executor/algorithms.h"
 #include "executor/align_up.h"
-#include "executor/conv_shapes.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/sub_kernel.h"
 #include "executor/cuda/types.h"
-#include "planner/status_macros.h"
+#include "executor/device/algorithms.h"
+#include "executor/ops/conv_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "executor/align_up.h"
 #include "executor/cuda/libraries.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/data_errors.h"
 #include "executor/cuda/stream.h"
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 
 namespace loadline::executor::cuda {
 

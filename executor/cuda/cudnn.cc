@@ -21,7 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/libraries.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>

@@ -15,12 +15,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "executor/algorithms.h"
 #include "executor/align_up.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/launch.h"
-#include "planner/status_macros.h"
+#include "executor/device/algorithms.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

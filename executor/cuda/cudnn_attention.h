@@ -2,8 +2,8 @@
 #ifndef LOADLINE_EXECUTOR_CUDA_CUDNN_ATTENTION_H_
 #define LOADLINE_EXECUTOR_CUDA_CUDNN_ATTENTION_H_
 
-#include "executor/attention_layout.h"
 #include "executor/cuda/prepare.h"
+#include "executor/ops/attention_layout.h"
 
 namespace loadline::executor::cuda {
 

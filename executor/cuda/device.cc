@@ -1,7 +1,7 @@
 // What the device holds between steps, and how bytes come in and out; steps are
 // told in device_step.cc. Tested without a GPU on a fake driver, whose streams
 // run their work late and in any order that events allow, in
-// tests/executor/cuda_device_test.cc.
+// tests/executor/cuda/cuda_device_test.cc.
 #include "executor/cuda/device.h"
 
 #include <cstring>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {

@@ -23,8 +23,8 @@
 #include "executor/cuda/launch_group.h"
 #include "executor/cuda/pinned.h"
 #include "executor/cuda/step_timer.h"
-#include "executor/device.h"
-#include "executor/operands.h"
+#include "executor/device/device.h"
+#include "executor/device/operands.h"
 
 namespace loadline::executor {
 

@@ -5,15 +5,15 @@
 // wrong comes back at the end.
 //
 // Tested without a GPU on a fake driver, whose streams run their work late and
-// in any order that events allow, in tests/executor/cuda_device_test.cc.
+// in any order that events allow, in tests/executor/cuda/cuda_device_test.cc.
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
-#include "executor/stress_commands.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "executor/fake/stress_commands.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {

@@ -6,9 +6,9 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
-#include "executor/operator_shapes.h"
-#include "executor/philox.h"
-#include "planner/status_macros.h"
+#include "executor/ops/operator_shapes.h"
+#include "executor/ops/philox.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include "executor/cuda/kernels.h"
 
 #include "executor/cuda/families.h"
-#include "executor/kernel_table.h"
+#include "executor/ops/kernel_table.h"
 
 namespace loadline::executor {
 namespace {

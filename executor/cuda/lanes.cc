@@ -1,10 +1,10 @@
 // Fork and Join tie the copy lanes to the compute lane at both ends of a step.
 // A capture demands that; without one it makes the compute lane's end the
-// step's end. Tested in tests/executor/cuda_device_test.cc.
+// step's end. Tested in tests/executor/cuda/cuda_device_test.cc.
 #include "executor/cuda/lanes.h"
 
 #include "absl/strings/str_cat.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -1,12 +1,12 @@
 // What makes a group one launch is that nobody could tell: its members touch no
 // byte that another one writes, and nothing on the lane stands between them.
-// Tested in tests/executor/cuda_launch_group_test.cc.
+// Tested in tests/executor/cuda/cuda_launch_group_test.cc.
 #include "executor/cuda/launch_group.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::executor::cuda {
 namespace {

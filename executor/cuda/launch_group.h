@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "executor/cuda/group_kernel.h"
-#include "executor/device.h"
+#include "executor/device/device.h"
 
 namespace loadline::executor::cuda {
 

@@ -1,6 +1,6 @@
 // dlopen, with a list of places. Libraries are opened RTLD_GLOBAL, because
 // cuDNN looks for cuBLASLt by name. Tested in
-// tests/executor/cuda_libraries_test.cc.
+// tests/executor/cuda/cuda_libraries_test.cc.
 #include "executor/cuda/libraries.h"
 
 #include <dlfcn.h>

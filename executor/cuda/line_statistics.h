@@ -13,7 +13,7 @@
 #include "executor/cuda/math.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
-#include "executor/prepare.h"
+#include "executor/ops/prepare.h"
 
 namespace loadline::executor::cuda {
 

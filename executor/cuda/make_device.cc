@@ -2,8 +2,8 @@
 #include "executor/cuda/make_device.h"
 
 #include "executor/cuda/device.h"
-#include "executor/cuda/doctor.h"
 #include "executor/cuda/kernels.h"
+#include "executor/cuda/measure_machine.h"
 #include "executor/cuda/runtime_driver.h"
 
 namespace loadline::executor {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "executor/device.h"
-#include "executor/measured_machine.h"
+#include "executor/device/device.h"
+#include "executor/measure/measured_machine.h"
 
 namespace loadline::executor {
 

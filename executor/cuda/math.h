@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "executor/host_device.h"
+#include "executor/ops/host_device.h"
 
 namespace loadline::executor::cuda {
 

@@ -11,8 +11,8 @@
 #include "executor/cuda/product_spec.h"
 #include "executor/cuda/sub_kernel.h"
 #include "executor/cuda/types.h"
-#include "executor/matmul_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/matmul_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

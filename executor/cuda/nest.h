@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "absl/status/statusor.h"
-#include "executor/loop_nest.h"
-#include "executor/prepare.h"
+#include "executor/ops/loop_nest.h"
+#include "executor/ops/prepare.h"
 
 namespace loadline::executor::cuda {
 

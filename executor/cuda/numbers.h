@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "executor/dispatch.h"
+#include "executor/ops/dispatch.h"
 
 namespace loadline::executor::cuda {
 

@@ -11,8 +11,8 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
-#include "executor/optimizer_formulas.h"
-#include "planner/status_macros.h"
+#include "executor/ops/optimizer_formulas.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // Registering touches every page, one after the other on one thread: seconds
 // for a hundred gigabytes. So the pages are made first, by several threads, on
-// the node where they shall lie. Tested in tests/executor/cuda_pinned_test.cc.
+// the node where they shall lie. Tested in
+// tests/executor/cuda/cuda_pinned_test.cc.
 #include "executor/cuda/pinned.h"
 
 #include <sys/mman.h>
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -4,9 +4,9 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/math.h"
 #include "executor/cuda/types.h"
-#include "executor/operator_shapes.h"
-#include "executor/pointwise_formulas.h"
-#include "planner/status_macros.h"
+#include "executor/ops/operator_shapes.h"
+#include "executor/ops/pointwise_formulas.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

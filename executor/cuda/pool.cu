@@ -9,8 +9,8 @@
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
-#include "executor/pool_window.h"
-#include "planner/status_macros.h"
+#include "executor/ops/pool_window.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

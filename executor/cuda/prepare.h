@@ -3,8 +3,8 @@
 #define LOADLINE_EXECUTOR_CUDA_PREPARE_H_
 
 #include "executor/cuda/cuda_kernel.h"
-#include "executor/kernel_table.h"
-#include "executor/prepare.h"
+#include "executor/ops/kernel_table.h"
+#include "executor/ops/prepare.h"
 
 namespace loadline::executor::cuda {
 

@@ -2,10 +2,10 @@
 #ifndef LOADLINE_EXECUTOR_CUDA_PRODUCT_SPEC_H_
 #define LOADLINE_EXECUTOR_CUDA_PRODUCT_SPEC_H_
 
-#include "executor/algorithms.h"
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/prepare.h"
-#include "executor/matmul_shapes.h"
+#include "executor/device/algorithms.h"
+#include "executor/ops/matmul_shapes.h"
 
 namespace loadline::executor::cuda {
 

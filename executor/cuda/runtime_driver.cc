@@ -6,7 +6,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "absl/strings/str_cat.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
 #include "executor/cuda/types.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -1,10 +1,10 @@
 // A traced step is not captured: an event that was recorded in a capture has no
-// time. Tested in tests/executor/cuda_device_test.cc.
+// time. Tested in tests/executor/cuda/cuda_device_test.cc.
 #include "executor/cuda/step_timer.h"
 
 #include <utility>
 
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "executor/cuda/handles.h"
-#include "executor/device.h"
+#include "executor/device/device.h"
 
 namespace loadline::executor::cuda {
 

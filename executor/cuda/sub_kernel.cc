@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/kernels.h"
-#include "executor/one_node.h"
-#include "planner/status_macros.h"
+#include "executor/ops/one_node.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 

@@ -6,8 +6,8 @@
 #include "executor/cuda/nest.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
-#include "executor/operator_shapes.h"
-#include "planner/status_macros.h"
+#include "executor/ops/operator_shapes.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {

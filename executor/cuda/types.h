@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "absl/status/status.h"
-#include "executor/prepare.h"
+#include "executor/ops/prepare.h"
 
 namespace loadline::executor::cuda {
 

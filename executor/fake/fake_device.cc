@@ -2,7 +2,8 @@
 // moves at a constant rate, so time advances to the nearest end. A race is two
 // operations of different lanes that overlap in simulated time and touch the
 // same bytes, at least one writing. Tested in
-// tests/executor/fake_device_test.cc, among others against planner::Replay.
+// tests/executor/fake/fake_device_test.cc, among others against
+// planner::Replay.
 #include "executor/fake/fake_device.h"
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "executor/operands.h"
-#include "executor/stress_commands.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "executor/device/operands.h"
+#include "executor/fake/stress_commands.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {

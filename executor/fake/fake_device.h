@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
-#include "executor/device.h"
-#include "planner/machine.h"
+#include "executor/device/device.h"
+#include "planner/problem/machine.h"
 
 namespace loadline::executor {
 

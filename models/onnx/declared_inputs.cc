@@ -8,7 +8,7 @@
 
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace onnx_internal {

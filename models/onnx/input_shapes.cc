@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/model_file.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

@@ -3,7 +3,7 @@
 #include "models/onnx/movement.h"
 
 #include "absl/strings/str_cat.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 

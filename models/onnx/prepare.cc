@@ -21,7 +21,7 @@
 #include "onnx/inliner/inliner.h"
 #include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

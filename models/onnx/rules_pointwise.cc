@@ -4,7 +4,7 @@
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/walk.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/onnx/shape_math.h"
 #include "models/onnx/walk.h"
 #include "models/onnx/wide.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

@@ -8,7 +8,7 @@
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
 #include "models/onnx/walk.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

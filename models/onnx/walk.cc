@@ -13,8 +13,8 @@
 #include "models/onnx/fold.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::models::onnx_internal {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/ops/check_types.h"
 #include "models/ops/operator.h"
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::models {
 

@@ -4,7 +4,7 @@
 
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

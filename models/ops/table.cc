@@ -8,7 +8,7 @@
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "models/ops/operator.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

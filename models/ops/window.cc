@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "models/ops/check_types.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {

@@ -17,13 +17,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "planner/known_machines.h"
-#include "planner/machine.h"
-#include "planner/plan.h"
-#include "planner/problem.h"
-#include "planner/solve.h"
-#include "planner/status_macros.h"
-#include "planner/verify.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/known_machines.h"
+#include "planner/problem/machine.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "planner/solve/solve.h"
+#include "planner/verify/verify.h"
 
 struct loadline_cancel {
   std::atomic<bool> now{false};

@@ -20,9 +20,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "planner/solve.h"
+#include "planner/solve/solve.h"
 #include "tests/bench/problem_files.h"
-#include "tools/sweep.h"
+#include "tools/pipeline/sweep.h"
 
 namespace loadline::planner {
 namespace {

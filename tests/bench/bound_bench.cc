@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/bound.h"
-#include "planner/simulate.h"
+#include "planner/bound/bound.h"
+#include "planner/schedule/simulate.h"
 #include "tests/bench/problem_files.h"
 
 namespace loadline::planner {

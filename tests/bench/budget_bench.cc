@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "planner/solve.h"
+#include "planner/solve/solve.h"
 #include "tests/bench/problem_files.h"
 
 namespace loadline::planner {

@@ -14,7 +14,7 @@ alone and with copies alone. The profile is measured anew,
 into a folder of its own. Where a PyTorch that sees the GPU is installed, its
 eager step and its compiled one run in turn with the step that keeps everything.
 
-Prints Markdown. --json: the same figures as one document. `tools/gpu_check run`
+Prints Markdown. --json: the same figures as one document. `tools/dev/gpu_check run`
 runs this on a GPU; `--device cpu` tries the script itself anywhere. Tested by
 tests/gpu/gpu_budgets_test.
 """

@@ -19,8 +19,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "planner/pack.h"
-#include "tests/planner/cut_items.h"
+#include "planner/pack/pack.h"
+#include "tests/planner/bound/cut_items.h"
 
 namespace loadline::planner {
 namespace {

@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/solve.h"
+#include "planner/solve/solve.h"
 #include "tests/bench/problem_files.h"
-#include "tests/planner/transformer_problem.h"
-#include "tools/files.h"
+#include "tests/planner/support/transformer_problem.h"
+#include "tools/pipeline/files.h"
 
 namespace loadline::planner {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "tools/plan_files.h"
+#include "tools/pipeline/plan_files.h"
 
 namespace loadline {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 
 namespace loadline {
 

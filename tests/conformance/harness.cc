@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "executor/algorithms.h"
-#include "executor/bf16.h"
 #include "executor/cpu/kernels.h"
+#include "executor/device/algorithms.h"
+#include "executor/ops/bf16.h"
 #include "gtest/gtest.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
-#include "planner/check.h"
-#include "planner/status_macros.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::conformance {
 namespace {

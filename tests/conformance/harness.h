@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 #include "models/graph.h"
 #include "tests/conformance/operator_cases.h"
 #include "tests/conformance/reference.h"

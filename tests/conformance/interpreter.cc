@@ -6,7 +6,7 @@
 
 #include "executor/cpu/kernels.h"
 #include "models/storage.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 #include "models/graph.h"
 
 namespace loadline::executor {

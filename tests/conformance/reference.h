@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 #include "models/attributes.h"
 #include "models/types.h"
 

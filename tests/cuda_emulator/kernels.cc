@@ -6,7 +6,7 @@
 #include "executor/cuda/kernels.h"
 #include "executor/cuda/nest.h"
 #include "executor/cuda/sort.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace cuda_emulator {
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "executor/kernel.h"
+#include "executor/device/kernel.h"
 #include "models/graph.h"
 
 namespace cuda_emulator {

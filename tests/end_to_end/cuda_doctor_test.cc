@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "executor/cuda/doctor.h"
-#include "planner/machine.h"
+#include "executor/cuda/measure_machine.h"
+#include "planner/problem/machine.h"
 #include "tests/cuda_emulator/kernels.h"
-#include "tests/executor/fake_cuda_driver.h"
+#include "tests/executor/support/fake_cuda_driver.h"
 
 namespace loadline::executor {
 namespace {

@@ -9,9 +9,9 @@
 #include "executor/cpu/device.h"
 #include "executor/cpu/kernels.h"
 #include "executor/cuda/device.h"
-#include "executor/stress_device.h"
+#include "executor/fake/stress_device.h"
 #include "tests/cuda_emulator/kernels.h"
-#include "tests/executor/fake_cuda_driver.h"
+#include "tests/executor/support/fake_cuda_driver.h"
 #include "tests/gpu/zoo_training.h"
 
 namespace loadline {

@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "planner/check.h"
-#include "planner/plan.h"
-#include "planner/problem.h"
-#include "planner/verify.h"
+#include "planner/base/check.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "planner/verify/verify.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace loadline::planner;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "planner/check.h"
-#include "planner/problem.h"
+#include "planner/base/check.h"
+#include "planner/problem/problem.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace loadline::planner;

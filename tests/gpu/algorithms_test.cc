@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "executor/calibrate.h"
 #include "executor/cuda/make_device.h"
+#include "executor/measure/calibrate.h"
 #include "models/graph.h"
 #include "models/ops/operator.h"
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline {
 namespace {

@@ -12,7 +12,7 @@
 #include "executor/cuda/handles.h"
 #include "executor/cuda/kernels.h"
 #include "executor/cuda/runtime_driver.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::conformance {
 namespace {

@@ -39,7 +39,7 @@ double Tolerance(const OperatorCase& c, double of_type) {
 }
 
 // Cases of one operator. Each test can run in a process of its own
-// (tools/gpu_check): a fault of one kernel ends what its process can do.
+// (tools/dev/gpu_check): a fault of one kernel ends what its process can do.
 class GpuOperators : public testing::TestWithParam<std::string> {
  protected:
   // With the seed of its data, the same whatever else runs.

@@ -7,8 +7,8 @@
 
 #include "executor/cpu/device.h"
 #include "executor/cuda/make_device.h"
-#include "executor/stress_device.h"
-#include "planner/status_macros.h"
+#include "executor/fake/stress_device.h"
+#include "planner/base/status_macros.h"
 #include "tests/gpu/zoo_training.h"
 
 namespace loadline {

@@ -3,13 +3,13 @@
 
 #include <cstdlib>
 
-#include "executor/data.h"
-#include "executor/program.h"
-#include "executor/train.h"
-#include "planner/machine.h"
-#include "planner/status_macros.h"
-#include "tools/machine_profile.h"
-#include "tools/way.h"
+#include "executor/program/program.h"
+#include "executor/train/data.h"
+#include "executor/train/train.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/machine.h"
+#include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "executor/device.h"
+#include "executor/device/device.h"
 
 namespace loadline {
 

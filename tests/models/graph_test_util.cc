@@ -4,7 +4,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "planner/check.h"
+#include "planner/base/check.h"
 
 namespace loadline::models {
 namespace {

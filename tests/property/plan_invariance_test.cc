@@ -15,13 +15,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
-#include "executor/program.h"
+#include "executor/program/program.h"
 #include "models/graph.h"
-#include "passes/pose.h"
-#include "passes/price.h"
+#include "passes/cost_model.h"
+#include "passes/make_problem.h"
 #include "passes/training_pipeline.h"
-#include "planner/solve.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
 
 namespace loadline {
 namespace {

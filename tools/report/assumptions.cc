@@ -1,12 +1,12 @@
 // Everything that a reader could doubt stands on the page. Tested by
-// tests/tools/report_document_test.cc.
+// tests/tools/report/report_document_test.cc.
 #include "tools/report/assumptions.h"
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
-#include "tools/device.h"
-#include "tools/machine_profile.h"
-#include "tools/units.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/machine_profile.h"
 
 namespace loadline::tools {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/problem.h"
-#include "tools/way.h"
+#include "planner/problem/problem.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 

@@ -1,7 +1,7 @@
 // Exporters seldom say which module a node came from, but parameters carry
 // their module in their name: so a node belongs to the parameter it reads, or
 // else goes with the node before it. Tested by
-// tests/tools/report_document_test.cc.
+// tests/tools/report/report_document_test.cc.
 #include "tools/report/attribution.h"
 
 #include <set>

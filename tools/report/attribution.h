@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "models/graph.h"
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 
 namespace loadline::tools {
 

@@ -1,17 +1,17 @@
 // Columns keep a plan of ten thousand nodes small, and texts that repeat
 // (modules, operators, reasons) stand once in a list. Tested by
-// tests/tools/report_document_test.cc.
+// tests/tools/report/report_document_test.cc.
 #include "tools/report/document.h"
 
 #include <map>
 
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
-#include "tools/plan_summary.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/reproduce.h"
+#include "tools/pipeline/sweep.h"
+#include "tools/pipeline/timeline.h"
 #include "tools/report/attribution.h"
-#include "tools/report/timeline.h"
-#include "tools/reproduce.h"
-#include "tools/sweep.h"
+#include "tools/report/plan_summary.h"
 
 namespace loadline::tools {
 namespace {

@@ -11,10 +11,10 @@
 #include "absl/types/span.h"
 #include "models/graph.h"
 #include "nlohmann/json_fwd.hpp"
-#include "planner/plan.h"
-#include "planner/problem.h"
-#include "tools/measure.h"
-#include "tools/way.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 

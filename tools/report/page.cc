@@ -1,13 +1,14 @@
 // The page is assembled when Loadline is built (tools/report/web/assemble) and
 // lies in the program as it is; only the document is put in here. Tested by
-// tests/tools/report_document_test.cc, and in a browser by tests/browser.
+// tests/tools/report/report_document_test.cc, and in a browser by
+// tests/browser.
 #include "tools/report/page.h"
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "planner/check.h"
-#include "tools/json_text.h"
+#include "planner/base/check.h"
+#include "tools/cli/json_text.h"
 
 // The assembler reads the file: a megabyte costs a compiler seconds.
 asm(".section .rodata\n"

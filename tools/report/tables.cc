@@ -1,4 +1,4 @@
-// Tested by tests/tools/report_tables_test.cc.
+// Tested by tests/tools/report/report_tables_test.cc.
 #include "tools/report/tables.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "tools/units.h"
+#include "tools/cli/units.h"
 
 namespace loadline::tools {
 namespace {

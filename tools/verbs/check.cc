@@ -1,5 +1,5 @@
 // `loadline check`: supported, and trainable as exported? Exit codes are those
-// that `run` would end with. Tested by tests/tools/model_check_test.cc.
+// that `run` would end with. Tested by tests/tools/report/model_check_test.cc.
 #include <memory>
 #include <string>
 
@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/device.h"
-#include "tools/flags.h"
-#include "tools/json_text.h"
-#include "tools/model_check.h"
-#include "tools/way.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/json_text.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/training_pipeline.h"
+#include "tools/report/model_check.h"
 
 namespace loadline::tools {
 namespace {

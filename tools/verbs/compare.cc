@@ -1,6 +1,6 @@
 // `loadline compare`: two plans of one problem, or a plan and its run. Tested
-// by tests/tools/compare_test.cc.
-#include "tools/compare.h"
+// by tests/tools/report/compare_test.cc.
+#include "tools/report/compare.h"
 
 #include <memory>
 #include <optional>
@@ -9,11 +9,11 @@
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/flags.h"
-#include "tools/json_text.h"
-#include "tools/plan_files.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/json_text.h"
+#include "tools/pipeline/plan_files.h"
 
 namespace loadline::tools {
 namespace {

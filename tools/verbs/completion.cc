@@ -1,14 +1,14 @@
 // `loadline completion`: a script for the user's shell. Tested by
-// tests/tools/completion_test.cc.
-#include "tools/completion.h"
+// tests/tools/cli/completion_test.cc.
+#include "tools/cli/completion.h"
 
 #include <memory>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
-#include "tools/command.h"
-#include "tools/help.h"
+#include "tools/cli/command.h"
+#include "tools/cli/help.h"
 
 namespace loadline::tools {
 

@@ -1,5 +1,5 @@
 // `loadline doctor`: this machine's rates, as a profile; or, by its name, those
-// of a well-known one. Tested by tests/executor/measure_test.cc, and
+// of a well-known one. Tested by tests/executor/measure/measure_test.cc, and
 // tests/end_to_end/known_machine_test.
 #include <memory>
 #include <optional>
@@ -10,15 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fmt/format.h"
-#include "planner/known_machines.h"
-#include "planner/machine.h"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/device.h"
-#include "tools/files.h"
-#include "tools/flags.h"
-#include "tools/machine_profile.h"
-#include "tools/units.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/known_machines.h"
+#include "planner/problem/machine.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/files.h"
+#include "tools/pipeline/machine_profile.h"
 
 namespace loadline::tools {
 namespace {

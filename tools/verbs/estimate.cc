@@ -1,6 +1,6 @@
 // `loadline estimate`: does it fit, without a search. Tested by
-// tests/tools/estimate_test.cc.
-#include "tools/estimate.h"
+// tests/tools/report/estimate_test.cc.
+#include "tools/report/estimate.h"
 
 #include <memory>
 #include <string>
@@ -8,12 +8,12 @@
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/exit_code.h"
-#include "tools/flags.h"
-#include "tools/json_text.h"
-#include "tools/way.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/json_text.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 namespace {

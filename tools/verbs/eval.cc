@@ -5,21 +5,21 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "executor/data.h"
-#include "executor/evaluate.h"
-#include "executor/program.h"
+#include "executor/program/program.h"
+#include "executor/train/data.h"
+#include "executor/train/evaluate.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "passes/training_pipeline.h"
-#include "planner/solve.h"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/device.h"
-#include "tools/flags.h"
-#include "tools/interrupt.h"
-#include "tools/json_text.h"
-#include "tools/units.h"
-#include "tools/way.h"
+#include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json_text.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 namespace {

@@ -12,12 +12,12 @@
 #include "models/ops/operator.h"
 #include "models/text.h"
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/flags.h"
-#include "tools/json_text.h"
-#include "tools/units.h"
-#include "tools/way.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/json_text.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 namespace {

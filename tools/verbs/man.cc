@@ -1,9 +1,9 @@
-// `loadline man`: the manual page. Tested by tests/tools/man_page_test.cc.
+// `loadline man`: the manual page. Tested by tests/tools/cli/man_page_test.cc.
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
-#include "tools/command.h"
-#include "tools/help.h"
-#include "tools/man_page.h"
+#include "tools/cli/command.h"
+#include "tools/cli/help.h"
+#include "tools/cli/man_page.h"
 
 namespace loadline::tools {
 

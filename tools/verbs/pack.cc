@@ -1,6 +1,7 @@
 // `loadline pack`: the address part alone, on the CSV files of the literature.
-// Parts: tests/planner/pack_test.cc, tests/tools/buffers_csv_test.cc.
-#include "planner/pack.h"
+// Parts: tests/planner/pack/pack_test.cc,
+// tests/tools/pipeline/buffers_csv_test.cc.
+#include "planner/pack/pack.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,14 +11,14 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
-#include "tools/buffers_csv.h"
-#include "tools/command.h"
-#include "tools/exit_code.h"
-#include "tools/files.h"
-#include "tools/flags.h"
-#include "tools/units.h"
+#include "tools/cli/command.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/buffers_csv.h"
+#include "tools/pipeline/files.h"
 
 namespace loadline::tools {
 namespace {

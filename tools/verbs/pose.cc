@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/device.h"
-#include "tools/files.h"
-#include "tools/flags.h"
-#include "tools/way.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/files.h"
+#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 namespace {

@@ -2,7 +2,7 @@
 // or several sizes of the batch or another axis; or the largest size that a
 // budget holds. Tested by
 // tests/end_to_end/sweep_test.cc.
-#include "tools/sweep.h"
+#include "tools/pipeline/sweep.h"
 
 #include <algorithm>
 #include <memory>
@@ -16,24 +16,24 @@
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/status_macros.h"
+#include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
-#include "tools/command.h"
-#include "tools/device.h"
-#include "tools/exit_code.h"
-#include "tools/files.h"
-#include "tools/flags.h"
-#include "tools/interrupt.h"
-#include "tools/json_text.h"
-#include "tools/measure_front.h"
-#include "tools/plan_summary.h"
+#include "tools/cli/command.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json_text.h"
+#include "tools/cli/reproduce.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/files.h"
+#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/training_pipeline.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
 #include "tools/report/page.h"
-#include "tools/reproduce.h"
-#include "tools/sweep_output.h"
-#include "tools/units.h"
-#include "tools/way.h"
+#include "tools/report/plan_summary.h"
+#include "tools/report/sweep_output.h"
 
 namespace loadline::tools {
 namespace {

@@ -1,6 +1,6 @@
 // `loadline verify`: the proof, for files that came from anywhere. Tested by
 // tests/end_to_end/bad_input_test.cc.
-#include "planner/verify.h"
+#include "planner/verify/verify.h"
 
 #include <memory>
 #include <string>
@@ -8,14 +8,14 @@
 #include "CLI/CLI.hpp"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "planner/plan.h"
-#include "planner/problem.h"
-#include "planner/status_macros.h"
-#include "tools/command.h"
-#include "tools/flags.h"
-#include "tools/json_text.h"
-#include "tools/plan_files.h"
-#include "tools/units.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "tools/cli/command.h"
+#include "tools/cli/flags.h"
+#include "tools/cli/json_text.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/plan_files.h"
 
 namespace loadline::tools {
 namespace {

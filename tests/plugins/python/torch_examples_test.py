@@ -16,7 +16,7 @@ EXAMPLES = pathlib.Path(__file__).parents[3] / "plugins" / "python" / "examples"
 
 def needs(name):
     return unittest.skipUnless(importlib.util.find_spec(name),
-                               f"no {name}; tools/setup/torch installs it")
+                               f"no {name}; tools/dev/setup/torch installs it")
 
 
 class Examples(unittest.TestCase):

@@ -11,7 +11,7 @@ PACKAGE = pathlib.Path(__file__).parents[3] / "plugins" / "python"
 
 class Types(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("mypy"),
-                         "no mypy; tools/setup/torch installs it")
+                         "no mypy; tools/dev/setup/torch installs it")
     def test_are_clean(self):
         done = subprocess.run(
             [sys.executable, "-m", "mypy", "--cache-dir",

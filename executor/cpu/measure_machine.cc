@@ -1,0 +1,130 @@
+// Rates and sizes of this machine, put together from two meters: of the cores
+// (compute_meter.h) and of the copy lanes (executor/measure/copy_benchmark.h).
+// Tested in tests/executor/measure/measure_test.cc.
+#include "executor/cpu/measure_machine.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "executor/cpu/compute_meter.h"
+#include "executor/cpu/device.h"
+#include "executor/measure/measured_machine.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+constexpr int64_t kSmallBytes = 256;
+constexpr int kSmallCopies = 200;
+constexpr int64_t kOrdinaryBytes = int64_t{1} << 20;
+// Copies beside computing must hide this share of the shorter of the two, or
+// they are planned one after the other: then the step is as fast or faster, and
+// lasts what the plan says.
+constexpr double kLeastHidden = 0.75;
+
+// Costs nothing: what is left is the price of a launch. Opens a parallel
+// region, as nearly every real kernel does.
+class EmptyKernel : public Kernel {
+ public:
+  absl::Status Run(const KernelArgs& args) override {
+    int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+    threads += 1;
+    args.outputs[0][0] = static_cast<std::byte>(threads);
+    return absl::OkStatus();
+  }
+};
+
+double PerSecond(double amount, int64_t ns) {
+  return amount / (static_cast<double>(ns) / 1e9);
+}
+
+// Copies that compute waits for, of an ordinary size, that find nothing in the
+// caches and leave nothing of a small kernel's operands there.
+absl::Status MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
+                                 planner::Machine& machine) {
+  LOADLINE_ASSIGN_OR_RETURN(ComputeMeter kernel,
+                            ComputeMeter::Create(kOrdinaryBytes));
+  const int64_t bytes = std::min(kOrdinaryBytes, options.buffer_bytes);
+  const auto copies = static_cast<int>(options.buffer_bytes / bytes);
+  machine.copy_latency_ns =
+      lanes.WaitedCopyNs(Lane::kD2h, kSmallBytes, kSmallCopies);
+  const auto rate = [&](Lane lane) {
+    const int64_t ns = lanes.WaitedCopyNs(lane, bytes, copies, [&] {
+      kernel.Triad();
+    }) - machine.copy_latency_ns;
+    return PerSecond(static_cast<double>(bytes), std::max<int64_t>(ns, 1));
+  };
+  machine.d2h_bytes_per_s = rate(Lane::kD2h);
+  machine.h2d_bytes_per_s = rate(Lane::kH2d);
+  return absl::OkStatus();
+}
+
+absl::Status MeasureRates(const DoctorOptions& options, LaneMeter& lanes,
+                          planner::Machine& machine) {
+  if (machine.copies_stop_compute) {
+    return MeasureWaitedCopies(options, lanes, machine);
+  }
+  lanes.MeasureCopies(machine);
+  return absl::OkStatus();
+}
+
+absl::Status CheckBuffers(const DoctorOptions& options) {
+  if (options.buffer_bytes >= kSmallBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError("buffers too small to measure anything");
+}
+
+}  // namespace
+
+absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
+  planner::Machine machine;
+  machine.name = options.name;
+  machine.device_bytes = HostMemoryBytes();
+  machine.host_bytes = machine.device_bytes;
+  LOADLINE_ASSIGN_OR_RETURN(ComputeMeter compute,
+                            ComputeMeter::Create(options.buffer_bytes));
+  const std::vector<int64_t> ns = MedianRunsNs(
+      {[&] { compute.Matmul(); }, [&] { compute.Triad(); }}, options.meter_ns);
+  const int64_t matmul_ns = ns[0], triad_ns = ns[1];
+  planner::Rates rates;
+  rates.matmul_flop_per_s["f32"] = PerSecond(compute.matmul_flop(), matmul_ns);
+  rates.memory_bytes_per_s = PerSecond(compute.triad_bytes(), triad_ns);
+
+  CpuDevice device({.host_store_path = options.host_store_path});
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
+  // As much of both kinds of computing as one buffer's copy lasts.
+  const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
+  const int64_t rounds = std::max<int64_t>(
+      1, alone_ns / std::max<int64_t>(1, matmul_ns + triad_ns));
+  const auto work = [&] {
+    for (int64_t i = 0; i < rounds; ++i) {
+      compute.Matmul();
+      compute.Triad();
+    }
+  };
+  machine.copies_stop_compute =
+      lanes.HiddenShare(options.buffer_bytes, work) < kLeastHidden;
+  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
+  EmptyKernel empty;
+  rates.launch_ns = lanes.LaunchNs(empty);
+  LOADLINE_RETURN_IF_ERROR(lanes.status());
+  machine.rates = std::move(rates);
+  return machine;
+}
+
+absl::Status MeasureCopies(const DoctorOptions& options,
+                           planner::Machine& machine) {
+  LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
+  CpuDevice device({.host_store_path = options.host_store_path});
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
+  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
+  return lanes.status();
+}
+
+}  // namespace loadline::executor

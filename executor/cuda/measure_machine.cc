@@ -1,0 +1,172 @@
+// Everything goes through the device, as a plan's steps do: copies by its lanes
+// (copy_benchmark.h), rates by the kernels that it prepares, one node at a time
+// (calibrate.h). Tested on a fake driver in
+// tests/end_to_end/cuda_doctor_test.cc.
+#include "executor/cuda/measure_machine.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/measure/calibrate.h"
+#include "models/graph.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+using models::DType;
+
+constexpr int kCopySizes = 4;  // each a quarter of the next
+// Of large allocations on the GPUs that there are.
+constexpr int64_t kDriverPageBytes = int64_t{2} << 20;
+
+// The operators' rules are written for f32; kernels go by the types of values.
+absl::StatusOr<models::Graph> OneNode(
+    const std::string& op, const std::vector<std::vector<int64_t>>& inputs,
+    DType type = DType::kF32) {
+  models::Graph graph;
+  std::vector<models::ValueId> ids;
+  ids.reserve(inputs.size());
+  for (const std::vector<int64_t>& dims : inputs) {
+    ids.push_back(graph.AddInput("input", {DType::kF32, dims}));
+  }
+  LOADLINE_RETURN_IF_ERROR(graph.AddNode(op, op, std::move(ids)).status());
+  for (models::Value& value : graph.values) value.type.dtype = type;
+  return graph;
+}
+
+// Its time, on a device of its own.
+absl::StatusOr<int64_t> NodeNs(cuda::Driver& driver,
+                               const CudaDoctorOptions& options,
+                               const absl::StatusOr<models::Graph>& graph) {
+  LOADLINE_RETURN_IF_ERROR(graph.status());
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            CudaDevice::Create(driver, options.device));
+  LOADLINE_ASSIGN_OR_RETURN(const auto times,
+                            Calibrate(*graph, *device, {.evict_bytes = 0}));
+  return times.begin()->second;
+}
+
+absl::StatusOr<double> MatMulRate(cuda::Driver& driver,
+                                  const CudaDoctorOptions& options,
+                                  DType type) {
+  const int64_t n = options.matmul_size;
+  LOADLINE_ASSIGN_OR_RETURN(
+      const int64_t ns,
+      NodeNs(driver, options, OneNode("MatMul", {{n, n}, {n, n}}, type)));
+  const auto size = static_cast<double>(n);
+  return 2 * size * size * size / (static_cast<double>(ns) / 1e9);
+}
+
+// `sizes` gets the rates of copies of some sizes; null: those are not measured.
+absl::Status MeasureLanes(cuda::Driver& driver,
+                          const CudaDoctorOptions& options,
+                          planner::Machine& machine,
+                          std::vector<CopyRates>* sizes) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            CudaDevice::Create(driver, options.device));
+  const int64_t bytes = options.copy_bytes / 4;
+  LOADLINE_ASSIGN_OR_RETURN(
+      const models::Graph large,
+      OneNode("Relu", {{bytes / DTypeBytes(DType::kF32)}}));
+  LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
+                            device->Prepare(large, large.nodes[0]));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+  for (int i = kCopySizes - 1; sizes != nullptr && i >= 0; --i) {
+    sizes->push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
+  }
+  lanes.MeasureCopies(machine);
+  machine.switch_ns = lanes.AddedNs(*kernel, bytes, LaneMeter::kLongLag);
+  // Not that of copies in a row: in a plan a copy waits for computing, and
+  // computing for it.
+  machine.copy_latency_ns =
+      std::max(lanes.AddedNs(*kernel, bytes, 1) - machine.switch_ns,
+               machine.copy_latency_ns);
+  return lanes.status();
+}
+
+absl::Status MeasureLaunch(cuda::Driver& driver,
+                           const CudaDoctorOptions& options,
+                           planner::Rates& rates) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            CudaDevice::Create(driver, options.device));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph small, OneNode("Relu", {{64}}));
+  LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
+                            device->Prepare(small, small.nodes[0]));
+  LOADLINE_ASSIGN_OR_RETURN(
+      LaneMeter lanes,
+      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+  rates.launch_ns = lanes.LaunchNs(*kernel);
+  return lanes.status();
+}
+
+// A convolution, for cuDNN to be there. Where it is not installed it takes no
+// memory either, and models without convolutions do not ask for it.
+absl::Status LoadConvolutions(cuda::Driver& driver,
+                              const CudaDoctorOptions& options) {
+  const absl::Status status =
+      NodeNs(driver, options, OneNode("Conv", {{1, 8, 8, 8}, {8, 8, 3, 3}}))
+          .status();
+  return absl::IsUnavailable(status) ? absl::OkStatus() : status;
+}
+
+// What is taken while a device has an arena, beside the arena's bytes. Every
+// other device must have given its memory back. A driver hands out whole pages:
+// the arena here begins one more, so no other takes more than it does.
+absl::StatusOr<int64_t> BesideAnArena(cuda::Driver& driver,
+                                      const CudaDoctorOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            CudaDevice::Create(driver, options.device));
+  const int64_t arena_bytes = kDriverPageBytes + 1;
+  LOADLINE_RETURN_IF_ERROR(device->CreateArena({.arena_bytes = arena_bytes}));
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t used_bytes, device->UsedBytes());
+  return used_bytes - arena_bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
+    cuda::Driver& driver, const CudaDoctorOptions& options) {
+  MeasuredMachine measured;
+  planner::Machine& machine = measured.machine;
+  planner::Rates& rates = machine.rates.emplace();
+  LOADLINE_RETURN_IF_ERROR(driver.SetDevice(options.device.index));
+  LOADLINE_ASSIGN_OR_RETURN(const cuda::DeviceFacts facts,
+                            driver.Facts(options.device.index));
+  machine.name = facts.name;
+  machine.host_bytes = HostMemoryBytes();
+  LOADLINE_RETURN_IF_ERROR(
+      MeasureLanes(driver, options, machine, &measured.copies));
+  LOADLINE_RETURN_IF_ERROR(MeasureLaunch(driver, options, rates));
+  for (const auto& [name, type] :
+       {std::pair("f32", DType::kF32), std::pair("bf16", DType::kBF16)}) {
+    LOADLINE_ASSIGN_OR_RETURN(rates.matmul_flop_per_s[name],
+                              MatMulRate(driver, options, type));
+  }
+  const int64_t floats = options.memory_bytes / DTypeBytes(DType::kF32);
+  LOADLINE_ASSIGN_OR_RETURN(
+      const int64_t memory_ns,
+      NodeNs(driver, options, OneNode("Relu", {{floats}})));
+  rates.memory_bytes_per_s = 2 * static_cast<double>(options.memory_bytes) /
+                             (static_cast<double>(memory_ns) / 1e9);
+  LOADLINE_RETURN_IF_ERROR(LoadConvolutions(driver, options));
+  LOADLINE_ASSIGN_OR_RETURN(const cuda::MemoryUse use, driver.Memory());
+  machine.device_bytes = use.total_bytes;
+  LOADLINE_ASSIGN_OR_RETURN(machine.reserved_bytes,
+                            BesideAnArena(driver, options));
+  return measured;
+}
+
+absl::Status MeasureCudaCopies(cuda::Driver& driver,
+                               const CudaDoctorOptions& options,
+                               planner::Machine& machine) {
+  LOADLINE_RETURN_IF_ERROR(driver.SetDevice(options.device.index));
+  return MeasureLanes(driver, options, machine, nullptr);
+}
+
+}  // namespace loadline::executor

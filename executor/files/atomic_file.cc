@@ -1,0 +1,92 @@
+// Write, fsync, rename, fsync the folder: after a crash at any point there is
+// either the old file or the new one. Tested in
+// tests/executor/train/checkpoint_test.cc.
+#include "executor/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace loadline::executor {
+namespace {
+
+absl::Status PathError(const std::string& path, const char* doing, int error) {
+  const std::string text =
+      absl::StrCat(doing, " ", path, ": ", std::strerror(error));
+  if (error == ENOSPC || error == EFBIG || error == EDQUOT) {
+    return absl::ResourceExhaustedError(text);
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
+    const std::string& path) {
+  std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
+  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return PathError(path, "creating", errno);
+  // mkostemp makes it private; give it what a new file would have.
+  const mode_t mask = umask(0);
+  umask(mask);
+  fchmod(fd, 0666 & ~mask);
+  return std::unique_ptr<AtomicFile>(
+      new AtomicFile(path, std::move(temporary), fd));
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) close(fd_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+absl::Status AtomicFile::Failed(const char* doing, int error) const {
+  return PathError(path_, doing, error);
+}
+
+absl::Status AtomicFile::Write(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = write(fd_, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Failed("writing", n < 0 ? errno : EIO);
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (fsync(fd_) != 0) return Failed("writing", errno);
+  const int fd = std::exchange(fd_, -1);
+  if (close(fd) != 0) return Failed("writing", errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return Failed("renaming", errno);
+  }
+  temporary_.clear();
+  const int folder =
+      open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    fsync(folder);  // some file systems refuse; the rename stands anyway
+    close(folder);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace loadline::executor

@@ -1,0 +1,232 @@
+// Writer and reader share nothing but the table of type names, so that the
+// reader never believes what the writer would have done. Tested in
+// tests/executor/train/checkpoint_test.cc.
+#include "executor/files/safetensors.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "executor/files/atomic_file.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using models::DType;
+
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+
+constexpr struct {
+  const char* name;
+  DType dtype;
+} kTypes[] = {
+    {"F64", DType::kF64},   {"F32", DType::kF32}, {"F16", DType::kF16},
+    {"BF16", DType::kBF16}, {"I64", DType::kI64}, {"I32", DType::kI32},
+    {"I8", DType::kI8},     {"U8", DType::kU8},   {"BOOL", DType::kBool}};
+
+const char* TypeName(DType dtype) {
+  for (const auto& t : kTypes) {
+    if (t.dtype == dtype) return t.name;
+  }
+  LOADLINE_CHECK(false);
+  return "";
+}
+
+absl::Status Bad(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("safetensors: ", what));
+}
+
+std::optional<int64_t> AsCount(const Json& json) {
+  if (!json.is_number_unsigned()) return std::nullopt;
+  const auto n = json.get<uint64_t>();
+  if (n > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  return static_cast<int64_t>(n);
+}
+
+struct Entry {
+  int64_t begin = 0;
+  int64_t end = 0;
+  std::string name;
+  models::TensorType type;
+};
+
+absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
+  const auto bad = [&](absl::string_view what) {
+    return Bad(absl::StrCat("tensor '", name, "' ", what));
+  };
+  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") ||
+      !json.contains("shape") || !json.contains("data_offsets")) {
+    return bad("lacks dtype, shape or data_offsets");
+  }
+  if (!json["dtype"].is_string()) return bad("has no dtype");
+  const auto dtype_name = json["dtype"].get<std::string>();
+  const auto* known =
+      std::find_if(std::begin(kTypes), std::end(kTypes),
+                   [&](const auto& t) { return dtype_name == t.name; });
+  if (known == std::end(kTypes)) {
+    return bad(absl::StrCat("has the unknown dtype '", dtype_name, "'"));
+  }
+  std::vector<int64_t> dims;
+  if (!json["shape"].is_array()) return bad("has no shape");
+  for (const Json& dim : json["shape"]) {
+    const std::optional<int64_t> n = AsCount(dim);
+    if (!n.has_value()) return bad("has a bad shape");
+    dims.push_back(*n);
+  }
+  const absl::StatusOr<models::TensorType> type =
+      models::MakeTensorType(known->dtype, std::move(dims));
+  if (!type.ok()) return bad("has a shape beyond all memory");
+  const Json& offsets = json["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2) return bad("has no offsets");
+  const std::optional<int64_t> begin = AsCount(offsets[0]);
+  const std::optional<int64_t> end = AsCount(offsets[1]);
+  if (!begin.has_value() || !end.has_value() || *end < *begin ||
+      *end - *begin != type->bytes()) {
+    return bad(absl::StrCat("has offsets that do not hold ", type->ToString()));
+  }
+  return Entry{*begin, *end, name, *type};
+}
+
+absl::Status ReadMetadata(const Json& json, SafetensorsFile* file) {
+  if (!json.is_object()) return Bad("__metadata__ is no object");
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string()) return Bad("__metadata__ holds more than text");
+    file->metadata[key] = value.get<std::string>();
+  }
+  return absl::OkStatus();
+}
+
+// nlohmann keeps the last of two equal keys; the format allows none.
+bool HasDuplicateTopLevelKey(absl::string_view text) {
+  std::map<std::string, int> seen;
+  bool duplicate = false;
+  const nlohmann::json::parser_callback_t watch =
+      [&](int depth, nlohmann::json::parse_event_t event,
+          nlohmann::json& parsed) {
+        if (event == nlohmann::json::parse_event_t::key && depth == 1) {
+          duplicate = duplicate || ++seen[parsed.get<std::string>()] > 1;
+        }
+        return true;
+      };
+  const auto parsed = nlohmann::json::parse(text.begin(), text.end(), watch,
+                                            /*allow_exceptions=*/false);
+  return duplicate || parsed.is_discarded();
+}
+
+}  // namespace
+
+absl::Status WriteSafetensors(
+    const std::string& path, const std::vector<NamedType>& tensors,
+    const std::map<std::string, std::string>& metadata,
+    const std::function<absl::Status(size_t, absl::Span<std::byte>)>&
+        contents) {
+  Json header = Json::object();
+  header["__metadata__"] = metadata;
+  int64_t offset = 0;
+  int64_t largest = 0;
+  for (const NamedType& tensor : tensors) {
+    const int64_t bytes = tensor.type.bytes();
+    header[tensor.name] = {{"dtype", TypeName(tensor.type.dtype)},
+                           {"shape", tensor.type.dims},
+                           {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+    largest = std::max(largest, bytes);
+  }
+  std::string text =
+      header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  uint8_t length[8];
+  for (int i = 0; i < 8; ++i) {
+    length[i] =
+        static_cast<uint8_t>(static_cast<uint64_t>(text.size()) >> (8 * i));
+  }
+
+  LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
+                            AtomicFile::Create(path));
+  LOADLINE_RETURN_IF_ERROR(file->Write(length, sizeof(length)));
+  LOADLINE_RETURN_IF_ERROR(file->Write(text.data(), text.size()));
+  std::vector<std::byte> buffer(static_cast<size_t>(largest));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto bytes = static_cast<size_t>(tensors[i].type.bytes());
+    LOADLINE_RETURN_IF_ERROR(
+        contents(i, absl::MakeSpan(buffer).subspan(0, bytes)));
+    LOADLINE_RETURN_IF_ERROR(file->Write(buffer.data(), bytes));
+  }
+  return file->Commit();
+}
+
+absl::StatusOr<SafetensorsFile> ParseSafetensors(absl::string_view bytes) {
+  if (bytes.size() < 8) return Bad("shorter than its first field");
+  uint64_t length = 0;
+  for (int i = 0; i < 8; ++i) {
+    length |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
+  }
+  if (length > kMaxHeaderBytes || length > bytes.size() - 8) {
+    return Bad("the header is longer than the file");
+  }
+  const absl::string_view text = bytes.substr(8, length);
+  const absl::string_view data = bytes.substr(8 + length);
+  if (HasDuplicateTopLevelKey(text)) {
+    return Bad("the header is not JSON, or names a tensor twice");
+  }
+  const Json header = Json::parse(text.begin(), text.end(), nullptr,
+                                  /*allow_exceptions=*/false);
+  if (!header.is_object()) return Bad("the header is no JSON object");
+
+  SafetensorsFile file;
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name == "__metadata__") {
+      LOADLINE_RETURN_IF_ERROR(ReadMetadata(json, &file));
+      continue;
+    }
+    LOADLINE_ASSIGN_OR_RETURN(Entry entry, ReadEntry(name, json));
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  int64_t at = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != at || entry.end > static_cast<int64_t>(data.size())) {
+      return Bad(absl::StrCat("tensor '", entry.name,
+                              "' overlaps another, leaves a gap or lies "
+                              "outside the file"));
+    }
+    at = entry.end;
+    const auto* begin = reinterpret_cast<const std::byte*>(data.data());
+    file.types[entry.name] = entry.type;
+    file.contents[entry.name].assign(begin + entry.begin, begin + entry.end);
+  }
+  if (at != static_cast<int64_t>(data.size())) {
+    return Bad("bytes that belong to no tensor");
+  }
+  return file;
+}
+
+absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be opened"));
+  }
+  const std::string bytes((std::istreambuf_iterator<char>(in)),
+                          std::istreambuf_iterator<char>());
+  if (in.bad()) {
+    return absl::DataLossError(absl::StrCat(path, ": cannot be read"));
+  }
+  absl::StatusOr<SafetensorsFile> file = ParseSafetensors(bytes);
+  if (!file.ok()) {
+    return absl::Status(
+        file.status().code(),
+        absl::StrCat(path, ": ", std::string(file.status().message())));
+  }
+  return file;
+}
+
+}  // namespace loadline::executor

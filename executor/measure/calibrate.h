@@ -1,0 +1,61 @@
+// Measures the operators of a model on a device.
+#ifndef LOADLINE_EXECUTOR_MEASURE_CALIBRATE_H_
+#define LOADLINE_EXECUTOR_MEASURE_CALIBRATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/device/algorithms.h"
+#include "executor/device/device.h"
+#include "models/graph.h"
+#include "models/types.h"
+
+namespace loadline::executor {
+
+struct CalibrateOptions {
+  int32_t runs = 5;  // the median counts; one more goes before, unmeasured
+  // CalibrateStep only: more runs, so that they last so long together.
+  int64_t least_ns = 0;
+  // Other bytes of the device written before each run, so that operands are as
+  // cold as they are in a real step, and so that a GPU still has work when it
+  // is told the launch. Calibrate and ChooseAlgorithms only.
+  int64_t evict_bytes = int64_t{64} << 20;
+  std::function<void(int64_t done, int64_t of)> progress;  // may be empty
+  const std::atomic<bool>* stop = nullptr;                 // may be null
+};
+
+// Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
+std::vector<std::byte> MildContents(const models::TensorType& type);
+
+// Makes a device without an arena.
+using MakeDeviceFunction =
+    std::function<absl::StatusOr<std::unique_ptr<Device>>()>;
+
+// The fastest algorithm of each distinct operator whose kernel offers several
+// (algorithms.h); of equally fast ones the first offered. Measured as Calibrate
+// does, each operator on a device of its own: what libraries load for one is
+// gone before the next. None, and no kernel prepared, on a device that does not
+// choose. Errors: Calibrate's.
+absl::StatusOr<Algorithms> ChooseAlgorithms(
+    const models::Graph& graph, const MakeDeviceFunction& make_device,
+    const CalibrateOptions& options = {});
+
+// Median nanoseconds of each distinct operator of the graph, by
+// models::OperatorKey: what machine.ops holds. Views cost nothing and have no
+// entry. Floats are filled with numbers around 1, integers with 0. The device
+// must have no arena yet; it gets one that holds the largest node. Errors: an
+// operator without a kernel, a device without room; Cancelled: stopped.
+absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
+    const models::Graph& graph, Device& device,
+    const CalibrateOptions& options = {});
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_MEASURE_CALIBRATE_H_

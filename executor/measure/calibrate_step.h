@@ -1,0 +1,29 @@
+// Measures operators where they will run: inside a step.
+#ifndef LOADLINE_EXECUTOR_MEASURE_CALIBRATE_STEP_H_
+#define LOADLINE_EXECUTOR_MEASURE_CALIBRATE_STEP_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "executor/device/device.h"
+#include "executor/measure/calibrate.h"
+#include "models/graph.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::executor {
+
+// As Calibrate, for all operators that the plan runs: as many steps as
+// `options.runs` says and one before, on inputs that are made up, with
+// parameters as they are at first. `options.evict_bytes` is not read. Errors:
+// those of Load and Run; Cancelled.
+absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
+    const models::Graph& graph, const planner::Problem& problem,
+    const planner::Plan& plan, Device& device,
+    const CalibrateOptions& options = {});
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_MEASURE_CALIBRATE_STEP_H_

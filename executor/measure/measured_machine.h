@@ -1,0 +1,34 @@
+// What a doctor finds: a profile, and what a reader of it may want to see.
+#ifndef LOADLINE_EXECUTOR_MEASURE_MEASURED_MACHINE_H_
+#define LOADLINE_EXECUTOR_MEASURE_MEASURED_MACHINE_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/problem/machine.h"
+
+namespace loadline::executor {
+
+// Of copies of one size; as in a profile.
+struct CopyRates {
+  int64_t bytes = 0;
+  double d2h_bytes_per_s = 0;
+  double h2d_bytes_per_s = 0;
+  double bidirectional = 1;
+};
+
+struct MeasuredMachine {
+  planner::Machine machine;
+  std::vector<CopyRates> copies;  // by rising size; empty: one size only
+};
+
+// All the memory that this machine has.
+inline int64_t HostMemoryBytes() {
+  return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_MEASURE_MEASURED_MACHINE_H_

@@ -1,0 +1,118 @@
+// Arithmetic and conversion of single elements, once for all devices.
+#ifndef LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
+#define LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
+
+#include <limits>
+#include <type_traits>
+
+#include "executor/ops/host_device.h"
+
+namespace loadline::executor {
+
+// Integer arithmetic wraps round, as NumPy's: done unsigned, where that is
+// defined.
+template <typename T>
+using Wrapping =
+    typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                std::type_identity<T>>::type;
+
+struct AddOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) +
+                          static_cast<Wrapping<T>>(b));
+  }
+};
+struct SubOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) -
+                          static_cast<Wrapping<T>>(b));
+  }
+};
+struct MulOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrapping<T>>(a) *
+                          static_cast<Wrapping<T>>(b));
+  }
+};
+// Of integers only where b is not 0: kernels refuse that before.
+struct DivOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      // The smallest number over -1 overflows.
+      if (b == -1) return SubOf()(T{0}, a);
+    }
+    return a / b;
+  }
+};
+
+struct EqualOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct LessOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessOrEqualOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct GreaterOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterOrEqualOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct AndOf {
+  LOADLINE_HOST_DEVICE bool operator()(bool a, bool b) const { return a && b; }
+};
+struct OrOf {
+  LOADLINE_HOST_DEVICE bool operator()(bool a, bool b) const { return a || b; }
+};
+
+template <typename T>
+inline constexpr T kLowest = std::numeric_limits<T>::min();
+template <typename T>
+inline constexpr T kHighest = std::numeric_limits<T>::max();
+
+// Truncates towards zero; what does not fit becomes the nearest end of the
+// range and NaN becomes 0 (C++ leaves both undefined).
+template <typename To>
+LOADLINE_HOST_DEVICE To Truncate(float x) {
+  // Both ends are powers of two (or minus one), exact as floats.
+  constexpr float kLow = static_cast<float>(kLowest<To>);
+  if (x >= -kLow) return kHighest<To>;
+  if (x >= kLow) return static_cast<To>(x);
+  return x < kLow ? kLowest<To> : To{0};
+}
+
+template <typename To, typename From>
+LOADLINE_HOST_DEVICE To Convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From{0};
+  } else if constexpr (std::is_same_v<From, float> && std::is_integral_v<To>) {
+    return Truncate<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_

@@ -1,0 +1,24 @@
+// Conv and its gradients, once for all devices.
+#ifndef LOADLINE_EXECUTOR_OPS_CONV_SHAPES_H_
+#define LOADLINE_EXECUTOR_OPS_CONV_SHAPES_H_
+
+#include "absl/status/statusor.h"
+#include "executor/ops/prepare.h"
+
+namespace loadline::executor {
+
+struct ConvShapes {
+  Ints x, w, y;  // NCHW, or NCW; w is OIHW with the channels of one group
+  Ints strides, dilations, pads_begin, pads_end;
+  int64_t group = 1;
+};
+
+// InvalidArgument: attributes that do not fit. Unimplemented: neither 1-d nor
+// 2-d.
+absl::StatusOr<ConvShapes> MakeConvShapes(const Prepare& p, const TensorType& x,
+                                          const TensorType& w,
+                                          const TensorType& y);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_OPS_CONV_SHAPES_H_

@@ -1,0 +1,87 @@
+// Optimizer updates of one element, once for all devices: as torch.optim.SGD
+// and torch.optim.AdamW, with the same order of operations.
+#ifndef LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
+#define LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
+
+#include <cmath>
+
+#include "executor/device/kernel.h"
+#include "executor/ops/host_device.h"
+#include "executor/ops/prepare.h"
+
+namespace loadline::executor {
+
+struct SgdSettings {
+  float momentum, weight_decay;
+  bool nesterov;
+};
+inline SgdSettings MakeSgdSettings(const Prepare& p) {
+  return {static_cast<float>(p.attributes().Float("momentum", 0)),
+          static_cast<float>(p.attributes().Float("weight_decay", 0)),
+          p.attributes().Int("nesterov", 0) != 0};
+}
+
+LOADLINE_HOST_DEVICE inline float SgdPlain(const SgdSettings& s, float rate,
+                                           float p, float g) {
+  return p - rate * (g + s.weight_decay * p);
+}
+
+struct SgdMoved {
+  float p, buffer;
+};
+LOADLINE_HOST_DEVICE inline SgdMoved SgdMomentum(const SgdSettings& s,
+                                                 float rate, float p, float g,
+                                                 float buffer) {
+  const float gradient = g + s.weight_decay * p;
+  const float moved = s.momentum * buffer + gradient;
+  const float direction = s.nesterov ? gradient + s.momentum * moved : moved;
+  return {p - rate * direction, moved};
+}
+
+struct AdamSettings {
+  double beta1, beta2, epsilon, weight_decay;
+};
+inline AdamSettings MakeAdamSettings(const Prepare& p) {
+  return {p.attributes().Float("beta1", 0.9),
+          p.attributes().Float("beta2", 0.999),
+          p.attributes().Float("epsilon", 1e-8),
+          p.attributes().Float("weight_decay", 0.01)};
+}
+
+// What is the same for all elements of a step, computed in double.
+struct AdamFactors {
+  float decay;       // 1 - lr weight_decay
+  float beta1_rest;  // 1 - beta1
+  float beta2, beta2_rest;
+  float step_size;   // lr / (1 - beta1^t)
+  float root_scale;  // sqrt(1 - beta2^t)
+  float epsilon;
+};
+LOADLINE_HOST_DEVICE inline AdamFactors MakeAdamFactors(
+    const AdamSettings& s, const StepScalars& scalars) {
+  const auto t = static_cast<double>(scalars.step);
+  const double rate = scalars.learning_rate;
+  return {static_cast<float>(1 - rate * s.weight_decay),
+          static_cast<float>(1 - s.beta1),
+          static_cast<float>(s.beta2),
+          static_cast<float>(1 - s.beta2),
+          static_cast<float>(rate / (1 - pow(s.beta1, t))),
+          static_cast<float>(sqrt(1 - pow(s.beta2, t))),
+          static_cast<float>(s.epsilon)};
+}
+
+struct AdamMoved {
+  float p, m, v;
+};
+LOADLINE_HOST_DEVICE inline AdamMoved AdamStep(const AdamFactors& f, float p,
+                                               float gradient, float m_in,
+                                               float v_in) {
+  const float m = m_in + (gradient - m_in) * f.beta1_rest;
+  const float v = v_in * f.beta2 + f.beta2_rest * (gradient * gradient);
+  const float root = sqrtf(v) / f.root_scale + f.epsilon;
+  return {p * f.decay - f.step_size * (m / root), m, v};
+}
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_

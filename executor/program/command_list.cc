@@ -1,0 +1,205 @@
+// One thread feeds all lanes, and on the CPU it is the compute lane itself. So
+// a copy is handed out as soon as everything it waits for has been: then the
+// thread can block on the compute lane without holding back copies that could
+// run meanwhile, and a wait is never handed out before its event. Tested in
+// tests/executor/program/program_test.cc and, against the planner's own replay,
+// in tests/executor/fake/fake_device_test.cc.
+#include "executor/program/command_list.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/program/needed_waits.h"
+#include "executor/program/trace.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+Region RegionOf(const planner::Plan& plan, planner::BufferId id) {
+  const planner::Buffer& buffer = plan.buffer(id);
+  return {buffer.offset, buffer.bytes};
+}
+
+// Regions for a graph node's operands out of the plan step's list, which skips
+// absent ones.
+absl::Status AddOperands(const models::Graph& graph, const models::Node& node,
+                         const std::vector<models::ValueId>& operands,
+                         const std::vector<planner::BufferId>& buffers,
+                         const planner::Problem& problem,
+                         const planner::Plan& plan,
+                         const std::vector<models::ValueId>& roots,
+                         std::vector<Region>* regions) {
+  size_t next = 0;
+  for (models::ValueId operand : operands) {
+    if (operand == models::kNoValue) {
+      regions->push_back(kNoRegion);
+      continue;
+    }
+    const auto root =
+        static_cast<int64_t>(models::Index(roots[models::Index(operand)]));
+    const int64_t bytes = graph.value(operand).type.bytes();
+    if (next == buffers.size() ||
+        problem.value(plan.buffer(buffers[next]).value).file_id != root ||
+        plan.buffer(buffers[next]).bytes < bytes) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the plan was made for another graph: node ", node.name,
+                       " has no buffer for ", graph.value(operand).name));
+    }
+    regions->push_back({plan.buffer(buffers[next]).offset, bytes});
+    ++next;
+  }
+  if (next != buffers.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan was made for another graph: node ", node.name,
+                     " has more operands there"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedLaunch> LowerLaunch(
+    const models::Graph& graph, const planner::Problem& problem,
+    const planner::Plan& plan, const planner::Step& step,
+    const std::vector<models::ValueId>& roots) {
+  const planner::Node& planned = problem.node(step.node);
+  if (!step.variant.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("the plan runs node ", planned.name, " in the variant ",
+                     step.variant, "; this executor knows no variants"));
+  }
+  if (planned.file_id < 0 ||
+      planned.file_id >= static_cast<int64_t>(graph.nodes.size())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan was made for another graph: it has no node ",
+                     planned.file_id, " (", planned.name, ")"));
+  }
+  PreparedLaunch launch;
+  launch.node = models::NodeId{static_cast<int32_t>(planned.file_id)};
+  const models::Node& node = graph.node(launch.node);
+  LOADLINE_RETURN_IF_ERROR(AddOperands(graph, node, node.inputs, step.in,
+                                       problem, plan, roots, &launch.inputs));
+  LOADLINE_RETURN_IF_ERROR(AddOperands(graph, node, node.outputs, step.out,
+                                       problem, plan, roots, &launch.outputs));
+  if (step.workspace != planner::kNoBuffer) {
+    launch.workspace = RegionOf(plan, step.workspace);
+  }
+  return launch;
+}
+
+CopyArgs LowerCopy(const planner::Plan& plan, const planner::Step& step) {
+  const planner::Buffer& from = plan.buffer(step.from);
+  const planner::Buffer& to = plan.buffer(step.to);
+  const bool out = step.lane == Lane::kD2h;
+  return {.lane = step.lane,
+          .device_offset = out ? from.offset : to.offset,
+          .host_offset = out ? to.offset : from.offset,
+          .bytes = from.bytes};
+}
+
+// For each step: its event if a step of another lane waits for it.
+std::vector<EventId> AssignEvents(
+    const std::vector<std::vector<planner::StepId>>& waits, int32_t* count) {
+  std::vector<EventId> events(waits.size(), kNoEvent);
+  *count = 0;
+  for (const std::vector<planner::StepId>& of_step : waits) {
+    for (planner::StepId wait : of_step) {
+      EventId& event = events[planner::Index(wait)];
+      if (event == kNoEvent) event = EventId{(*count)++};
+    }
+  }
+  return events;
+}
+
+// The steps in the order they are handed out: each lane's in list order, and
+// copies before the next compute step wherever they can.
+absl::StatusOr<std::vector<size_t>> IssueOrder(const planner::Plan& plan) {
+  std::array<std::vector<size_t>, planner::kLaneCount> lanes;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    lanes[static_cast<size_t>(plan.steps[s].lane)].push_back(s);
+  }
+  std::array<size_t, planner::kLaneCount> next{};
+  std::vector<bool> issued(plan.steps.size(), false);
+  std::vector<size_t> order;
+  const auto issue = [&](Lane lane) {
+    const auto l = static_cast<size_t>(lane);
+    if (next[l] == lanes[l].size()) return false;
+    const size_t s = lanes[l][next[l]];
+    for (planner::StepId wait : plan.steps[s].wait) {
+      if (!issued[planner::Index(wait)]) return false;
+    }
+    issued[s] = true;
+    order.push_back(s);
+    ++next[l];
+    return true;
+  };
+  while (issue(Lane::kD2h) || issue(Lane::kH2d) || issue(Lane::kCompute)) {
+  }
+  if (order.size() != plan.steps.size()) {
+    return absl::FailedPreconditionError(
+        "steps of the plan wait for each other");
+  }
+  return order;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
+                                      const planner::Problem& problem,
+                                      const planner::Plan& plan,
+                                      const Placement& placement, bool poison) {
+  CommandList list;
+  std::vector<std::vector<FreedBytes>> freed(plan.steps.size());
+  if (poison) freed = FreedAfterStep(problem, plan, placement);
+
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<size_t> order, IssueOrder(plan));
+  const std::vector<std::vector<planner::StepId>> waits =
+      NeededWaits(plan, order);
+  const std::vector<EventId> events = AssignEvents(waits, &list.event_count);
+  for (size_t s : order) {
+    const planner::Step& step = plan.steps[s];
+    for (planner::StepId wait : waits[s]) {
+      list.commands.push_back({.kind = Command::Kind::kWait,
+                               .lane = step.lane,
+                               .event = events[planner::Index(wait)]});
+    }
+    if (step.kind == planner::StepKind::kNode) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          PreparedLaunch launch,
+          LowerLaunch(graph, problem, plan, step, placement.roots));
+      launch.trace_slot = static_cast<int32_t>(s);
+      launch.name = StepName(problem, plan, step).c_str();
+      list.max_operands = std::max<int32_t>(
+          list.max_operands, static_cast<int32_t>(std::max(
+                                 launch.inputs.size(), launch.outputs.size())));
+      list.commands.push_back(
+          {.kind = Command::Kind::kLaunch,
+           .lane = step.lane,
+           .launch = static_cast<int32_t>(list.launches.size())});
+      list.launches.push_back(std::move(launch));
+    } else if (step.kind == planner::StepKind::kCopy) {
+      CopyArgs copy = LowerCopy(plan, step);
+      copy.trace_slot = static_cast<int32_t>(s);
+      copy.name = StepName(problem, plan, step).c_str();
+      list.commands.push_back(
+          {.kind = Command::Kind::kCopy, .lane = step.lane, .copy = copy});
+    } else {
+      return absl::UnimplementedError(
+          absl::StrCat("step ", s, " of the plan uses the codec ", step.codec,
+                       "; this executor knows no codecs"));
+    }
+    for (const FreedBytes& bytes : freed[s]) {
+      list.commands.push_back(
+          {.kind = Command::Kind::kFill, .lane = step.lane, .fill = bytes});
+    }
+    if (events[s] != kNoEvent) {
+      list.commands.push_back({.kind = Command::Kind::kRecord,
+                               .lane = step.lane,
+                               .event = events[s]});
+    }
+  }
+  return list;
+}
+
+}  // namespace loadline::executor

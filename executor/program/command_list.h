@@ -1,0 +1,58 @@
+// A plan lowered to what a device is told in one step: a flat list, in an
+// order that every lane can be fed from one thread.
+#ifndef LOADLINE_EXECUTOR_PROGRAM_COMMAND_LIST_H_
+#define LOADLINE_EXECUTOR_PROGRAM_COMMAND_LIST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/device/device.h"
+#include "executor/program/placement.h"
+#include "executor/program/poison.h"
+#include "models/graph.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::executor {
+
+struct PreparedLaunch {
+  models::NodeId node{-1};
+  std::vector<Region> inputs;  // as the node's inputs; kNoRegion: absent
+  std::vector<Region> outputs;
+  Region workspace = kNoRegion;
+  int32_t trace_slot = -1;
+  const char* name = "";
+};
+
+struct Command {
+  enum class Kind { kWait, kLaunch, kCopy, kFill, kRecord };
+  Kind kind = Kind::kLaunch;
+  Lane lane = Lane::kCompute;
+  EventId event = kNoEvent;  // kWait, kRecord
+  int32_t launch = -1;       // kLaunch: position in `launches`
+  CopyArgs copy;             // kCopy
+  FreedBytes fill;           // kFill
+};
+
+struct CommandList {
+  std::vector<Command> commands;
+  std::vector<PreparedLaunch> launches;
+  int32_t event_count = 0;
+  int32_t max_operands = 0;
+};
+
+// One event per step that another lane waits for; waits within a lane need
+// none. `poison`: freed bytes are filled after their last use (poison.h).
+// Trace slots are positions in plan.steps; names are the problem's (StepName),
+// which must outlive the list. Unimplemented: variants, codecs.
+// FailedPrecondition: the plan does not belong to the graph.
+absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
+                                      const planner::Problem& problem,
+                                      const planner::Plan& plan,
+                                      const Placement& placement, bool poison);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_PROGRAM_COMMAND_LIST_H_

@@ -1,0 +1,35 @@
+// The debug mode that fills freed bytes, so that a read of what is no longer
+// there cannot go unnoticed.
+#ifndef LOADLINE_EXECUTOR_PROGRAM_POISON_H_
+#define LOADLINE_EXECUTOR_PROGRAM_POISON_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/device/device.h"
+#include "executor/program/placement.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::executor {
+
+// A NaN in every float type and -1 in every signed integer.
+inline constexpr uint8_t kPoisonByte = 0xFF;
+
+struct FreedBytes {
+  Space space = Space::kDevice;
+  Region region;
+};
+
+// By step: the bytes of the arena and of the host store that nobody reads again
+// once it has ended, workspaces included. Filling them on the step's lane
+// before the step's event is recorded changes nothing that a valid plan
+// computes. Bytes whose last use differs from lane to lane without an order
+// between them are left alone.
+std::vector<std::vector<FreedBytes>> FreedAfterStep(
+    const planner::Problem& problem, const planner::Plan& plan,
+    const Placement& placement);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_PROGRAM_POISON_H_

@@ -1,0 +1,120 @@
+// A training step (or an evaluation step) loaded onto a device: a flat list of
+// commands, run any number of times.
+//
+//   CpuDevice device;
+//   LOADLINE_ASSIGN_OR_RETURN(auto program,
+//                             Load(graph, problem, plan, device));
+//   LOADLINE_ASSIGN_OR_RETURN(float loss, program->Step(scalars, inputs));
+#ifndef LOADLINE_EXECUTOR_PROGRAM_PROGRAM_H_
+#define LOADLINE_EXECUTOR_PROGRAM_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "executor/device/device.h"
+#include "executor/program/command_list.h"
+#include "executor/program/placement.h"
+#include "models/graph.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::executor {
+
+struct LoadOptions {
+  // Fill freed bytes of arena and host store after their last use (poison.h).
+  // Slower; changes no result.
+  bool poison = false;
+  // Note when each step of the plan ran (trace.h).
+  bool trace = false;
+};
+
+// Not thread-safe; uses the device alone while a call is under way.
+class Program {
+ public:
+  ~Program();
+  // Runs the step once. `inputs` points to the data of each graph input, in
+  // the graph's order; unread after the call. Allocates nothing when it
+  // succeeds. After an error the persistent values are unknown, and every
+  // later call says so (FailedPrecondition): load the program anew.
+  absl::Status Run(const StepScalars& scalars,
+                   absl::Span<const std::byte* const> inputs);
+
+  // Run, and the loss: the first output of type f32[].
+  absl::StatusOr<float> Step(const StepScalars& scalars,
+                             absl::Span<const std::byte* const> inputs);
+
+  // Copies output `i` of the last step to `to`, of exactly its type's bytes.
+  absl::Status ReadOutput(size_t i, absl::Span<std::byte> to);
+
+  // Contents of a parameter, state or constant between steps. `data` has
+  // exactly its type's bytes. NotFound for any other name.
+  absl::Status ReadPersistent(absl::string_view name,
+                              absl::Span<std::byte> data);
+  absl::Status WritePersistent(absl::string_view name,
+                               absl::Span<const std::byte> data);
+
+  const models::Graph& graph() const { return *graph_; }
+  const planner::Problem& problem() const { return *problem_; }
+  const planner::Plan& plan() const { return *plan_; }
+  Device& device() { return *device_; }
+  // Parameters, then states, each in the graph's order.
+  const std::vector<models::ValueId>& saved_values() const { return saved_; }
+
+ private:
+  friend absl::StatusOr<std::unique_ptr<Program>> Load(
+      const models::Graph& graph, const planner::Problem& problem,
+      const planner::Plan& plan, Device& device, const LoadOptions& options);
+  Program() = default;
+
+  absl::Status PrepareKernels();
+  absl::Status CheckArena(const ArenaSpec& needed) const;
+  absl::Status WriteInitial();
+  absl::Status WriteInputs(absl::Span<const std::byte* const> inputs);
+  absl::Status RunCommands();
+  absl::Status CheckSound() const;
+  absl::Status RunCommand(const Command& command);
+  absl::StatusOr<models::ValueId> FindPersistent(absl::string_view name,
+                                                 size_t bytes) const;
+
+  const models::Graph* graph_ = nullptr;
+  const planner::Problem* problem_ = nullptr;
+  const planner::Plan* plan_ = nullptr;
+  Device* device_ = nullptr;
+  Placement placement_;
+  CommandList list_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  // by graph node; may be null
+  // Persistent values that no node touches, by graph value.
+  std::map<size_t, std::vector<std::byte>> untouched_;
+  std::vector<models::ValueId> saved_;
+  std::map<std::string, models::ValueId> persistent_;
+  StepScalars scalars_;  // where every launch reads them
+  int32_t loss_output_ = -1;
+  KeptStep kept_step_ = kNotKept;  // by the device, after the first run
+  bool failed_ = false;
+};
+
+// Verifies the plan (and refuses what planner::Verify rejects), prepares one
+// kernel per node, creates the device's arena of exactly the planned bytes
+// where it has none yet, and writes the first contents of persistent values to
+// their homes. All four arguments must outlive the program. Errors:
+//   FailedPrecondition  invalid plan; plan of another graph; kernels need more
+//                       workspace than a plan for another device gives them
+//   ResourceExhausted   the device's arena is smaller than planned
+//   Unimplemented       an operator without a kernel, a variant, a codec
+absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
+                                              const planner::Problem& problem,
+                                              const planner::Plan& plan,
+                                              Device& device,
+                                              const LoadOptions& options = {});
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_PROGRAM_PROGRAM_H_

@@ -1,0 +1,82 @@
+// Complete events ("ph": "X"), a process each for what was measured and what
+// was predicted, with one thread per lane. Tested
+// in tests/executor/train/train_test.cc.
+#include "executor/program/trace.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace loadline::executor {
+
+const std::string& StepName(const planner::Problem& problem,
+                            const planner::Plan& plan,
+                            const planner::Step& step) {
+  if (step.kind == planner::StepKind::kNode) {
+    return problem.node(step.node).name;
+  }
+  return problem.value(plan.buffer(step.from).value).name;
+}
+
+namespace {
+
+using Events = nlohmann::ordered_json;
+
+void AddName(const char* what, int pid, int tid, std::string name,
+             Events* events) {
+  events->push_back({{"name", what},
+                     {"ph", "M"},
+                     {"pid", pid},
+                     {"tid", tid},
+                     {"args", {{"name", std::move(name)}}}});
+}
+
+// One process, where there is anything in it: a row for each lane, and the
+// steps on them.
+void AddProcess(const char* name, int pid, const planner::Problem& problem,
+                const planner::Plan& plan, absl::Span<const TraceSpan> spans,
+                Events* events) {
+  if (spans.empty()) return;
+  AddName("process_name", pid, 0, name, events);
+  events->push_back({{"name", "process_sort_index"},
+                     {"ph", "M"},
+                     {"pid", pid},
+                     {"tid", 0},
+                     {"args", {{"sort_index", pid}}}});
+  for (int lane = 0; lane < planner::kLaneCount; ++lane) {
+    AddName("thread_name", pid, lane,
+            std::string(planner::LaneName(static_cast<Lane>(lane))), events);
+  }
+  for (size_t s = 0; s < plan.steps.size() && s < spans.size(); ++s) {
+    const planner::Step& step = plan.steps[s];
+    nlohmann::ordered_json args = {{"step", s}};
+    if (step.kind == planner::StepKind::kCopy) {
+      args["bytes"] = plan.buffer(step.from).bytes;
+    }
+    events->push_back(
+        {{"name", StepName(problem, plan, step)},
+         {"ph", "X"},
+         {"pid", pid},
+         {"tid", static_cast<int>(step.lane)},
+         {"ts", static_cast<double>(spans[s].start_ns) / 1e3},
+         {"dur",
+          static_cast<double>(spans[s].end_ns - spans[s].start_ns) / 1e3},
+         {"args", std::move(args)}});
+  }
+}
+
+}  // namespace
+
+std::string ChromeTrace(const planner::Problem& problem,
+                        const planner::Plan& plan,
+                        absl::Span<const TraceSpan> measured,
+                        absl::Span<const TraceSpan> predicted) {
+  Events events = Events::array();
+  AddProcess("measured", 1, problem, plan, measured, &events);
+  AddProcess("predicted", 2, problem, plan, predicted, &events);
+  const nlohmann::ordered_json document = {{"displayTimeUnit", "ms"},
+                                           {"traceEvents", std::move(events)}};
+  return document.dump(-1, ' ', false,
+                       nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace loadline::executor

@@ -1,0 +1,32 @@
+// What a step really did, as a Chrome trace (opens in Perfetto).
+#ifndef LOADLINE_EXECUTOR_PROGRAM_TRACE_H_
+#define LOADLINE_EXECUTOR_PROGRAM_TRACE_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "executor/device/device.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::executor {
+
+// What a step is called in a trace and by a profiler: its node, or the value
+// that it copies. Lives as long as the problem.
+const std::string& StepName(const planner::Problem& problem,
+                            const planner::Plan& plan,
+                            const planner::Step& step);
+
+// `measured[i]` is when plan.steps[i] ran: Device::trace() of a program loaded
+// with LoadOptions::trace. `predicted`: the same by the plan's replay. Either
+// may be empty; each is a process, the measured one above, with one row per
+// lane. An event carries its step, and for a copy its bytes. Times in
+// microseconds, as the format wants them.
+std::string ChromeTrace(const planner::Problem& problem,
+                        const planner::Plan& plan,
+                        absl::Span<const TraceSpan> measured,
+                        absl::Span<const TraceSpan> predicted);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_PROGRAM_TRACE_H_

@@ -1,0 +1,178 @@
+// A safetensors file whose metadata holds the run's position. Tested in
+// tests/executor/train/checkpoint_test.cc.
+#include "executor/train/checkpoint.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "executor/files/safetensors.h"
+#include "executor/sha256.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+constexpr char kFormat[] = "loadline.checkpoint/1";
+
+std::string AttributeText(const models::Attribute& attribute) {
+  struct Text {
+    std::string operator()(int64_t i) const { return absl::StrCat("i", i); }
+    // Doubles by their bits: StrCat prints six digits.
+    std::string operator()(double d) const {
+      return std::string(reinterpret_cast<const char*>(&d), sizeof(d));
+    }
+    std::string operator()(const std::string& s) const {
+      return absl::StrCat("s", s);
+    }
+    std::string operator()(const models::Ints& ints) const {
+      std::string text = "l";
+      for (int64_t i : ints) absl::StrAppend(&text, i, ",");
+      return text;
+    }
+  };
+  return std::visit(Text{}, attribute);
+}
+
+template <typename T>
+absl::Status ReadNumber(const SafetensorsFile& file, const std::string& key,
+                        T* number) {
+  const auto found = file.metadata.find(key);
+  if (found == file.metadata.end() ||
+      !absl::SimpleAtoi(found->second, number)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its metadata lacks the number '", key, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
+  RunPosition position;
+  int64_t shuffle = 0;
+  LOADLINE_RETURN_IF_ERROR(ReadNumber(file, "step", &position.step));
+  LOADLINE_RETURN_IF_ERROR(ReadNumber(file, "seed", &position.seed));
+  LOADLINE_RETURN_IF_ERROR(ReadNumber(file, "shuffle", &shuffle));
+  LOADLINE_RETURN_IF_ERROR(ReadNumber(file, "batch", &position.batch));
+  LOADLINE_RETURN_IF_ERROR(
+      ReadNumber(file, "examples_seen", &position.examples_seen));
+  position.shuffle = shuffle != 0;
+  if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
+    return absl::InvalidArgumentError("its metadata counts below zero");
+  }
+  return position;
+}
+
+// Everything the program saves is there, with its type, and nothing else.
+absl::Status CheckContents(const SafetensorsFile& file,
+                           const Program& program) {
+  const models::Graph& graph = program.graph();
+  for (models::ValueId id : program.saved_values()) {
+    const models::Value& value = graph.value(id);
+    const auto found = file.types.find(value.name);
+    if (found == file.types.end()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("it lacks '", value.name, "'"));
+    }
+    if (found->second != value.type) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", value.name, "' is ", found->second.ToString(),
+                       " there and ", value.type.ToString(), " in this model"));
+    }
+  }
+  if (file.types.size() != program.saved_values().size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it holds ", file.types.size(), " tensors; this model has ",
+        program.saved_values().size()));
+  }
+  const auto hash = file.metadata.find("model_sha256");
+  if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
+    return absl::FailedPreconditionError(
+        "it was written by a run of another model, batch or optimizer");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunPosition> Restore(const SafetensorsFile& file,
+                                    Program& program) {
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != kFormat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is not a ", kFormat, " file"));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
+  LOADLINE_RETURN_IF_ERROR(CheckContents(file, program));
+  for (const auto& [name, bytes] : file.contents) {
+    LOADLINE_RETURN_IF_ERROR(program.WritePersistent(name, bytes));
+  }
+  return position;
+}
+
+}  // namespace
+
+std::string ModelSha256(const models::Graph& graph) {
+  Sha256 hash;
+  for (const models::Value& value : graph.values) {
+    if (value.kind == models::ValueKind::kIntermediate) continue;
+    hash.AddText(value.name);
+    hash.AddText(value.type.ToString());
+  }
+  for (const models::Node& node : graph.nodes) {
+    hash.AddText(node.name);
+    hash.AddText(node.op);
+    for (const auto& [name, attribute] : node.attributes.map()) {
+      hash.AddText(name);
+      hash.AddText(AttributeText(attribute));
+    }
+  }
+  return hash.HexDigest();
+}
+
+absl::StatusOr<std::string> WeightsSha256(Program& program) {
+  Sha256 hash;
+  std::vector<std::byte> buffer;
+  for (models::ValueId id : program.saved_values()) {
+    const models::Value& value = program.graph().value(id);
+    if (value.kind != models::ValueKind::kParameter) continue;
+    buffer.resize(static_cast<size_t>(value.type.bytes()));
+    LOADLINE_RETURN_IF_ERROR(
+        program.ReadPersistent(value.name, absl::MakeSpan(buffer)));
+    hash.Add(buffer.data(), buffer.size());
+  }
+  return hash.HexDigest();
+}
+
+absl::Status SaveCheckpoint(const std::string& path, Program& program,
+                            const RunPosition& position) {
+  std::vector<NamedType> tensors;
+  for (models::ValueId id : program.saved_values()) {
+    const models::Value& value = program.graph().value(id);
+    tensors.push_back({value.name, value.type});
+  }
+  const std::map<std::string, std::string> metadata = {
+      {"format", kFormat},
+      {"step", absl::StrCat(position.step)},
+      {"seed", absl::StrCat(position.seed)},
+      {"shuffle", position.shuffle ? "1" : "0"},
+      {"batch", absl::StrCat(position.batch)},
+      {"examples_seen", absl::StrCat(position.examples_seen)},
+      {"model_sha256", ModelSha256(program.graph())}};
+  return WriteSafetensors(path, tensors, metadata,
+                          [&](size_t i, absl::Span<std::byte> to) {
+                            return program.ReadPersistent(tensors[i].name, to);
+                          });
+}
+
+absl::StatusOr<RunPosition> LoadCheckpoint(const std::string& path,
+                                           Program& program) {
+  LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
+  absl::StatusOr<RunPosition> position = Restore(file, program);
+  if (!position.ok()) {
+    return absl::Status(position.status().code(),
+                        absl::StrCat("checkpoint ", path, ": ",
+                                     std::string(position.status().message())));
+  }
+  return position;
+}
+
+}  // namespace loadline::executor

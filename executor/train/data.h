@@ -1,0 +1,89 @@
+// Training data: one array per graph input, first axis = examples.
+#ifndef LOADLINE_EXECUTOR_TRAIN_DATA_H_
+#define LOADLINE_EXECUTOR_TRAIN_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "executor/files/npy.h"
+#include "models/graph.h"
+
+namespace loadline::executor {
+
+struct Column {
+  std::string name;
+  int64_t row_bytes = 0;        // of one example
+  std::vector<std::byte> data;  // examples x row_bytes
+};
+
+// In the order of the graph's inputs.
+struct DataSet {
+  int64_t examples = 0;
+  std::vector<Column> columns;
+};
+
+// Reads one array per input of `graph`, by name, from an .npz archive; other
+// arrays there are ignored. An array's shape is the input's with the first
+// axis, the batch, replaced by the number of examples, which all arrays share.
+// Conversions that lose nothing are made: f16 to f32, i32, i8, u8 and bool to
+// a wider integer, i64 to i32 where every number fits; and f64 to f32, by
+// rounding, since NumPy's default is f64. Anything else is InvalidArgument,
+// naming the array, what was expected, what was found and what to do.
+absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
+                                 const models::Graph& graph);
+
+// The same from arrays in memory, one per input.
+absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
+                                    const models::Graph& graph);
+
+// Examples per step: the first dimension of the graph's first input. Nothing
+// where it has none.
+std::optional<int64_t> BatchOf(const models::Graph& graph);
+
+// Cuts a data set into batches. The batch of a step depends on nothing but the
+// step, so a run goes on from any step with the batches it would have had.
+// An epoch is examples/batch steps; what is left over sits out that epoch.
+// Shuffled: each epoch has its own permutation, from the seed and the epoch's
+// number, the same on every machine. Not shuffled: every epoch takes the
+// examples in order.
+class Batcher {
+ public:
+  // InvalidArgument: fewer examples than one batch. `data` outlives it.
+  static absl::StatusOr<std::unique_ptr<Batcher>> Create(const DataSet& data,
+                                                         int64_t batch,
+                                                         uint64_t seed,
+                                                         bool shuffle);
+
+  // Pointers to each column's batch of a step counted from 0; valid until the
+  // next call. Allocates nothing.
+  absl::Span<const std::byte* const> Batch(int64_t step);
+
+  // The examples of that batch, in order.
+  absl::Span<const int64_t> Examples(int64_t step);
+
+  int64_t steps_per_epoch() const { return data_->examples / batch_; }
+  int64_t batch() const { return batch_; }
+
+ private:
+  Batcher(const DataSet& data, int64_t batch, uint64_t seed, bool shuffle);
+  void Permute(int64_t epoch);
+
+  const DataSet* data_;
+  const int64_t batch_;
+  const uint64_t seed_;
+  const bool shuffle_;
+  int64_t epoch_ = -1;
+  std::vector<int64_t> order_;
+  std::vector<std::vector<std::byte>> buffers_;
+  std::vector<const std::byte*> pointers_;
+};
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_TRAIN_DATA_H_

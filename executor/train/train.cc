@@ -1,0 +1,194 @@
+// Step, look at the loss, tell, save. The batch of a step and its random
+// numbers depend on the step's number alone, so going on from a checkpoint is
+// the same as never having stopped. Tested in
+// tests/executor/train/train_test.cc.
+#include "executor/train/train.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "executor/train/checkpoint.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+absl::Status CheckOptions(const TrainOptions& options) {
+  if (options.steps < 0 || options.checkpoint_interval < 0 ||
+      options.first_step < 0 || options.most_steps < 0) {
+    return absl::InvalidArgumentError("a negative number of steps");
+  }
+  if (!std::isfinite(options.learning_rate)) {
+    return absl::InvalidArgumentError("the learning rate is no number");
+  }
+  if (options.checkpoint_path.empty() &&
+      (options.resume || options.checkpoint_interval > 0)) {
+    return absl::InvalidArgumentError(
+        "checkpoints need a path to be written to or resumed from");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
+                               int64_t batch) {
+  LOADLINE_ASSIGN_OR_RETURN(const RunPosition position,
+                            LoadCheckpoint(options.checkpoint_path, program));
+  const auto differs = [&](absl::string_view what, uint64_t there,
+                           uint64_t here) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", options.checkpoint_path, ": its run had ",
+                     what, " ", there, ", this one has ", here));
+  };
+  if (position.seed != options.seed) {
+    return differs("seed", position.seed, options.seed);
+  }
+  if (position.batch != batch) return differs("batch", position.batch, batch);
+  if (position.shuffle != options.shuffle) {
+    return differs("shuffle", position.shuffle, options.shuffle);
+  }
+  if (position.examples_seen != position.step * batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "checkpoint ", options.checkpoint_path, ": step ", position.step,
+        " and ", position.examples_seen, " examples contradict each other"));
+  }
+  return position.step;
+}
+
+int64_t Median(std::vector<int64_t> ns) {
+  if (ns.empty()) return 0;
+  const auto middle = ns.begin() + static_cast<ptrdiff_t>(ns.size() / 2);
+  std::nth_element(ns.begin(), middle, ns.end());
+  return *middle;
+}
+
+// One call of Train.
+class Run {
+ public:
+  Run(Program& program, Batcher& batcher, const TrainOptions& options)
+      : program_(program), batcher_(batcher), options_(options) {}
+
+  absl::StatusOr<TrainResult> From(int64_t first_step) {
+    result_.first_step = first_step;
+    result_.arena_bytes = program_.device().arena().arena_bytes;
+    int64_t end = options_.steps;
+    if (options_.most_steps > 0) {
+      end = std::min(end, first_step + options_.most_steps);
+    }
+    const int64_t todo = std::max<int64_t>(end - first_step, 0);
+    result_.losses.reserve(static_cast<size_t>(todo));
+    step_ns_.reserve(static_cast<size_t>(todo));
+    start_ns_ = absl::GetCurrentTimeNanos();
+    int64_t step = first_step;
+    for (; step < end && !Stopped(); ++step) {
+      LOADLINE_RETURN_IF_ERROR(OneStep(step));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(result_.device_bytes,
+                              program_.device().UsedBytes());
+    result_.interrupted = step < end;
+    result_.step_ns = Median(step_ns_);
+    result_.examples_per_s = ExamplesPerSecond();
+    const bool pauses = !result_.interrupted && step < options_.steps;
+    if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
+      LOADLINE_RETURN_IF_ERROR(Save(step));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(result_.weights_sha256, WeightsSha256(program_));
+    return std::move(result_);
+  }
+
+ private:
+  bool Stopped() const {
+    return options_.stop != nullptr &&
+           options_.stop->load(std::memory_order_relaxed);
+  }
+
+  absl::Status OneStep(int64_t step) {
+    const absl::Span<const std::byte* const> batch = batcher_.Batch(step);
+    const int64_t begin_ns = absl::GetCurrentTimeNanos();
+    LOADLINE_ASSIGN_OR_RETURN(
+        const float loss,
+        program_.Step({.learning_rate = options_.learning_rate,
+                       .step = step + 1,
+                       .seed = options_.seed},
+                      batch));
+    step_ns_.push_back(absl::GetCurrentTimeNanos() - begin_ns);
+    if (!std::isfinite(loss)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the loss is ", loss, " at step ", step + 1, " of ", options_.steps,
+          "; nothing was saved since the last checkpoint (try a smaller "
+          "learning rate, and look for such numbers in the data)"));
+    }
+    result_.losses.push_back(loss);
+    Tell(step + 1, loss);
+    if (options_.checkpoint_interval > 0 &&
+        (step + 1) % options_.checkpoint_interval == 0) {
+      LOADLINE_RETURN_IF_ERROR(Save(step + 1));
+    }
+    return absl::OkStatus();
+  }
+
+  double ExamplesPerSecond() const {
+    const double elapsed_s =
+        static_cast<double>(absl::GetCurrentTimeNanos() - start_ns_) / 1e9;
+    const double examples =
+        static_cast<double>(result_.losses.size()) * batcher_.batch();
+    return elapsed_s > 0 ? examples / elapsed_s : 0;
+  }
+
+  void Tell(int64_t done, float loss) const {
+    if (!options_.progress) return;
+    const double rate = ExamplesPerSecond();
+    const double left =
+        static_cast<double>(options_.steps - done) * batcher_.batch();
+    options_.progress({.step = done,
+                       .steps = options_.steps,
+                       .loss = loss,
+                       .examples_per_s = rate,
+                       .left_s = rate > 0 ? left / rate : 0});
+  }
+
+  absl::Status Save(int64_t steps_done) {
+    LOADLINE_RETURN_IF_ERROR(
+        SaveCheckpoint(options_.checkpoint_path, program_,
+                       {.step = steps_done,
+                        .seed = options_.seed,
+                        .shuffle = options_.shuffle,
+                        .batch = batcher_.batch(),
+                        .examples_seen = steps_done * batcher_.batch()}));
+    saved_step_ = steps_done;
+    return absl::OkStatus();
+  }
+
+  Program& program_;
+  Batcher& batcher_;
+  const TrainOptions& options_;
+  TrainResult result_;
+  std::vector<int64_t> step_ns_;
+  int64_t start_ns_ = 0;
+  int64_t saved_step_ = -1;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
+                                  const TrainOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
+  const std::optional<int64_t> batch = BatchOf(program.graph());
+  if (!batch.has_value()) {
+    return absl::InvalidArgumentError("the graph has no input with a batch");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Batcher> batcher,
+      Batcher::Create(data, *batch, options.seed, options.shuffle));
+  int64_t first_step = options.first_step;
+  if (options.resume) {
+    LOADLINE_ASSIGN_OR_RETURN(first_step, Resume(program, options, *batch));
+  }
+  return Run(program, *batcher, options).From(first_step);
+}
+
+}  // namespace loadline::executor

@@ -1,0 +1,74 @@
+// The training loop.
+#ifndef LOADLINE_EXECUTOR_TRAIN_TRAIN_H_
+#define LOADLINE_EXECUTOR_TRAIN_TRAIN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/program/program.h"
+#include "executor/train/data.h"
+
+namespace loadline::executor {
+
+struct TrainProgress {
+  int64_t step = 0;  // done, of all
+  int64_t steps = 0;
+  float loss = 0;
+  double examples_per_s = 0;  // since the start of this call
+  double left_s = 0;
+};
+
+struct TrainOptions {
+  int64_t steps = 0;  // in all: a resumed run does the rest of them
+  float learning_rate = 0;
+  // Steps that another program has done, whose persistent values this one has.
+  // Not with `resume`, which says so itself.
+  int64_t first_step = 0;
+  // Of this call; 0: all that are left. Ending before the last step of all
+  // saves nothing.
+  int64_t most_steps = 0;
+  uint64_t seed = 0;
+  bool shuffle = true;
+  // Empty: no checkpoints. Else one every `checkpoint_interval` steps (0: none
+  // of these), one when interrupted and one at the end.
+  std::string checkpoint_path;
+  int64_t checkpoint_interval = 0;
+  // Start from the checkpoint at `checkpoint_path`, which must exist and come
+  // from a run of the same model, seed, batch and shuffling. The result has
+  // the same bits as a run that never stopped.
+  bool resume = false;
+  // Set by a signal handler: the step under way is finished, the checkpoint
+  // written, and Train returns with `interrupted`. May be null.
+  const std::atomic<bool>* stop = nullptr;
+  // Called after each step. May be empty.
+  std::function<void(const TrainProgress&)> progress;
+};
+
+struct TrainResult {
+  int64_t first_step = 0;     // as asked, or where the checkpoint stood
+  std::vector<float> losses;  // of the steps done in this call
+  bool interrupted = false;
+  int64_t step_ns = 0;  // median over the steps; 0 without any
+  double examples_per_s = 0;
+  int64_t arena_bytes = 0;     // of the device
+  int64_t device_bytes = 0;    // Device::UsedBytes after the last step
+  std::string weights_sha256;  // checkpoint.h
+};
+
+// Trains `program` on `data`, whose columns are the program's inputs. The batch
+// is the first axis of the graph's first input. Errors:
+//   InvalidArgument    a loss that is no number or infinite, naming the step;
+//                      data shorter than one batch; an option out of range
+//   NotFound, FailedPrecondition  no or a wrong checkpoint to resume from
+// and those of Program::Step and SaveCheckpoint. An error leaves the last
+// checkpoint as it was.
+absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
+                                  const TrainOptions& options);
+
+}  // namespace loadline::executor
+
+#endif  // LOADLINE_EXECUTOR_TRAIN_TRAIN_H_

@@ -1,0 +1,180 @@
+// Tested in tests/passes/make_problem_test.cc: a small MLP as the file it
+// becomes, and each rule for views and in-place pairs by itself.
+#include "passes/make_problem.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "models/ops/operator.h"
+#include "models/storage.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::Graph;
+using models::Node;
+using models::ValueKind;
+
+bool IsPersistent(const models::Value& value) {
+  return value.kind == ValueKind::kParameter ||
+         value.kind == ValueKind::kState || value.kind == ValueKind::kConstant;
+}
+
+class Poser {
+ public:
+  Poser(const Graph& graph, const PoseOptions& options)
+      : graph_(graph),
+        options_(options),
+        roots_(models::StorageRoots(graph)),
+        planner_ids_(graph.values.size(), planner::kNoValue),
+        is_output_(graph.values.size(), false),
+        next_(graph.values.size(), models::kNoValue),
+        is_next_(graph.values.size(), false) {}
+
+  absl::StatusOr<planner::Problem> Run() {
+    problem_.name = options_.name;
+    problem_.alignment_bytes = options_.alignment_bytes;
+    problem_.machine = options_.machine;
+    CollectRoles();
+    AddValues();
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (models::IsView(graph_.nodes[i])) continue;
+      LOADLINE_RETURN_IF_ERROR(AddNode(static_cast<int64_t>(i)));
+    }
+    for (size_t i = 0; i < next_.size(); ++i) {
+      if (next_[i] == models::kNoValue || paired_.contains(i)) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          "the new contents of '", graph_.values[i].name, "', '",
+          graph_.value(next_[i]).name,
+          "', are not made by a node that writes them over the old ones"));
+    }
+    std::set<models::ValueId> seen;
+    for (models::ValueId id : graph_.outputs) {
+      if (seen.insert(Root(id)).second) problem_.outputs.push_back(Posed(id));
+    }
+    return std::move(problem_);
+  }
+
+ private:
+  models::ValueId Root(models::ValueId id) const { return roots_[Index(id)]; }
+  planner::ValueId Posed(models::ValueId id) const {
+    const planner::ValueId posed = planner_ids_[Index(Root(id))];
+    LOADLINE_CHECK(posed != planner::kNoValue);
+    return posed;
+  }
+
+  void CollectRoles() {
+    for (models::ValueId id : graph_.outputs) {
+      is_output_[Index(Root(id))] = true;
+    }
+    for (const auto& [state, next] : graph_.updates) {
+      if (Root(state) == Root(next)) continue;
+      next_[Index(Root(state))] = Root(next);
+      is_next_[Index(Root(next))] = true;
+    }
+  }
+
+  // Roots that a node touches or the graph puts out, in order of their ids.
+  void AddValues() {
+    std::vector<bool> used = is_output_;
+    for (const Node& node : graph_.nodes) {
+      if (models::IsView(node)) continue;
+      for (models::ValueId id : node.inputs) {
+        if (id != models::kNoValue) used[Index(Root(id))] = true;
+      }
+      for (models::ValueId id : node.outputs) used[Index(Root(id))] = true;
+    }
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      if (!used[i]) continue;
+      const models::Value& value = graph_.values[i];
+      planner_ids_[i] =
+          planner::ValueId{static_cast<int32_t>(problem_.values.size())};
+      planner::Value posed;
+      posed.file_id = static_cast<int64_t>(i);
+      posed.name = value.name;
+      posed.bytes = value.type.bytes();
+      posed.persistent = IsPersistent(value) || is_next_[i];
+      posed.offload = posed.bytes >= options_.smallest_offload_bytes;
+      problem_.values.push_back(std::move(posed));
+    }
+  }
+
+  absl::Status AddNode(int64_t id) {
+    const Node& node = graph_.nodes[static_cast<size_t>(id)];
+    const models::Operator* op = models::FindOperator(node.op);
+    LOADLINE_CHECK(op != nullptr);
+    planner::Node posed;
+    posed.file_id = id;
+    posed.name = node.name;
+    for (models::ValueId input : node.inputs) {
+      if (input != models::kNoValue) posed.inputs.push_back(Posed(input));
+    }
+    for (models::ValueId output : node.outputs) {
+      posed.outputs.push_back(Posed(output));
+    }
+    posed.recompute = op->recompute;
+    for (const auto& [input, output] : op->inplace) {
+      AddPair(node, static_cast<size_t>(input), static_cast<size_t>(output),
+              posed);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const NodePrice price,
+                              options_.price(graph_, node));
+    posed.time_ns = price.time_ns;
+    posed.workspace_bytes = price.workspace_bytes;
+    problem_.nodes.push_back(std::move(posed));
+    return absl::OkStatus();
+  }
+
+  // Adds the operator's in-place pair where it is safe for this node: input
+  // and output are of one type's bytes (no broadcasting), the node reads the
+  // input's storage nowhere else, and nobody needs the old contents later: they
+  // are no output, no new contents of a persistent value, and persistent only
+  // if this is their update.
+  void AddPair(const Node& node, size_t input, size_t output,
+               planner::Node& posed) {
+    if (input >= node.inputs.size() || output >= node.outputs.size() ||
+        node.inputs[input] == models::kNoValue) {
+      return;
+    }
+    const models::ValueId from = Root(node.inputs[input]);
+    const models::ValueId to = node.outputs[output];
+    const models::Value& old = graph_.value(from);
+    const models::Value& made = graph_.value(to);
+    if (old.type.dtype != made.type.dtype ||
+        old.type.bytes() != made.type.bytes() || is_output_[Index(from)]) {
+      return;
+    }
+    int reads = 0;
+    for (models::ValueId id : node.inputs) {
+      reads += id != models::kNoValue && Root(id) == from;
+    }
+    if (reads != 1) return;
+    const bool is_update = next_[Index(from)] == to;
+    if ((IsPersistent(old) || is_next_[Index(from)]) && !is_update) return;
+    if (is_update) paired_.insert(Index(from));
+    posed.inplace.emplace_back(Posed(from), Posed(to));
+  }
+
+  const Graph& graph_;
+  const PoseOptions& options_;
+  const std::vector<models::ValueId> roots_;
+  std::vector<planner::ValueId> planner_ids_;  // by root
+  std::vector<bool> is_output_;                // by root
+  std::vector<models::ValueId> next_;  // by persistent root: its new contents
+  std::vector<bool> is_next_;          // new contents of a persistent root
+  std::set<size_t> paired_;            // updates that a node does in place
+  planner::Problem problem_;
+};
+
+}  // namespace
+
+absl::StatusOr<planner::Problem> Pose(const Graph& graph,
+                                      const PoseOptions& options) {
+  return Poser(graph, options).Run();
+}
+
+}  // namespace loadline::passes

@@ -1,0 +1,35 @@
+// A small seeded generator for the searches: SplitMix64 (Steele, Lea, Flood:
+// Fast Splittable Pseudorandom Number Generators, 2014). The same on every
+// platform, which <random>'s distributions are not.
+#ifndef LOADLINE_PLANNER_BASE_RANDOM_H_
+#define LOADLINE_PLANNER_BASE_RANDOM_H_
+
+#include <cstdint>
+
+namespace loadline::planner {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
+
+  uint64_t Bits() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  // In [0, count); requires 0 < count.
+  int Below(int count) {
+    return static_cast<int>(((Bits() >> 32) * static_cast<uint64_t>(count)) >>
+                            32);
+  }
+  // In [0, 1).
+  double Uniform() { return static_cast<double>(Bits() >> 11) * 0x1.0p-53; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_BASE_RANDOM_H_

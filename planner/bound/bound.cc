@@ -1,0 +1,134 @@
+// The lower bound on the peak; that on the step time is in bound_step.cc.
+// Tested in tests/planner/solve/brute_force_test.cc against brute force on tiny
+// problems and against every plan found on random ones.
+#include "planner/bound/bound.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/bound/bound_cuts.h"
+
+namespace loadline::planner {
+namespace {
+
+// The persistent values of which something is on the device at any time.
+std::vector<int> NeverLeaving(const Model& model) {
+  std::vector<int> values;
+  for (size_t c = 0; c < model.chains.size(); ++c) {
+    const int chain = static_cast<int>(c);
+    if (!MayLeave(model, chain) && !MayLiveOnHost(model, chain)) {
+      values.push_back(model.chains[c].versions.front());
+    }
+  }
+  return values;
+}
+
+int64_t RawBytes(const Model& model, int value) {
+  return model.problem->values[value].bytes;
+}
+
+// Bytes of the least form in which some version may be kept.
+int64_t LeastBytes(const Model& model, const Chain& chain) {
+  int64_t bytes = INT64_MAX;
+  for (int version : chain.versions) {
+    bytes = std::min(bytes, RawBytes(model, version));
+    for (const Codec& codec : model.stash[version]) {
+      bytes = std::min(bytes, codec.bytes);
+    }
+  }
+  return bytes;
+}
+
+int64_t LeastWorkspaceBytes(const Model& model, int node) {
+  int64_t bytes = model.problem->nodes[node].workspace_bytes;
+  for (const Variant& variant : model.variants[node]) {
+    bytes = std::min(bytes, variant.workspace_bytes);
+  }
+  return bytes;
+}
+
+// Most bytes that outputs may share with inputs while the node runs.
+int64_t SharedBytes(const Model& model, int node) {
+  std::vector<int> from, to;
+  for (const auto& [in, out] : model.problem->nodes[node].inplace) {
+    from.push_back(static_cast<int>(in));
+    to.push_back(static_cast<int>(out));
+  }
+  int64_t least = INT64_MAX;
+  for (std::vector<int>* side : {&from, &to}) {
+    std::sort(side->begin(), side->end());
+    side->erase(std::unique(side->begin(), side->end()), side->end());
+    int64_t bytes = 0;
+    for (int v : *side) bytes += RawBytes(model, v);
+    least = std::min(least, bytes);
+  }
+  return least;
+}
+
+void Raise(const Model& model, int64_t bytes, int node, std::vector<int> values,
+           PeakBound& bound) {
+  if (bytes < bound.bytes || (bytes == bound.bytes && !bound.values.empty())) {
+    return;
+  }
+  std::stable_sort(values.begin(), values.end(), [&](int a, int b) {
+    return RawBytes(model, a) > RawBytes(model, b);
+  });
+  bound = {bytes, node, std::move(values)};
+}
+
+}  // namespace
+
+PeakBound BoundPeak(const Model& model) {
+  PeakBound bound;
+  const std::vector<int> staying = NeverLeaving(model);
+  std::vector<int64_t> least_bytes(model.chains.size(), 0);
+  int64_t staying_bytes = 0;
+  for (int v : staying) {
+    const int chain = model.chain_of[v];
+    least_bytes[chain] = LeastBytes(model, model.chains[chain]);
+    staying_bytes += least_bytes[chain];
+  }
+  for (int node = 0; node < model.node_count; ++node) {
+    std::vector<int> values = model.reads[node];
+    values.insert(values.end(), model.makes[node].begin(),
+                  model.makes[node].end());
+    int64_t bytes = LeastWorkspaceBytes(model, node) -
+                    SharedBytes(model, node) + staying_bytes;
+    std::vector<int> touched;
+    for (int v : values) {
+      bytes += RawBytes(model, v);
+      if (model.chain_of[v] >= 0) touched.push_back(model.chain_of[v]);
+    }
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (int chain : touched) bytes -= least_bytes[chain];
+    if (bytes < bound.bytes || (bytes == bound.bytes && node > 0)) continue;
+    for (int v : staying) {
+      if (!std::binary_search(touched.begin(), touched.end(),
+                              model.chain_of[v])) {
+        values.push_back(v);
+      }
+    }
+    Raise(model, bytes, node, std::move(values), bound);
+  }
+  std::vector<int> at_start, at_end;
+  int64_t start_bytes = 0, end_bytes = 0;
+  for (int v = 0; v < model.value_count; ++v) {
+    const bool kept =
+        model.chain_of[v] >= 0 && !MayLiveOnHost(model, model.chain_of[v]);
+    const bool read = !model.index.consumers[v].empty();
+    if (model.producer[v] < 0 && (model.chain_of[v] >= 0 ? kept : read)) {
+      at_start.push_back(v);
+      start_bytes += RawBytes(model, v);
+    }
+    if (model.is_output[v] || (kept && model.LastVersion(v))) {
+      at_end.push_back(v);
+      end_bytes += RawBytes(model, v);
+    }
+  }
+  Raise(model, start_bytes, -1, std::move(at_start), bound);
+  Raise(model, end_bytes, -1, std::move(at_end), bound);
+  return bound;
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,179 @@
+// HiGHS on one thread with limits that count iterations, never seconds: the
+// same program gives the same bound on every machine. The only file that knows
+// HiGHS. Tested in tests/planner/bound/mip_test.cc.
+#include "planner/bound/mip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "Highs.h"
+#include "planner/base/check.h"
+
+namespace loadline::planner {
+namespace {
+
+double Limit(double bound) {
+  if (bound >= kNoLimit) return std::numeric_limits<double>::infinity();
+  if (bound <= -kNoLimit) return -std::numeric_limits<double>::infinity();
+  return bound;
+}
+
+HighsLp MakeLp(const MipProgram& program, bool integers) {
+  HighsLp lp;
+  lp.num_col_ = static_cast<HighsInt>(program.columns.size());
+  lp.num_row_ = static_cast<HighsInt>(program.rows.size());
+  for (const MipProgram::Column& column : program.columns) {
+    lp.col_cost_.push_back(column.cost);
+    lp.col_lower_.push_back(Limit(column.lower));
+    lp.col_upper_.push_back(Limit(column.upper));
+    if (integers) {
+      lp.integrality_.push_back(column.integer ? HighsVarType::kInteger
+                                               : HighsVarType::kContinuous);
+    }
+  }
+  lp.a_matrix_.format_ = MatrixFormat::kRowwise;
+  lp.a_matrix_.start_.clear();
+  for (const MipProgram::Row& row : program.rows) {
+    lp.row_lower_.push_back(Limit(row.lower));
+    lp.row_upper_.push_back(Limit(row.upper));
+    lp.a_matrix_.start_.push_back(row.first_term);
+  }
+  lp.a_matrix_.start_.push_back(static_cast<HighsInt>(program.terms.size()));
+  for (const Term& term : program.terms) {
+    lp.a_matrix_.index_.push_back(term.column);
+    lp.a_matrix_.value_.push_back(term.coefficient);
+  }
+  return lp;
+}
+
+void SetOptions(Highs& highs) {
+  highs.setOptionValue("output_flag", false);
+  highs.setOptionValue("threads", 1);
+  highs.setOptionValue("parallel", "off");
+}
+
+// The least of cost · x over the box alone, rows priced by `duals`: a bound
+// for every choice of duals.
+double WeakDuality(const MipProgram& program,
+                   const std::vector<double>& duals) {
+  std::vector<long double> reduced;
+  for (const MipProgram::Column& column : program.columns) {
+    reduced.push_back(column.cost);
+  }
+  long double bound = 0;
+  long double magnitude = 0;
+  const auto add = [&](long double price, double limit) {
+    if (price == 0) return true;
+    if (std::fabs(limit) >= kNoLimit) return false;
+    bound += price * limit;
+    magnitude += std::fabs(price * limit);
+    return true;
+  };
+  for (size_t row = 0; row < program.rows.size(); ++row) {
+    const double dual = duals[row];
+    // A price of the wrong sign for its only side is dropped.
+    if (!add(dual,
+             dual > 0 ? program.rows[row].lower : program.rows[row].upper)) {
+      continue;
+    }
+    for (const Term& term : program.TermsOf(static_cast<int>(row))) {
+      reduced[term.column] -= static_cast<long double>(dual) * term.coefficient;
+    }
+  }
+  for (size_t c = 0; c < program.columns.size(); ++c) {
+    const MipProgram::Column& column = program.columns[c];
+    if (!add(reduced[c], reduced[c] > 0 ? column.lower : column.upper)) {
+      return -kNoLimit;
+    }
+  }
+  // Far above what the additions can have lost.
+  return static_cast<double>(bound - 1e-14L * magnitude);
+}
+
+}  // namespace
+
+int MipProgram::AddColumn(double cost, double lower, double upper,
+                          bool integer) {
+  columns.push_back({cost, lower, upper, integer});
+  return static_cast<int>(columns.size()) - 1;
+}
+
+void MipProgram::AddRow(double lower, double upper,
+                        absl::Span<const Term> row_terms) {
+  const size_t first = terms.size();
+  rows.push_back({lower, upper, static_cast<int>(first)});
+  // HiGHS takes no column twice in a row.
+  std::map<int, size_t> places;
+  for (const Term& term : row_terms) {
+    const auto [place, added] = places.try_emplace(term.column, terms.size());
+    if (added) {
+      terms.push_back(term);
+    } else {
+      terms[place->second].coefficient += term.coefficient;
+    }
+  }
+}
+
+absl::Span<const Term> MipProgram::TermsOf(int row) const {
+  const size_t first = rows[row].first_term;
+  const size_t last = static_cast<size_t>(row) + 1 < rows.size()
+                          ? rows[row + 1].first_term
+                          : terms.size();
+  return absl::MakeConstSpan(terms).subspan(first, last - first);
+}
+
+MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
+                 bool presolve) {
+  MipBound result;
+  Highs highs;
+  SetOptions(highs);
+  highs.setOptionValue("solver", "simplex");
+  highs.setOptionValue("presolve", presolve ? "choose" : "off");
+  highs.setOptionValue(
+      "simplex_iteration_limit",
+      static_cast<int>(std::min<int64_t>(iteration_limit, INT32_MAX)));
+  LOADLINE_CHECK(highs.passModel(MakeLp(program, false)) !=
+                 HighsStatus::kError);
+  if (highs.run() == HighsStatus::kError) return result;
+  result.iterations =
+      std::max<int64_t>(0, highs.getInfo().simplex_iteration_count);
+  result.infeasible = highs.getModelStatus() == HighsModelStatus::kInfeasible;
+  result.optimal = highs.getModelStatus() == HighsModelStatus::kOptimal;
+  const HighsSolution& solution = highs.getSolution();
+  if (solution.dual_valid) {
+    result.cost = WeakDuality(program, solution.row_dual);
+  }
+  if (solution.value_valid) result.x = solution.col_value;
+  return result;
+}
+
+MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
+                  double enough_cost) {
+  MipBound result;
+  Highs highs;
+  SetOptions(highs);
+  // Only the dual bound matters: no time for finding good x.
+  highs.setOptionValue("mip_heuristic_effort", 0.0);
+  highs.setOptionValue("mip_rel_gap", 1e-6);
+  LOADLINE_CHECK(highs.passModel(MakeLp(program, true)) != HighsStatus::kError);
+  int64_t seen_iterations = 0;
+  highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* out,
+                        HighsCallbackInput* in, void*) {
+    seen_iterations = std::max(seen_iterations, out->mip_total_lp_iterations);
+    in->user_interrupt = out->mip_total_lp_iterations >= iteration_limit ||
+                         out->mip_dual_bound >= enough_cost;
+  });
+  highs.startCallback(HighsCallbackType::kCallbackMipInterrupt);
+  if (highs.run() == HighsStatus::kError) return result;
+  result.iterations = seen_iterations;
+  result.infeasible = highs.getModelStatus() == HighsModelStatus::kInfeasible;
+  result.optimal = highs.getModelStatus() == HighsModelStatus::kOptimal;
+  const double bound = highs.getInfo().mip_dual_bound;
+  if (!result.infeasible && std::isfinite(bound)) result.cost = bound;
+  if (highs.getSolution().value_valid) result.x = highs.getSolution().col_value;
+  return result;
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,48 @@
+// Ids of jobs and forms differ from model to model; what they are of does not.
+// Tested in find_layers_test.cc.
+#include "planner/layers/map_item.h"
+
+namespace loadline::planner {
+namespace {
+
+// The same job of another node or value, in another model; -1: not there.
+int SameJob(const Model& from, int job, const Model& to, int node, int value) {
+  const Job& what = from.jobs[job];
+  if (what.node >= 0) {
+    if (node < 0 || what.variant < 0) return node;
+    for (int way : to.ways[node]) {
+      if (to.jobs[way].variant == what.variant) return way;
+    }
+    return -1;
+  }
+  if (value < 0) return -1;
+  for (const Coding& coding : to.codings[value]) {
+    if (to.jobs[coding.encode].codec != what.codec) continue;
+    return what.decodes ? coding.decode : coding.encode;
+  }
+  return -1;
+}
+
+// The same form of another value, in another model; -1: not there.
+int SameForm(const Model& from, int form, const Model& to, int value) {
+  if (form < from.value_count || value < 0) return value;
+  const int job = SameJob(from, from.producer[form], to, -1, value);
+  return job < 0 ? -1 : to.makes[job].front();
+}
+
+}  // namespace
+
+Subject SubjectOf(const Model& model, const Item& item) {
+  if (item.kind != ItemKind::kRun) return {-1, model.value_of[item.id]};
+  return {model.jobs[item.id].node, model.jobs[item.id].value};
+}
+
+Item SameItem(const Model& from, const Item& item, const Model& to,
+              Subject subject) {
+  const int id = item.kind == ItemKind::kRun
+                     ? SameJob(from, item.id, to, subject.node, subject.value)
+                     : SameForm(from, item.id, to, subject.value);
+  return {item.kind, id};
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,17 @@
+// Makes a valid schedule of items in a nearly valid order.
+#ifndef LOADLINE_PLANNER_LAYERS_REPAIR_ORDER_H_
+#define LOADLINE_PLANNER_LAYERS_REPAIR_ORDER_H_
+
+#include <optional>
+
+#include "planner/schedule/schedule.h"
+
+namespace loadline::planner {
+
+// Puts off each item until what it needs has been done, and takes out copies
+// that serve nothing. None if that does not make the schedule valid.
+std::optional<Schedule> Mend(const Model& model, Schedule schedule);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_LAYERS_REPAIR_ORDER_H_

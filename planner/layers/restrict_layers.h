@@ -1,0 +1,21 @@
+// From a schedule of all layers to one of a few.
+#ifndef LOADLINE_PLANNER_LAYERS_RESTRICT_LAYERS_H_
+#define LOADLINE_PLANNER_LAYERS_RESTRICT_LAYERS_H_
+
+#include <optional>
+#include <vector>
+
+#include "planner/layers/expand_layers.h"
+
+namespace loadline::planner {
+
+// The items of one layer (the first in `match`) for each of the few. None if
+// what comes out is not valid.
+std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
+                             const Shrunk& shrunk,
+                             const std::vector<int>& match,
+                             const Schedule& schedule);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_LAYERS_RESTRICT_LAYERS_H_

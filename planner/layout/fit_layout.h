@@ -1,0 +1,29 @@
+// A schedule found by the search, made to fit its budget with addresses.
+#ifndef LOADLINE_PLANNER_LAYOUT_FIT_LAYOUT_H_
+#define LOADLINE_PLANNER_LAYOUT_FIT_LAYOUT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "planner/layout/laid_out_schedule.h"
+#include "planner/search/point_search.h"
+
+namespace loadline::planner {
+
+struct FitOptions {
+  PlaceOptions place;
+  double floor_ns = 0;    // no faster
+  int64_t slim_work = 0;  // each time that it does not fit
+  uint64_t seed = 0;
+};
+
+// Lays the find out within the budget; where that fails, takes away bytes that
+// cost no time and tries again. None if it still lies too high, by
+// `excess_bytes`; `found` is then what came closest. `outside` only interrupts.
+std::optional<Placed> Fit(const Model& model, Found& found,
+                          const FitOptions& options, const Effort& outside,
+                          int64_t* excess_bytes);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_LAYOUT_FIT_LAYOUT_H_

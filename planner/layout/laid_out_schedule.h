@@ -1,0 +1,45 @@
+// A schedule with addresses: what the search hands on.
+#ifndef LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
+#define LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "planner/problem/plan.h"
+#include "planner/schedule/schedule.h"
+#include "planner/schedule/search_model.h"
+
+namespace loadline::planner {
+
+// A schedule and its layout.
+struct Placed {
+  Schedule schedule;
+  double step_ns = 0;
+  int64_t arena_bytes = 0;
+  Plan plan;  // as Emit leaves it
+};
+
+struct PlaceOptions {
+  int64_t budget_bytes = 0;
+  int64_t pack_work_limit = 0;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+// The schedule, whose step takes `step_ns`, laid out within the budget. None if
+// no layout was found; `excess_bytes` (at least 1) then is how much the lowest
+// one lies above the budget.
+std::optional<Placed> Place(const Model& model, const Schedule& schedule,
+                            double step_ns, const PlaceOptions& options,
+                            int64_t* excess_bytes);
+
+// The schedule in as few bytes as the packer finds. Errors: InvalidArgument
+// where it reads a value before it is made or after its update.
+absl::StatusOr<Placed> PlaceTightest(const Model& model,
+                                     const Schedule& schedule, double step_ns,
+                                     int64_t pack_work_limit);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_

@@ -1,0 +1,34 @@
+// From the solver's sequence to a Plan: buffers at addresses, steps with waits.
+#ifndef LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
+#define LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "planner/pack/pack.h"
+#include "planner/problem/plan.h"
+#include "planner/schedule/schedule.h"
+
+namespace loadline::planner {
+
+struct EmitOptions {
+  int64_t budget_bytes = 0;
+  // Take the lowest layout found even if it exceeds the budget, which then
+  // becomes its height.
+  bool tightest = false;
+  int64_t pack_work_limit = 20'000'000;
+  uint64_t seed = 0;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+// The plan of a valid schedule, without prediction, bounds and decisions.
+// ResourceExhausted if no layout fits the budget or the host limit; `report`
+// (may be null) then says how high the best layout was.
+absl::StatusOr<Plan> Emit(const Model& model, const Schedule& schedule,
+                          const EmitOptions& options,
+                          PackReport* report = nullptr);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_

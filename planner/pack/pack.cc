@@ -1,0 +1,289 @@
+// The order of the tries: lowest floor by several rules; where that does not
+// fit, all of it once more with blocks joined to rectangles (pack_join.h); up
+// to a few thousand blocks first fit, which alone sees gaps in lives; lowest
+// floor again with the blocks that stick out preferred more and more (squeaky
+// wheel, Joslin and Clements 1999); the exact search at the capacity, then at
+// heights between it and the best layout; last, unless that is proven the
+// lowest, first fit in orders that change. It stops at "fits". Tested in
+// pack_test.cc.
+#include "planner/pack/pack.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/pack/pack_first_fit.h"
+#include "planner/pack/pack_join.h"
+#include "planner/pack/pack_parts.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr size_t kMostExactBlocks = 3000;
+constexpr size_t kMostFirstFitBlocks = 4000;
+constexpr size_t kMostRuleBlocks = 200'000;
+constexpr int kSqueakyRounds = 12;
+constexpr int64_t kJoinedPart = 2;  // of the work: half for joined blocks
+constexpr double kSqueak = 0.3;     // natural logarithm of the key
+constexpr int64_t kWorkPerFloorBlock = 64;  // a lowest-floor pass, per block
+
+// Greedy layouts by one set of blocks: as they are, or joined.
+class FloorTries {
+ public:
+  // `blocks` must outlive this.
+  FloorTries(const PackBlocks& blocks, int64_t target_bytes)
+      : blocks_(blocks), target_(target_bytes), packer_(blocks) {}
+
+  // Made whatever the limit: there must be a layout. Of very many blocks, only
+  // one.
+  void TryRules();
+  void TrySqueakyWheel(PackWork& work);
+
+  bool Fits() const { return best_.height_bytes <= target_; }
+  const PackLayout& best() const { return best_; }
+
+ private:
+  const PackBlocks& blocks_;
+  const int64_t target_;
+  LowestFloor packer_;
+  PackLayout best_;
+  std::vector<double> best_keys_;  // of the lowest layout of the rules
+};
+
+void FloorTries::TryRules() {
+  std::vector<double> keys(blocks_.blocks.size());
+  constexpr double kLifePowers[] = {1, 3, 0.5};
+  for (double power : kLifePowers) {
+    if (Fits()) return;
+    if (!best_keys_.empty() && keys.size() > kMostRuleBlocks) return;
+    for (size_t b = 0; b < keys.size(); ++b) {
+      keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
+                power * std::log(static_cast<double>(blocks_.blocks[b].life));
+    }
+    PackLayout layout = packer_.Place(keys);
+    if (layout.height_bytes >= best_.height_bytes) continue;
+    best_ = std::move(layout);
+    best_keys_ = keys;
+  }
+}
+
+void FloorTries::TrySqueakyWheel(PackWork& work) {
+  if (Fits() || blocks_.blocks.size() > kMostRuleBlocks) return;
+  std::vector<double> keys = best_keys_;
+  PackLayout last = packer_.Place(keys);
+  for (int round = 0; round < kSqueakyRounds && !work.Done(); ++round) {
+    for (size_t b = 0; b < keys.size(); ++b) {
+      if (last.offsets[b] + blocks_.blocks[b].size > target_) {
+        keys[b] += kSqueak;
+      }
+    }
+    last = packer_.Place(keys);
+    work.left -= kWorkPerFloorBlock * static_cast<int64_t>(keys.size());
+    if (last.height_bytes < best_.height_bytes) best_ = last;
+    if (Fits()) return;
+  }
+}
+
+class Packer {
+ public:
+  Packer(const std::vector<PackItem>& items, const PackOptions& options,
+         PackBlocks blocks)
+      : items_(items),
+        options_(options),
+        blocks_(std::move(blocks)),
+        work_{options.work_limit, options.cancel},
+        lower_bound_(PackLowerBound(items, options.alignment_bytes)),
+        target_(std::max(options.capacity_bytes, lower_bound_)) {}
+
+  absl::StatusOr<std::vector<int64_t>> Pack(PackReport* report);
+
+ private:
+  bool Fits() const { return best_.height_bytes <= target_; }
+  void Take(PackLayout layout) {
+    if (layout.height_bytes < best_.height_bytes) best_ = std::move(layout);
+  }
+  void Try();
+  void TryJoined(const PackBlocks& blocks);
+  void TryExact(const PackBlocks& blocks, PackWork work,
+                const std::function<PackLayout(PackLayout)>& split);
+  std::vector<int64_t> ItemOffsets() const;
+  void FindWindow(PackReport& report) const;
+
+  const std::vector<PackItem>& items_;
+  const PackOptions& options_;
+  const PackBlocks blocks_;
+  PackWork work_;
+  int64_t lower_bound_;
+  const int64_t target_;
+  PackLayout best_;
+};
+
+// First at the target with half of the work; then between it and the best
+// layout, nearer to the layout after each search that gives up.
+void Packer::TryExact(const PackBlocks& blocks, PackWork work,
+                      const std::function<PackLayout(PackLayout)>& split) {
+  if (blocks.blocks.size() > kMostExactBlocks) return;
+  int64_t low = target_;  // nothing is looked for below
+  const int64_t alignment = options_.alignment_bytes;
+  for (int round = 0; !Fits() && !work.Done() && low < best_.height_bytes;
+       ++round) {
+    const int64_t height =
+        low + (round == 0 ? 0 : (best_.height_bytes - low) / 2);
+    PackWork share{work.left / (round == 0 ? 2 : 4), work.cancel};
+    const int64_t given = share.left;
+    if (given < 1000) return;
+    PackLayout layout;
+    const ExactResult result = PackExact(blocks, height - height % alignment,
+                                         options_.seed + round, share, layout);
+    work.left -= given - share.left;
+    work_.left -= given - share.left;
+    const int64_t before = best_.height_bytes;
+    if (result == ExactResult::kFound) Take(split(std::move(layout)));
+    if (best_.height_bytes == before) low = height + 1;
+    if (result == ExactResult::kNone && blocks.plain) {
+      lower_bound_ = std::max(lower_bound_, height + 1);
+    }
+  }
+}
+
+// What joins to little is searched to the end in no time.
+void Packer::TryJoined(const PackBlocks& blocks) {
+  const PackJoined joined = JoinBlocks(blocks);
+  if (joined.blocks.blocks.size() == blocks.blocks.size()) return;
+  const auto split = [&](const PackLayout& layout) {
+    return joined.Split(blocks, layout);
+  };
+  FloorTries floor(joined.blocks, target_);
+  floor.TryRules();
+  floor.TrySqueakyWheel(work_);
+  Take(split(floor.best()));
+  TryExact(joined.blocks, {work_.left / kJoinedPart, work_.cancel}, split);
+}
+
+// Items without bytes or life conflict with nothing but keep their group's
+// offset.
+std::vector<int64_t> Packer::ItemOffsets() const {
+  std::vector<int64_t> offsets(items_.size(), 0);
+  absl::flat_hash_map<int64_t, int64_t> of_group;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const int b = blocks_.block_of_item[i];
+    if (b < 0) continue;
+    offsets[i] = best_.offsets[b];
+    if (items_[i].group >= 0) of_group[items_[i].group] = offsets[i];
+  }
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (blocks_.block_of_item[i] >= 0) continue;
+    const auto group = of_group.find(items_[i].group);
+    if (items_[i].fixed_offset >= 0) {
+      offsets[i] = items_[i].fixed_offset;
+    } else if (items_[i].group >= 0 && group != of_group.end()) {
+      offsets[i] = group->second;
+    }
+  }
+  return offsets;
+}
+
+void Packer::FindWindow(PackReport& report) const {
+  // +1 and -1 where a block above the capacity starts and ends.
+  std::vector<int> above(blocks_.sections + 1, 0);
+  size_t top = 0;
+  const auto end = [&](size_t b) {
+    return best_.offsets[b] + blocks_.blocks[b].size;
+  };
+  for (size_t b = 0; b < blocks_.blocks.size(); ++b) {
+    if (end(b) > end(top)) top = b;
+    if (end(b) <= options_.capacity_bytes) continue;
+    ++above[blocks_.blocks[b].lower];
+    --above[blocks_.blocks[b].upper];
+  }
+  for (int s = 0; s < blocks_.sections; ++s) above[s + 1] += above[s];
+  int lower = blocks_.blocks[top].lower, upper = blocks_.blocks[top].upper;
+  while (lower > 0 && above[lower - 1] > 0) --lower;
+  while (upper < blocks_.sections && above[upper] > 0) ++upper;
+  report.tallest_lower = blocks_.position[lower];
+  report.tallest_upper = blocks_.position[upper];
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const auto [item_lower, item_upper] = blocks_.item_sections[i];
+    if (blocks_.block_of_item[i] >= 0 && item_lower < upper &&
+        lower < item_upper) {
+      report.tallest_items.push_back(static_cast<int>(i));
+    }
+  }
+}
+
+void Packer::Try() {
+  const size_t count = blocks_.blocks.size();
+  if (count == 0) {
+    best_.height_bytes = 0;
+    return;
+  }
+  FloorTries floor(blocks_, target_);
+  floor.TryRules();
+  Take(floor.best());
+  if (Fits()) return;
+  const std::optional<PackBlocks> stacked = StackAround(blocks_);
+  const PackBlocks& blocks = stacked ? *stacked : blocks_;
+  std::optional<FloorTries> stacked_floor;
+  if (stacked) {
+    stacked_floor.emplace(blocks, target_);
+    stacked_floor->TryRules();
+    Take(stacked_floor->best());
+  }
+  if (!Fits()) TryJoined(blocks);
+  std::optional<PackFirstFit> first_fit;
+  if (!Fits() && count <= kMostFirstFitBlocks) {
+    first_fit.emplace(blocks, options_.alignment_bytes, options_.capacity_bytes,
+                      target_, options_.seed);
+    first_fit->TryRules(best_);
+  }
+  if (!Fits()) {
+    FloorTries& last = stacked_floor ? *stacked_floor : floor;
+    last.TrySqueakyWheel(work_);
+    Take(last.best());
+  }
+  if (!Fits()) {
+    TryExact(blocks, work_, [](PackLayout layout) { return layout; });
+  }
+  if (!first_fit || Fits() || best_.height_bytes <= lower_bound_) return;
+  PackWork own{options_.work_limit, options_.cancel};
+  first_fit->Improve(own, best_);
+}
+
+absl::StatusOr<std::vector<int64_t>> Packer::Pack(PackReport* report) {
+  Try();
+  std::vector<int64_t> offsets = ItemOffsets();
+  const bool fits = best_.height_bytes <= options_.capacity_bytes;
+  if (report != nullptr) {
+    *report = {};
+    report->height_bytes = best_.height_bytes;
+    report->lower_bound_bytes = lower_bound_;
+    report->offsets = offsets;
+    if (!fits && !blocks_.blocks.empty()) FindWindow(*report);
+  }
+  if (!fits) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "pack: the best layout found is ", best_.height_bytes, " bytes high, ",
+        best_.height_bytes - options_.capacity_bytes, " above the capacity of ",
+        options_.capacity_bytes, "; at least ", lower_bound_, " are needed"));
+  }
+  return offsets;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int64_t>> Pack(const std::vector<PackItem>& items,
+                                          const PackOptions& options,
+                                          PackReport* report) {
+  LOADLINE_ASSIGN_OR_RETURN(PackBlocks blocks,
+                            MakePackBlocks(items, options.alignment_bytes));
+  return Packer(items, options, std::move(blocks)).Pack(report);
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,119 @@
+// Restarts of the search in pack_search.cc: they draw new keys, mostly near
+// those of the best try, and grow by Luby's sequence. Once the quick search has
+// seen everything it can, the complete one takes its place. Tested in
+// pack_exact_test.cc.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "planner/pack/pack_parts.h"
+#include "planner/pack/pack_search.h"
+
+namespace loadline::planner {
+namespace {
+
+// A node looks at all sections of the skyline.
+constexpr int64_t kLeastWorkPerNode = 16;
+constexpr int64_t kSectionsPerWork = 16;
+constexpr int64_t kFirstLimit = 500;  // nodes, times Luby's sequence
+constexpr int kPatience = 50;         // restarts near one try without gain
+constexpr double kNear = 0.7;         // share of restarts near the best try
+constexpr double kNearNoise = 0.2;    // natural logarithm of the keys
+constexpr double kFarNoise[] = {0.3, 1.0};
+
+// 1 1 2 1 1 2 4 ...
+int64_t Luby(int64_t i) {
+  for (;;) {
+    int64_t power = 1;
+    while (2 * power - 1 < i) power *= 2;
+    if (2 * power - 1 == i) return power;
+    i -= power - 1;
+  }
+}
+
+// Which blocks to prefer: long, large, and alive when most is.
+std::vector<std::vector<double>> Rules(const PackBlocks& blocks,
+                                       const PackSearch& search) {
+  std::vector<std::vector<double>> rules(3);
+  for (size_t b = 0; b < blocks.blocks.size(); ++b) {
+    const double load = std::log(search.Load(static_cast<int>(b)) + 1);
+    const double life =
+        std::log(static_cast<double>(blocks.blocks[b].life) + 1);
+    const double size =
+        std::log(static_cast<double>(blocks.blocks[b].padded) + 1);
+    rules[0].push_back(3 * load + life + size);
+    rules[1].push_back(3 * load + 3 * life);
+    rules[2].push_back(life);
+  }
+  return rules;
+}
+
+// Box and Muller: the same numbers with every standard library.
+double Normal(std::mt19937_64& random) {
+  const auto unit = [&] {
+    return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
+  };
+  const double radius = std::sqrt(-2 * std::log(unit()));
+  return radius * std::cos(6.283185307179586 * unit());
+}
+
+}  // namespace
+
+ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
+                      uint64_t seed, PackWork& work, PackLayout& layout) {
+  PackSearch search(blocks, capacity_bytes);
+  const int64_t node_work =
+      std::max(kLeastWorkPerNode, blocks.sections / kSectionsPerWork);
+  const std::vector<std::vector<double>> rules = Rules(blocks, search);
+  std::mt19937_64 random(seed);
+  std::vector<double> near;  // the keys of the best try since the last reset
+  double near_left = std::numeric_limits<double>::infinity();
+  int fails = 0;
+  bool complete = false;
+  for (int64_t restart = 1; !work.Done(); ++restart) {
+    const auto draw = [&] {
+      return static_cast<double>(random() >> 11) * 0x1p-53;
+    };
+    std::vector<double> keys = rules[restart % rules.size()];
+    double noise = kFarNoise[random() % 2];
+    if (!near.empty() && draw() < kNear) {
+      keys = near;
+      noise = kNearNoise;
+    }
+    if (restart > static_cast<int64_t>(rules.size())) {
+      for (double& key : keys) key += noise * Normal(random);
+    }
+    const int64_t limit =
+        std::min(kFirstLimit * Luby(restart), work.left / node_work + 1);
+    const ExactResult result = search.Run(keys, limit, complete);
+    work.left -= node_work * (search.nodes() + 1);
+    if (result == ExactResult::kFound) {
+      layout.offsets = search.offsets();
+      layout.height_bytes = 0;
+      for (size_t b = 0; b < blocks.blocks.size(); ++b) {
+        layout.height_bytes = std::max(
+            layout.height_bytes, layout.offsets[b] + blocks.blocks[b].size);
+      }
+    }
+    if (result == ExactResult::kFound) return result;
+    if (result == ExactResult::kNone) {
+      if (complete) return result;
+      complete = true;  // the quick search is exhausted: seek a proof
+    }
+    if (search.least_left() < near_left) {
+      near_left = search.least_left();
+      near = std::move(keys);
+      fails = 0;
+    } else if (++fails > kPatience) {
+      near.clear();
+      near_left = std::numeric_limits<double>::infinity();
+      fails = 0;
+    }
+  }
+  return ExactResult::kGaveUp;
+}
+
+}  // namespace loadline::planner

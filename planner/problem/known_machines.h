@@ -1,0 +1,27 @@
+// Profiles of well-known GPUs, for a plan that is made where the GPU is not:
+//
+//   KnownMachine("h100-sxm") -> what its data sheet leads one to expect
+//
+// They are nominal (Machine::nominal) until `loadline doctor` has measured one.
+#ifndef LOADLINE_PLANNER_PROBLEM_KNOWN_MACHINES_H_
+#define LOADLINE_PLANNER_PROBLEM_KNOWN_MACHINES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "planner/problem/machine.h"
+
+namespace loadline::planner {
+
+// In alphabetical order: "a10", "a100-sxm-80gb", ...
+std::vector<std::string> KnownMachineNames();
+
+// By one of these names, or by what the GPU's driver calls it ("NVIDIA L4").
+// NotFound, with all names, where there is none.
+absl::StatusOr<Machine> KnownMachine(absl::string_view name);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_PROBLEM_KNOWN_MACHINES_H_

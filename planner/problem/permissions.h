@@ -1,0 +1,19 @@
+// Which of a problem's codecs and variants a plan may use.
+#ifndef LOADLINE_PLANNER_PROBLEM_PERMISSIONS_H_
+#define LOADLINE_PLANNER_PROBLEM_PERMISSIONS_H_
+
+namespace loadline::planner {
+
+// By default only what leaves every bit of the results as it is.
+struct Choices {
+  bool codecs = true;    // lossless ones
+  bool lossy = false;    // the others too
+  bool variants = true;  // exact ones
+  bool inexact = false;  // the others too
+
+  static Choices None() { return {.codecs = false, .variants = false}; }
+};
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_PROBLEM_PERMISSIONS_H_

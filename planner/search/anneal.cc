@@ -1,0 +1,182 @@
+// Simulated annealing over schedules. Energy: step time plus lambda times the
+// area over the target (not the peak: the area tells near misses apart).
+// Lambda rises geometrically while the temperature falls: at first the order
+// settles, reruns and copies enter as lambda rises. The acceptance threshold is
+// drawn before the move, so the cheap terms (broken rules, compute time, area)
+// reject most moves before the lanes are simulated, and the lanes stop at the
+// threshold. The moves are in anneal_moves.h. Tested in solve_test.cc and
+// permissions_test.cc.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planner/base/random.h"
+#include "planner/search/anneal_moves.h"
+#include "planner/search/search.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr int kRefreshEvery = 256;  // moves between updates of the lists
+
+class Annealer {
+ public:
+  Annealer(SearchState& state, const AnnealOptions& options, Effort& effort)
+      : state_(state),
+        model_(state.model()),
+        options_(options),
+        effort_(effort),
+        random_(options.seed),
+        moves_(state, random_) {}
+
+  void Run(std::optional<Schedule>* best, double* best_step_ns) {
+    if (moves_.values().empty() || model_.node_count == 0) return;
+    SetScales();
+    const int64_t price = MovePrice(state_);
+    step_ns_ = state_.Makespan();
+    for (int64_t move = 0; move < options_.moves; ++move) {
+      if (move % kRefreshEvery == 0) {
+        if (effort_.Spent()) break;
+        moves_.Refresh();
+        Cool(static_cast<double>(move) / static_cast<double>(options_.moves));
+      }
+      effort_.left -= price;
+      if (!Step()) continue;
+      const double step_ns = std::round(step_ns_);
+      if (state_.area() <= 0 && step_ns < *best_step_ns &&
+          step_ns >= options_.floor_ns) {
+        *best_step_ns = step_ns;
+        *best = state_.ToSchedule();
+        if (step_ns <= options_.enough_ns) break;
+      }
+    }
+  }
+
+  // Moves until the effort is spent; see Slim.
+  void RunSlim() {
+    if (moves_.values().empty() || model_.node_count == 0) return;
+    SetScales();
+    const int64_t price = MovePrice(state_);
+    const double most_bytes = state_.PeakBytes();
+    step_ns_ = state_.Makespan();
+    const double most_ns = step_ns_;
+    for (int64_t move = 0; state_.area() > 0; ++move) {
+      if (move % kRefreshEvery == 0) {
+        if (effort_.Spent()) break;
+        moves_.Refresh();
+      }
+      effort_.left -= price;
+      allowed_ = most_ns - step_ns_;
+      if (!Slimmer(most_ns, most_bytes)) {
+        state_.Undo(0);
+        continue;
+      }
+      state_.Commit();
+    }
+  }
+
+ private:
+  // One move, pending; true if it costs nothing.
+  bool Slimmer(double most_ns, double most_bytes) {
+    const double area = state_.area();
+    if (!moves_.Propose({allowed_, lambda_, step_ns_}) || !state_.valid() ||
+        state_.area() > area ||
+        static_cast<double>(state_.compute_ns()) > most_ns ||
+        state_.Exceeds(most_bytes)) {
+      return false;
+    }
+    const double step_ns = state_.Makespan(most_ns);
+    if (step_ns > most_ns || std::round(step_ns) < options_.floor_ns) {
+      return false;
+    }
+    step_ns_ = step_ns;
+    return true;
+  }
+
+  // Natural units: a typical run's time, and the price per area at which one
+  // run pays for taking a typical value away from a tenth of the sequence.
+  void SetScales() {
+    double bytes = 0;
+    for (int v : moves_.values()) {
+      bytes += static_cast<double>(model_.bytes[v]) / moves_.values().size();
+    }
+    run_ns_ = std::max(
+        1e-6, static_cast<double>(model_.compute_ns) / model_.node_count);
+    lambda_unit_ = run_ns_ / (bytes * 0.1 * state_.slot_count());
+  }
+
+  void Cool(double done) {
+    lambda_ = lambda_unit_ * options_.first_lambda *
+              std::pow(options_.last_lambda / options_.first_lambda,
+                       std::min(1.0, done * 1.2));
+    // Late in the run, whatever lambda it takes to get under the target.
+    if (done > 0.5) {
+      pressure_ *= state_.area() > 0 ? 1.05 : 0.98;
+      pressure_ = std::clamp(pressure_, 0.3, 1e3);
+    }
+    lambda_ *= pressure_;
+    temperature_ =
+        run_ns_ * options_.first_temperature *
+        std::pow(options_.last_temperature / options_.first_temperature, done);
+  }
+
+  // One move, kept or undone; true if kept.
+  bool Step() {
+    const double area = state_.area();
+    const int64_t compute = state_.compute_ns();
+    allowed_ = -temperature_ * std::log(1 - random_.Uniform());
+    if (!moves_.Propose({allowed_, lambda_, step_ns_}) || !state_.valid()) {
+      state_.Undo(0);
+      return false;
+    }
+    const double slower = static_cast<double>(state_.compute_ns() - compute);
+    // Copies hide at most the present stall.
+    const double stall = step_ns_ - static_cast<double>(compute);
+    const double left = allowed_ - lambda_ * (state_.area() - area);
+    if (slower - stall > left) {
+      state_.Undo(0);
+      return false;
+    }
+    const double step_ns = state_.Makespan(step_ns_ + left);
+    if (step_ns - step_ns_ > left) {
+      state_.Undo(0);
+      return false;
+    }
+    step_ns_ = step_ns;
+    state_.Commit();
+    return true;
+  }
+
+  SearchState& state_;
+  const Model& model_;
+  const AnnealOptions options_;
+  Effort& effort_;
+  Random random_;
+  Moves moves_;
+  double run_ns_ = 1, lambda_unit_ = 1;
+  double lambda_ = 0, temperature_ = 0, step_ns_ = 0;
+  double pressure_ = 1;
+  double allowed_ = 0;  // what the present move may cost
+};
+
+}  // namespace
+
+int64_t MovePrice(const SearchState& state) {
+  // Copy lanes that slow each other down cost an event simulation.
+  const int slots = state.model().bidirectional < 1 ? 250 : 600;
+  return 1 + state.slot_count() / slots;
+}
+
+void Slim(SearchState& state, const SlimOptions& slim, Effort& effort) {
+  AnnealOptions options;
+  options.floor_ns = slim.floor_ns;
+  options.seed = slim.seed;
+  Annealer(state, options, effort).RunSlim();
+}
+
+void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,
+            std::optional<Schedule>* best, double* best_step_ns) {
+  Annealer(state, options, effort).Run(best, best_step_ns);
+}
+
+}  // namespace loadline::planner

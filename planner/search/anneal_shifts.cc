@@ -1,0 +1,177 @@
+// See anneal_moves.h: moves that only change the order. Shift an item, drag a
+// run with those that block it. Tested in solve_test.cc.
+#include <algorithm>
+
+#include "planner/search/anneal_moves.h"
+
+namespace loadline::planner {
+namespace {
+
+constexpr int kDragLimit = 6;
+
+}  // namespace
+
+bool Moves::PlaceBefore(int item, int slot) {
+  const int gap = state_.GapBefore(slot);
+  if (gap < 0) return false;
+  state_.Move(item, gap);
+  return true;
+}
+
+int Moves::PickNeighbour(int node) {
+  const std::vector<int>& reads = model_.reads[node];
+  const std::vector<int>& makes = model_.makes[node];
+  const int count = static_cast<int>(reads.size() + makes.size());
+  if (count == 0) return -1;
+  const int which = random_.Below(count);
+  const bool read = which < static_cast<int>(reads.size());
+  const int value = read ? reads[which] : makes[which - reads.size()];
+  const std::vector<Touch>& touches = state_.touches(value);
+  return touches[random_.Below(static_cast<int>(touches.size()))].item;
+}
+
+void Moves::Window(int item, int* lower, int* upper) const {
+  const int node = state_.item(item).id;
+  *lower = 0;
+  *upper = state_.slot_count();
+  for (int v : model_.reads[node]) {
+    const std::vector<Touch>& touches = state_.touches(v);
+    if (touches.front().makes()) {
+      *lower = std::max(*lower, touches.front().slot + 1);
+    }
+    if (touches.back().flags & kUpdates) {
+      if (touches.back().item != item) {
+        *upper = std::min(*upper, touches.back().slot);
+      } else if (touches.size() > 1) {
+        *lower = std::max(*lower, touches[touches.size() - 2].slot + 1);
+      }
+    }
+  }
+  for (int v : model_.makes[node]) {
+    const std::vector<Touch>& touches = state_.touches(v);
+    if (touches.front().item == item && touches.size() > 1 &&
+        !touches[1].makes()) {
+      *upper = std::min(*upper, touches[1].slot);
+    }
+  }
+}
+
+bool Moves::Shift() {
+  const int item = Pick(runs_);
+  if (!IsRun(item)) return false;
+  const int here = state_.slot_of(item);
+  int lower = 0, upper = 0;
+  Window(item, &lower, &upper);
+  if (upper - lower < 2) return false;
+  const int how = random_.Below(10);
+  if (how < 4) return Nudge(item, lower, upper);
+  if (how < 7) {
+    const int other = PickNeighbour(state_.item(item).id);
+    if (other < 0 || other == item) return false;
+    const int at = state_.slot_of(other);
+    const int slot = random_.Below(2) == 0 ? at : at + 1;
+    if (slot < lower || slot > upper) return false;
+    return PlaceBefore(item, slot);
+  }
+  int slot = lower + random_.Below(upper - lower + 1);
+  if (how == 8) slot = lower;
+  if (how == 9) slot = upper;
+  if (slot == here || slot == here + 1) return false;
+  return PlaceBefore(item, slot);
+}
+
+bool Moves::Nudge(int item, int lower, int upper) {
+  int steps = 1;
+  while (steps < 64 && random_.Below(4) != 0) ++steps;
+  const bool left = random_.Below(2) == 0;
+  int other = item;
+  for (; steps > 0; --steps) {
+    const int next = left ? state_.previous(other) : state_.next(other);
+    if (next < 0 || state_.slot_of(next) < lower ||
+        state_.slot_of(next) >= upper) {
+      break;
+    }
+    other = next;
+  }
+  if (other == item) return false;
+  return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
+}
+
+bool Moves::ShiftToken() {
+  const int item = Pick(tokens_);
+  if (!state_.alive(item) || state_.item(item).kind == ItemKind::kRun) {
+    return false;
+  }
+  int steps = 1;
+  const int more = random_.Below(4) == 0 ? 16 : 3;
+  while (steps < 200 && random_.Below(more) != 0) ++steps;
+  const bool left = random_.Below(2) == 0;
+  const int value = state_.item(item).id;
+  int other = item;
+  for (; steps > 0; --steps) {
+    const int next = left ? state_.previous(other) : state_.next(other);
+    if (next < 0 || Touches(next, value)) break;
+    other = next;
+  }
+  if (other == item) return false;
+  return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
+}
+
+bool Moves::Touches(int item, int value) const {
+  const Item& what = state_.item(item);
+  if (what.kind != ItemKind::kRun) return what.id == value;
+  const auto has = [value](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return has(model_.reads[what.id]) || has(model_.makes[what.id]);
+}
+
+bool Moves::Drag() {
+  const int item = Pick(runs_);
+  if (!IsRun(item)) return false;
+  const bool left = random_.Below(2) == 0;
+  int other = item;
+  for (int steps = 4 + random_.Below(60); steps > 0; --steps) {
+    const int next = left ? state_.previous(other) : state_.next(other);
+    if (next < 0) break;
+    other = next;
+  }
+  if (other == item) return false;
+  int budget = kDragLimit;
+  return left ? DragLeft(item, other, &budget)
+              : DragRight(item, other, &budget);
+}
+
+bool Moves::DragLeft(int item, int before, int* budget) {
+  if (item == before || --*budget < 0) return false;
+  for (int v : model_.reads[state_.item(item).id]) {
+    const Touch first = state_.touches(v).front();
+    if (!first.makes() || first.item == item ||
+        first.slot < state_.slot_of(before)) {
+      continue;
+    }
+    if (!IsRun(first.item) || !DragLeft(first.item, before, budget)) {
+      return false;
+    }
+  }
+  return PlaceBefore(item, state_.slot_of(before));
+}
+
+bool Moves::DragRight(int item, int after, int* budget) {
+  if (item == after || --*budget < 0) return false;
+  for (int v : model_.makes[state_.item(item).id]) {
+    const std::vector<Touch>& touches = state_.touches(v);
+    if (touches.front().item != item) continue;
+    for (size_t t = touches.size() - 1; t > 0; --t) {
+      if (t >= touches.size()) return false;  // the drag changed them
+      const Touch touch = touches[t];
+      if (touch.slot > state_.slot_of(after)) continue;
+      if (!IsRun(touch.item) || !DragRight(touch.item, after, budget)) {
+        return false;
+      }
+    }
+  }
+  return PlaceBefore(item, state_.slot_of(after) + 1);
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,94 @@
+// Drops reruns, decodes and copies that later edits made useless, most
+// expensive first; then runs each node faster where the bytes allow it. Tested
+// in solve_test.cc, permissions_test.cc and drop_redundant_transfers_test.cc.
+#include <algorithm>
+#include <cmath>
+
+#include "planner/search/edits.h"
+#include "planner/search/search.h"
+
+namespace loadline::planner {
+
+namespace {
+
+bool Encodes(const Model& model, const Item& what) {
+  return what.kind == ItemKind::kRun && model.jobs[what.id].node < 0 &&
+         !model.jobs[what.id].decodes;
+}
+
+// Whether the pending edits make the step neither slower nor faster than the
+// floor, and nothing takes more bytes.
+bool Pays(SearchState& state, double area, double step_ns, double floor_ns) {
+  if (!state.valid() || state.area() > area) return false;
+  const double now_ns = state.Makespan();
+  return now_ns <= step_ns && std::round(now_ns) >= floor_ns;
+}
+
+// Runs every node the fastest way that still fits.
+void Quicken(SearchState& state, Effort& effort, double floor_ns) {
+  const Model& model = state.model();
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
+    const Item what = state.item(item);
+    if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) continue;
+    for (int way : model.ways[model.jobs[what.id].node]) {
+      if (way == what.id || effort.Spent()) break;
+      effort.left -= effort.PriceOf(state);
+      const double area = state.area();
+      const double step_ns = state.Makespan();
+      EditWay(state, item, way);
+      if (Pays(state, area, step_ns, floor_ns)) {
+        state.Commit();
+        break;
+      }
+      state.Undo(0);
+    }
+  }
+}
+
+}  // namespace
+
+void CleanUp(SearchState& state, Effort& effort, double floor_ns) {
+  const Model& model = state.model();
+  state.Respread();
+  struct Extra {
+    int item;  // -1: a chain's home
+    int chain;
+    double cost_ns;
+  };
+  std::vector<Extra> extras;
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
+    const Item& what = state.item(item);
+    if (what.kind == ItemKind::kIn) {
+      extras.push_back({item, -1, model.in_ns[what.id]});
+    } else if (state.Spare(item) || Encodes(model, what)) {
+      extras.push_back({item, -1, static_cast<double>(model.node_ns[what.id])});
+    }
+  }
+  for (size_t c = 0; c < model.chains.size(); ++c) {
+    if (!state.host_home(static_cast<int>(c))) continue;
+    const int first = model.chains[c].versions.front();
+    extras.push_back({-1, static_cast<int>(c), 2 * model.in_ns[first]});
+  }
+  std::stable_sort(
+      extras.begin(), extras.end(),
+      [](const Extra& a, const Extra& b) { return a.cost_ns > b.cost_ns; });
+  for (const Extra& extra : extras) {
+    if (effort.Spent()) return;
+    effort.left -= effort.PriceOf(state);
+    if (extra.item >= 0) {
+      if (!state.alive(extra.item)) continue;  // went with another
+    }
+    const double area = state.area();
+    const double step_ns = state.Makespan();
+    const bool done = extra.item >= 0 ? EditDrop(state, extra.item)
+                                      : EditUnhome(state, extra.chain);
+    if (done && Pays(state, area, step_ns, floor_ns)) {
+      state.Commit();
+    } else {
+      state.Undo(0);
+    }
+  }
+  Quicken(state, effort, floor_ns);
+}
+
+}  // namespace loadline::planner

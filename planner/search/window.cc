@@ -1,0 +1,178 @@
+// See window.h: which windows there are, and in which order they are solved.
+// Tested in window_test.cc.
+#include "planner/search/window.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/search/edits.h"
+#include "planner/search/window_search.h"
+
+namespace loadline::planner {
+namespace {
+
+// What a window is made of, in order. The first run of a node stays.
+std::vector<int> OptionalItems(const SearchState& state) {
+  const Model& model = state.model();
+  std::vector<char> ran(model.node_count, 0);
+  std::vector<int> items;
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
+    const Item& what = state.item(item);
+    const int node =
+        what.kind == ItemKind::kRun ? model.jobs[what.id].node : -1;
+    if (what.kind != ItemKind::kOut && (node < 0 || ran[node])) {
+      items.push_back(item);
+    }
+    if (node >= 0) ran[node] = 1;
+  }
+  return items;
+}
+
+// Time over that of all nodes once, of reruns, codecs and waiting, up to each
+// of the items, and up to the end.
+std::vector<double> ExtraNs(SearchState& state, const std::vector<int>& items) {
+  std::vector<double> extra;
+  size_t next = 0;
+  double sum = 0, passed = 0;
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
+    const Item& what = state.item(item);
+    const double run_ns =
+        what.kind == ItemKind::kRun
+            ? static_cast<double>(state.model().node_ns[what.id])
+            : 0;
+    // Without copies nothing waits, and the state keeps no times.
+    const double now =
+        state.token_count() > 0 ? state.PassedNs(item) : passed + run_ns;
+    const bool optional = next < items.size() && items[next] == item;
+    sum += now - passed - (optional ? 0 : run_ns);
+    passed = now;
+    if (optional) {
+      ++next;
+      extra.push_back(sum);
+    }
+  }
+  extra.push_back(sum);
+  return extra;
+}
+
+// Takes the items out; returns how many were.
+int Drop(SearchState& state, const std::vector<int>& items) {
+  int dropped = 0;
+  for (int item : items) {
+    if (!state.alive(item)) continue;  // went with another
+    const Item what = state.item(item);
+    const int chain =
+        what.kind == ItemKind::kIn ? state.model().chain_of[what.id] : -1;
+    const size_t mark = state.Mark();
+    const bool done = chain >= 0 && state.host_home(chain)
+                          ? EditUnhome(state, chain)
+                          : EditDrop(state, item);
+    if (done && state.valid()) {
+      ++dropped;
+    } else {
+      state.Undo(mark);
+    }
+  }
+  return dropped;
+}
+
+class Windows {
+ public:
+  Windows(SearchState& state, const WindowOptions& options, Effort& effort)
+      : state_(state), options_(options), effort_(effort) {}
+
+  WindowReport Run() {
+    if (!state_.valid() || state_.area() > 0) return report_;
+    state_.Respread();
+    for (int size = options_.least_items; size <= options_.most_items;
+         size += size / 2) {
+      const WindowReport before = report_;
+      while (Pass(size) && !effort_.Spent()) {
+      }
+      const int searched = report_.searched - before.searched;
+      if (effort_.Spent() ||
+          2 * (report_.finished - before.finished) < searched ||
+          size >= static_cast<int>(OptionalItems(state_).size())) {
+        break;
+      }
+    }
+    return report_;
+  }
+
+ private:
+  // All windows of the size; whether any became better.
+  bool Pass(int size) {
+    const int improved = report_.improved;
+    for (int start : Starts(size)) {
+      if (effort_.Spent() || AtFloor()) return false;
+      const std::vector<int> items = OptionalItems(state_);
+      const int count = static_cast<int>(items.size());
+      if (start >= count) continue;
+      Solve({items.begin() + start,
+             items.begin() + std::min(count, start + size)});
+    }
+    return report_.improved > improved;
+  }
+
+  bool AtFloor() {
+    return std::round(state_.Makespan()) <=
+           std::max(options_.floor_ns,
+                    static_cast<double>(state_.model().compute_ns));
+  }
+
+  // Half a window apart, the most time in it first.
+  std::vector<int> Starts(int size) {
+    const std::vector<int> items = OptionalItems(state_);
+    const int count = static_cast<int>(items.size());
+    const std::vector<double> extra = ExtraNs(state_, items);
+    std::vector<std::pair<double, int>> starts;
+    for (int at = 0; at < count; at += std::max(1, size / 2)) {
+      const int last = std::min(count, at + size) - 1;
+      // What waits for a copy back comes after it.
+      const double ns = extra[last + 1] - (at > 0 ? extra[at - 1] : 0);
+      if (ns > 0) starts.emplace_back(-ns, at);
+      if (last == count - 1) break;
+    }
+    std::sort(starts.begin(), starts.end());
+    std::vector<int> result;
+    result.reserve(starts.size());
+    for (const auto& [ns, at] : starts) result.push_back(at);
+    return result;
+  }
+
+  void Solve(const std::vector<int>& items) {
+    const Schedule old = state_.ToSchedule();
+    const double old_ns = state_.Makespan();
+    const int dropped = Drop(state_, items);
+    if (dropped == 0) return;
+    state_.Commit();
+    Effort effort = effort_;
+    effort.left = std::min(effort_.left, options_.window_work);
+    const int64_t granted = effort.left;
+    std::optional<Schedule> best;
+    const WindowGoal goal = {dropped + kWindowSpareSteps, old_ns,
+                             options_.floor_ns};
+    ++report_.searched;
+    report_.finished += SearchWindow(state_, goal, effort, &best);
+    report_.improved += best.has_value();
+    effort_.left -= granted - effort.left;
+    state_.Load(best ? *best : old);
+  }
+
+  SearchState& state_;
+  const WindowOptions options_;
+  Effort& effort_;
+  WindowReport report_;
+};
+
+}  // namespace
+
+WindowReport ImproveWindows(SearchState& state, const WindowOptions& options,
+                            Effort& effort) {
+  return Windows(state, options, effort).Run();
+}
+
+}  // namespace loadline::planner

@@ -1,0 +1,338 @@
+// See window_search.h. Branches over the ways to free each value at the highest
+// position, the most area per added time first. A branch ends where it cannot
+// beat the best: its step is as slow already (an edit that only adds items
+// makes no step faster), or will be with the cheapest reruns that could free
+// the bytes over the target at that position. Edits commute mostly, so a
+// sequence of items is reached on many ways; it is expanded once. Tested in
+// window_test.cc.
+#include "planner/search/window_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "planner/schedule/mix.h"
+#include "planner/search/edits.h"
+#include "planner/search/window.h"
+
+namespace loadline::planner {
+namespace {
+
+// A bit more than rounding may hide.
+constexpr double kLeastGainNs = 0.5;
+
+// Most steps are given up before the lanes are simulated.
+int64_t StepPrice(const SearchState& state) {
+  return 1 + Effort{}.PriceOf(state) / 16;
+}
+
+uint64_t HashOf(const SearchState& state) {
+  uint64_t hash = 1;
+  for (int item = state.next(-1); item >= 0; item = state.next(item)) {
+    hash = Mix(hash, state.item(item));
+  }
+  for (size_t c = 0; c < state.model().chains.size(); ++c) {
+    if (state.host_home(static_cast<int>(c))) hash = Mix(hash, c);
+  }
+  return hash;
+}
+
+// The branch and bound from a committed state over its target.
+class WindowSearch {
+ public:
+  WindowSearch(SearchState& state, double best_ns, double floor_ns,
+               Effort& effort)
+      : state_(state),
+        model_(state.model()),
+        effort_(effort),
+        floor_ns_(floor_ns),
+        best_ns_(best_ns),
+        least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3),
+        group_(model_.job_count(), -1) {
+    std::vector<int> there;
+    NoteItems(there);
+  }
+
+  // False if a limit was hit. `best` is what was found, if anything.
+  bool Run(int most_steps, std::optional<Schedule>* best) {
+    most_steps_ = most_steps;
+    levels_.resize(most_steps + 1);
+    if (state_.area() <= 0) {
+      if (state_.Makespan() < Limit()) Take(state_.Makespan());
+    } else {
+      Expand(0);
+    }
+    *best = std::move(best_);
+    return complete_;
+  }
+
+ private:
+  enum class Way { kRerun, kCopy, kHome, kStash };
+  struct Step {
+    int value = 0;
+    Way way = Way::kRerun;
+    int choice = 0;  // a coding, a lead, the mode of a chain
+    double score = 0, step_ns = 0;
+  };
+  // Of one depth, kept for the next time it is reached.
+  struct Level {
+    std::vector<Step> steps, branches;
+    std::vector<int> added;  // items of the step that is followed
+  };
+  // What frees some bytes at a position, and its least time.
+  struct Relief {
+    double bytes = 0, ns = 0;
+  };
+
+  double Limit() const { return best_ns_ - kLeastGainNs; }
+
+  void Take(double step_ns) {
+    if (std::round(step_ns) < floor_ns_) return;
+    best_ns_ = step_ns;
+    best_ = state_.ToSchedule();
+  }
+
+  void Expand(int depth) {
+    int peak_item = state_.item_at(state_.PeakSlot());
+    if (peak_item < 0 ||
+        static_cast<double>(state_.compute_ns()) + LeastRelief(peak_item) >=
+            Limit()) {
+      return;
+    }
+    FindBranches(peak_item, depth);
+    Level& level = levels_[depth];
+    for (const Step& step : level.branches) {
+      if (effort_.Spent()) complete_ = false;
+      if (!complete_ || depth + 1 >= most_steps_) return;
+      if (step.step_ns >= Limit()) continue;
+      if (!Apply(step, peak_item)) continue;
+      state_.Commit();
+      NoteItems(level.added);
+      Expand(depth + 1);
+      for (int item : level.added) {
+        known_[item] = 0;
+        state_.Remove(item);
+      }
+      if (step.way == Way::kHome) {
+        state_.SetHome(model_.chain_of[step.value], false);
+      }
+      state_.Commit();
+    }
+  }
+
+  // The steps worth a further one, best first; takes what fits.
+  void FindBranches(int peak_item, int depth) {
+    std::vector<Step>& steps = levels_[depth].steps;
+    std::vector<Step>& branches = levels_[depth].branches;
+    branches.clear();
+    FindSteps(peak_item, steps);
+    const double old_area = state_.area();
+    const double old_ns = state_.Makespan();
+    for (Step& step : steps) {
+      if (effort_.Spent()) {
+        complete_ = false;
+        return;
+      }
+      effort_.left -= StepPrice(state_);
+      if (Apply(step, peak_item) && Worthwhile(old_area, depth + 1)) {
+        step.step_ns = state_.Makespan(Limit());
+        if (step.step_ns < Limit()) {
+          if (state_.area() <= 0) {
+            Take(step.step_ns);
+          } else {
+            const double slower = std::max(0.0, step.step_ns - old_ns);
+            step.score = (old_area - state_.area()) / (slower + least_ns_);
+            branches.push_back(step);
+          }
+        }
+      }
+      state_.Undo(0);
+    }
+    // Of equal ones first what FindSteps found first.
+    std::sort(branches.begin(), branches.end(),
+              [](const Step& a, const Step& b) {
+                if (a.score != b.score) return a.score > b.score;
+                return std::tie(a.value, a.way, a.choice) <
+                       std::tie(b.value, b.way, b.choice);
+              });
+  }
+
+  bool Worthwhile(double old_area, int depth) {
+    if (!state_.valid() || state_.area() >= old_area ||
+        static_cast<double>(state_.compute_ns()) >= Limit()) {
+      return false;
+    }
+    // With fewer steps so far, more are left.
+    const auto [seen, inserted] = seen_.try_emplace(HashOf(state_), depth);
+    if (!inserted && seen->second <= depth) return false;
+    seen->second = depth;
+    return true;
+  }
+
+  void FindSteps(int peak_item, std::vector<Step>& steps) const {
+    steps.clear();
+    const int slot = state_.slot_of(peak_item);
+    for (int v = 0; v < model_.value_count; ++v) {
+      Gap gap;
+      if (model_.bytes[v] == 0 || !FindGap(state_, v, slot, &gap)) continue;
+      const int node = model_.producer[v];
+      if (node >= 0 && model_.may_rerun[node]) {
+        for (int mode = 0; mode < (OnlyReruns() ? 2 : 3); ++mode) {
+          steps.push_back({v, Way::kRerun, mode});
+        }
+      }
+      if (MayCopy(gap, slot)) {
+        for (size_t lead = 0; lead < std::size(kWindowLeads); ++lead) {
+          steps.push_back({v, Way::kCopy, static_cast<int>(lead)});
+        }
+      }
+      if (MayGoHome(gap)) steps.push_back({v, Way::kHome});
+      for (size_t c = 0; c < model_.codings[v].size(); ++c) {
+        steps.push_back({v, Way::kStash, static_cast<int>(c)});
+      }
+    }
+  }
+
+  bool OnlyReruns() const {
+    return model_.d2h_bytes_per_ns <= 0 &&
+           model_.form_count() == model_.value_count;
+  }
+
+  // Without moving or taking out another token: what is added can be taken
+  // away again, and makes no step faster.
+  bool MayCopy(const Gap& gap, int slot) const {
+    const auto is = [&](int item, ItemKind kind) {
+      return item >= 0 && state_.item(item).kind == kind;
+    };
+    return model_.may_copy[gap.value] && !is(gap.to_item, ItemKind::kOut) &&
+           !is(gap.from_item, ItemKind::kIn) &&
+           (state_.OnHost(gap.value, slot) || state_.OutItem(gap.value) < 0);
+  }
+
+  bool MayGoHome(const Gap& gap) const {
+    const int chain = model_.chain_of[gap.value];
+    return chain >= 0 && model_.may_copy[gap.value] &&
+           model_.chains[chain].can_host && !state_.host_home(chain) &&
+           (gap.from_item < 0 || gap.to_item < 0) &&
+           state_.OutItem(model_.chains[chain].versions.front()) < 0;
+  }
+
+  bool Apply(const Step& step, int peak_item) {
+    const int slot = state_.slot_of(peak_item);
+    Gap gap;
+    if (!FindGap(state_, step.value, slot, &gap)) return false;
+    switch (step.way) {
+      case Way::kRerun:
+        return EditRecompute(state_, gap,
+                             {.items = step.choice == 0 ? 1 : kWindowChain,
+                              .copies = step.choice == 2 ? ~0u : 0u});
+      case Way::kCopy:
+        return EditCopy(state_, gap, slot, kWindowLeads[step.choice]);
+      case Way::kHome:
+        return EditHome(state_, model_.chain_of[step.value], slot,
+                        kWindowLeads[0]);
+      case Way::kStash:
+        return EditStash(state_, gap, step.choice, false);
+    }
+    return false;
+  }
+
+  // The items that are new since the last call.
+  void NoteItems(std::vector<int>& added) {
+    added.clear();
+    for (int item = state_.next(-1); item >= 0; item = state_.next(item)) {
+      if (item >= static_cast<int>(known_.size())) known_.resize(2 * item + 1);
+      if (known_[item]) continue;
+      known_[item] = 1;
+      added.push_back(item);
+    }
+  }
+
+  // Least time of reruns and codecs that could free the bytes over the target
+  // at the item, in parts if need be; copies may take none. A rerun frees all
+  // that its node makes.
+  double LeastRelief(int peak_item) {
+    const int slot = state_.slot_of(peak_item);
+    double over = state_.BytesAt(slot) - state_.target();
+    reliefs_.clear();
+    used_.clear();
+    for (int v = 0; v < model_.value_count; ++v) {
+      Gap gap;
+      if (model_.bytes[v] == 0) continue;
+      // What is read here for the last time may make room for an output.
+      const Item& what = state_.item(peak_item);
+      const bool read =
+          what.kind == ItemKind::kRun && model_.Overwrites(what.id, v);
+      if (!read && !FindGap(state_, v, slot, &gap)) continue;
+      AddReliefs(v);
+    }
+    for (int node : used_) group_[node] = -1;
+    std::sort(reliefs_.begin(), reliefs_.end(),
+              [](const Relief& a, const Relief& b) {
+                return a.ns * b.bytes < b.ns * a.bytes;
+              });
+    double ns = 0;
+    for (const Relief& relief : reliefs_) {
+      if (over <= 0) break;
+      ns += relief.ns * std::min(1.0, over / relief.bytes);
+      over -= relief.bytes;
+    }
+    return over > 0 ? std::numeric_limits<double>::infinity() : ns;
+  }
+
+  void AddReliefs(int value) {
+    const double bytes = static_cast<double>(model_.bytes[value]);
+    if (model_.may_copy[value]) {
+      reliefs_.push_back({bytes, 0});
+      return;
+    }
+    for (const Coding& coding : model_.codings[value]) {
+      const double saved =
+          bytes - static_cast<double>(model_.bytes[coding.form]);
+      if (saved <= 0) continue;
+      reliefs_.push_back(
+          {saved, static_cast<double>(model_.node_ns[coding.decode])});
+    }
+    const int node = model_.producer[value];
+    if (node < 0 || !model_.may_rerun[node]) return;
+    if (group_[node] < 0) {
+      group_[node] = static_cast<int>(reliefs_.size());
+      used_.push_back(node);
+      reliefs_.push_back(
+          {0, static_cast<double>(model_.node_ns[model_.ways[node].front()])});
+    }
+    reliefs_[group_[node]].bytes += bytes;
+  }
+
+  SearchState& state_;
+  const Model& model_;
+  Effort& effort_;
+  const double floor_ns_;
+  double best_ns_;
+  const double least_ns_;
+  int most_steps_ = 0;
+  bool complete_ = true;
+  std::optional<Schedule> best_;
+  std::vector<Level> levels_;
+  absl::flat_hash_map<uint64_t, int> seen_;  // steps to get there
+  std::vector<char> known_;                  // by item
+  std::vector<Relief> reliefs_;
+  std::vector<int> group_, used_;  // by node: its relief; nodes with one
+};
+
+}  // namespace
+
+bool SearchWindow(SearchState& state, const WindowGoal& goal, Effort& effort,
+                  std::optional<Schedule>* best) {
+  return WindowSearch(state, goal.best_ns, goal.floor_ns, effort)
+      .Run(goal.most_steps, best);
+}
+
+}  // namespace loadline::planner

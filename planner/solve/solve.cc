@@ -1,0 +1,279 @@
+// Solve: an order that fits as it is; else the walk to the budget
+// (budget_bisection.h). Every plan is replayed and verified before it leaves.
+// Tested in solve_test.cc.
+#include "planner/solve/solve.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "planner/base/status_macros.h"
+#include "planner/bound/bound.h"
+#include "planner/layout/laid_out_schedule.h"
+#include "planner/schedule/simulate.h"
+#include "planner/search/search.h"
+#include "planner/solve/budget_bisection.h"
+#include "planner/solve/drop_redundant_transfers.h"
+#include "planner/solve/explain.h"
+#include "planner/solve/infeasible.h"
+#include "planner/verify/verify.h"
+
+namespace loadline::planner {
+namespace {
+
+// Neighbours looked at per layout after the first orders.
+constexpr int64_t kPackWork = 1'000'000;
+// Times the work.
+constexpr int64_t kHarder = 4;
+
+// What a plan says of itself: prediction by replay, bounds, proof.
+absl::Status Predict(const Model& model, int64_t bound_work_limit, Plan& plan) {
+  LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
+  if (!model.problem->addresses) {
+    plan.arena_bytes = plan.predicted.peak_bytes;
+  }
+  plan.problem_sha256 = ProblemSha256(*model.problem);
+  plan.bounds.peak_bytes = BoundPeak(model).bytes;
+  StepBoundOptions bound;
+  bound.budget_bytes = plan.budget_bytes;
+  bound.known_step_ns = plan.predicted.step_ns;
+  bound.work_limit = bound_work_limit;
+  plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
+  return Verify(*model.problem, plan);
+}
+
+// Completes an emitted plan: the reasons too.
+absl::Status Complete(const Model& model, const Schedule& schedule,
+                      int64_t bound_work_limit, Plan& plan) {
+  plan.decisions = Explain(model, schedule);
+  return Predict(model, bound_work_limit, plan);
+}
+
+PeakFloor FloorOf(const Model& model) {
+  const PeakBound bound = BoundPeak(model);
+  PeakFloor floor;
+  floor.bytes = bound.bytes;
+  floor.node = NodeId{bound.node};
+  for (int v : bound.values) floor.values.push_back(ValueId{v});
+  return floor;
+}
+
+class Solver {
+ public:
+  Solver(const Problem& problem, const SolveOptions& options)
+      : options_(options),
+        problem_(problem),
+        model_(MakeModel(problem, options.allow_recompute,
+                         options.allow_offload, options.choices)),
+        start_(absl::Now()) {
+    effort_.cancel = options.cancel;
+    if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
+  }
+
+  absl::StatusOr<Plan> Solve() {
+    LOADLINE_RETURN_IF_ERROR(TryOrders());
+    if (kept_->arena_bytes <= options_.budget_bytes) {
+      Improved(*kept_);
+      return Finish(*kept_);
+    }
+    LOADLINE_RETURN_IF_ERROR(TryPlain());
+    Frontier frontier = MakeFrontier();
+    const auto improved = [this](const Placed& placed) { Improved(placed); };
+    searched_ = frontier.searched();
+    if (options_.time_limit) {
+      frontier.Hurry(options_.budget_bytes, improved);
+    } else {
+      const Placed* placed = frontier.WalkTo(options_.budget_bytes, improved);
+      if (placed == nullptr && options_.search_harder && MayExist()) {
+        frontier.WalkDown();
+        frontier.SearchHarder(kHarder);
+        placed = frontier.WalkTo(options_.budget_bytes, improved);
+      }
+      if (placed != nullptr) Improved(*placed);
+    }
+    if (best_) {
+      Effort effort = effort_;
+      effort.left = options_.work_limit;
+      if (const auto relaxed =
+              Relax(model_, *best_, options_.budget_bytes, kPackWork, effort)) {
+        best_ = *relaxed;
+      }
+      return Finish(*best_);
+    }
+    if (effort_.Interrupted()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("stopped before any plan within ", options_.budget_bytes,
+                       " bytes was found"));
+    }
+    return InfeasibleError(problem_, Facts(frontier));
+  }
+
+  // The plan of the fewest bytes that was found.
+  absl::StatusOr<Plan> Smallest() {
+    LOADLINE_RETURN_IF_ERROR(TryOrders());
+    Frontier frontier = MakeFrontier();
+    searched_ = frontier.searched();
+    frontier.WalkDown();
+    if (options_.search_harder &&
+        frontier.smallest().arena_bytes > BoundPeak(model_).bytes) {
+      frontier.SearchHarder(kHarder);
+      frontier.WalkDown();
+    }
+    return Finish(frontier.smallest());
+  }
+
+ private:
+  absl::StatusOr<Plan> Finish(const Placed& placed) const {
+    Plan plan = placed.plan;
+    plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
+    plan.searched = searched_;
+    LOADLINE_RETURN_IF_ERROR(
+        Complete(model_, placed.schedule, options_.bound_work_limit, plan));
+    return plan;
+  }
+
+  void Improved(const Placed& placed) {
+    if (best_ && best_->step_ns <= placed.step_ns) return;
+    best_ = placed;
+    if (!options_.progress) return;
+    Progress progress;
+    progress.elapsed_s = absl::ToDoubleSeconds(absl::Now() - start_);
+    progress.peak_bytes = FindLifetimes(model_, placed.schedule).peak_bytes;
+    progress.step_ns = static_cast<int64_t>(placed.step_ns);
+    progress.bound_step_ns = BoundStep(model_);
+    options_.progress(progress);
+  }
+
+  Frontier MakeFrontier() const {
+    FrontierOptions frontier;
+    frontier.allow_recompute = options_.allow_recompute;
+    frontier.allow_offload = options_.allow_offload;
+    frontier.choices = options_.choices;
+    frontier.work_limit = options_.work_limit;
+    frontier.pack_work_limit = kPackWork;
+    frontier.seed = options_.seed;
+    return Frontier(problem_, orders_, *kept_, frontier, effort_);
+  }
+
+  // No bound is above the budget, and there is time left to look.
+  bool MayExist() const {
+    return BoundPeak(model_).bytes <= options_.budget_bytes &&
+           !effort_.Interrupted();
+  }
+
+  // The order that needs the smallest arena: a plan of no overhead.
+  absl::Status TryOrders() {
+    orders_ = StartOrders(model_);
+    for (const Schedule& order : orders_) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          Placed placed,
+          PlaceTightest(model_, order, static_cast<double>(model_.compute_ns),
+                        kPackWork));
+      if (kept_ && kept_->arena_bytes <= placed.arena_bytes) continue;
+      kept_ = std::move(placed);
+    }
+    return absl::OkStatus();
+  }
+
+  // The fastest ways may need more bytes than the nodes as they are: what
+  // KeepEverything returns is then a plan for all budgets above its own.
+  absl::Status TryPlain() {
+    Schedule plain = GivenOrder(model_);
+    double step_ns = 0;
+    bool fastest = true;
+    for (int node = 0; node < model_.node_count; ++node) {
+      Item& item = plain.items[node];
+      fastest = fastest && item.id == node;
+      item.id = node;
+      step_ns += static_cast<double>(model_.node_ns[node]);
+    }
+    if (fastest) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(const Placed placed,
+                              PlaceTightest(model_, plain, step_ns, kPackWork));
+    if (placed.arena_bytes <= options_.budget_bytes) Improved(placed);
+    return absl::OkStatus();
+  }
+
+  Infeasibility Facts(Frontier& frontier) const {
+    frontier.WalkDown();
+    PeakFloor floor = FloorOf(model_);
+    Infeasibility facts;
+    facts.budget_bytes = options_.budget_bytes;
+    facts.proven_bound_bytes = floor.bytes;
+    facts.tightest_node = floor.node;
+    facts.tightest_values = std::move(floor.values);
+    facts.smallest_met_bytes = frontier.smallest().arena_bytes;
+    return facts;
+  }
+
+  const SolveOptions& options_;
+  const Problem& problem_;
+  const Model model_;
+  const absl::Time start_;
+  Effort effort_;
+  std::vector<Schedule> orders_;
+  std::optional<Placed> kept_;
+  std::optional<Placed> best_;
+  Searched searched_;
+};
+
+absl::Status CheckOptions(const SolveOptions& options) {
+  if (options.budget_bytes < 0 || options.work_limit < 0 ||
+      options.bound_work_limit < 0) {
+    return absl::InvalidArgumentError(
+        "the budget and the work limits may not be negative");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> Solve(const Problem& problem,
+                           const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
+  LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
+  return Solver(problem, options).Solve();
+}
+
+absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
+                                   const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
+  SolveOptions smallest = options;
+  smallest.budget_bytes = 0;
+  return Solver(problem, smallest).Smallest();
+}
+
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
+  return FloorOf(MakeModel(problem, options.allow_recompute,
+                           options.allow_offload, options.choices));
+}
+
+absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
+  const Model model = MakeModel(problem, false, false, Choices::None());
+  LOADLINE_ASSIGN_OR_RETURN(
+      Placed placed,
+      PlaceTightest(model, GivenOrder(model),
+                    static_cast<double>(model.compute_ns), kPackWork));
+  Plan plan = std::move(placed.plan);
+  plan.budget_bytes = placed.arena_bytes;
+  // The plan is as fast as any: no program is needed to prove it.
+  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, 0, plan));
+  return plan;
+}
+
+absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
+                             const SolveOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
+  LOADLINE_RETURN_IF_ERROR(
+      Predict(MakeModel(priced, options.allow_recompute, options.allow_offload,
+                        options.choices),
+              options.bound_work_limit, plan));
+  return plan;
+}
+
+}  // namespace loadline::planner

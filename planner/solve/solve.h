@@ -1,0 +1,105 @@
+// Solve(problem, budget) -> plan: what is kept, recomputed and copied out, in
+// which order, at which address.
+#ifndef LOADLINE_PLANNER_SOLVE_SOLVE_H_
+#define LOADLINE_PLANNER_SOLVE_SOLVE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "planner/bound/bound.h"
+#include "planner/problem/permissions.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::planner {
+
+struct Progress {
+  double elapsed_s = 0;
+  int64_t peak_bytes = 0;
+  int64_t step_ns = 0;
+  int64_t bound_step_ns = 0;
+};
+
+struct SolveOptions {
+  int64_t budget_bytes = 0;
+  bool allow_recompute = true;
+  bool allow_offload = true;
+  // Of the problem's codecs and variants: by default those that change no bit.
+  Choices choices;
+  // Candidate edits the search may price, in edits of a short sequence: about
+  // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
+  // and seed give the same plan.
+  int64_t work_limit = 10'000'000;
+  // Where no plan was found, and none was proven not to exist, the search goes
+  // on from the smallest plan that was, with four times the work: a longer wait
+  // is better than no plan.
+  bool search_harder = true;
+  // Simplex iterations for the proven bound on the step time, some 20,000 a
+  // second; 0: what needs no linear programs. The plan is the same.
+  int64_t bound_work_limit = StepBoundOptions().work_limit;
+  // Opt-in: search at this budget alone, as long as the clock allows, and
+  // return the best plan so far. Neither deterministic nor monotone in the
+  // budget.
+  std::optional<absl::Duration> time_limit;
+  uint64_t seed = 0;
+  std::function<void(const Progress&)> progress;  // may be empty
+  const std::atomic<bool>* cancel = nullptr;      // polled; may be null
+};
+
+// Why no plan was found, attached to Solve's ResourceExhausted status.
+struct Infeasibility {
+  int64_t budget_bytes = 0;
+  // Smallest budget a verified plan was found for with the same options; below
+  // the bound, without searching harder.
+  int64_t smallest_met_bytes = 0;
+  // No plan of any kind fits in fewer bytes.
+  int64_t proven_bound_bytes = 0;
+  NodeId tightest_node{-1};
+  std::vector<ValueId> tightest_values;  // alive there, largest first
+};
+
+// A verified plan within the budget. Errors:
+//   InvalidArgument    the problem or an option is malformed
+//   ResourceExhausted  no plan found; InfeasibilityOf(status) has the facts
+//   DeadlineExceeded   time limit or cancel before any plan was found
+absl::StatusOr<Plan> Solve(const Problem& problem, const SolveOptions& options);
+std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);
+
+// The baseline: every node once in the given order, nothing copied, every
+// value kept to its last use. `predicted.peak_bytes` is "100 %" of a budget
+// given as a percentage; `budget_bytes` is the arena its layout needs.
+absl::StatusOr<Plan> KeepEverything(const Problem& problem);
+
+// The same steps under other prices: `priced` differs from the plan's problem
+// in times and copy rates only. Prediction and bounds are those of `priced`,
+// for all plans that the options permit (their budget and limits are ignored);
+// the reasons stay those the plan was made for. FailedPrecondition where it is
+// no plan of that problem.
+absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
+                             const SolveOptions& options);
+
+// What no plan of any kind can undercut, and where it is tightest. No search.
+struct PeakFloor {
+  int64_t bytes = 0;            // of live bytes, so of any arena too
+  NodeId node{-1};              // -1: the start or the end of the step
+  std::vector<ValueId> values;  // alive there, largest first
+};
+
+// Of the plans that the options permit (their budget and limits are ignored).
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options);
+
+// The smallest budget Solve meets with these options (budget_bytes ignored).
+absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
+                                   const SolveOptions& options);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SOLVE_SOLVE_H_

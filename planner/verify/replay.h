@@ -1,0 +1,50 @@
+// The replay with what Verify needs besides the prediction, and a seat to watch
+// it from. Internal.
+#ifndef LOADLINE_PLANNER_VERIFY_REPLAY_H_
+#define LOADLINE_PLANNER_VERIFY_REPLAY_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "planner/problem/ids.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "planner/verify/verify_facts.h"
+
+namespace loadline::planner {
+
+struct ReplayResult {
+  Prediction prediction;
+  // Most bytes of host buffers alive at one moment, by the same rule.
+  int64_t host_peak_bytes = 0;
+};
+
+// What a replay passes through, in its order. Does nothing by itself.
+class ReplayObserver {
+ public:
+  virtual ~ReplayObserver() = default;
+
+  virtual void StepStarts(StepId /*step*/, double /*now_ns*/) {}
+  // Before the buffers that die with the step leave.
+  virtual void StepEnds(StepId /*step*/, double /*now_ns*/) {}
+
+  // A buffer's bytes count from here, or until here.
+  virtual void Enters(BufferId /*buffer*/) {}
+  virtual void Leaves(BufferId /*buffer*/) {}
+  // The output takes the input's bytes over: the one leaves, the other enters.
+  virtual void PassesOn(BufferId /*in*/, BufferId /*out*/) {}
+
+  // All that starts together has started; these bytes of the device are alive.
+  virtual void Counts(double /*now_ns*/, int64_t /*device_bytes*/) {}
+};
+
+// Needs a valid problem, CheckReferences, and the plan's facts. Errors: a copy
+// without copy rates, a sum beyond 64 bits.
+absl::StatusOr<ReplayResult> ReplaySteps(const Problem& problem,
+                                         const Plan& plan,
+                                         const PlanFacts& facts,
+                                         ReplayObserver* observer = nullptr);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_VERIFY_REPLAY_H_

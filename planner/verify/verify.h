@@ -1,0 +1,23 @@
+// The proof. Written naively from the format's definition of *valid*; shares
+// nothing with the solvers but the two structs, and trusts nothing in the plan.
+#ifndef LOADLINE_PLANNER_VERIFY_VERIFY_H_
+#define LOADLINE_PLANNER_VERIFY_VERIFY_H_
+
+#include "absl/status/status.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::planner {
+
+// OK if the plan is valid for the problem (docs/formats.md, "Valid means").
+// Otherwise FailedPrecondition whose message names what is wrong and where
+// (step, buffer, value, node, by id and name).
+absl::Status Verify(const Problem& problem, const Plan& plan);
+
+// What replaying the steps gives: the naive event simulation of the three
+// lanes. Errors: steps that wait for each other, references to nothing.
+absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_VERIFY_VERIFY_H_

@@ -1,0 +1,87 @@
+// Both stores keep what is written, stay within their bytes and leave nothing
+// behind.
+#include "executor/cpu/host_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <vector>
+
+#include "tests/executor/support/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+void CheckKeepsWhatIsWritten(HostStore& store) {
+  std::vector<uint8_t> mirror(store.bytes(), 0);
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const int64_t offset = random() % store.bytes();
+    const int64_t bytes = random() % (store.bytes() - offset + 1);
+    for (int64_t i = 0; i < bytes; ++i) mirror[offset + i] = random();
+    ASSERT_TRUE(store.Write(offset, mirror.data() + offset, bytes).ok());
+    std::vector<uint8_t> all(store.bytes());
+    ASSERT_TRUE(store.Read(0, all.data(), store.bytes()).ok());
+    ASSERT_EQ(all, mirror);
+  }
+  uint8_t byte = 0;
+  EXPECT_EQ(store.Write(store.bytes(), &byte, 1).code(),
+            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(store.Read(-1, &byte, 1).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(store.Read(INT64_MAX, &byte, 1).code(),
+            absl::StatusCode::kOutOfRange);
+}
+
+TEST(MemoryStore, KeepsWhatIsWritten) {
+  auto store = MakeMemoryStore(5000);
+  ASSERT_TRUE(store.ok());
+  CheckKeepsWhatIsWritten(**store);
+}
+
+TEST(FileStore, KeepsWhatIsWrittenAndLeavesNoFile) {
+  const std::string path = TemporaryPath("store");
+  auto store = MakeFileStore(path, 5000);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_FALSE(std::filesystem::exists(path));
+  CheckKeepsWhatIsWritten(**store);
+}
+
+TEST(FileStore, RefusesAFileThatIsThere) {
+  const std::string path = TemporaryPath("precious");
+  std::ofstream(path) << "mine";
+  EXPECT_EQ(MakeFileStore(path, 100).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "mine");
+}
+
+TEST(FileStore, SaysAtOnceThatTheDiskIsFull) {
+  const std::string path = TemporaryPath("large");
+  struct rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = {10000, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const absl::Status status = MakeFileStore(path, 1 << 20).status();
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_NE(status.message().find(path), absl::string_view::npos);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileStore, NamesAFolderThatIsNotThere) {
+  const absl::Status status =
+      MakeFileStore(TemporaryPath("no/such/folder"), 10).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("no/such/folder"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace loadline::executor

@@ -1,0 +1,112 @@
+// Archives as NumPy writes them, and as nobody should.
+#include <gtest/gtest.h>
+#include <zip.h>
+
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "executor/files/npy.h"
+#include "tests/executor/support/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+std::string NpyFile(const std::string& descr, const std::string& shape,
+                    const std::string& data) {
+  std::string dictionary = "{'descr': '" + descr +
+                           "', 'fortran_order': False, 'shape': " + shape +
+                           ", }\n";
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += static_cast<char>(dictionary.size());
+  bytes += '\0';
+  return bytes + dictionary + data;
+}
+
+// Writes an archive of (name, contents).
+std::string WriteZip(
+    const std::string& file,
+    const std::vector<std::pair<std::string, std::string>>& entries,
+    bool compress) {
+  const std::string path = TemporaryPath(file);
+  int error = 0;
+  zip_t* archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
+  EXPECT_NE(archive, nullptr);
+  for (const auto& [name, contents] : entries) {
+    zip_source_t* source =
+        zip_source_buffer(archive, contents.data(), contents.size(), 0);
+    const zip_int64_t index =
+        zip_file_add(archive, name.c_str(), source, ZIP_FL_OVERWRITE);
+    EXPECT_GE(index, 0);
+    zip_set_file_compression(archive, index,
+                             compress ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0);
+  }
+  EXPECT_EQ(zip_close(archive), 0);
+  return path;
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(ReadNpz, ReadsStoredAndCompressedArrays) {
+  const std::string data = "0123456789abcdef";
+  const std::vector<std::pair<std::string, std::string>> entries = {
+      {"x.npy", NpyFile("<f4", "(2, 2)", data)},
+      {"target.npy", NpyFile("<i8", "(2,)", data)}};
+  for (bool compress : {false, true}) {
+    const auto arrays =
+        ReadNpz(WriteZip("good.npz", entries, compress), {"target", "x"});
+    ASSERT_TRUE(arrays.ok()) << arrays.status();
+    EXPECT_EQ((*arrays)[0].dtype, models::DType::kI64);
+    EXPECT_EQ((*arrays)[1].shape, (std::vector<int64_t>{2, 2}));
+    EXPECT_EQ(std::memcmp((*arrays)[1].data.data(), data.data(), 16), 0);
+  }
+}
+
+TEST(ReadNpz, NamesWhatIsMissing) {
+  const std::string path =
+      WriteZip("some.npz", {{"a.npy", NpyFile("<f4", "(1,)", "1234")}}, false);
+  const absl::Status status = ReadNpz(path, {"b"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("it has: a"), absl::string_view::npos);
+  EXPECT_EQ(ReadNpz(TemporaryPath("none.npz"), {"b"}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(ReadNpz, RefusesDataThatIsNotWhatTheHeaderSays) {
+  for (const std::string& contents :
+       {NpyFile("<f4", "(3,)", "12345678"), NpyFile("<f4", "(1,)", "12345678"),
+        NpyFile("<f8", "(1000000000000,)", "12345678"), std::string("junk")}) {
+    const std::string path = WriteZip("bad.npz", {{"x.npy", contents}}, true);
+    const absl::Status status = ReadNpz(path, {"x"}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("array 'x'"), absl::string_view::npos);
+  }
+}
+
+TEST(ReadNpz, SurvivesSeededDamage) {
+  const std::string path = WriteZip(
+      "whole.npz", {{"x.npy", NpyFile("<f4", "(50,)", std::string(200, 'z'))}},
+      true);
+  const std::string whole = ReadAll(path);
+  const std::string damaged_path = TemporaryPath("damaged.npz");
+  std::mt19937 random(2);
+  int refused = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::string bytes = whole;
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (trial % 3 == 0) bytes.resize(random() % bytes.size());
+    std::ofstream(damaged_path, std::ios::binary) << bytes;
+    const auto arrays = ReadNpz(damaged_path, {"x"});
+    if (!arrays.ok()) ++refused;
+  }
+  EXPECT_GT(refused, 500);
+}
+
+}  // namespace
+}  // namespace loadline::executor

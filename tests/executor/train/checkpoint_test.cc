@@ -1,0 +1,197 @@
+// A checkpoint is whole or not there, and never believed without proof.
+#include "executor/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "executor/files/safetensors.h"
+#include "executor/sha256.h"
+#include "tests/executor/support/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// A loaded toy program with everything it points to.
+struct Loaded {
+  explicit Loaded(const ToyOptions& options = {})
+      : toy(MakeToy(options)), plan(KeepPlan(toy)), device(ToyDevice()) {
+    program = *Load(toy.graph, toy.problem, plan, device);
+  }
+  Toy toy;
+  planner::Plan plan;
+  CpuDevice device;
+  std::unique_ptr<Program> program;
+};
+
+TEST(Sha256, MatchesThePublishedExample) {
+  Sha256 hash;
+  hash.Add("abc", 3);
+  EXPECT_EQ(hash.HexDigest(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Checkpoint, BringsBackEveryByteAndThePosition) {
+  Loaded from;
+  std::vector<std::byte> w(from.toy.options.width * 4, std::byte{42});
+  ASSERT_TRUE(from.program->WritePersistent("w2", w).ok());
+  const std::string path = TemporaryPath("round.safetensors");
+  ASSERT_TRUE(SaveCheckpoint(path, *from.program,
+                             {.step = 12,
+                              .seed = UINT64_MAX,
+                              .shuffle = false,
+                              .batch = 4,
+                              .examples_seen = 48})
+                  .ok());
+  Loaded to;
+  EXPECT_NE(AllWeights(*to.program), AllWeights(*from.program));
+  const auto position = LoadCheckpoint(path, *to.program);
+  ASSERT_TRUE(position.ok()) << position.status();
+  EXPECT_EQ(position->step, 12);
+  EXPECT_EQ(position->seed, UINT64_MAX);
+  EXPECT_FALSE(position->shuffle);
+  EXPECT_EQ(position->examples_seen, 48);
+  EXPECT_EQ(AllWeights(*to.program), AllWeights(*from.program));
+  EXPECT_EQ(*WeightsSha256(*to.program), *WeightsSha256(*from.program));
+}
+
+TEST(Checkpoint, AFullDiskLeavesTheOldOneAndNoTemporary) {
+  Loaded run;
+  const std::string folder = TemporaryPath("full");
+  std::filesystem::create_directories(folder);
+  const std::string path = folder + "/run.safetensors";
+  ASSERT_TRUE(SaveCheckpoint(path, *run.program, {.step = 1}).ok());
+  const std::string before = ReadAll(path);
+
+  struct rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (rlim_t limit : {rlim_t{0}, rlim_t{100}, before.size() - 1}) {
+    struct rlimit small = {limit, old.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    const absl::Status status = SaveCheckpoint(path, *run.program, {.step = 2});
+    setrlimit(RLIMIT_FSIZE, &old);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_NE(status.message().find(path), absl::string_view::npos);
+    EXPECT_EQ(ReadAll(path), before);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}),
+              1);
+  }
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(SaveCheckpoint(path, *run.program, {.step = 2}).ok());
+}
+
+TEST(Checkpoint, NamesAFolderThatIsNotThere) {
+  Loaded run;
+  const absl::Status status =
+      SaveCheckpoint(TemporaryPath("nowhere/c"), *run.program, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("nowhere/c"), absl::string_view::npos);
+}
+
+TEST(Checkpoint, OfAnotherModelIsRefusedAndChangesNothing) {
+  Loaded from({.depth = 3});
+  const std::string path = TemporaryPath("other.safetensors");
+  ASSERT_TRUE(SaveCheckpoint(path, *from.program, {.step = 1}).ok());
+  for (const ToyOptions& other :
+       {ToyOptions{.depth = 4}, ToyOptions{.depth = 3, .width = 32},
+        ToyOptions{.depth = 3, .batch = 2}}) {
+    Loaded to(other);
+    const auto before = AllWeights(*to.program);
+    EXPECT_EQ(LoadCheckpoint(path, *to.program).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(AllWeights(*to.program), before);
+  }
+  Loaded to({.depth = 3});
+  EXPECT_EQ(LoadCheckpoint(TemporaryPath("none"), *to.program).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+std::string File(const std::string& header, const std::string& data) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) {
+    bytes += static_cast<char>(static_cast<uint64_t>(header.size()) >> (8 * i));
+  }
+  return bytes + header + data;
+}
+
+TEST(ParseSafetensors, ReadsWhatIsSound) {
+  const auto file = ParseSafetensors(
+      File(R"({"__metadata__":{"k":"v"},)"
+           R"("b":{"dtype":"U8","shape":[2],"data_offsets":[4,6]},)"
+           R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+           "abcdef"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->metadata.at("k"), "v");
+  EXPECT_EQ(file->types.at("a").ToString(), "f32[]");
+  EXPECT_EQ(file->contents.at("b")[0], std::byte{'e'});
+}
+
+TEST(ParseSafetensors, RefusesEverythingElse) {
+  const auto one = [](const std::string& tensor) {
+    return File("{\"a\":" + tensor + "}", "abcd");
+  };
+  for (const std::string& bad : {
+           std::string(),
+           std::string("1234567"),
+           std::string(8, '\xff'),
+           File("[]", ""),
+           File("{", ""),
+           File("{}", "x"),
+           one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"),
+           one(R"({"dtype":"F32","shape":[],"data_offsets":[0,8]})"),
+           one(R"({"dtype":"F32","shape":[],"data_offsets":[4,8]})"),
+           one(R"({"dtype":"F32","shape":[],"data_offsets":[4,0]})"),
+           one(R"({"dtype":"F32","shape":[],"data_offsets":[-4,0]})"),
+           one(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})"),
+           one(R"({"dtype":"F32","shape":[4294967296,4294967296],)"
+               R"("data_offsets":[0,4]})"),
+           one(R"({"dtype":"Q4","shape":[],"data_offsets":[0,4]})"),
+           one(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,4]})"),
+           one(R"({"dtype":"F32","shape":[]})"),
+           one(R"(7)"),
+           File(R"({"__metadata__":{"k":1}})", ""),
+           // Overlap, then the same name twice.
+           File(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+                "abc"),
+           File(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+                "a"),
+       }) {
+    EXPECT_EQ(ParseSafetensors(bad).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << bad;
+  }
+}
+
+TEST(ParseSafetensors, SurvivesSeededDamage) {
+  Loaded run({.depth = 2, .width = 4});
+  const std::string path = TemporaryPath("fuzz.safetensors");
+  ASSERT_TRUE(SaveCheckpoint(path, *run.program, {}).ok());
+  const std::string sound = ReadAll(path);
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int trial = 0; trial < 5000; ++trial) {
+    std::string bytes = sound;
+    bytes[random() % bytes.size()] = static_cast<char>(random());
+    if (trial % 4 == 0) bytes.resize(random() % bytes.size());
+    if (!ParseSafetensors(bytes).ok()) ++refused;
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace
+}  // namespace loadline::executor

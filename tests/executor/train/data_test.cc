@@ -1,0 +1,171 @@
+// Arrays fit the graph or are refused in words; batches depend on the step
+// alone.
+#include "executor/train/data.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "tests/executor/support/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+using models::DType;
+
+template <typename T>
+NpyArray Array(DType dtype, std::vector<int64_t> shape, std::vector<T> values) {
+  NpyArray array{dtype, std::move(shape), {}};
+  array.data.resize(values.size() * sizeof(T));
+  std::memcpy(array.data.data(), values.data(), array.data.size());
+  return array;
+}
+
+// One input x of `dtype`, two per example.
+models::Graph OneInput(DType dtype) {
+  models::Graph graph;
+  graph.values.push_back(
+      {"x", {dtype, {8, 2}}, models::ValueKind::kInput, std::nullopt});
+  graph.inputs = {models::ValueId{0}};
+  return graph;
+}
+
+template <typename To>
+std::vector<To> Values(const DataSet& data) {
+  std::vector<To> values(data.columns[0].data.size() / sizeof(To));
+  std::memcpy(values.data(), data.columns[0].data.data(),
+              data.columns[0].data.size());
+  return values;
+}
+
+TEST(MakeDataSet, ConvertsWhatLosesNothing) {
+  const auto f64 = MakeDataSet({Array<double>(DType::kF64, {1, 2}, {0.1, -3})},
+                               OneInput(DType::kF32));
+  ASSERT_TRUE(f64.ok()) << f64.status();
+  EXPECT_EQ(Values<float>(*f64), (std::vector<float>{0.1f, -3}));
+  // 1.0, -2.0, the largest, the smallest subnormal.
+  const auto f16 = MakeDataSet(
+      {Array<uint16_t>(DType::kF16, {2, 2}, {0x3C00, 0xC000, 0x7BFF, 0x0001})},
+      OneInput(DType::kF32));
+  ASSERT_TRUE(f16.ok());
+  EXPECT_EQ(Values<float>(*f16),
+            (std::vector<float>{1, -2, 65504, 5.9604644775390625e-08f}));
+  const auto u8 = MakeDataSet({Array<uint8_t>(DType::kU8, {1, 2}, {255, 0})},
+                              OneInput(DType::kI64));
+  ASSERT_TRUE(u8.ok());
+  EXPECT_EQ(Values<int64_t>(*u8), (std::vector<int64_t>{255, 0}));
+  const auto i64 = MakeDataSet({Array<int64_t>(DType::kI64, {1, 2}, {-5, 9})},
+                               OneInput(DType::kI32));
+  ASSERT_TRUE(i64.ok());
+  EXPECT_EQ(Values<int32_t>(*i64), (std::vector<int32_t>{-5, 9}));
+}
+
+TEST(MakeDataSet, RefusesWithWhatWasExpectedAndFound) {
+  const auto refusal = [](NpyArray array, DType dtype) {
+    return std::string(
+        MakeDataSet({std::move(array)}, OneInput(dtype)).status().message());
+  };
+  EXPECT_EQ(refusal(Array<int64_t>(DType::kI64, {1, 2}, {int64_t{1} << 40, 0}),
+                    DType::kI32),
+            "array 'x': a number does not fit i32");
+  EXPECT_EQ(refusal(Array<uint8_t>(DType::kU8, {1, 2}, {1, 2}), DType::kF32),
+            "array 'x': expected f32, found u8; convert it with astype before "
+            "saving");
+  EXPECT_EQ(refusal(Array<float>(DType::kF32, {1, 3}, {1, 2, 3}), DType::kF32),
+            "array 'x': expected f32[1,2] (first axis: examples), found "
+            "f32[1,3]");
+  EXPECT_EQ(refusal(Array<float>(DType::kF32, {}, {1}), DType::kF32),
+            "array 'x' holds no examples");
+}
+
+TEST(MakeDataSet, WantsAsManyExamplesOfEverything) {
+  const Toy toy = MakeToy({.batch = 2, .width = 1});
+  const absl::Status status =
+      MakeDataSet({Array<float>(DType::kF32, {3, 1}, {1, 2, 3}),
+                   Array<float>(DType::kF32, {2, 1}, {1, 2})},
+                  toy.graph)
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("target"), absl::string_view::npos);
+}
+
+DataSet Numbers(int64_t examples) {
+  DataSet data;
+  data.examples = examples;
+  std::vector<int64_t> numbers(examples);
+  for (int64_t i = 0; i < examples; ++i) numbers[i] = i;
+  data.columns.push_back({"x", 8, {}});
+  data.columns[0].data.resize(examples * 8);
+  std::memcpy(data.columns[0].data.data(), numbers.data(), examples * 8);
+  return data;
+}
+
+TEST(Batcher, InOrderTakesTheExamplesInOrderAndWraps) {
+  const DataSet data = Numbers(10);
+  auto batcher = Batcher::Create(data, 4, 0, false);
+  ASSERT_TRUE(batcher.ok());
+  const std::vector<std::vector<int64_t>> expected = {
+      {0, 1, 2, 3}, {4, 5, 6, 7}, {0, 1, 2, 3}};
+  for (size_t step = 0; step < expected.size(); ++step) {
+    const auto batch = (*batcher)->Batch(static_cast<int64_t>(step));
+    int64_t got[4];
+    std::memcpy(got, batch[0], sizeof(got));
+    EXPECT_EQ(std::vector<int64_t>(got, got + 4), expected[step]);
+  }
+}
+
+TEST(Batcher, ShuffledEpochsArePermutationsThatDiffer) {
+  const DataSet data = Numbers(12);
+  auto batcher = Batcher::Create(data, 4, 9, true);
+  std::set<std::vector<int64_t>> orders;
+  for (int epoch = 0; epoch < 20; ++epoch) {
+    std::vector<int64_t> order;
+    for (int k = 0; k < 3; ++k) {
+      const auto examples = (*batcher)->Examples(3 * epoch + k);
+      order.insert(order.end(), examples.begin(), examples.end());
+    }
+    orders.insert(order);
+    std::sort(order.begin(), order.end());
+    for (int64_t i = 0; i < 12; ++i) ASSERT_EQ(order[i], i);
+  }
+  EXPECT_EQ(orders.size(), 20u);
+}
+
+TEST(Batcher, AStepHasTheSameBatchHoweverOneGetsThere) {
+  const DataSet data = Numbers(37);
+  auto forward = Batcher::Create(data, 5, 4, true);
+  auto backward = Batcher::Create(data, 5, 4, true);
+  std::vector<std::vector<int64_t>> seen(50);
+  for (int64_t step = 0; step < 50; ++step) {
+    const auto examples = (*forward)->Examples(step);
+    seen[step].assign(examples.begin(), examples.end());
+  }
+  for (int64_t step = 49; step >= 0; --step) {
+    const auto examples = (*backward)->Examples(step);
+    EXPECT_EQ(std::vector<int64_t>(examples.begin(), examples.end()),
+              seen[step]);
+  }
+}
+
+// Fixed for all time: a run of an old version must go on with its batches.
+// The numbers come from the same definition written in another language.
+TEST(Batcher, OrderIsTheSameOnEveryMachine) {
+  const DataSet data = Numbers(8);
+  auto batcher = Batcher::Create(data, 8, 1, true);
+  const auto examples = (*batcher)->Examples(0);
+  EXPECT_EQ(std::vector<int64_t>(examples.begin(), examples.end()),
+            (std::vector<int64_t>{0, 3, 7, 1, 4, 2, 6, 5}));
+}
+
+TEST(Batcher, WantsAtLeastOneBatch) {
+  const DataSet data = Numbers(3);
+  EXPECT_EQ(Batcher::Create(data, 4, 0, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Batcher::Create(data, 0, 0, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace loadline::executor

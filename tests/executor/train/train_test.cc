@@ -1,0 +1,301 @@
+// Stopping and going on leaves no trace in the weights; bad numbers stop a run
+// before they are saved.
+#include "executor/train/train.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "executor/program/trace.h"
+#include "executor/train/checkpoint.h"
+#include "executor/train/evaluate.h"
+#include "executor/train/progress.h"
+#include "tests/executor/support/toy.h"
+
+namespace loadline::executor {
+namespace {
+
+absl::StatusOr<TrainResult> TrainOnce(const Toy& toy, const planner::Plan& plan,
+                                      const DataSet& data,
+                                      const TrainOptions& options) {
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  if (!program.ok()) return program.status();
+  return Train(**program, data, options);
+}
+
+TEST(Train, ReportsWhatItDid) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  int64_t told = 0;
+  const auto result = TrainOnce(toy, plan, ToyData(toy, 4),
+                                {.steps = 30,
+                                 .learning_rate = 0.05f,
+                                 .progress = [&](const TrainProgress& p) {
+                                   EXPECT_EQ(p.step, ++told);
+                                   EXPECT_EQ(p.steps, 30);
+                                   EXPECT_GT(p.examples_per_s, 0);
+                                 }});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(told, 30);
+  EXPECT_EQ(result->losses.size(), 30u);
+  EXPECT_LT(result->losses.back(), result->losses.front());
+  EXPECT_FALSE(result->interrupted);
+  EXPECT_GT(result->step_ns, 0);
+  EXPECT_EQ(result->arena_bytes, plan.arena_bytes);
+  EXPECT_EQ(result->weights_sha256.size(), 64u);
+}
+
+TEST(Train, ResumedHasTheBitsOfARunThatNeverStopped) {
+  const Toy toy = MakeToy();
+  const DataSet data = ToyData(toy, 21);
+  for (const planner::Plan& plan : {KeepPlan(toy), OffloadPlan(toy)}) {
+    TrainOptions options = {.steps = 23, .learning_rate = 0.05f, .seed = 3};
+    const auto whole = TrainOnce(toy, plan, data, options);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    for (int64_t stop : {1, 7, 22}) {
+      options.checkpoint_path = TemporaryPath("resume.safetensors");
+      options.resume = false;
+      options.steps = stop;
+      const auto first = TrainOnce(toy, plan, data, options);
+      ASSERT_TRUE(first.ok()) << first.status();
+      options.resume = true;
+      options.steps = 23;
+      const auto second = TrainOnce(toy, plan, data, options);
+      ASSERT_TRUE(second.ok()) << second.status();
+      EXPECT_EQ(second->first_step, stop);
+      EXPECT_EQ(second->weights_sha256, whole->weights_sha256);
+      std::vector<float> losses = first->losses;
+      losses.insert(losses.end(), second->losses.begin(), second->losses.end());
+      EXPECT_EQ(losses, whole->losses);
+    }
+  }
+}
+
+TEST(Train, GoesOnInAnotherProgramWithTheSameBits) {
+  const Toy toy = MakeToy();
+  const planner::Plan keep = KeepPlan(toy);
+  const planner::Plan offload = OffloadPlan(toy);
+  const DataSet data = ToyData(toy, 40);
+  const TrainOptions base = {.steps = 9, .learning_rate = 0.05f, .seed = 3};
+  CpuDevice whole_device(ToyDevice());
+  auto whole = Load(toy.graph, toy.problem, keep, whole_device);
+  ASSERT_TRUE(whole.ok());
+  const auto expected = Train(**whole, data, base);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  const std::string path = TemporaryPath("paused");
+  TrainOptions options = base;
+  options.most_steps = 4;
+  options.checkpoint_path = path;
+  CpuDevice first_device(ToyDevice());
+  auto first = Load(toy.graph, toy.problem, keep, first_device);
+  ASSERT_TRUE(first.ok());
+  const auto paused = Train(**first, data, options);
+  ASSERT_TRUE(paused.ok()) << paused.status();
+  EXPECT_EQ(paused->losses.size(), 4u);
+  EXPECT_FALSE(paused->interrupted);
+  EXPECT_FALSE(std::filesystem::exists(path));
+
+  CpuDevice second_device(ToyDevice());
+  auto second = Load(toy.graph, toy.problem, offload, second_device);
+  ASSERT_TRUE(second.ok());
+  for (models::ValueId id : (*first)->saved_values()) {
+    const models::Value& value = toy.graph.value(id);
+    std::vector<std::byte> bytes(value.type.bytes());
+    ASSERT_TRUE(
+        (*first)->ReadPersistent(value.name, absl::MakeSpan(bytes)).ok());
+    ASSERT_TRUE((*second)->WritePersistent(value.name, bytes).ok());
+  }
+  options.most_steps = 0;
+  options.first_step = 4;
+  const auto rest = Train(**second, data, options);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(rest->first_step, 4);
+  EXPECT_EQ(rest->losses.size(), 5u);
+  EXPECT_EQ(rest->losses.back(), expected->losses.back());
+  EXPECT_EQ(rest->weights_sha256, expected->weights_sha256);
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST(Train, AStopFinishesTheStepSavesAndCanGoOn) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  const DataSet data = ToyData(toy, 21);
+  TrainOptions options = {.steps = 20, .learning_rate = 0.05f};
+  const auto whole = TrainOnce(toy, plan, data, options);
+  std::atomic<bool> stop{false};
+  options.checkpoint_path = TemporaryPath("stopped.safetensors");
+  options.stop = &stop;
+  options.progress = [&](const TrainProgress& p) { stop = p.step == 9; };
+  const auto stopped = TrainOnce(toy, plan, data, options);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_TRUE(stopped->interrupted);
+  EXPECT_EQ(stopped->losses.size(), 9u);
+  options.stop = nullptr;
+  options.resume = true;
+  const auto rest = TrainOnce(toy, plan, data, options);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(rest->weights_sha256, whole->weights_sha256);
+}
+
+TEST(Train, ALossThatIsNoNumberStopsItAndKeepsTheLastCheckpoint) {
+  const Toy toy = MakeToy();
+  DataSet data = ToyData(toy, 40);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // Example 21 is met in step 6 of the unshuffled data.
+  std::memcpy(data.columns[0].data.data() + 21 * data.columns[0].row_bytes,
+              &nan, sizeof(nan));
+  const std::string path = TemporaryPath("nan.safetensors");
+  const absl::Status status = TrainOnce(toy, KeepPlan(toy), data,
+                                        {.steps = 10,
+                                         .learning_rate = 0.05f,
+                                         .shuffle = false,
+                                         .checkpoint_path = path,
+                                         .checkpoint_interval = 2})
+                                  .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("step 6"), absl::string_view::npos) << status;
+  CpuDevice device(ToyDevice());
+  const planner::Plan plan = KeepPlan(toy);
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  const auto position = LoadCheckpoint(path, **program);
+  ASSERT_TRUE(position.ok()) << position.status();
+  EXPECT_EQ(position->step, 4);
+}
+
+TEST(Train, RefusesToResumeAnotherRun) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  const DataSet data = ToyData(toy, 21);
+  TrainOptions options = {.steps = 2,
+                          .checkpoint_path = TemporaryPath("seed.safetensors")};
+  ASSERT_TRUE(TrainOnce(toy, plan, data, options).ok());
+  options.resume = true;
+  options.seed = 1;
+  EXPECT_EQ(TrainOnce(toy, plan, data, options).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  options.seed = 0;
+  options.shuffle = false;
+  EXPECT_EQ(TrainOnce(toy, plan, data, options).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  options.shuffle = true;
+  options.checkpoint_path = TemporaryPath("not-there");
+  EXPECT_EQ(TrainOnce(toy, plan, data, options).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
+  const Toy full = MakeToy({.batch = 4, .train = false});
+  const Toy rest = MakeToy({.batch = 2, .train = false});
+  const Toy single = MakeToy({.batch = 1, .train = false});
+  const DataSet data = ToyData(full, 10);
+  const planner::Plan full_plan = KeepPlan(full);
+  const planner::Plan rest_plan = KeepPlan(rest);
+  const planner::Plan single_plan = KeepPlan(single);
+  CpuDevice a(ToyDevice()), b(ToyDevice()), c(ToyDevice());
+  auto full_program = Load(full.graph, full.problem, full_plan, a);
+  auto rest_program = Load(rest.graph, rest.problem, rest_plan, b);
+  auto single_program = Load(single.graph, single.problem, single_plan, c);
+  ASSERT_TRUE(full_program.ok()) << full_program.status();
+  Evaluator both(data);
+  ASSERT_TRUE(both.Run(**full_program).ok());
+  EXPECT_EQ(both.left(), 2);
+  ASSERT_TRUE(both.Run(**rest_program).ok());
+  EXPECT_EQ(both.left(), 0);
+  Evaluator one(data);
+  ASSERT_TRUE(one.Run(**single_program).ok());
+  const Evaluation got = both.result();
+  EXPECT_EQ(got.examples, 10);
+  EXPECT_NEAR(got.loss, one.result().loss, 1e-5 * one.result().loss);
+  // The toy counts 1 in every batch, out of batch * width targets.
+  EXPECT_DOUBLE_EQ(*got.accuracy, 3.0 / (10 * 64));
+}
+
+TEST(Evaluate, StopsBetweenBatchesWhenAsked) {
+  const Toy toy = MakeToy({.batch = 4, .train = false});
+  const planner::Plan plan = KeepPlan(toy);
+  const DataSet data = ToyData(toy, 12);
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::atomic<bool> stop{true};
+  Evaluator evaluator(data);
+  EXPECT_EQ(evaluator.Run(**program, &stop).code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(evaluator.left(), 8);
+}
+
+std::string Shown(bool terminal, int64_t interval, int64_t steps) {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  {
+    ProgressLine line(out, terminal, interval);
+    for (int64_t s = 1; s <= steps; ++s) {
+      line.Show({.step = s,
+                 .steps = 10,
+                 .loss = 2.5f,
+                 .examples_per_s = 100,
+                 .left_s = 300});
+    }
+  }
+  std::fclose(out);
+  std::string shown(text, size);
+  free(text);
+  return shown;
+}
+
+TEST(ProgressLine, IsOneLinePerIntervalWithoutATerminal) {
+  EXPECT_EQ(Shown(false, 4, 10),
+            "step 1/10  loss 2.5000  100 examples/s  5 min left\n"
+            "step 4/10  loss 2.5000  100 examples/s  5 min left\n"
+            "step 8/10  loss 2.5000  100 examples/s  5 min left\n"
+            "step 10/10  loss 2.5000  100 examples/s  5 min left\n");
+}
+
+TEST(ProgressLine, IsOneLiveLineOnATerminalAndEndsIt) {
+  for (int64_t steps : {3, 10}) {  // stopped early, finished
+    const std::string shown = Shown(true, 4, steps);
+    EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 1);
+    EXPECT_EQ(shown.back(), '\n');
+    EXPECT_EQ(shown.front(), '\r');
+  }
+}
+
+TEST(ChromeTrace, HoldsEveryStepOnItsLaneMeasuredAndPredicted) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = OffloadPlan(toy);
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device, {.trace = true});
+  ASSERT_TRUE(program.ok());
+  const DataSet data = ToyData(toy, 4);
+  const std::vector<const std::byte*> inputs = {data.columns[0].data.data(),
+                                                data.columns[1].data.data()};
+  ASSERT_TRUE((*program)->Run({}, inputs).ok());
+  ASSERT_EQ(device.trace().size(), plan.steps.size());
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    EXPECT_GT(device.trace()[s].end_ns, 0);
+    for (planner::StepId wait : plan.steps[s].wait) {
+      EXPECT_LE(device.trace()[planner::Index(wait)].end_ns,
+                device.trace()[s].start_ns);
+    }
+  }
+  const std::string json =
+      ChromeTrace(toy.problem, plan, device.trace(),
+                  std::vector<TraceSpan>(plan.steps.size(), {1000, 3500}));
+  size_t events = 0;
+  for (size_t at = json.find("\"ph\":\"X\""); at != std::string::npos;
+       at = json.find("\"ph\":\"X\"", at + 1)) {
+    ++events;
+  }
+  EXPECT_EQ(events, 2 * plan.steps.size());
+  EXPECT_NE(json.find("\"pid\":2,\"tid\":0,\"ts\":1.0,\"dur\":2.5"),
+            std::string::npos);
+  EXPECT_NE(json.find("\"name\":\"ToyMul-0\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace loadline::executor

@@ -1,0 +1,102 @@
+#include "passes/check_plan_matches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "passes/make_problem.h"
+#include "passes/training_pipeline.h"
+#include "planner/solve/solve.h"
+#include "tests/passes/graphs.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::Graph;
+using ::testing::HasSubstr;
+
+Graph Step() {
+  TrainingOptions options;
+  options.loss.target = {models::DType::kI64, {4}};
+  options.optimizer.momentum = 0.9;
+  absl::StatusOr<Graph> step = BuildTrainingStep(SmallMlp(), options, {});
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *std::move(step);
+}
+
+planner::Problem PosedWithPrices(const Graph& graph) {
+  PoseOptions options;
+  options.name = "mlp";
+  options.price = [](const Graph&, const models::Node&) {
+    return NodePrice{1000, 64};
+  };
+  absl::StatusOr<planner::Problem> problem = Pose(graph, options);
+  EXPECT_TRUE(problem.ok()) << problem.status();
+  return *std::move(problem);
+}
+
+TEST(Apply, AcceptsAPlanOfThisGraphAtAnyPrices) {
+  const Graph graph = Step();
+  const planner::Problem problem = PosedWithPrices(graph);
+  const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const absl::Status status = Apply(graph, problem, *plan);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(Apply, RefusesAPlanThatDoesNotVerify) {
+  const Graph graph = Step();
+  const planner::Problem problem = PosedWithPrices(graph);
+  absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  plan->arena_bytes -= 1;
+  EXPECT_EQ(Apply(graph, problem, *plan).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Apply, NamesTheFirstDifference) {
+  const Graph graph = Step();
+  const planner::Problem problem = PosedWithPrices(graph);
+  const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  size_t update = 0;
+  while (problem.nodes[update].recompute) ++update;
+
+  struct Case {
+    std::function<void(planner::Problem&)> change;
+    std::string says;
+  };
+  const Case cases[] = {
+      {[](auto& p) { p.values[0].bytes *= 2; },
+       "value 0 ('x') is 256 bytes in the plan's problem and 128 bytes here"},
+      {[](auto& p) { p.values[1].persistent = false; }, "not persistent"},
+      {[](auto& p) { p.values[2].file_id = 77; }, "the id of value 2"},
+      {[](auto& p) { p.values.pop_back(); }, "the number of values"},
+      {[](auto& p) { std::swap(p.nodes[0].inputs[0], p.nodes[0].inputs[1]); },
+       "the inputs of node"},
+      {[](auto& p) { p.nodes[1].outputs = p.nodes[0].outputs; },
+       "the outputs of node"},
+      {[](auto& p) { p.nodes[1].file_id += 50; }, "the id of node 1"},
+      {[](auto& p) { p.nodes.pop_back(); }, "the number of nodes"},
+      {[](auto& p) { p.outputs.clear(); }, "the list of outputs"},
+      {[](auto& p) {
+         p.nodes[0].inplace = {{p.nodes[0].inputs[0], p.nodes[0].outputs[0]}};
+       },
+       "is allowed in the plan's problem and not allowed here"},
+      {[&](auto& p) { p.nodes[update].recompute = true; }, "again"},
+      {[&](auto& p) { p.nodes[update].inplace.clear(); },
+       "is missing in the plan's problem"},
+  };
+  for (const Case& c : cases) {
+    planner::Problem other = problem;
+    c.change(other);
+    const absl::Status status = Apply(graph, other, *plan);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << c.says;
+    EXPECT_THAT(status.ToString(), HasSubstr(c.says));
+    EXPECT_THAT(status.ToString(), HasSubstr("made for another model"));
+  }
+}
+
+}  // namespace
+}  // namespace loadline::passes

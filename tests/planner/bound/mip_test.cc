@@ -1,0 +1,110 @@
+// HiGHS behind planner/bound/mip.h: optima by brute force over all 0-1 points,
+// and bounds that hold wherever the work limit stops it.
+#include "planner/bound/mip.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/planner/support/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+// Covering rows and one knapsack row over `count` 0-1 columns.
+MipProgram RandomProgram(uint64_t seed, int count, int rows) {
+  TestRandom random(seed);
+  MipProgram program;
+  std::vector<Term> knapsack;
+  double all = 0;
+  for (int c = 0; c < count; ++c) {
+    program.AddColumn(static_cast<double>(random.In(1, 30)), 0, 1, true);
+    const double weight = static_cast<double>(random.In(1, 20));
+    knapsack.push_back({c, weight});
+    all += weight;
+  }
+  for (int r = 0; r < rows; ++r) {
+    std::vector<Term> terms;
+    for (int c = 0; c < count; ++c) {
+      if (random.OneIn(3)) {
+        terms.push_back({c, static_cast<double>(random.In(1, 9))});
+      }
+    }
+    if (!terms.empty()) {
+      program.AddRow(static_cast<double>(random.In(1, 12)), kNoLimit, terms);
+    }
+  }
+  program.AddRow(-kNoLimit, all * 0.8, knapsack);
+  return program;
+}
+
+// Least cost of all 0-1 points; kNoLimit: none satisfies the rows.
+double LeastCost(const MipProgram& program) {
+  double least = kNoLimit;
+  const int count = static_cast<int>(program.columns.size());
+  for (uint32_t point = 0; point < (uint32_t{1} << count); ++point) {
+    double cost = 0;
+    for (int c = 0; c < count; ++c) {
+      if ((point >> c & 1) != 0) cost += program.columns[c].cost;
+    }
+    bool fits = cost < least;
+    for (size_t r = 0; fits && r < program.rows.size(); ++r) {
+      double sum = 0;
+      for (const Term& term : program.TermsOf(static_cast<int>(r))) {
+        if ((point >> term.column & 1) != 0) sum += term.coefficient;
+      }
+      fits = sum >= program.rows[r].lower && sum <= program.rows[r].upper;
+    }
+    if (fits) least = cost;
+  }
+  return least;
+}
+
+TEST(SolveMip, FindsTheOptimumOfSmallPrograms) {
+  int possible = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    const MipProgram program = RandomProgram(seed, 10, 6);
+    const double least = LeastCost(program);
+    const MipBound lp = SolveLp(program, 10'000);
+    const MipBound mip = SolveMip(program, 10'000, kNoLimit);
+    if (least == kNoLimit) {
+      EXPECT_TRUE(mip.infeasible) << seed;
+      continue;
+    }
+    ++possible;
+    EXPECT_TRUE(mip.optimal) << seed;
+    EXPECT_NEAR(mip.cost, least, 1e-3) << seed;
+    EXPECT_FALSE(lp.infeasible) << seed;
+    EXPECT_LE(lp.cost, least) << seed;
+    EXPECT_GE(lp.cost, 0) << seed;
+  }
+  EXPECT_GT(possible, 60);
+}
+
+TEST(SolveMip, TermsOfOneColumnAddUp) {
+  MipProgram program;
+  const int x = program.AddColumn(1, 0, 10, true);
+  const Term terms[] = {{x, 3}, {x, -1}};
+  program.AddRow(6, kNoLimit, terms);  // 2 x >= 6
+  EXPECT_EQ(program.terms.size(), 1);
+  EXPECT_NEAR(SolveLp(program, 100).cost, 3, 1e-6);
+  EXPECT_NEAR(SolveMip(program, 100, kNoLimit).cost, 3, 1e-6);
+}
+
+TEST(SolveMip, IterationLimitsLeaveAProvenBound) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const MipProgram program = RandomProgram(seed, 40, 40);
+    const MipBound whole = SolveMip(program, 1'000'000, kNoLimit);
+    if (whole.infeasible) continue;
+    ASSERT_TRUE(whole.optimal) << seed;
+    for (int64_t limit : {1, 10, 40}) {
+      EXPECT_LE(SolveLp(program, limit).cost, whole.cost + 1e-6) << seed;
+      EXPECT_LE(SolveMip(program, limit, kNoLimit).cost, whole.cost + 1e-6)
+          << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loadline::planner

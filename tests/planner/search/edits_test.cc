@@ -1,0 +1,125 @@
+// What single edits do to a schedule of a few items. Random ones, against the
+// simulation from scratch: search_state_test.cc.
+#include "planner/search/edits.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/problem/problem.h"
+
+namespace loadline::planner {
+namespace {
+
+Problem Empty(std::vector<Value> values) {
+  Problem problem;
+  problem.name = "edits";
+  problem.addresses = false;
+  problem.values = std::move(values);
+  Machine machine;
+  machine.name = "test";
+  machine.device_bytes = 1'000'000;
+  machine.host_bytes = 1'000'000;
+  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 1e9;
+  problem.machine = machine;
+  return problem;
+}
+
+void AddNode(Problem& problem, const std::string& name,
+             std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+  Node node;
+  node.file_id = static_cast<int64_t>(problem.nodes.size());
+  node.name = name;
+  node.time_ns = 1000;
+  node.inputs = std::move(inputs);
+  node.outputs = std::move(outputs);
+  problem.nodes.push_back(node);
+}
+
+// x -> a, then b = f(a), which may take over a's bytes, then a and b -> c.
+Problem TakenOverAndReadAgain() {
+  Problem problem = Empty({{.name = "x", .bytes = 10},
+                           {.file_id = 1, .name = "a", .bytes = 100},
+                           {.file_id = 2, .name = "b", .bytes = 100},
+                           {.file_id = 3, .name = "c", .bytes = 10}});
+  const ValueId x{0}, a{1}, b{2}, c{3};
+  AddNode(problem, "make", {x}, {a});
+  AddNode(problem, "take", {a}, {b});
+  problem.nodes.back().inplace = {{a, b}};
+  AddNode(problem, "read", {a, b}, {c});
+  problem.outputs = {c};
+  return problem;
+}
+
+class TakenOver : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(ValidateProblem(problem_).message(), "");
+    take_ = state_.next(state_.next(-1));
+    ASSERT_TRUE(FindGap(state_, 1, state_.slot_of(take_), &gap_));
+    ASSERT_EQ(gap_.taken_item, take_);
+    ASSERT_EQ(BytesAtTake(), 200);
+  }
+
+  double BytesAtTake() const { return state_.BytesAt(state_.slot_of(take_)); }
+
+  const Problem problem_ = TakenOverAndReadAgain();
+  const Model model_ = MakeModel(problem_, true, true);
+  SearchState state_{model_, GivenOrder(model_), 200};
+  int take_ = -1;
+  Gap gap_;
+};
+
+TEST_F(TakenOver, ByCopyingBeforeAndBack) {
+  ASSERT_TRUE(EditCopy(state_, gap_, state_.slot_of(take_), 1.2));
+  ASSERT_TRUE(state_.valid());
+  state_.Commit();
+  EXPECT_EQ(BytesAtTake(), 100);
+  EXPECT_EQ(state_.token_count(), 2);
+}
+
+TEST_F(TakenOver, ByRunningTheMakerAgain) {
+  ASSERT_TRUE(EditRecompute(state_, gap_, {}));
+  ASSERT_TRUE(state_.valid());
+  state_.Commit();
+  EXPECT_EQ(BytesAtTake(), 110);  // with x, for the rerun
+  EXPECT_EQ(state_.compute_ns(), 4000);
+}
+
+// w, x -> a, an output; g -> w', the update of w, after all that reads it.
+TEST(EditRecompute, ComesBeforeTheUpdateOfWhatItReads) {
+  Problem problem =
+      Empty({{.name = "w", .bytes = 100, .persistent = true},
+             {.file_id = 1, .name = "x", .bytes = 10},
+             {.file_id = 2, .name = "a", .bytes = 100},
+             {.file_id = 3, .name = "g", .bytes = 100},
+             {.file_id = 4, .name = "w'", .bytes = 100, .persistent = true}});
+  const ValueId w{0}, x{1}, a{2}, g{3}, updated{4};
+  AddNode(problem, "forward", {w, x}, {a});
+  AddNode(problem, "backward", {x}, {g});
+  problem.nodes.back().workspace_bytes = 1000;
+  AddNode(problem, "update", {w, g}, {updated});
+  problem.nodes.back().inplace = {{w, updated}};
+  problem.nodes.back().recompute = false;
+  problem.outputs = {a};
+  ASSERT_EQ(ValidateProblem(problem).message(), "");
+  const Model model = MakeModel(problem, true, false);
+  SearchState state(model, GivenOrder(model), 1300);
+  const int backward = state.next(state.next(-1));
+  ASSERT_EQ(state.BytesAt(state.slot_of(backward)), 1310);
+  Gap gap;
+  ASSERT_TRUE(FindGap(state, 2, state.slot_of(backward), &gap));
+  ASSERT_EQ(gap.to_item, -1);  // it has to be there in the end
+  ASSERT_TRUE(EditRecompute(state, gap, {}));
+  ASSERT_TRUE(state.valid());
+  state.Commit();
+  EXPECT_EQ(state.BytesAt(state.slot_of(backward)), 1210);
+  const int rerun = state.next(backward);
+  EXPECT_EQ(state.item(rerun).id, 0);
+  EXPECT_EQ(state.item(state.next(rerun)).id, 2);
+}
+
+}  // namespace
+}  // namespace loadline::planner

@@ -1,0 +1,56 @@
+// When the search within one number of bytes ends. What it finds: solve_test.cc
+// and, against the optimum, bound_test.cc.
+#include "planner/search/point_search.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/bound/bound.h"
+#include "planner/schedule/simulate.h"
+#include "tests/planner/support/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+// Hours, were it spent.
+constexpr int64_t kNoEnd = 1'000'000'000'000'000;
+
+TEST(Pursue, EndsOnceAProofSaysThatNothingIsFaster) {
+  int proven = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = RandomProblem(seed, 12, false, false);
+    const Model model = MakeModel(problem, true, false);
+    const std::vector<Schedule> orders = StartOrders(model);
+    PursuitOptions options;
+    options.target_bytes =
+        FindLifetimes(model, GivenOrder(model)).peak_bytes * 7 / 10;
+    options.work = 20'000;
+    const std::vector<Found> found = Pursue(model, orders, {}, options, {});
+    StepBoundOptions bound;
+    bound.budget_bytes = options.target_bytes;
+    bound.work_limit = 1000;
+    if (found.empty() || found.front().step_ns <= BoundStep(model) ||
+        found.front().step_ns > BoundStepAt(model, bound).step_ns) {
+      continue;
+    }
+    ++proven;
+    options.work = kNoEnd;
+    const std::vector<Found> again =
+        Pursue(model, orders, {found.front().schedule}, options, {});
+    EXPECT_EQ(again.front().step_ns, found.front().step_ns) << seed;
+  }
+  EXPECT_GT(proven, 3);
+}
+
+TEST(Pursue, EndsOnceAProofSaysThatNothingFits) {
+  const Problem problem = RandomProblem(1, 30, false, false);
+  const Model model = MakeModel(problem, true, false);
+  PursuitOptions options;
+  options.target_bytes = BoundPeak(model).bytes - 1;
+  options.work = kNoEnd;
+  EXPECT_TRUE(Pursue(model, StartOrders(model), {}, options, {}).empty());
+}
+
+}  // namespace
+}  // namespace loadline::planner

@@ -1,0 +1,577 @@
+// Every plan of the solver, on seeded problems, against Verify, the bounds,
+// and its own promises. Brute force: brute_force_test.cc.
+#include "planner/solve/solve.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/verify/verify.h"
+#include "tests/planner/support/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+// Keeps thousands of solves quick; so do bounds without linear programs, where
+// bounds do not matter.
+constexpr int64_t kWork = 4'000;
+
+Problem SeededProblem(uint64_t seed) {
+  return RandomProblem(seed, 6 + static_cast<int>(seed % 40), seed % 3 != 0,
+                       seed % 4 != 1);
+}
+
+int64_t Percent(const Plan& all, int percent) {
+  return all.predicted.peak_bytes / 100 * percent;
+}
+
+TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
+  int met = 0, missed = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    for (int percent : {100, 80, 60, 45, 30}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork;
+      if (seed % 10 != 0) options.bound_work_limit = 0;
+      options.seed = seed;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      if (!plan.ok()) {
+        ++missed;
+        const auto facts = InfeasibilityOf(plan.status());
+        ASSERT_TRUE(facts.has_value()) << plan.status();
+        EXPECT_EQ(facts->budget_bytes, options.budget_bytes);
+        EXPECT_GT(facts->smallest_met_bytes, options.budget_bytes);
+        EXPECT_LE(facts->proven_bound_bytes, facts->smallest_met_bytes);
+        continue;
+      }
+      ++met;
+      EXPECT_TRUE(Verify(problem, *plan).ok()) << Verify(problem, *plan);
+      EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+      const absl::StatusOr<PeakFloor> floor = FindPeakFloor(problem, options);
+      ASSERT_TRUE(floor.ok());
+      EXPECT_EQ(plan->bounds.peak_bytes, floor->bytes);
+      EXPECT_LE(plan->bounds.peak_bytes, plan->predicted.peak_bytes);
+      EXPECT_LE(plan->bounds.step_ns, plan->predicted.step_ns);
+      EXPECT_FALSE(plan->decisions.empty());
+    }
+  }
+  EXPECT_GT(met, 125);
+  EXPECT_GT(missed, 5);
+}
+
+// A plan that the first search finds stays; where it finds none the second
+// finds some, and none below what the first has met is faster than that.
+TEST(Solve, LooksHarderWhereNothingWasFound) {
+  int more = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    for (int percent : {70, 50, 40, 30}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork / 4;
+      options.bound_work_limit = 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      options.search_harder = false;
+      const absl::StatusOr<Plan> first = Solve(problem, options);
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      if (first.ok()) {
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(PlanToJson(*plan, problem), PlanToJson(*first, problem));
+        continue;
+      }
+      const auto missed = InfeasibilityOf(first.status());
+      ASSERT_TRUE(missed.has_value()) << first.status();
+      if (!plan.ok()) {
+        EXPECT_LE(InfeasibilityOf(plan.status())->smallest_met_bytes,
+                  missed->smallest_met_bytes);
+        continue;
+      }
+      ++more;
+      options.budget_bytes = missed->smallest_met_bytes;
+      const absl::StatusOr<Plan> above = Solve(problem, options);
+      ASSERT_TRUE(above.ok()) << above.status();
+      EXPECT_GE(plan->predicted.step_ns, above->predicted.step_ns);
+    }
+  }
+  EXPECT_GT(more, 2);
+}
+
+TEST(Solve, CopiesThatStopComputeRunAlone) {
+  int copied = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
+                                    seed % 3 != 0, true);
+    problem.machine->copies_stop_compute = true;
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 60);
+    options.work_limit = kWork;
+    options.bound_work_limit = 0;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    if (!plan.ok()) continue;
+    const Machine& machine = *problem.machine;
+    double alone_ns = static_cast<double>(plan->predicted.compute_ns);
+    for (const Step& step : plan->steps) {
+      if (step.kind != StepKind::kCopy) continue;
+      ++copied;
+      alone_ns += static_cast<double>(machine.copy_latency_ns) +
+                  static_cast<double>(plan->buffer(step.from).bytes) * 1e9 /
+                      (step.lane == Lane::kD2h ? machine.d2h_bytes_per_s
+                                               : machine.h2d_bytes_per_s);
+    }
+    EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns), alone_ns, 1)
+        << "seed " << seed;
+  }
+  EXPECT_GT(copied, 20);
+}
+
+// Of a plan for a machine where each copy costs computing so much.
+struct Switching {
+  int64_t copies = 0;
+  int64_t step_ns = 0;
+};
+
+absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
+                                        int64_t budget_bytes) {
+  problem.machine->switch_ns = switch_ns;
+  SolveOptions options;
+  options.budget_bytes = budget_bytes;
+  options.work_limit = kWork;
+  options.bound_work_limit = 0;
+  const absl::StatusOr<Plan> plan = Solve(problem, options);
+  if (!plan.ok()) return plan.status();
+  Switching found{.step_ns = plan->predicted.step_ns};
+  for (const Step& step : plan->steps) {
+    found.copies += step.kind == StepKind::kCopy;
+  }
+  return found;
+}
+
+TEST(Solve, CopiesAreWorthWhatTheyCostComputing) {
+  int64_t copies = 0, fewer = 0;
+  double free_ns = 0, dear_ns = 0;  // what both come to where switches cost
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
+                                          seed % 3 != 0, true);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
+    const int64_t switch_ns = all->predicted.step_ns / 50;
+    const int64_t bytes = Percent(*all, 60);
+    const absl::StatusOr<Switching> free = PlanSwitching(problem, 0, bytes);
+    const absl::StatusOr<Switching> dear =
+        PlanSwitching(problem, switch_ns, bytes);
+    if (!free.ok() || !dear.ok()) continue;
+    copies += free->copies;
+    fewer += dear->copies;
+    free_ns += static_cast<double>(free->step_ns + switch_ns * free->copies);
+    dear_ns += static_cast<double>(dear->step_ns + switch_ns * dear->copies);
+  }
+  EXPECT_LT(fewer, copies * 3 / 4);
+  EXPECT_GT(fewer, 0);
+  EXPECT_LT(dear_ns, free_ns);
+}
+
+TEST(Solve, KeepEverythingsArenaIsEnoughForNoOverhead) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = all->budget_bytes;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status();
+    EXPECT_EQ(plan->predicted.step_ns, all->predicted.step_ns) << seed;
+  }
+}
+
+TEST(Solve, FlagsForbidRecomputationAndCopies) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    for (int flags = 0; flags < 4; ++flags) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, 75);
+      options.work_limit = kWork;
+      options.bound_work_limit = 0;
+      options.allow_recompute = (flags & 1) != 0;
+      options.allow_offload = (flags & 2) != 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      if (!plan.ok()) continue;
+      if (!options.allow_recompute) {
+        EXPECT_EQ(plan->predicted.recompute_ns, 0);
+        EXPECT_EQ(plan->sequence.size(), problem.nodes.size());
+      }
+      if (!options.allow_offload) {
+        EXPECT_EQ(plan->predicted.d2h_bytes + plan->predicted.h2d_bytes, 0);
+      }
+    }
+  }
+}
+
+TEST(Solve, SameInputAndSeedGiveTheSameBytes) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 65);
+    options.work_limit = kWork;
+    options.seed = seed;
+    const absl::StatusOr<Plan> one = Solve(problem, options);
+    const absl::StatusOr<Plan> two = Solve(problem, options);
+    ASSERT_EQ(one.ok(), two.ok());
+    if (!one.ok()) {
+      EXPECT_EQ(one.status().message(), two.status().message());
+      continue;
+    }
+    EXPECT_EQ(PlanToJson(*one, problem), PlanToJson(*two, problem));
+  }
+}
+
+TEST(Solve, LessWorkForTheBoundChangesNoPlan) {
+  int weaker = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, seed % 2 == 0 ? 80 : 60);
+    options.work_limit = kWork;
+    options.allow_offload = false;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    options.bound_work_limit = 0;
+    absl::StatusOr<Plan> quick = Solve(problem, options);
+    ASSERT_EQ(plan.ok(), quick.ok());
+    if (!plan.ok()) continue;
+    EXPECT_LE(quick->bounds.step_ns, plan->bounds.step_ns);
+    weaker += quick->bounds.step_ns < plan->bounds.step_ns;
+    quick->bounds = plan->bounds;
+    EXPECT_EQ(PlanToJson(*quick, problem), PlanToJson(*plan, problem));
+  }
+  EXPECT_GT(weaker, 0);
+}
+
+TEST(Solve, LargerBudgetsAreNeverSlower) {
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    int64_t last_step_ns = INT64_MAX;
+    int64_t smaller = 0;
+    for (int twentieth = 4; twentieth <= 23; ++twentieth) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, 5 * twentieth);
+      options.work_limit = kWork;
+      options.bound_work_limit = 0;
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      if (!plan.ok()) {
+        EXPECT_EQ(last_step_ns, INT64_MAX)
+            << "seed " << seed << ": met " << smaller << " but not "
+            << options.budget_bytes;
+        continue;
+      }
+      EXPECT_LE(plan->predicted.step_ns, last_step_ns)
+          << "seed " << seed << " at " << 5 * twentieth << " %";
+      last_step_ns = plan->predicted.step_ns;
+      smaller = options.budget_bytes;
+    }
+  }
+}
+
+TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    SolveOptions options;
+    options.work_limit = kWork;
+    options.bound_work_limit = 0;
+    const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
+    ASSERT_TRUE(smallest.ok()) << seed << ": " << smallest.status();
+    EXPECT_TRUE(Verify(problem, *smallest).ok());
+    options.budget_bytes = smallest->budget_bytes;
+    EXPECT_TRUE(Solve(problem, options).ok()) << seed;
+    options.budget_bytes = 0;
+    const absl::StatusOr<Plan> none = Solve(problem, options);
+    if (none.ok()) continue;  // a problem of no bytes
+    EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
+    const auto facts = InfeasibilityOf(none.status());
+    ASSERT_TRUE(facts.has_value());
+    EXPECT_FALSE(facts->tightest_values.empty());
+    EXPECT_GE(facts->smallest_met_bytes, facts->proven_bound_bytes);
+  }
+}
+
+TEST(Solve, CancelledBeforeAnyPlanIsDeadlineExceeded) {
+  const std::atomic<bool> cancel = true;
+  int checked = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 60);
+    options.work_limit = kWork;
+    options.bound_work_limit = 0;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    options.cancel = &cancel;
+    const absl::StatusOr<Plan> stopped = Solve(problem, options);
+    if (!plan.ok() ||
+        plan->predicted.stall_ns + plan->predicted.recompute_ns == 0) {
+      continue;
+    }
+    ++checked;
+    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_GT(checked, 3);
+}
+
+// However little time there is, the plan is verified and fits, or there is
+// none; more time never makes it slower than what progress has told.
+TEST(Solve, TimeLimitsGiveVerifiedPlansOrNone) {
+  int met = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    for (int microseconds : {0, 100, 3'000, 30'000}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, 75);
+      options.time_limit = absl::Microseconds(microseconds);
+      int64_t best_ns = INT64_MAX;
+      options.progress = [&](const Progress& progress) {
+        best_ns = std::min(best_ns, progress.step_ns);
+      };
+      const absl::StatusOr<Plan> plan = Solve(problem, options);
+      SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", microseconds, " us"));
+      if (!plan.ok()) {
+        EXPECT_EQ(best_ns, INT64_MAX);
+        EXPECT_TRUE(absl::IsDeadlineExceeded(plan.status())) << plan.status();
+        continue;
+      }
+      ++met;
+      EXPECT_TRUE(Verify(problem, *plan).ok());
+      EXPECT_LE(plan->arena_bytes, options.budget_bytes);
+      EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns),
+                  static_cast<double>(best_ns), 1.0);
+    }
+  }
+  EXPECT_GT(met, 0);  // how many is a matter of the machine
+}
+
+// An hour would be noticed.
+TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
+  int optimal = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 12, false, false);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 70);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    const bool proven =
+        plan.ok() && plan->predicted.step_ns == plan->bounds.step_ns;
+    options.time_limit = absl::Hours(1);
+    if (proven && plan->predicted.recompute_ns > 0) {
+      ++optimal;
+      const absl::StatusOr<Plan> again = Solve(problem, options);
+      ASSERT_TRUE(again.ok()) << seed << ": " << again.status();
+      EXPECT_EQ(again->predicted.step_ns, plan->predicted.step_ns) << seed;
+    }
+  }
+  EXPECT_GT(optimal, 2);
+}
+
+TEST(Solve, CancelKeepsTheBestPlanSoFar) {
+  int stopped = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    std::atomic<bool> cancel = false;
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 65);
+    options.work_limit = kWork;
+    options.bound_work_limit = 0;
+    options.cancel = &cancel;
+    int64_t first_ns = -1;
+    options.progress = [&](const Progress& progress) {
+      if (first_ns < 0) first_ns = progress.step_ns;
+      cancel = true;
+    };
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    if (first_ns < 0) continue;
+    ++stopped;
+    ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status();
+    EXPECT_TRUE(Verify(problem, *plan).ok()) << seed;
+    EXPECT_LE(plan->predicted.step_ns, first_ns) << seed;
+  }
+  EXPECT_GT(stopped, 10);
+}
+
+TEST(Solve, BothMeansAreNeverWorseThanEachAlone) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    for (int percent : {80, 63, 50}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.work_limit = kWork;
+      options.bound_work_limit = 0;
+      const absl::StatusOr<Plan> both = Solve(problem, options);
+      for (bool recompute : {false, true}) {
+        options.allow_recompute = recompute;
+        options.allow_offload = !recompute;
+        const absl::StatusOr<Plan> alone = Solve(problem, options);
+        if (!alone.ok()) continue;
+        ++compared;
+        ASSERT_TRUE(both.ok()) << seed << " at " << percent << " %";
+        EXPECT_LE(both->predicted.step_ns, alone->predicted.step_ns)
+            << seed << " at " << percent << " %";
+      }
+    }
+  }
+  EXPECT_GT(compared, 60);
+}
+
+// Every node reads one or two of the twenty before it: the peak is a matter of
+// order, and nothing can be copied.
+Problem ProblemOfOrders(uint64_t seed) {
+  TestRandom random(seed);
+  Problem problem;
+  problem.name = "orders";
+  problem.addresses = false;
+  problem.alignment_bytes = 1;
+  for (int i = 0; i < 50; ++i) {
+    problem.values.push_back({.file_id = i,
+                              .name = absl::StrCat("v", i),
+                              .bytes = random.In(1, 50)});
+    Node node;
+    node.file_id = i;
+    node.name = absl::StrCat("n", i);
+    node.time_ns = random.In(100, 1000);
+    node.outputs = {ValueId{i}};
+    const int64_t first = random.In(std::max(0, i - 20), std::max(0, i - 1));
+    const int64_t second = random.In(std::max(0, i - 20), std::max(0, i - 1));
+    if (i > 0) node.inputs.push_back(ValueId{static_cast<int>(first)});
+    if (first != second) {
+      node.inputs.push_back(ValueId{static_cast<int>(second)});
+    }
+    problem.nodes.push_back(std::move(node));
+  }
+  problem.outputs = {ValueId{49}};
+  return problem;
+}
+
+TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const Problem problem = ProblemOfOrders(seed);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << all.status();
+    for (int percent : {92, 86, 80, 74}) {
+      SolveOptions options;
+      options.budget_bytes = all->predicted.peak_bytes * percent / 100;
+      options.work_limit = kWork;
+      options.bound_work_limit = 0;
+      options.search_harder = false;  // the same work for both
+      options.allow_recompute = false;
+      const absl::StatusOr<Plan> orders = Solve(problem, options);
+      if (!orders.ok()) break;
+      ++compared;
+      options.allow_recompute = true;
+      const absl::StatusOr<Plan> both = Solve(problem, options);
+      ASSERT_TRUE(both.ok()) << seed << " at " << percent << " %";
+      EXPECT_LE(both->predicted.step_ns, orders->predicted.step_ns)
+          << seed << " at " << percent << " %";
+    }
+  }
+  EXPECT_GT(compared, 10);
+}
+
+// As if the machine had become slower in all it does.
+Problem Slower(Problem problem, int64_t factor) {
+  for (Node& node : problem.nodes) node.time_ns *= factor;
+  problem.machine->d2h_bytes_per_s /= static_cast<double>(factor);
+  problem.machine->h2d_bytes_per_s /= static_cast<double>(factor);
+  problem.machine->copy_latency_ns *= factor;
+  return problem;
+}
+
+TEST(Reprice, KeepsTheStepsAndTakesTheNewPrices) {
+  int repriced = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Problem problem = RandomProblem(seed, 20, true, true);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok()) << all.status();
+    SolveOptions options;
+    options.budget_bytes = Percent(*all, 70);
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> plan = Solve(problem, options);
+    if (!plan.ok()) continue;
+    ++repriced;
+    const Problem slower = Slower(problem, 3);
+    const absl::StatusOr<Plan> again = Reprice(slower, *plan, options);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_TRUE(Verify(slower, *again).ok()) << Verify(slower, *again);
+    EXPECT_FALSE(Verify(problem, *again).ok());
+    EXPECT_EQ(again->sequence, plan->sequence);
+    EXPECT_EQ(again->predicted.peak_bytes, plan->predicted.peak_bytes);
+    EXPECT_EQ(again->predicted.compute_ns, 3 * plan->predicted.compute_ns);
+    EXPECT_NEAR(static_cast<double>(again->predicted.step_ns),
+                3.0 * static_cast<double>(plan->predicted.step_ns),
+                3.0 * static_cast<double>(plan->steps.size()));
+    EXPECT_LE(again->bounds.step_ns, again->predicted.step_ns);
+    EXPECT_GT(again->bounds.step_ns, plan->bounds.step_ns);
+  }
+  EXPECT_GE(repriced, 8);
+}
+
+TEST(Reprice, RefusesAnotherProblem) {
+  const Problem problem = RandomProblem(3, 20, true, true);
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const Problem other = RandomProblem(4, 30, true, true);
+  EXPECT_FALSE(Reprice(other, *all, {}).ok());
+}
+
+TEST(Solve, ProgressTellsImprovingPlans) {
+  const Problem problem = SeededProblem(38);
+  const absl::StatusOr<Plan> all = KeepEverything(problem);
+  SolveOptions options;
+  options.budget_bytes = Percent(*all, 70);
+  std::vector<int64_t> steps;
+  options.progress = [&](const Progress& progress) {
+    steps.push_back(progress.step_ns);
+    EXPECT_GE(progress.step_ns, progress.bound_step_ns);
+  };
+  ASSERT_TRUE(Solve(problem, options).ok());
+  ASSERT_FALSE(steps.empty());
+  for (size_t i = 1; i < steps.size(); ++i) EXPECT_LE(steps[i], steps[i - 1]);
+}
+
+TEST(Solve, NegativeBudgetAndWorkAreInvalid) {
+  for (int64_t SolveOptions::*limit :
+       {&SolveOptions::budget_bytes, &SolveOptions::work_limit,
+        &SolveOptions::bound_work_limit}) {
+    SolveOptions options;
+    options.*limit = -1;
+    EXPECT_EQ(Solve(SeededProblem(1), options).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace loadline::planner

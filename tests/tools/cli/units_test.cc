@@ -1,0 +1,56 @@
+// Budgets and numbers as people write and read them.
+#include "tools/cli/units.h"
+
+#include <gtest/gtest.h>
+
+namespace loadline::tools {
+namespace {
+
+TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
+  EXPECT_EQ(ParseBudget("3GiB")->bytes, 3LL << 30);
+  EXPECT_EQ(ParseBudget("3GB")->bytes, 3'000'000'000);
+  EXPECT_EQ(ParseBudget(" 1.5 mib ")->bytes, 3 << 19);
+  EXPECT_EQ(ParseBudget("4096B")->bytes, 4096);
+}
+
+TEST(ParseBudget, TakesAShareOfTheWhole) {
+  EXPECT_EQ(ParseBudget("60%")->Of(1001), 601);  // 600.6, rounded up
+  EXPECT_EQ(ParseBudget("100%")->Of(1001), 1001);
+  EXPECT_EQ(ParseBudget("2KiB")->Of(1001), 2048);
+}
+
+TEST(ParseBudget, RefusesABareNumberWithAHint) {
+  const absl::Status status = ParseBudget("3").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("3GiB"), absl::string_view::npos);
+}
+
+TEST(ParseBudget, RefusesNonsense) {
+  for (const char* text : {"", "GiB", "-1GiB", "0%", "1XB", "nan%", "1e99GiB",
+                           "99999999999TiB", "1.2.3GB"}) {
+    EXPECT_FALSE(ParseBudget(text).ok()) << text;
+  }
+}
+
+TEST(FormatBytes, KeepsThreeDigits) {
+  EXPECT_EQ(FormatBytes(0), "0 B");
+  EXPECT_EQ(FormatBytes(1023), "1023 B");
+  EXPECT_EQ(FormatBytes(1024), "1.00 KiB");
+  EXPECT_EQ(FormatBytes(1048575), "1.00 MiB");
+  EXPECT_EQ(FormatBytes(123LL << 20), "123 MiB");
+}
+
+TEST(FormatNs, ChoosesTheUnit) {
+  EXPECT_EQ(FormatNs(999), "999 ns");
+  EXPECT_EQ(FormatNs(13'240'000), "13.2 ms");
+  EXPECT_EQ(FormatNs(1'250'000'000), "1.25 s");
+}
+
+TEST(FormatCount, GroupsByThousands) {
+  EXPECT_EQ(FormatCount(0), "0");
+  EXPECT_EQ(FormatCount(1234567), "1,234,567");
+  EXPECT_EQ(FormatCount(-1234), "-1,234");
+}
+
+}  // namespace
+}  // namespace loadline::tools

@@ -1,0 +1,105 @@
+// Where the profile is kept, and what happens when it cannot be read.
+#include "tools/pipeline/machine_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/files.h"
+
+namespace loadline::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// Sets an environment variable, or takes it away, for one test.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    Set(value);
+  }
+  ~Environment() { Set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  void Set(const char* value) {
+    if (value == nullptr) {
+      unsetenv(name_);
+    } else {
+      setenv(name_, value, 1);
+    }
+  }
+
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+std::string EmptyFolder(const std::string& name) {
+  const fs::path folder = fs::path(testing::TempDir()) / name;
+  fs::remove_all(folder);
+  return folder.string();
+}
+
+planner::Machine Made() {
+  planner::Machine machine;
+  machine.name = "made for a test";
+  machine.device_bytes = 1 << 20;
+  machine.ops["MatMul f32"] = 17;
+  return machine;
+}
+
+TEST(OwnProfilePath, FollowsTheCacheVariables) {
+  const Environment home("HOME", "/h");
+  {
+    const Environment own("LOADLINE_CACHE", "/own");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/own/machine.json");
+    EXPECT_EQ(OwnProfilePath(kCuda), "/own/machine-cuda.json");
+  }
+  const Environment none("LOADLINE_CACHE", nullptr);
+  {
+    const Environment xdg("XDG_CACHE_HOME", "/x");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/x/loadline/machine.json");
+  }
+  const Environment no_xdg("XDG_CACHE_HOME", nullptr);
+  EXPECT_EQ(OwnProfilePath(kCpu), "/h/.cache/loadline/machine.json");
+}
+
+TEST(LoadProfile, ReadsBackWhatWasKept) {
+  const std::string path = EmptyFolder("profile_kept") + "/a/machine.json";
+  ASSERT_TRUE(KeepProfile(path, Made()).ok());
+  const auto machine = LoadProfile(kCpu, path);
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(planner::MachineToJson(*machine), planner::MachineToJson(Made()));
+}
+
+TEST(LoadProfile, NamesTheFileItCannotRead) {
+  const std::string folder = EmptyFolder("profile_broken");
+  const auto missing = LoadProfile(kCpu, folder + "/none.json");
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("none.json"));
+  const std::string path = folder + "/broken.json";
+  fs::create_directories(folder);
+  ASSERT_TRUE(WriteFile(path, "{").ok());
+  const auto broken = LoadProfile(kCpu, path);
+  EXPECT_EQ(broken.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(broken.status().message()), HasSubstr("broken.json"));
+}
+
+TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
+  const std::string folder = EmptyFolder("profile_anew");
+  const Environment own("LOADLINE_CACHE", folder.c_str());
+  fs::create_directories(folder);
+  ASSERT_TRUE(WriteFile(OwnProfilePath(kCpu), "{").ok());
+  const auto machine = LoadProfile(kCpu, "");
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_GT(machine->device_bytes, 0);
+  // What was measured has replaced it.
+  EXPECT_TRUE(LoadProfile(kCpu, OwnProfilePath(kCpu)).ok());
+}
+
+}  // namespace
+}  // namespace loadline::tools

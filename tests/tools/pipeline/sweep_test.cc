@@ -1,0 +1,113 @@
+// Budgets, and the search for the largest size of a dimension.
+#include "tools/pipeline/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tools/pipeline/measure_plan.h"
+
+namespace loadline::tools {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(BudgetsBetween, HoldBothEndsAndRise) {
+  EXPECT_THAT(BudgetsBetween(100, 800, 8),
+              ElementsAre(100, 200, 300, 400, 500, 600, 700, 800));
+  EXPECT_THAT(BudgetsBetween(10, 12, 8), ElementsAre(10, 11, 12));
+  EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
+}
+
+// A plan with so many copies, by its prediction alone.
+planner::Plan PlanWith(int64_t step_ns, int copies) {
+  planner::Plan plan;
+  plan.predicted.step_ns = step_ns;
+  for (int i = 0; i < copies; ++i) {
+    plan.steps.push_back(
+        {.lane = planner::Lane::kD2h, .kind = planner::StepKind::kCopy});
+  }
+  return plan;
+}
+
+TEST(TakeFaster, CountsWhatCopiesCostComputing) {
+  planner::Problem problem;
+  problem.machine.emplace();
+  const planner::Plan many = PlanWith(1000, 9);
+  planner::Plan few = PlanWith(1010, 2);
+  problem.machine->switch_ns = 2;
+  EXPECT_FALSE(TakeFaster(problem, many, &few));
+  EXPECT_EQ(few.steps.size(), 2u);
+  problem.machine->switch_ns = 1;
+  EXPECT_TRUE(TakeFaster(problem, many, &few));
+  EXPECT_EQ(few.steps.size(), 9u);
+}
+
+TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
+  for (int64_t first : {1, 3, 32}) {
+    for (int64_t largest = 0; largest <= 100; ++largest) {
+      std::set<int64_t> asked;
+      const auto found =
+          FindLargest(first, 80, [&](int64_t batch) -> absl::StatusOr<bool> {
+            EXPECT_TRUE(asked.insert(batch).second) << batch;
+            EXPECT_LE(batch, 80);
+            return batch <= largest;
+          });
+      ASSERT_TRUE(found.ok());
+      EXPECT_EQ(found->size, std::min<int64_t>(largest, 80));
+      EXPECT_EQ(found->smallest_not, largest >= 80 ? 0 : largest + 1);
+    }
+  }
+}
+
+TEST(FindLargest, StopsWithinOnePartIn256) {
+  for (int64_t largest : {600, 1000, 32737, 999'999}) {
+    int asked = 0;
+    const auto found =
+        FindLargest(32, 1 << 20, [&](int64_t batch) -> absl::StatusOr<bool> {
+          ++asked;
+          return batch <= largest;
+        });
+    ASSERT_TRUE(found.ok());
+    EXPECT_LE(found->size, largest);
+    EXPECT_GT(found->smallest_not, largest);
+    EXPECT_LE(found->smallest_not - found->size, found->size / 256);
+    EXPECT_LE(asked, 26);  // doublings and eight or so halvings
+  }
+}
+
+TEST(FindLargest, HandsErrorsOn) {
+  const auto found =
+      FindLargest(8, 80, [](int64_t batch) -> absl::StatusOr<bool> {
+        if (batch > 8) return absl::InvalidArgumentError("no batch");
+        return true;
+      });
+  EXPECT_EQ(found.status().message(), "no batch");
+}
+
+TEST(ParseAxis, TakesANameAndSizes) {
+  const auto axis = ParseAxis("--over", "sequence=64,128");
+  ASSERT_TRUE(axis.ok()) << axis.status();
+  EXPECT_EQ(axis->name, "sequence");
+  EXPECT_THAT(axis->sizes, ElementsAre(64, 128));
+  for (const char* bad : {"", "sequence", "=64", "sequence=", "sequence=64,",
+                          "sequence=0", "sequence=-1", "sequence=a"}) {
+    EXPECT_THAT(std::string(ParseAxis("--over", bad).status().message()),
+                testing::StartsWith(absl::StrCat("--over '", bad, "'")));
+  }
+}
+
+TEST(WithSize, SetsTheBatchOrAnAxisByItsName) {
+  StepFlags flags;
+  flags.model.dims = {"width=3"};
+  EXPECT_EQ(WithSize(flags, kBatchAxis, 8).model.batch, 8);
+  EXPECT_THAT(WithSize(flags, "sequence", 8).model.dims,
+              ElementsAre("width=3", "sequence=8"));
+}
+
+}  // namespace
+}  // namespace loadline::tools

@@ -1,0 +1,170 @@
+// What `loadline check` says of real exports and of small models with one thing
+// wrong each.
+#include "tools/report/model_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "nlohmann/json.hpp"
+#include "tests/models/onnx_test_util.h"
+#include "tools/cli/exit_code.h"
+
+namespace loadline::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ModelCheck Check(StepFlags flags) {
+  executor::CpuDevice device;
+  auto check = CheckModel(flags, device);
+  EXPECT_TRUE(check.ok()) << check.status();
+  return check.ok() ? *std::move(check) : ModelCheck{};
+}
+
+StepFlags File(const std::string& path) {
+  StepFlags flags;
+  flags.model.model = path;
+  return flags;
+}
+
+// A model in ONNX's text syntax, as a file.
+StepFlags Text(const std::string& body) {
+  const std::string path = models::TempFolder() + "/model.onnx";
+  models::WriteFile(path, models::Bytes(models::ModelFromText(body)));
+  return File(path);
+}
+
+TEST(CheckModel, SaysThatAGoodExportTrains) {
+  const ModelCheck check =
+      Check(File(models::DataPath("cnn_torchscript.onnx")));
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_TRUE(check.AsExported());
+  EXPECT_EQ(check.forms.batch_norms, 2);
+  EXPECT_EQ(check.forms.batch_norms_restored, 0);
+  EXPECT_GT(check.parameters, 0);
+  EXPECT_THAT(check.without_gradient, IsEmpty());
+  EXPECT_EQ(CheckVerdict(check), "Trains as exported.");
+  EXPECT_THAT(CheckTable(check), HasSubstr("2 BatchNormalization in training"));
+}
+
+TEST(CheckModel, SaysWhatImportHadToPutBack) {
+  const ModelCheck check =
+      Check(File(models::DataPath("cnn_dynamo_unoptimized.onnx")));
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_FALSE(check.AsExported());
+  EXPECT_EQ(check.forms.batch_norms_restored, 2);
+  EXPECT_THAT(CheckTable(check), HasSubstr("(2 put back from inference"));
+  EXPECT_THAT(CheckTable(check), HasSubstr("dynamo=False"));
+}
+
+TEST(CheckModel, WarnsOfAFixedBatchOnlyWhereOneWasAskedFor) {
+  StepFlags flags = Text(
+      "g (float[3,4] x) => (float[3,4] y) <float[4] w = {1,2,3,4}>"
+      " { y = Add(x, w) }");
+  EXPECT_TRUE(Check(flags).AsExported());
+  flags.model.batch = 3;
+  EXPECT_TRUE(Check(flags).AsExported());
+  flags.model.batch = 4;
+  EXPECT_FALSE(Check(flags).AsExported());
+  EXPECT_THAT(CheckTable(Check(flags)), HasSubstr("fixed to 3"));
+}
+
+TEST(CheckModel, CountsWhatFlagsTakeOut) {
+  StepFlags flags = File(models::DataPath("mlp_torchscript.onnx"));
+  EXPECT_EQ(Check(flags).forms.dropouts, 1);
+  flags.model.no_dropout = true;
+  EXPECT_EQ(Check(flags).forms.dropouts, 0);
+  EXPECT_EQ(Check(flags).forms.dropouts_off, 1);
+  flags = File(models::DataPath("cnn_torchscript.onnx"));
+  flags.model.frozen = {"bn.*"};
+  EXPECT_EQ(Check(flags).forms.batch_norms_fixed, 1);
+}
+
+TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
+  const ModelCheck check = Check(
+      Text("g (float[2,3,8,8] x) => (float[2,3,4,4] y) {"
+           " [a] u = Det(x) [b] v = Det(x) [c] w = NonMaxSuppression(x, v)"
+           " [e] y = Add(w, u) }"));
+  EXPECT_EQ(ExitCodeFor(check.status), kUnsupported);
+  ASSERT_EQ(check.unsupported.size(), 2);
+  EXPECT_EQ(check.unsupported[0].name, "Det");
+  EXPECT_THAT(check.unsupported[0].nodes, ElementsAre("a", "b"));
+  EXPECT_EQ(check.unsupported[1].name, "NonMaxSuppression");
+  EXPECT_EQ(CheckVerdict(check), "Not supported: 2 operators in 3 nodes.");
+  EXPECT_THAT(CheckTable(check), HasSubstr("Det x2: a, b"));
+  EXPECT_EQ(CheckJson(check)["unsupported"].size(), 2);
+  EXPECT_EQ(CheckJson(check)["supported"], false);
+}
+
+TEST(CheckModel, NamesTheFlagForEachOpenAxis) {
+  StepFlags flags = Text(
+      "g (float[batch,seq,4] x, float[batch,8,seq] z) => (float[batch,seq,4] y)"
+      " <float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}>"
+      " { u = MatMul(x, w) s = ReduceSum(z) y = Add(u, s) }");
+  ModelCheck check = Check(flags);
+  EXPECT_EQ(ExitCodeFor(check.status), kBadInput);
+  EXPECT_FALSE(check.imported);
+  ASSERT_EQ(check.open_axes.size(), 4);
+  EXPECT_EQ(check.open_axes[0].flag, "--batch N");
+  EXPECT_EQ(check.open_axes[0].size, 32);
+  EXPECT_EQ(check.open_axes[1].flag, "--dim seq=N");
+  EXPECT_EQ(check.open_axes[1].size, 0);
+  EXPECT_THAT(CheckVerdict(check), HasSubstr("Give --dim seq=N; "));
+  flags.model.dims = {"seq=6"};
+  check = Check(flags);
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_EQ(check.open_axes[3].size, 6);
+  EXPECT_THAT(check.inputs, ElementsAre("x f32[32,6,4]", "z f32[32,8,6]"));
+}
+
+TEST(CheckModel, NamesTheWholeShapeWhereAnAxisHasNoName) {
+  const ModelCheck check =
+      Check(Text("g (float[2,?,4] x) => (float[2,?,4] y) { y = Relu(x) }"));
+  ASSERT_EQ(check.open_axes.size(), 1);
+  EXPECT_EQ(check.open_axes[0].flag, "--input-shape x=2xNx4");
+}
+
+TEST(CheckModel, FindsParametersThatNothingTrains) {
+  // Through integers no gradient flows.
+  const ModelCheck check =
+      Check(Text("g (float[2,4] x, int64[4] k) => (float[2,4] y)"
+                 " <float[4] w = {1,2,3,4}, float[4] v = {1,2,3,4}>"
+                 " { i = CastLike(w, k) f = Cast<to=1>(i) s = Add(x, f)"
+                 " y = Add(s, v) }"));
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_THAT(check.without_gradient, ElementsAre("w"));
+  EXPECT_EQ(check.parameters, 1);
+  EXPECT_THAT(CheckTable(check), HasSubstr("without a gradient: w"));
+}
+
+TEST(CheckModel, SaysThatThereIsNothingToTrain) {
+  const ModelCheck check =
+      Check(Text("g (float[2,4] x) => (float[2,4] y) { y = Relu(x) }"));
+  EXPECT_EQ(ExitCodeFor(check.status), kBadInput);
+  EXPECT_TRUE(check.loss_status.ok());
+  EXPECT_THAT(CheckVerdict(check), HasSubstr("nothing to train"));
+}
+
+TEST(CheckModel, SaysThatTheLossDoesNotFit) {
+  StepFlags flags = File(models::DataPath("mlp_torchscript.onnx"));
+  flags.loss.class_axis = 5;
+  const ModelCheck check = Check(flags);
+  EXPECT_EQ(ExitCodeFor(check.status), kBadInput);
+  EXPECT_TRUE(check.imported);
+  EXPECT_FALSE(check.loss_status.ok());
+  EXPECT_THAT(CheckTable(check), HasSubstr("does not fit"));
+  EXPECT_EQ(CheckJson(check)["loss"]["fits"], false);
+}
+
+TEST(CheckModel, RefusesAFileThatIsNoModel) {
+  executor::CpuDevice device;
+  EXPECT_EQ(ExitCodeFor(CheckModel(File("/no/model.onnx"), device).status()),
+            kBadInput);
+}
+
+}  // namespace
+}  // namespace loadline::tools

@@ -1,0 +1,21 @@
+#include "tests/tools/support/model_flags.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace loadline::tools {
+
+// Relative, as tests run in the repository's root: the paths stand in goldens.
+std::string ZooPath(const std::string& file) {
+  return absl::StrCat("models/zoo/", file);
+}
+
+std::string FixedMachinePath() { return "tests/tools/machine.json"; }
+
+StepFlags MlpFlags() {
+  StepFlags flags;
+  flags.model.model = ZooPath("mlp.onnx");
+  flags.plan.machine = FixedMachinePath();
+  return flags;
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,18 @@
+// The small model of the zoo, on a machine that is always the same.
+#ifndef LOADLINE_TESTS_TOOLS_SUPPORT_MODEL_FLAGS_H_
+#define LOADLINE_TESTS_TOOLS_SUPPORT_MODEL_FLAGS_H_
+
+#include <string>
+
+#include "tools/pipeline/training_pipeline.h"
+
+namespace loadline::tools {
+
+std::string ZooPath(const std::string& file);  // models/zoo/FILE
+// A profile with rates only, so that times do not depend on this machine.
+std::string FixedMachinePath();
+StepFlags MlpFlags();
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TESTS_TOOLS_SUPPORT_MODEL_FLAGS_H_

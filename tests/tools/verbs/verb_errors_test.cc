@@ -1,0 +1,254 @@
+// Every error path of every verb: what is given, which exit code, and what the
+// one line says. End to end, with files that are broken: bad_input_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "tests/tools/support/fresh_folder.h"
+#include "tests/tools/support/in_process.h"
+#include "tests/tools/support/model_flags.h"
+#include "tools/pipeline/files.h"
+
+namespace loadline::tools {
+namespace {
+
+using testing::HasSubstr;
+
+struct Case {
+  std::vector<std::string> args;
+  int exit_code;
+  std::string says;
+};
+
+constexpr char kMlp[] = "models/zoo/mlp.onnx";
+constexpr char kData[] = "models/zoo/digits-train.npz";
+constexpr char kMachine[] = "tests/tools/machine.json";
+
+// Of a verb on the small model, which needs no machine to be measured.
+std::vector<std::string> Mlp(const std::string& verb,
+                             std::vector<std::string> more) {
+  std::vector<std::string> args = {verb, kMlp};
+  if (verb != "inspect" && verb != "check") {
+    args.insert(args.end(), {"--machine", kMachine});
+  }
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+// A budget without recomputation and copies, which is decided at once.
+std::vector<std::string> Plain(const std::string& budget) {
+  return {"--no-recompute", "--no-offload", "--budget", budget};
+}
+
+void Expect(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    SCOPED_TRACE(absl::StrJoin(one.args, " "));
+    const CommandOutput output = RunInProcess(one.args);
+    EXPECT_EQ(output.exit_code, one.exit_code) << output.err;
+    EXPECT_THAT(output.err, HasSubstr("loadline: "));
+    EXPECT_THAT(output.err, HasSubstr(one.says));
+    EXPECT_EQ(output.out, "");
+  }
+}
+
+TEST(VerbErrors, OfTheCommandItself) {
+  Expect({{{}, 2, "subcommand"},
+          {{"plna"}, 2, "did you mean 'plan'?"},
+          {{"--nothing"}, 2, "subcommand"},
+          {{"plan"}, 2, "model"},
+          {{"plan", kMlp, "second.onnx", "--nothing"}, 2, "--nothing"}});
+}
+
+// Each is declared once, so one verb stands for all.
+TEST(VerbErrors, OfFlagsThatVerbsShare) {
+  std::vector<Case> cases;
+  const char* const verb = "pose";
+  const auto add = [&](std::vector<std::string> more, const char* says) {
+    cases.push_back({Mlp(verb, std::move(more)), 2, says});
+  };
+  add({"--batch", "0"}, "--batch");
+  add({"--batch", "many"}, "--batch");
+  add({"--dim", "batch"}, "--dim 'batch': expected NAME=VALUE");
+  add({"--dim", "batch=0"}, "--dim '0': expected a whole number");
+  add({"--input-shape", "image=0x1x8x8"}, "--input-shape '0'");
+  add({"--input-shape", "image=3x4"}, "has 4 axes, not the 2 given");
+  add({"--input-shape", "image=3x1x9x8"}, "axis 2 is fixed to 8");
+  add({"--input-shape", "picture=3x4"}, "'picture', which is no input");
+  add({"--frozen", "*"}, "nothing to train");
+  add({"--loss", "hinge"}, "--loss");
+  add({"--class-axis", "7"}, "--class-axis 7");
+  add({"--data", "/no/data.npz"}, "/no/data.npz");
+  add({"--optimizer", "adam"}, "--optimizer");
+  add({"--lr", "-1"}, "--lr");
+  add({"--momentum", "2"}, "--momentum");
+  add({"--weight-decay", "-1"}, "--weight-decay");
+  add({"--beta1", "2"}, "--beta1");
+  add({"--beta2", "1"}, "beta2 is 1");
+  add({"--epsilon", "0"}, "--epsilon");
+  add({"--optimizer", "sgd", "--nesterov", "--momentum", "0"},
+      "nesterov needs a momentum");
+  add({"--device", "tpu"}, "--device");
+  add({"--plan-seed", "-1"}, "--plan-seed");
+  add({"--disable-pass", "add_loss"}, "cannot be switched off");
+  add({"--disable-pass", "nothing"}, "no pass named 'nothing'");
+  add({"--dump-passes", "/proc/no"}, "/proc/no");
+  add({"--config", "/no/file.yaml"}, "/no/file.yaml");
+  cases.push_back({{verb, "/no/model.onnx"}, 2, "/no/model.onnx"});
+  cases.push_back({{verb, kData}, 2, "digits-train.npz"});
+  cases.push_back(
+      {{verb, kMlp, "--machine", "/no/machine.json"}, 2, "/no/machine.json"});
+  cases.push_back({{verb, kMlp, "--machine", kData}, 2, "digits-train"});
+  Expect(cases);
+}
+
+TEST(VerbErrors, OfBudgetsAndLimits) {
+  std::vector<Case> cases;
+  for (const char* verb : {"plan", "report"}) {
+    for (const auto& [budget, says] :
+         {std::pair("3", "bare number"), std::pair("3XB", "unknown unit 'xb'"),
+          std::pair("-1GiB", "above zero"), std::pair("0%", "above zero"),
+          std::pair("much", "expected a number"),
+          std::pair("99999999TiB", "too large")}) {
+      cases.push_back({Mlp(verb, {"--budget", budget}), 2, says});
+    }
+    cases.push_back({Mlp(verb, Plain("1KiB")), 3, "no plan within"});
+    cases.push_back({Mlp(verb, {"--time-limit", "5"}), 2, "--time-limit '5'"});
+    cases.push_back({Mlp(verb, {"--time-limit", "-5s"}), 2, "above zero"});
+  }
+  cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
+  cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});
+  Expect(cases);
+}
+
+TEST(VerbErrors, OfRun) {
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--data", kData});
+    return Mlp("run", std::move(more));
+  };
+  const std::string folder = FreshFolder();
+  const std::string plan = folder + "/plan.json";
+  ASSERT_EQ(RunInProcess(Mlp("plan", {"-o", plan, "--batch", "8"})).exit_code,
+            0);
+  Expect({{Mlp("run", {}), 2, "--data"},
+          {Mlp("run", {"--data", "/no/d.npz"}), 2, "/no/d.npz"},
+          {run({"--steps", "1", "--epochs", "1"}), 2, "give one of them"},
+          {run({"--steps", "0"}), 2, "--steps"},
+          {run({"--epochs", "x"}), 2, "--epochs"},
+          {run({"--resume"}), 2, "needs --checkpoint"},
+          {run({"--checkpoint-every", "-1"}), 2, "--checkpoint-every"},
+          {run({"--log-every", "0"}), 2, "--log-every"},
+          {run({"--seed", "-1"}), 2, "--seed"},
+          {run({"-o", "/no/f/t.onnx"}), 2, "/no/f cannot be written"},
+          {run({"--checkpoint", "/no/f/c"}), 2, "/no/f cannot be written"},
+          {run({"--trace", "/no/f/t.json"}), 2, "/no/f cannot be written"},
+          {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
+          {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}),
+           2, "/no/q.json"},
+          {run({"--no-calibrate", "--plan", plan}), 2, plan}});
+}
+
+TEST(VerbErrors, OfVerbsThatWriteFiles) {
+  Expect({{Mlp("plan", {"-o", "/no/p.json"}), 2, "/no/p.json"},
+          {Mlp("plan", {"--problem", "/no/q.json"}), 2, "/no/q.json"},
+          {Mlp("pose", {"-o", "/no/q.json"}), 2, "/no/q.json"},
+          {Mlp("report", {"--html", "/no/r.html"}), 2, "/no/r.html"},
+          {Mlp("report", {"--trace", "/no/t.json"}), 2, "/no/t.json"}});
+}
+
+TEST(VerbErrors, OfVerbsThatReadModels) {
+  Expect({{{"inspect"}, 2, "model"},
+          {{"inspect", "/no/m.onnx"}, 2, "/no/m.onnx"},
+          {{"inspect", "models"}, 2, "models"},
+          {Mlp("inspect", {"--batch", "-3"}), 2, "--batch"},
+          {{"check", "/no/m.onnx"}, 2, "/no/m.onnx"},
+          {Mlp("check", {"--dim", "x"}), 2, "--dim 'x'"},
+          {Mlp("eval", {}), 2, "--data: expected an .npz file"},
+          {Mlp("eval", {"--data", "models/zoo/text-test.npz"}), 2,
+           "target i64[32,64]"}});
+}
+
+TEST(VerbErrors, OfPlannerFiles) {
+  const std::string folder = FreshFolder();
+  const std::string problem = folder + "/problem.json";
+  const std::string plan = folder + "/plan.json";
+  const std::string other = folder + "/other.json";
+  const std::string broken = folder + "/broken.json";
+  ASSERT_TRUE(WriteFile(broken, "{\"format\": \"loadline.problem/1\"}").ok());
+  ASSERT_EQ(
+      RunInProcess(Mlp("plan", {"-o", plan, "--problem", problem})).exit_code,
+      0);
+  ASSERT_EQ(RunInProcess(Mlp("pose", {"-o", other, "--batch", "8"})).exit_code,
+            0);
+  Expect(
+      {{{"plan", "/no/q.json"}, 2, "/no/q.json"},
+       {{"plan", broken}, 2, broken},
+       {{"plan", problem, "--no-recompute", "--no-offload", "--budget", "1KiB"},
+        3,
+        "no plan within"},
+       {{"estimate", broken}, 2, broken},
+       {{"report", broken}, 2, broken},
+       {{"report", plan, "--problem", other}, 2, plan},
+       {{"report", problem, "--steps", "1"}, 2, "needs the model"},
+       {Mlp("report", {"--problem", problem}), 2, "PLAN.json"},
+       {{"verify", problem}, 2, "plan"},
+       {{"verify", broken, plan}, 2, broken},
+       {{"verify", problem, "/no/p.json"}, 2, "/no/p.json"},
+       {{"verify", problem, broken}, 2, broken},
+       {{"verify", other, plan}, 2, plan},
+       {{"compare", plan}, 2, "b"},
+       {{"compare", plan, plan}, 2, "--problem"},
+       {{"compare", plan, plan, "--problem", other}, 2, plan},
+       {{"compare", plan, "/no/p.json", "--problem", problem}, 2, "/no/p.json"},
+       {{"compare", problem, plan, "--problem", problem},
+        2,
+        "loadline.problem/1"}});
+}
+
+TEST(VerbErrors, OfPack) {
+  const std::string folder = FreshFolder();
+  const std::string csv = folder + "/b.csv";
+  ASSERT_TRUE(WriteFile(csv, "id,lower,upper,size\n0,0,4,8\n1,2,6,8\n").ok());
+  const std::string bad = folder + "/bad.csv";
+  ASSERT_TRUE(WriteFile(bad, "id,lower,upper,size\n0,4,0,8\n").ok());
+  Expect(
+      {{{"pack"}, 2, "buffers"},
+       {{"pack", csv}, 2, "--capacity"},
+       {{"pack", "/no/b.csv", "--capacity", "16"}, 2, "/no/b.csv"},
+       {{"pack", bad, "--capacity", "16"}, 2, bad},
+       {{"pack", csv, "--capacity", "50%"}, 2, "not a share"},
+       {{"pack", csv, "--capacity", "x"}, 2, "'x'"},
+       {{"pack", csv, "--capacity", "15"}, 3, csv},
+       {{"pack", csv, "--capacity", "16", "--alignment", "0"},
+        2,
+        "--alignment"},
+       {{"pack", csv, "--capacity", "16", "--seed", "x"}, 2, "--seed"},
+       {{"pack", csv, "--capacity", "16", "-o", "/no/o.csv"}, 2, "/no/o.csv"}});
+}
+
+TEST(VerbErrors, OfSweep) {
+  Expect(
+      {{Mlp("sweep", {"--budgets", "1"}), 2, "--budgets"},
+       {Mlp("sweep", {"--batches", "0"}), 2, "--batches"},
+       {Mlp("sweep", {"--run", "1"}), 2, "needs --data"},
+       {Mlp("sweep", {"--largest-batch"}), 2, "needs --budget in bytes"},
+       {Mlp("sweep", {"--largest-batch", "--no-recompute", "--no-offload",
+                      "--budget", "1KiB", "--batch", "1"}),
+        3, "no plan within"},
+       {Mlp("sweep", {"--largest-batch", "--budget", "1GiB", "--batches", "2"}),
+        2, "give one of them"},
+       {Mlp("sweep", {"--no-recompute", "--no-offload", "--budgets", "2",
+                      "--html", "/no/s.html"}),
+        2, "/no/s.html"}});
+}
+
+TEST(VerbErrors, OfDoctor) {
+  Expect({{{"doctor", "-o", "/proc/no/machine.json"}, 2, "/proc/no"},
+          {{"doctor", "--device", "tpu"}, 2, "--device"},
+          {{"doctor", "model.onnx"}, 2, "model.onnx"}});
+}
+
+}  // namespace
+}  // namespace loadline::tools

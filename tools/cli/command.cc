@@ -1,0 +1,176 @@
+// Parses, runs the one verb, and turns its status into an exit code. Tested by
+// tests/end_to_end/bad_input_test.cc.
+#include "tools/cli/command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/help.h"
+#include "tools/cli/reproduce.h"
+#include "tools/cli/yaml_args.h"
+
+namespace loadline::tools {
+namespace {
+
+struct VerbEntry {
+  const char* name;
+  const char* help;
+  const char* example;
+  AddVerb add;
+};
+
+constexpr VerbEntry kVerbs[] = {
+    {"run", "Train a model inside a byte budget",
+     "loadline run model.onnx --data d.npz --budget 50% -o trained.onnx",
+     AddRun},
+    {"plan", "Plan a training step and say what it costs",
+     "loadline plan model.onnx --batch 32 --budget 3GiB -o plan.json", AddPlan},
+    {"estimate", "Say whether it fits, without a search",
+     "loadline estimate model.onnx --batch 32 --budget 3GiB", AddEstimate},
+    {"sweep", "Step time against budget, or the largest batch that fits",
+     "loadline sweep model.onnx --data d.npz --budgets 8 --html sweep.html",
+     AddSweep},
+    {"report", "Show a plan as a page: memory, arena, lanes, tensors",
+     "loadline report model.onnx --budget 50% --html report.html", AddReport},
+    {"compare", "Two plans side by side, or a plan and its run",
+     "loadline compare a.json b.json --problem problem.json", AddCompare},
+    {"inspect", "Show a model's operators, parameters and bytes",
+     "loadline inspect model.onnx --batch 32", AddInspect},
+    {"check", "Say whether a model is supported, and trains as exported",
+     "loadline check model.onnx --batch 32", AddCheck},
+    {"eval", "Loss and accuracy of a model on data",
+     "loadline eval trained.onnx --data test.npz", AddEval},
+    {"pose", "Write the planning problem of a training step",
+     "loadline pose model.onnx --batch 32 -o problem.json", AddPose},
+    {"verify", "Prove that a plan is valid for a problem",
+     "loadline verify problem.json plan.json", AddVerify},
+    {"pack", "Lay out buffers of a CSV file in one arena",
+     "loadline pack buffers.csv --capacity 1MiB -o out.csv", AddPack},
+    {"doctor", "Measure this machine into a profile",
+     "loadline doctor -o machine.json", AddDoctor},
+    {"completion", "Print a completion script for a shell",
+     "loadline completion bash > ~/.local/share/bash-completion/completions/"
+     "loadline",
+     AddCompletion},
+    {"man", "Print the manual page", "loadline man | man -l -", AddMan},
+};
+
+void SetUpLog(bool quiet, bool verbose) {
+  auto logger = spdlog::get("loadline");
+  if (logger == nullptr) logger = spdlog::stderr_logger_st("loadline");
+  logger->set_pattern("%n: %v");
+  logger->set_level(verbose ? spdlog::level::debug
+                    : quiet ? spdlog::level::warn
+                            : spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+int Fail(const absl::Status& status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "loadline: %s\n", std::string(status.message()).c_str());
+  if (ExitCodeFor(status) == kOurBug) {
+    std::fprintf(stderr,
+                 "loadline: this is a bug of ours; please report it with the "
+                 "command line above\n");
+  }
+  return ExitCodeFor(status);
+}
+
+// The word of `known` nearest to a mistyped one, or "".
+std::string Nearest(const std::string& word) {
+  std::string best;
+  size_t best_common = 1;
+  for (const VerbEntry& verb : kVerbs) {
+    const std::string name = verb.name;
+    size_t common = 0;
+    while (common < std::min(word.size(), name.size()) &&
+           word[common] == name[common]) {
+      ++common;
+    }
+    if (common > best_common) {
+      best_common = common;
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+int RunCommand(std::vector<std::string> args) {
+  NoteCommand(args);
+  auto expanded = ExpandConfig(std::move(args));
+  if (!expanded.ok()) return Fail(expanded.status());
+  args = *std::move(expanded);
+
+  CLI::App app{"", "loadline"};
+  app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Show this");
+  app.formatter_fn(
+      [](const CLI::App* shown, const std::string&, CLI::AppFormatMode mode) {
+        return shown->get_parent() == nullptr
+                   ? CommandHelpText(DescribeVerbs(*shown))
+                   : VerbHelpText(DescribeVerb(*shown),
+                                  mode == CLI::AppFormatMode::All);
+      });
+  app.set_version_flag("--version", std::string(LOADLINE_VERSION));
+  bool quiet = false;
+  bool verbose = false;
+  std::vector<std::pair<CLI::App*, VerbBody>> bodies;
+  for (const VerbEntry& verb : kVerbs) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.help);
+    sub->footer(absl::StrCat("Example:\n  ", verb.example));
+    bodies.emplace_back(sub, verb.add(sub));
+    sub->add_option("--config", "YAML file with the same fields as the flags")
+        ->type_name("FILE")
+        ->group(kRareFlags);
+    sub->add_flag("-q,--quiet", quiet, "Warnings only on stderr")
+        ->group(kRareFlags);
+    sub->add_flag("-v,--verbose", verbose, "More on stderr")->group(kRareFlags);
+    sub->set_help_all_flag("--help-all", "Show every flag")->group(kRareFlags);
+  }
+  if (!args.empty() && !absl::StartsWith(args[0], "-")) {
+    const bool known =
+        std::any_of(std::begin(kVerbs), std::end(kVerbs),
+                    [&](const VerbEntry& v) { return args[0] == v.name; });
+    if (!known) {
+      const std::string nearest = Nearest(args[0]);
+      return Fail(absl::InvalidArgumentError(absl::StrCat(
+          "unknown verb '", args[0], "'",
+          nearest.empty() ? ""
+                          : absl::StrCat("; did you mean '", nearest, "'?"),
+          " (loadline --help lists them)")));
+    }
+  }
+  try {
+    std::reverse(args.begin(), args.end());
+    app.parse(args);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(error.what(), " (loadline VERB --help shows the flags)")));
+  }
+  SetUpLog(quiet, verbose);
+  for (const auto& [sub, body] : bodies) {
+    if (!sub->parsed()) continue;
+    absl::Status status;
+    try {
+      status = body();
+    } catch (const std::exception& error) {
+      status = absl::InternalError(
+          absl::StrCat(sub->get_name(), ": ", error.what()));
+    }
+    if (!status.ok()) return Fail(status);
+  }
+  return kOk;
+}
+
+}  // namespace loadline::tools

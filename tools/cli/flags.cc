@@ -1,0 +1,140 @@
+// Declares each shared flag once. Options take their last value, so that the
+// command line overrides what a YAML file put before it
+// (tools/cli/yaml_args.h). Tested by tests/end_to_end/bad_input_test.cc.
+#include "tools/cli/flags.h"
+
+#include "CLI/CLI.hpp"
+#include "tools/cli/help.h"
+#include "tools/pipeline/device.h"
+
+namespace loadline::tools {
+namespace {
+
+template <typename T>
+CLI::Option* Last(CLI::App* app, const std::string& name, T* target,
+                  const std::string& help) {
+  return app->add_option(name, *target, help)->take_last();
+}
+
+}  // namespace
+
+void AddModelFlags(CLI::App* app, ModelFlags* flags) {
+  Last(app, "model", &flags->model, "ONNX model")->required();
+  Last(app, "--batch", &flags->batch,
+       "Examples per step, where the first axis is open (default 32)")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--dim", flags->dims,
+                  "Size of an open axis, by its name (repeatable)")
+      ->type_name("NAME=N");
+  app->add_option("--input-shape", flags->input_shapes,
+                  "Whole shape of an input (repeatable)")
+      ->type_name("NAME=NxN");
+  app->add_option("--frozen", flags->frozen,
+                  "Parameter or prefix* never trained (repeatable)")
+      ->type_name("NAME");
+  app->add_flag("--no-dropout", flags->no_dropout,
+                "Set every dropout ratio to 0")
+      ->group(kRareFlags);
+}
+
+void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags) {
+  AddModelFlags(app, flags);
+  app->get_option("model")->description("ONNX model, or a problem file, .json");
+}
+
+void AddLossFlags(CLI::App* app, LossFlags* flags) {
+  Last(app, "--data", &flags->data,
+       "Data, .npz: an array for each input, and target")
+      ->type_name("FILE");
+  Last(app, "--loss", &flags->loss, "Loss")
+      ->check(CLI::IsMember({"cross_entropy", "mse"}))
+      ->capture_default_str();
+  Last(app, "--class-axis", &flags->class_axis,
+       "Axis of the classes in the model's output, where target leaves it "
+       "open")
+      ->group(kRareFlags);
+}
+
+void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
+  Last(app, "--optimizer", &flags->optimizer, "Optimizer")
+      ->check(CLI::IsMember({"adamw", "sgd"}))
+      ->capture_default_str();
+  Last(app, "--lr", &flags->lr, "Learning rate")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  Last(app, "--momentum", &flags->momentum, "SGD's momentum")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  Last(app, "--weight-decay", &flags->weight_decay,
+       "Weight decay (default 0.01 for adamw, 0 for sgd)")
+      ->check(CLI::NonNegativeNumber);
+  Last(app, "--precision", &flags->precision,
+       "What the model computes in; weights and sums stay fp32")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  Last(app, "--beta1", &flags->beta1, "AdamW: decay of the first moment")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(kRareFlags);
+  Last(app, "--beta2", &flags->beta2, "AdamW: decay of the second moment")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(kRareFlags);
+  Last(app, "--epsilon", &flags->epsilon, "AdamW: added to the root")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(kRareFlags);
+  app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
+      ->group(kRareFlags);
+}
+
+void AddDeviceFlag(CLI::App* app, std::string* device) {
+  Last(app, "--device", device, "Where the step runs")
+      ->check(CLI::IsMember({kCpu, kCuda}))
+      ->capture_default_str();
+}
+
+void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
+  AddDeviceFlag(app, &flags->device);
+  Last(app, "--budget", &flags->budget,
+       "Device bytes (3GiB, 500MB), a share of the peak with everything kept "
+       "(60%), or smallest; default: keep all")
+      ->type_name("BYTES");
+  app->add_flag("--no-recompute", flags->no_recompute,
+                "Never run a node twice");
+  app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
+  Last(app, "--time-limit", &flags->time_limit,
+       "Stop planning by the clock, such as 10s")
+      ->type_name("TIME");
+  Last(app, "--machine", &flags->machine,
+       "Profile, or a GPU such as l4 (default: this machine)")
+      ->check([](const std::string& name) {
+        return std::string(name.empty() ? "must not be empty" : "");
+      })
+      ->type_name("FILE");
+  Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(kRareFlags);
+  app->add_flag("--calibrate,!--no-calibrate", flags->calibrate,
+                "First measure the operators that the profile lacks")
+      ->group(kRareFlags);
+  app->add_option("--disable-pass", flags->disabled_passes,
+                  "Switch a pass off by name (repeatable)")
+      ->type_name("NAME")
+      ->group(kRareFlags);
+  Last(app, "--dump-passes", &flags->dump_passes,
+       "Folder for the graph after each pass")
+      ->type_name("FOLDER")
+      ->group(kRareFlags);
+}
+
+void AddJsonFlag(CLI::App* app, bool* json) {
+  app->add_flag("--json", *json, "One JSON document on stdout");
+}
+
+void AddOutputFlag(CLI::App* app, std::string* path, const char* text) {
+  Last(app, "-o,--output", path, text)->type_name("FILE");
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,76 @@
+// The flags that verbs share: one flag per concept, the same name in YAML.
+#ifndef LOADLINE_TOOLS_CLI_FLAGS_H_
+#define LOADLINE_TOOLS_CLI_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Costly to include: only what adds flags does.
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace loadline::tools {
+
+struct ModelFlags {
+  std::string model;  // path of the ONNX file
+  std::optional<int64_t> batch;
+  std::vector<std::string> dims;          // NAME=VALUE
+  std::vector<std::string> input_shapes;  // NAME=1x3x224x224
+  std::vector<std::string> frozen;        // names or prefixes never trained
+  bool no_dropout = false;
+};
+
+struct LossFlags {
+  std::string loss = "cross_entropy";
+  std::optional<int64_t> class_axis;
+  std::string data;  // .npz; gives the target's shape where it is present
+};
+
+struct OptimizerFlags {
+  std::string optimizer = "adamw";
+  double lr = 1e-3;
+  double momentum = 0.9;
+  std::optional<double> weight_decay;  // 0.01 for adamw, 0 for sgd
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  bool nesterov = false;
+  std::string precision = "fp32";
+
+  double EffectiveWeightDecay() const {
+    return weight_decay.value_or(optimizer == "adamw" ? 0.01 : 0.0);
+  }
+};
+
+struct PlanFlags {
+  std::string device = "cpu";
+  std::string budget;  // empty: what keeping everything takes
+  bool no_recompute = false;
+  bool no_offload = false;
+  std::string time_limit;  // empty: limits count work
+  int64_t work_limit = 0;  // no flag; 0: the planner's own
+  uint64_t plan_seed = 0;
+  std::string machine;     // profile or name; empty: this machine's
+  bool calibrate = false;  // measure operators that the profile lacks
+  bool runs = false;       // no flag: the plan is run here, not only made
+  std::vector<std::string> disabled_passes;
+  std::string dump_passes;  // folder
+};
+
+void AddModelFlags(CLI::App* app, ModelFlags* flags);
+// The same, for a verb that takes a problem file as well.
+void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags);
+void AddLossFlags(CLI::App* app, LossFlags* flags);
+void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
+// Alone, for a verb that does not plan.
+void AddDeviceFlag(CLI::App* app, std::string* device);
+void AddPlanFlags(CLI::App* app, PlanFlags* flags);
+void AddJsonFlag(CLI::App* app, bool* json);
+void AddOutputFlag(CLI::App* app, std::string* path, const char* text);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_CLI_FLAGS_H_

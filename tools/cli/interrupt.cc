@@ -1,0 +1,33 @@
+// A signal handler may do next to nothing: it sets a flag, and the step or the
+// search that is under way ends in its own time. Tested by
+// tests/end_to_end/training_test.cc.
+#include "tools/cli/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "tools/cli/exit_code.h"
+
+namespace loadline::tools {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void OnSignal(int) {
+  if (interrupted.exchange(true)) _exit(kInterrupted);
+}
+
+}  // namespace
+
+const std::atomic<bool>* CatchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return &interrupted;
+}
+
+}  // namespace loadline::tools

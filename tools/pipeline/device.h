@@ -1,0 +1,35 @@
+// The devices that a training step can be planned for and run on.
+#ifndef LOADLINE_TOOLS_PIPELINE_DEVICE_H_
+#define LOADLINE_TOOLS_PIPELINE_DEVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "executor/device/device.h"
+#include "executor/measure/measured_machine.h"
+#include "planner/problem/machine.h"
+
+namespace loadline::tools {
+
+inline constexpr char kCpu[] = "cpu";
+inline constexpr char kCuda[] = "cuda";
+
+// What --device names, without an arena. `host_store`: the file for what is
+// copied out; empty: memory. Unavailable: no GPU, or a build without CUDA.
+// InvalidArgument: a GPU copies to memory only.
+absl::StatusOr<std::unique_ptr<executor::Device>> MakeDevice(
+    const std::string& device, const std::string& host_store = "");
+
+// What there is to know of it, measured now; some seconds.
+absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
+    const std::string& device);
+
+// The copies of a profile once more; all else stays.
+absl::Status MeasureCopiesOf(const std::string& device,
+                             planner::Machine& machine);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PIPELINE_DEVICE_H_

@@ -1,0 +1,42 @@
+// A plan names no device, and needs none where workspaces suffice, which Load
+// checks: what else a device could differ in, prices, makes a plan slower and
+// not wrong. Tested by tests/tools/pipeline/load_plan_test.cc.
+#include "tools/pipeline/load_plan.h"
+
+#include "absl/strings/str_cat.h"
+#include "passes/check_plan_matches.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/plan.h"
+#include "planner/solve/solve.h"
+#include "tools/pipeline/plan_files.h"
+
+namespace loadline::tools {
+namespace {
+
+absl::Status In(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::Status TakePlan(const std::string& plan_path,
+                      const std::string& problem_path, PlannedStep* step) {
+  if (!problem_path.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(problem_path));
+    LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
+                              planner::KeepEverything(step->problem));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(step->plan, ReadPlanFile(plan_path, step->problem));
+  if (problem_path.empty() &&
+      step->plan.problem_sha256 != planner::ProblemSha256(step->problem)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        plan_path,
+        ": the plan is for another problem than these flags and this "
+        "machine's prices make; give --problem, the file it was made for"));
+  }
+  return In(plan_path, passes::Apply(step->graph, step->problem, step->plan));
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,112 @@
+// A machine drifts: what else runs on it, and its clock, change from minute to
+// minute by more than a plan's price does. So prices and steps are taken in
+// turns, of which none lasts long, and what the drift adds it adds to both.
+// Tested by tests/tools/pipeline/measure_front_test.cc and
+// tests/end_to_end/sweep_test.cc.
+#include "tools/pipeline/measure_front.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "executor/measure/median.h"
+#include "planner/base/check.h"
+#include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
+#include "spdlog/spdlog.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/sweep.h"
+
+namespace loadline::tools {
+namespace {
+
+constexpr int64_t kMostRounds = 9;
+constexpr int64_t kStepsOfARound = 4;  // at least, where there are several
+constexpr int64_t kPricingNs = 300'000'000;
+
+// Prices once measured, for the same plans.
+absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
+                       PlannedStep* step, std::vector<FrontPoint>* points) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+  LOADLINE_RETURN_IF_ERROR(PoseAgain(flags, std::move(machine), *device, step));
+  const planner::SolveOptions permitted = PermittedBy(flags.plan);
+  for (size_t i = 0; i < points->size(); ++i) {
+    FrontPoint& point = (*points)[i];
+    LOADLINE_ASSIGN_OR_RETURN(
+        point.plan,
+        planner::Reprice(step->problem, std::move(point.plan), permitted));
+    if (i == 0) continue;
+    const FrontPoint& smaller = (*points)[i - 1];
+    if (TakeFaster(step->problem, smaller.plan, &point.plan)) {
+      point.measured = smaller.measured;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
+  LOADLINE_CHECK(!rounds.empty());
+  const auto middle = [&](const auto& of) {
+    std::vector<int64_t> all;
+    all.reserve(rounds.size());
+    for (const planner::Machine& round : rounds) all.push_back(of(round));
+    return executor::MiddleMeanNs(std::move(all));
+  };
+  // Times have a mean; rates are their inverse.
+  const auto rate = [&](double planner::Machine::*field) {
+    constexpr double kBytes = 1e12;
+    if (!rounds[0].CanCopy()) return rounds[0].*field;
+    return kBytes / static_cast<double>(middle([&](const auto& round) {
+             return static_cast<int64_t>(kBytes / (round.*field) * 1e9);
+           })) *
+           1e9;
+  };
+  planner::Machine machine = rounds[0];
+  for (auto& [key, ns] : machine.ops) {
+    ns = middle([&key = key](const auto& round) { return round.ops.at(key); });
+  }
+  machine.d2h_bytes_per_s = rate(&planner::Machine::d2h_bytes_per_s);
+  machine.h2d_bytes_per_s = rate(&planner::Machine::h2d_bytes_per_s);
+  machine.copy_latency_ns =
+      middle([](const auto& round) { return round.copy_latency_ns; });
+  if (machine.switch_ns > 0) {
+    machine.switch_ns =
+        middle([](const auto& round) { return round.switch_ns; });
+  }
+  return machine;
+}
+
+absl::Status MeasureFront(const StepFlags& flags, int64_t steps,
+                          PlannedStep* step, std::vector<FrontPoint>* points,
+                          const std::atomic<bool>* stop) {
+  if (steps == 0) return absl::OkStatus();
+  const int64_t rounds =
+      std::clamp<int64_t>(steps / kStepsOfARound, 1, kMostRounds);
+  std::vector<planner::Machine> machines;
+  std::vector<std::vector<Measured>> measured(points->size());
+  for (int64_t round = 0; round < rounds; ++round) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        planner::Machine machine,
+        MeasureNow(flags.plan.device, *step, kPricingNs, stop));
+    machines.push_back(std::move(machine));
+    // Together as many steps as asked for.
+    const int64_t share = steps * (round + 1) / rounds - steps * round / rounds;
+    for (size_t i = 0; i < points->size(); ++i) {
+      step->plan = (*points)[i].plan;
+      LOADLINE_ASSIGN_OR_RETURN(Measured one,
+                                Measure(*step, flags, share, stop));
+      measured[i].push_back(std::move(one));
+    }
+    spdlog::info("measured round {} of {}", round + 1, rounds);
+  }
+  for (size_t i = 0; i < points->size(); ++i) {
+    (*points)[i].measured = {Together(std::move(measured[i]))};
+  }
+  return PriceAnew(flags, MiddleOf(machines), step, points);
+}
+
+}  // namespace loadline::tools

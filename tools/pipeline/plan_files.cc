@@ -1,0 +1,55 @@
+// One place knows that a reader's error says what is wrong but not where.
+// Tested by tests/tools/pipeline/plan_files_test.cc.
+#include "tools/pipeline/plan_files.h"
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/verify/verify.h"
+#include "tools/pipeline/files.h"
+
+namespace loadline::tools {
+namespace {
+
+absl::Status In(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  auto problem = planner::ProblemFromJson(json);
+  if (!problem.ok()) return In(path, problem.status());
+  return problem;
+}
+
+absl::StatusOr<planner::Plan> ReadPlanFile(const std::string& path,
+                                           const planner::Problem& problem) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  auto plan = planner::PlanFromJson(json, problem);
+  if (!plan.ok()) return In(path, plan.status());
+  return plan;
+}
+
+absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  auto machine = planner::MachineFromJson(json);
+  if (!machine.ok()) return In(path, machine.status());
+  return machine;
+}
+
+absl::Status NamedVerdict(const std::string& path,
+                          const absl::Status& verdict) {
+  if (verdict.ok()) return verdict;
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": not valid: ", verdict.message()));
+}
+
+absl::Status VerifyPlanFile(const std::string& path,
+                            const planner::Problem& problem,
+                            const planner::Plan& plan) {
+  return NamedVerdict(path, planner::Verify(problem, plan));
+}
+
+}  // namespace loadline::tools

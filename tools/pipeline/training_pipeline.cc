@@ -1,0 +1,359 @@
+// Each arrow is one call into one room; what stands here is only flags turned
+// into options. Tested end to end by tests/end_to_end.
+#include "tools/pipeline/training_pipeline.h"
+
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "executor/files/npy.h"
+#include "models/ops/operator.h"
+#include "passes/cost_model.h"
+#include "passes/make_problem.h"
+#include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/solve_progress.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_files.h"
+
+namespace loadline::tools {
+namespace {
+
+constexpr int64_t kDefaultBatch = 32;
+
+// "NAME=VALUE" split at the first '='.
+absl::StatusOr<std::pair<std::string, std::string>> SplitPair(
+    const std::string& flag, const std::string& text) {
+  const std::pair<std::string, std::string> pair =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  if (pair.first.empty() || pair.second.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, " '", text, "': expected NAME=VALUE"));
+  }
+  return pair;
+}
+
+absl::StatusOr<int64_t> ParseDimension(const std::string& flag,
+                                       const std::string& text) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " '", text, "': expected a whole number above zero"));
+  }
+  return value;
+}
+
+passes::PassOptions PassOptionsFor(const PlanFlags& flags) {
+  passes::PassOptions options;
+  options.disabled.insert(flags.disabled_passes.begin(),
+                          flags.disabled_passes.end());
+  options.dump_dir = flags.dump_passes;
+  options.log = [](absl::string_view name, double seconds, size_t before,
+                   size_t after) {
+    spdlog::debug("pass {}: {} -> {} nodes, {:.1f} ms", std::string(name),
+                  before, after, seconds * 1e3);
+  };
+  return options;
+}
+
+absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
+    const OptimizerFlags& flags) {
+  passes::OptimizerOptions options;
+  LOADLINE_ASSIGN_OR_RETURN(options.kind,
+                            passes::OptimizerKindFromName(flags.optimizer));
+  options.weight_decay = flags.EffectiveWeightDecay();
+  options.momentum = flags.momentum;
+  options.nesterov = flags.nesterov;
+  options.beta1 = flags.beta1;
+  options.beta2 = flags.beta2;
+  options.epsilon = flags.epsilon;
+  return options;
+}
+
+std::vector<std::string> TensorsOf(const models::Graph& graph) {
+  std::vector<std::string> names;
+  for (const models::Value& value : graph.values) {
+    if (value.kind == models::ValueKind::kParameter ||
+        value.kind == models::ValueKind::kState) {
+      names.push_back(value.name);
+    }
+  }
+  return names;
+}
+
+// The type of a batch of targets: classes are i64, values f32, whatever the
+// file holds them as.
+absl::StatusOr<models::TensorType> TargetType(const std::string& path,
+                                              passes::LossKind kind,
+                                              int64_t batch) {
+  const std::string name = "target";
+  LOADLINE_ASSIGN_OR_RETURN(const auto arrays,
+                            executor::ReadNpz(path, {&name, 1}));
+  models::TensorType type;
+  type.dtype = kind == passes::LossKind::kMse ? models::DType::kF32
+                                              : models::DType::kI64;
+  type.dims = arrays[0].shape;
+  if (type.dims.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": target: expected one entry per example, found a "
+                     "single number"));
+  }
+  type.dims[0] = batch;
+  return type;
+}
+
+}  // namespace
+
+absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel) {
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            PoseTrainingStep(flags, device, cancel));
+  // The planner hands out verified plans only.
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.plan,
+                                                step.keep_everything, cancel));
+  return step;
+}
+
+absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel) {
+  PlannedStep step;
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            ImportModel(flags.model, /*training=*/true));
+  step.model_tensors = TensorsOf(model.graph);
+  LOADLINE_ASSIGN_OR_RETURN(step.graph,
+                            BuildStep(std::move(model.graph), flags));
+  LOADLINE_ASSIGN_OR_RETURN(step.machine,
+                            MachineFor(flags.plan, step.graph, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.problem,
+      PoseStep(step.graph, flags.model.model, step.machine, device));
+  LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
+                            planner::KeepEverything(step.problem));
+  return step;
+}
+
+absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path) {
+  PlannedStep step;
+  LOADLINE_ASSIGN_OR_RETURN(step.problem, ReadProblemFile(path));
+  LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
+                            planner::KeepEverything(step.problem));
+  return step;
+}
+
+bool IsPlannerFile(const std::string& path) {
+  return absl::EndsWith(path, ".json");
+}
+
+absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
+                                           const std::atomic<bool>* cancel) {
+  if (IsPlannerFile(flags.model.model)) {
+    return ReadProblemStep(flags.model.model);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+  return PoseTrainingStep(flags, *device, cancel);
+}
+
+absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
+                                                       bool training) {
+  models::ImportOptions options;
+  options.batch = flags.batch;
+  options.default_batch = kDefaultBatch;
+  options.dropout = !flags.no_dropout;
+  options.training = training;
+  options.frozen = flags.frozen;
+  for (const std::string& text : flags.dims) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--dim", text));
+    LOADLINE_ASSIGN_OR_RETURN(options.dims[pair.first],
+                              ParseDimension("--dim", pair.second));
+  }
+  for (const std::string& text : flags.input_shapes) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair,
+                              SplitPair("--input-shape", text));
+    for (absl::string_view dim : absl::StrSplit(pair.second, 'x')) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const int64_t value,
+          ParseDimension("--input-shape", std::string(dim)));
+      options.input_shapes[pair.first].push_back(value);
+    }
+  }
+  return options;
+}
+
+absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
+                                             bool training) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags, training));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
+                            models::ImportOnnx(flags.model, options));
+  for (const std::string& warning : imported.warnings) spdlog::warn(warning);
+  return imported;
+}
+
+absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
+                                            const LossFlags& flags) {
+  passes::LossOptions options;
+  LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
+  options.class_axis = flags.class_axis;
+  if (model.inputs.empty() || model.outputs.empty()) {
+    return absl::InvalidArgumentError("the model has no input or no output");
+  }
+  if (!flags.data.empty()) {
+    const models::TensorType& input = model.value(model.inputs[0]).type;
+    if (input.dims.empty()) {
+      return absl::InvalidArgumentError(
+          "the model's first input has no axis for the batch");
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        options.target, TargetType(flags.data, options.kind, input.dims[0]));
+    return options;
+  }
+  options.target = model.value(model.outputs[0]).type;
+  if (options.kind == passes::LossKind::kMse) return options;
+  const int64_t rank = options.target.rank();
+  int64_t axis = options.class_axis.value_or(-1);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--class-axis ", flags.class_axis.value_or(-1), ": the model's output ",
+        options.target.ToString(), " has no such axis"));
+  }
+  options.class_axis = axis;
+  options.target.dtype = models::DType::kI64;
+  options.target.dims.erase(options.target.dims.begin() + axis);
+  return options;
+}
+
+absl::StatusOr<models::Graph> BuildStep(models::Graph model,
+                                        const StepFlags& flags) {
+  passes::TrainingOptions options;
+  LOADLINE_ASSIGN_OR_RETURN(options.loss, LossFor(model, flags.loss));
+  LOADLINE_ASSIGN_OR_RETURN(options.optimizer, OptimizerFor(flags.optimizer));
+  options.no_dropout = flags.model.no_dropout;
+  LOADLINE_ASSIGN_OR_RETURN(
+      options.precision, passes::PrecisionFromName(flags.optimizer.precision));
+  return passes::BuildTrainingStep(std::move(model), options,
+                                   PassOptionsFor(flags.plan));
+}
+
+absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
+                                            const models::Graph& graph,
+                                            const std::atomic<bool>* cancel) {
+  if (flags.calibrate) {
+    return CalibratedProfile(flags.device, flags.machine, graph, cancel);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
+                            LoadProfile(flags.device, flags.machine));
+  if (flags.runs) LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
+  return machine;
+}
+
+absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
+                                          const std::string& name,
+                                          const planner::Machine& machine,
+                                          executor::Device& device) {
+  // Workspaces and times are those of the algorithms that were measured.
+  device.Choose(machine.algorithms);
+  passes::PoseOptions options;
+  options.name = std::filesystem::path(name).stem().string();
+  // The measured times are in the nodes already; the rest is what plans need.
+  options.machine = machine;
+  options.machine->ops.clear();
+  options.machine->algorithms.clear();
+  const bool elsewhere = IsElsewhere(machine, device.is_host());
+  options.price = passes::PriceFromMachine(
+      machine,
+      [&device, elsewhere](const models::Graph& g, const models::Node& node)
+          -> absl::StatusOr<int64_t> {
+        if (elsewhere) return 0;
+        LOADLINE_ASSIGN_OR_RETURN(const auto kernel, device.Prepare(g, node));
+        return kernel->workspace_bytes();
+      });
+  return passes::Pose(graph, options);
+}
+
+absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
+                       executor::Device& device, PlannedStep* step) {
+  step->machine = std::move(machine);
+  LOADLINE_ASSIGN_OR_RETURN(
+      step->problem,
+      PoseStep(step->graph, flags.model.model, step->machine, device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step->keep_everything,
+      planner::Reprice(step->problem, std::move(step->keep_everything),
+                       PermittedBy(flags.plan)));
+  return absl::OkStatus();
+}
+
+planner::SolveOptions PermittedBy(const PlanFlags& flags) {
+  planner::SolveOptions options;
+  options.allow_recompute = !flags.no_recompute;
+  options.allow_offload = !flags.no_offload;
+  return options;
+}
+
+int64_t ReservedInBudget(const planner::Problem& problem,
+                         const PlanFlags& flags) {
+  return problem.machine.has_value() &&
+                 (flags.device == kCuda || problem.machine->nominal)
+             ? problem.machine->reserved_bytes
+             : 0;
+}
+
+absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
+                                        const PlanFlags& flags,
+                                        int64_t peak_bytes) {
+  LOADLINE_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(flags.budget));
+  const int64_t bytes = budget.Of(peak_bytes);
+  if (budget.percent > 0) return bytes;
+  const int64_t reserved_bytes = ReservedInBudget(problem, flags);
+  if (bytes > reserved_bytes) return bytes - reserved_bytes;
+  return CannotFitError(absl::StrCat(
+      "no plan within ", FormatBytes(bytes), ": on this device ",
+      FormatBytes(reserved_bytes),
+      " are taken before any plan, by CUDA's context and libraries"));
+}
+
+absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
+                                       const PlanFlags& flags,
+                                       const planner::Plan& keep_everything,
+                                       const std::atomic<bool>* cancel) {
+  planner::SolveOptions options = PermittedBy(flags);
+  options.seed = flags.plan_seed;
+  if (flags.work_limit > 0) {
+    options.work_limit = flags.work_limit;
+    options.search_harder = false;  // for who will, with the whole work
+  }
+  options.cancel = cancel;
+  if (spdlog::should_log(spdlog::level::info)) {
+    options.progress =
+        ProgressRows([](const std::string& row) { spdlog::info(row); });
+  }
+  if (!flags.time_limit.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(options.time_limit,
+                              ParseTimeLimit(flags.time_limit));
+  }
+  if (flags.budget == "smallest") {
+    return planner::SolveSmallest(problem, options);
+  }
+  options.budget_bytes = keep_everything.budget_bytes;
+  if (!flags.budget.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        options.budget_bytes,
+        PlanBudgetBytes(problem, flags, keep_everything.predicted.peak_bytes));
+  }
+  return planner::Solve(problem, options);
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,105 @@
+// The whole way of the data, one line per arrow. Start reading Loadline here.
+//
+//   model.onnx -> Graph -> training step -> Problem -> Plan -> proof -> run
+#ifndef LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_
+#define LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "executor/device/device.h"
+#include "models/graph.h"
+#include "models/onnx/import.h"
+#include "passes/add_loss.h"
+#include "passes/training_pipeline.h"
+#include "planner/problem/machine.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "planner/solve/solve.h"
+#include "tools/cli/flags.h"
+
+namespace loadline::tools {
+
+struct StepFlags {
+  ModelFlags model;
+  LossFlags loss;
+  OptimizerFlags optimizer;
+  PlanFlags plan;
+};
+
+struct PlannedStep {
+  models::Graph graph;  // the training step
+  // Parameters and statistics of the model itself, without the optimizer's.
+  std::vector<std::string> model_tensors;
+  planner::Machine machine;
+  planner::Problem problem;
+  planner::Plan keep_everything;  // the baseline: what 100 % means
+  planner::Plan plan;
+};
+
+// From the model to a verified plan. `cancel` may be null. The log goes to
+// stderr.
+absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel);
+
+// The same without a search: all but `plan`.
+absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
+                                             executor::Device& device,
+                                             const std::atomic<bool>* cancel);
+// The same from a problem file: then there is no graph.
+absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
+// Whether a verb's MODEL is a problem or a plan instead: PATH.json.
+bool IsPlannerFile(const std::string& path);
+// Whichever of the two MODEL is; a model on a device of the flags.
+absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
+                                           const std::atomic<bool>* cancel);
+
+// The arrows one by one, for verbs that stop on the way.
+absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
+                                                       bool training);
+absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
+                                             bool training);
+absl::StatusOr<models::Graph> BuildStep(models::Graph model,
+                                        const StepFlags& flags);
+// The loss as the flags and the data's target have it. Without data,
+// cross-entropy's classes are the last axis of the model's output.
+absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
+                                            const LossFlags& flags);
+absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
+                                            const models::Graph& graph,
+                                            const std::atomic<bool>* cancel);
+// From here on the device takes the algorithms that the machine's profile
+// names: what runs on it is what was posed.
+absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
+                                          const std::string& name,
+                                          const planner::Machine& machine,
+                                          executor::Device& device);
+// The same step at another machine's prices: its problem, and keeping
+// everything there. `step->plan` stays what it was: planner::Reprice.
+absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
+                       executor::Device& device, PlannedStep* step);
+// Which plans the flags permit, without their budget and limits.
+planner::SolveOptions PermittedBy(const PlanFlags& flags);
+// The bytes that --budget leaves to a plan; a share is one of `peak_bytes`. On
+// a GPU bytes are all bytes of the device, so what the profile says is reserved
+// there comes off. Errors: one that is no budget, or that leaves nothing.
+absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
+                                        const PlanFlags& flags,
+                                        int64_t peak_bytes);
+// What of the device's memory that budget counts beside the plan.
+int64_t ReservedInBudget(const planner::Problem& problem,
+                         const PlanFlags& flags);
+// The plan that the flags ask for; a budget of "smallest" looks for the
+// smallest that can be met.
+absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
+                                       const PlanFlags& flags,
+                                       const planner::Plan& keep_everything,
+                                       const std::atomic<bool>* cancel);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_

@@ -1,0 +1,56 @@
+// How many bytes a step needs, between what is proven and what is sure, without
+// a search.
+#ifndef LOADLINE_TOOLS_REPORT_ESTIMATE_H_
+#define LOADLINE_TOOLS_REPORT_ESTIMATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+#include "planner/solve/solve.h"
+#include "tools/pipeline/training_pipeline.h"
+
+namespace loadline::tools {
+
+struct MemoryComponent {
+  std::string name;  // "parameters"
+  // Of `expected_bytes`: these add up to it.
+  int64_t peak_bytes = 0;
+  // All that the step ever makes or holds of it, each value once.
+  int64_t total_bytes = 0;
+};
+
+struct Estimate {
+  std::string problem;
+  // No plan of any kind has a lower peak.
+  planner::PeakFloor low;
+  // The peak of live bytes with everything kept, in the given order: 100 %.
+  int64_t expected_bytes = 0;
+  // An arena that is sure to be enough: that same order, laid out.
+  int64_t high_bytes = 0;
+  std::vector<MemoryComponent> components;
+  int64_t outside_bytes = 0;  // of device memory, in no plan
+  // Whether --budget counts them: then budget_bytes is what it leaves.
+  bool outside_counts = false;
+  std::optional<int64_t> budget_bytes;
+};
+
+enum class Fit { kNoBudget, kAsIs, kPerhaps, kNever };
+
+// Requires `step.keep_everything`. Errors: a budget that is malformed or
+// "smallest" (which takes a search).
+absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
+                                      const PlanFlags& flags);
+
+Fit FitOf(const Estimate& estimate);
+std::string EstimateVerdict(const PlannedStep& step, const Estimate& estimate);
+std::string EstimateTable(const PlannedStep& step, const Estimate& estimate);
+nlohmann::ordered_json EstimateJson(const PlannedStep& step,
+                                    const Estimate& estimate);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_REPORT_ESTIMATE_H_

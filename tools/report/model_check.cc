@@ -1,0 +1,313 @@
+// Goes the way that `run` goes (import, loss, backward, optimizer, kernels) as
+// far as it leads, and keeps what each part says. Tested by
+// tests/tools/report/model_check_test.cc.
+#include "tools/report/model_check.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fmt/format.h"
+#include "models/onnx/declared_inputs.h"
+#include "models/storage.h"
+#include "nlohmann/json.hpp"
+#include "passes/add_loss.h"
+#include "planner/base/status_macros.h"
+#include "tools/cli/units.h"
+#include "tools/cli/wrap.h"
+
+namespace loadline::tools {
+namespace {
+
+using models::Graph;
+using models::ValueKind;
+
+std::string FlagFor(const models::DeclaredInput& input, size_t axis) {
+  const std::string& name = (*input.axes)[axis].name;
+  if (axis == 0) return "--batch N";
+  if (!name.empty()) return absl::StrCat("--dim ", name, "=N");
+  std::vector<std::string> dims;
+  for (const models::DeclaredAxis& a : *input.axes) {
+    dims.push_back(a.size.has_value() ? absl::StrCat(*a.size) : "N");
+  }
+  return absl::StrCat("--input-shape ", input.name, "=",
+                      absl::StrJoin(dims, "x"));
+}
+
+std::vector<OpenAxis> OpenAxes(const std::vector<models::DeclaredInput>& inputs,
+                               const models::ImportOptions& options) {
+  std::vector<OpenAxis> open;
+  for (const models::DeclaredInput& input : inputs) {
+    if (!input.axes.has_value()) {
+      const bool given = options.input_shapes.count(input.name) > 0;
+      open.push_back({input.name, -1, "", given ? 1 : 0,
+                      absl::StrCat("--input-shape ", input.name, "=NxN")});
+      continue;
+    }
+    for (size_t axis = 0; axis < input.axes->size(); ++axis) {
+      const models::DeclaredAxis& declared = (*input.axes)[axis];
+      if (declared.size.has_value()) continue;
+      open.push_back({input.name, static_cast<int64_t>(axis), declared.name,
+                      GivenSize(input, axis, options).value_or(0),
+                      FlagFor(input, axis)});
+    }
+  }
+  return open;
+}
+
+// "image f32[32,1,8,8]".
+std::string Described(const Graph& graph, models::ValueId id) {
+  return absl::StrCat(graph.value(id).name, " ",
+                      graph.value(id).type.ToString());
+}
+
+void Describe(const models::Imported& imported, ModelCheck* check) {
+  const Graph& graph = imported.graph;
+  check->imported = true;
+  check->warnings = imported.warnings;
+  check->forms = imported.forms;
+  for (models::ValueId id : graph.inputs) {
+    check->inputs.push_back(Described(graph, id));
+  }
+  std::set<std::string> operators;
+  for (const models::Node& node : graph.nodes) operators.insert(node.op);
+  check->nodes = static_cast<int64_t>(graph.nodes.size());
+  check->operators = static_cast<int64_t>(operators.size());
+}
+
+// The loss alone, on a copy: the passes after it can fail as well.
+absl::Status CheckLoss(Graph graph, const LossFlags& flags,
+                       std::string* description) {
+  if (graph.outputs.empty()) {
+    return absl::InvalidArgumentError("the model has no output");
+  }
+  *description =
+      absl::StrCat(flags.loss, " of ", Described(graph, graph.outputs[0]));
+  LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
+                            LossFor(graph, flags));
+  LOADLINE_RETURN_IF_ERROR(passes::AddLoss(graph, loss));
+  absl::StrAppend(description, " against target ", loss.target.ToString());
+  return absl::OkStatus();
+}
+
+// Parameters that the step updates, and those that it does not.
+void CountParameters(const Graph& step, ModelCheck* check) {
+  std::set<models::ValueId> updated;
+  for (const auto& [value, next] : step.updates) updated.insert(value);
+  for (size_t i = 0; i < step.values.size(); ++i) {
+    const models::Value& value = step.values[i];
+    if (value.kind != ValueKind::kParameter) continue;
+    if (updated.count(static_cast<models::ValueId>(i)) == 0) {
+      check->without_gradient.push_back(value.name);
+      continue;
+    }
+    ++check->parameters;
+    check->parameter_elements += value.type.elements();
+    check->parameter_bytes += value.type.bytes();
+  }
+}
+
+absl::Status CheckKernels(const Graph& step, executor::Device& device) {
+  for (const models::Node& node : step.nodes) {
+    if (models::IsView(node)) continue;
+    LOADLINE_RETURN_IF_ERROR(device.Prepare(step, node).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(Graph model, const StepFlags& flags,
+                       executor::Device& device, ModelCheck* check) {
+  LOADLINE_ASSIGN_OR_RETURN(const Graph step,
+                            BuildStep(std::move(model), flags));
+  CountParameters(step, check);
+  return CheckKernels(step, device);
+}
+
+std::string Forms(const std::string& name, int training, int restored,
+                  const std::string& others) {
+  std::string text =
+      training == 0 ? absl::StrCat("no ", name)
+                    : absl::StrCat(training, " ", name, " in training form");
+  if (restored > 0) {
+    absl::StrAppend(&text, " (", restored, " put back from inference form)");
+  }
+  return absl::StrCat(text, others);
+}
+
+std::string TrainingRow(const models::TrainingForms& forms) {
+  const auto others = [](int count, const char* what) {
+    return count == 0 ? std::string() : absl::StrCat(", ", count, what);
+  };
+  return absl::StrCat(
+      Forms("BatchNormalization", forms.batch_norms, forms.batch_norms_restored,
+            others(forms.batch_norms_fixed, " with fixed statistics")),
+      "; ",
+      Forms("Dropout", forms.dropouts, forms.dropouts_restored,
+            others(forms.dropouts_off, " switched off")));
+}
+
+std::string ParameterRow(const ModelCheck& check) {
+  return fmt::format(
+      "{} trained, {} numbers in {}; {}", FormatCount(check.parameters),
+      FormatCount(check.parameter_elements), FormatBytes(check.parameter_bytes),
+      check.without_gradient.empty()
+          ? "every one has a gradient"
+          : "without a gradient: " +
+                absl::StrJoin(check.without_gradient, ", "));
+}
+
+std::string AxisRow(const OpenAxis& axis) {
+  if (axis.axis < 0) {
+    return absl::StrCat(axis.input, " has no shape in the file: ", axis.flag);
+  }
+  return absl::StrCat(
+      axis.input, " axis ", axis.axis,
+      axis.name.empty() ? "" : absl::StrCat(" ('", axis.name, "')"), " = ",
+      axis.size == 0 ? "not set" : absl::StrCat(axis.size), ", by ", axis.flag);
+}
+
+// The flags that still have to be given.
+std::vector<std::string> MissingFlags(const ModelCheck& check) {
+  std::vector<std::string> flags;
+  for (const OpenAxis& axis : check.open_axes) {
+    if (axis.size != 0) continue;
+    if (flags.empty() || flags.back() != axis.flag) flags.push_back(axis.flag);
+  }
+  return flags;
+}
+
+}  // namespace
+
+bool ModelCheck::AsExported() const {
+  return status.ok() && warnings.empty() && forms.batch_norms_restored == 0 &&
+         forms.dropouts_restored == 0;
+}
+
+absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
+                                      executor::Device& device) {
+  ModelCheck check;
+  check.model = flags.model.model;
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(const auto declared,
+                            ReadDeclaredInputs(check.model, options));
+  check.open_axes = OpenAxes(declared, options);
+  auto imported = models::ImportOnnx(check.model, options);
+  check.status = imported.status();
+  check.unsupported = models::UnsupportedOperators(check.status);
+  if (!imported.ok()) return check;
+  Describe(*imported, &check);
+  check.loss_status = CheckLoss(imported->graph, flags.loss, &check.loss);
+  check.status = check.loss_status;
+  if (check.status.ok()) {
+    check.status = CheckStep(std::move(imported->graph), flags, device, &check);
+  }
+  return check;
+}
+
+std::string CheckVerdict(const ModelCheck& check) {
+  if (check.AsExported()) return "Trains as exported.";
+  if (check.status.ok()) {
+    return "Trains, but not quite as exported: see the warnings.";
+  }
+  if (!check.unsupported.empty()) {
+    size_t nodes = 0;
+    for (const auto& op : check.unsupported) nodes += op.nodes.size();
+    return absl::StrCat("Not supported: ", check.unsupported.size(),
+                        " operators in ", nodes, " nodes.");
+  }
+  const std::vector<std::string> missing = MissingFlags(check);
+  if (!check.imported && !missing.empty()) {
+    return absl::StrCat("Give ", absl::StrJoin(missing, " and "),
+                        "; the rest is checked then.");
+  }
+  return absl::StrCat("Does not train: ", check.status.message());
+}
+
+std::string CheckTable(const ModelCheck& check) {
+  constexpr size_t kIndent = 14;
+  std::string out;
+  const auto row = [&out](absl::string_view name, absl::string_view text) {
+    out += WrappedRow(name, text, kIndent);
+  };
+  row("model", check.model);
+  for (size_t i = 0; i < check.inputs.size(); ++i) {
+    row(i == 0 ? "inputs" : "", check.inputs[i]);
+  }
+  for (size_t i = 0; i < check.open_axes.size(); ++i) {
+    row(i == 0 ? "open axes" : "", AxisRow(check.open_axes[i]));
+  }
+  if (check.imported) {
+    row("operators", fmt::format("{} nodes of {} kinds, all supported",
+                                 FormatCount(check.nodes), check.operators));
+    row("training", TrainingRow(check.forms));
+    if (check.parameters > 0) row("parameters", ParameterRow(check));
+    row("loss", check.loss_status.ok()
+                    ? check.loss
+                    : absl::StrCat(check.loss, " does not fit: ",
+                                   check.loss_status.message()));
+  }
+  for (const models::UnsupportedOperator& op : check.unsupported) {
+    row("unsupported",
+        absl::StrCat(op.name, op.why.empty() ? "" : " (" + op.why + ")", " x",
+                     op.nodes.size(), ": ", absl::StrJoin(op.nodes, ", ")));
+  }
+  if (!check.unsupported.empty()) {
+    row("what to do",
+        "write these parts of the model with other operators "
+        "(models/ops/operators.md lists those there are) and export it again, "
+        "or add the operators as CONTRIBUTING.md says");
+  }
+  for (const std::string& warning : check.warnings) row("warning", warning);
+  return absl::StrCat(out, "\n", Wrapped(CheckVerdict(check), 0), "\n");
+}
+
+nlohmann::ordered_json CheckJson(const ModelCheck& check) {
+  nlohmann::ordered_json out;
+  out["format"] = "loadline.check/1";
+  out["model"] = check.model;
+  out["verdict"] = CheckVerdict(check);
+  out["supported"] = !absl::IsUnimplemented(check.status);
+  out["trains"] = check.status.ok();
+  out["as_exported"] = check.AsExported();
+  out["error"] = std::string(check.status.message());
+  out["unsupported"] = nlohmann::ordered_json::array();
+  for (const models::UnsupportedOperator& op : check.unsupported) {
+    out["unsupported"].push_back(
+        {{"operator", op.name}, {"why", op.why}, {"nodes", op.nodes}});
+  }
+  out["open_axes"] = nlohmann::ordered_json::array();
+  for (const OpenAxis& axis : check.open_axes) {
+    nlohmann::ordered_json entry = {{"input", axis.input},
+                                    {"name", axis.name},
+                                    {"flag", axis.flag},
+                                    {"set", axis.size != 0}};
+    if (axis.axis >= 0) entry["axis"] = axis.axis;
+    if (axis.axis >= 0 && axis.size != 0) entry["size"] = axis.size;
+    out["open_axes"].push_back(std::move(entry));
+  }
+  out["warnings"] = check.warnings;
+  if (!check.imported) return out;
+  const models::TrainingForms& forms = check.forms;
+  out["inputs"] = check.inputs;
+  out["nodes"] = check.nodes;
+  out["operators"] = check.operators;
+  out["batch_normalization"] = {{"training", forms.batch_norms},
+                                {"restored", forms.batch_norms_restored},
+                                {"fixed", forms.batch_norms_fixed}};
+  out["dropout"] = {{"training", forms.dropouts},
+                    {"restored", forms.dropouts_restored},
+                    {"off", forms.dropouts_off}};
+  out["trained_parameters"] = check.parameters;
+  out["trained_elements"] = check.parameter_elements;
+  out["trained_bytes"] = check.parameter_bytes;
+  out["without_gradient"] = check.without_gradient;
+  out["loss"] = {{"description", check.loss},
+                 {"fits", check.loss_status.ok()},
+                 {"error", std::string(check.loss_status.message())}};
+  return out;
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,100 @@
+// Predicted beside measured. Tested by tests/end_to_end/training_test.cc and
+// tests/tools/report/run_report_test.cc.
+#include "tools/report/run_report.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+#include "tools/cli/json_text.h"
+#include "tools/cli/reproduce.h"
+#include "tools/cli/units.h"
+#include "tools/report/plan_summary.h"
+
+namespace loadline::tools {
+namespace {
+
+std::string ErrorOf(double measured, double predicted) {
+  if (predicted == 0) return "-";
+  return fmt::format("{:+.1f} %", 100 * (measured - predicted) / predicted);
+}
+
+int64_t ReservedBytes(const PlannedStep& step) {
+  const auto& machine = step.problem.machine;
+  return machine.has_value() ? machine->reserved_bytes : 0;
+}
+
+}  // namespace
+
+void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
+                   const executor::TrainResult& result) {
+  fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
+  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
+             "error");
+  const auto print = [](const std::string& what, auto format, int64_t predicted,
+                        int64_t measured) {
+    fmt::print(
+        "{:<14}{:>12}{:>14}{:>10}\n", what, format(predicted), format(measured),
+        ErrorOf(static_cast<double>(measured), static_cast<double>(predicted)));
+  };
+  print("arena", FormatBytes, step.plan.arena_bytes, result.arena_bytes);
+  if (result.device_bytes > 0) {
+    print("whole device", FormatBytes,
+          step.plan.arena_bytes + ReservedBytes(step), result.device_bytes);
+  }
+  if (first_plan.steps > 0) {
+    print(absl::StrCat("first ", first_plan.steps, " steps"), FormatNs,
+          first_plan.predicted_step_ns, first_plan.step_ns);
+  }
+  print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
+  if (first_plan.steps > 0) {
+    fmt::print(
+        "\nPlanned again with the times of {} steps, in which the first plan "
+        "takes\n{} and {}.\n",
+        first_plan.steps, FormatNs(first_plan.repriced_step_ns),
+        first_plan.same_plan
+            ? std::string("no other was faster")
+            : absl::StrCat("this one ", FormatNs(step.plan.predicted.step_ns)));
+  }
+  if (!result.losses.empty()) {
+    fmt::print(
+        "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
+        "examples/s\n",
+        result.losses.front(), result.losses.back(), result.first_step + 1,
+        result.first_step + static_cast<int64_t>(result.losses.size()),
+        result.examples_per_s);
+  }
+  fmt::print("\n{}", MadeAgainBy());
+}
+
+void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
+                  const executor::TrainResult& result) {
+  nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
+  out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
+  out["first_step"] = result.first_step;
+  // As floats round to text and back: nine digits are enough.
+  out["losses"] = nlohmann::ordered_json::array();
+  for (float loss : result.losses) {
+    out["losses"].push_back(static_cast<double>(loss));
+  }
+  out["measured_arena_bytes"] = result.arena_bytes;
+  if (result.device_bytes > 0) {
+    out["measured_device_bytes"] = result.device_bytes;
+    out["reserved_bytes"] = ReservedBytes(step);
+  }
+  out["step_ns"] = result.step_ns;
+  out["examples_per_s"] = result.examples_per_s;
+  out["weights_sha256"] = result.weights_sha256;
+  out["interrupted"] = result.interrupted;
+  if (first_plan.steps > 0) {
+    out["replan"] = {{"steps", first_plan.steps},
+                     {"predicted_step_ns", first_plan.predicted_step_ns},
+                     {"step_ns", first_plan.step_ns},
+                     {"repriced_step_ns", first_plan.repriced_step_ns},
+                     {"same_plan", first_plan.same_plan}};
+  }
+  fmt::print("{}\n", JsonText(out));
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,36 @@
+// What a sweep found, for people and for programs.
+#ifndef LOADLINE_TOOLS_REPORT_SWEEP_OUTPUT_H_
+#define LOADLINE_TOOLS_REPORT_SWEEP_OUTPUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json_fwd.hpp"
+#include "tools/pipeline/sweep.h"
+#include "tools/pipeline/training_pipeline.h"
+#include "tools/report/document.h"
+
+namespace loadline::tools {
+
+// What was swept; `step.plan` is the plan of the report.
+struct Swept {
+  PlannedStep step;
+  std::vector<FrontPoint> points;
+};
+
+// One line per point, at most 80 columns.
+std::string FrontTable(const PlannedStep& step,
+                       const std::vector<FrontPoint>& points, bool measured);
+
+// loadline.sweep/1 (docs/schemas/sweep.json): the fronts of one or several
+// sizes, or the largest size that was met.
+nlohmann::ordered_json FrontJson(const std::vector<Swept>& all,
+                                 int64_t steps_run);
+nlohmann::ordered_json LargestJson(const PlannedStep& step,
+                                   const FrontPoint& point,
+                                   const Largest& found, int64_t steps_run);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_REPORT_SWEEP_OUTPUT_H_

@@ -1,0 +1,21 @@
+// The Chrome trace of a planned step: what was measured above what was
+// predicted.
+#ifndef LOADLINE_TOOLS_REPORT_TRACE_FILE_H_
+#define LOADLINE_TOOLS_REPORT_TRACE_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "executor/device/device.h"
+#include "tools/pipeline/training_pipeline.h"
+
+namespace loadline::tools {
+
+// `measured`: by step of the plan; empty where it was not run.
+absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
+                        absl::Span<const executor::TraceSpan> measured);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_REPORT_TRACE_FILE_H_
