@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(int64_t bytes) {
   if (bytes > 0) (void)madvise(begin, arena->mapped_bytes_, MADV_HUGEPAGE);
   // The page boundary is a multiple of the alignment, so rounding the size up
   // rounds the address down.
-  const int64_t span = AlignUp(bytes, kAlignment);
+  const int64_t span = planner::AlignUp(bytes, kAlignment);
   arena->base_ = end - span;
   PoisonSlack(begin, arena->base_);
   PoisonSlack(arena->base_ + bytes, end);

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "executor/align_up.h"
+#include "planner/base/align.h"
 
 namespace loadline::executor {
 
@@ -17,7 +17,7 @@ namespace loadline::executor {
 // its size is no multiple of 256), so that an overrun faults at once.
 class Arena {
  public:
-  static constexpr int64_t kAlignment = kBufferAlignment;
+  static constexpr int64_t kAlignment = planner::kBufferAlignmentBytes;
 
   // ResourceExhausted where the machine has no such room.
   static absl::StatusOr<std::unique_ptr<Arena>> Create(int64_t bytes);

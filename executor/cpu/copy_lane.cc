@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "executor/cpu/parallel.h"
-#include "executor/fake/stress_commands.h"
+#include "executor/device/stress_commands.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {

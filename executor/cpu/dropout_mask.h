@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "executor/device/kernel.h"
+#include "executor/device/philox.h"
 #include "executor/ops/operator_shapes.h"
-#include "executor/ops/philox.h"
 
 namespace loadline::executor::cpu {
 

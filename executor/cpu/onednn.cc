@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "executor/align_up.h"
+#include "planner/base/align.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -76,7 +76,7 @@ OneDnnProgram::Slot OneDnnProgram::AddTemporary(
     const dnnl::memory::desc& desc) {
   const Slot slot = Add(Place::kTemporary, temporary_bytes_, desc);
   temporary_bytes_ +=
-      AlignUp(static_cast<int64_t>(desc.get_size()), kAlignment);
+      planner::AlignUp(static_cast<int64_t>(desc.get_size()), kAlignment);
   return slot;
 }
 
@@ -117,9 +117,10 @@ void OneDnnProgram::AddStep(const dnnl::primitive& primitive,
   if (scratchpad.get_size() > 0) {
     step.scratchpad = dnnl::memory(scratchpad, CpuEngine(), DNNL_MEMORY_NONE);
     step.arguments.push_back({DNNL_ARG_SCRATCHPAD, step.scratchpad.get()});
-    scratchpad_bytes_ = std::max(
-        scratchpad_bytes_,
-        AlignUp(static_cast<int64_t>(scratchpad.get_size()), kAlignment));
+    scratchpad_bytes_ =
+        std::max(scratchpad_bytes_,
+                 planner::AlignUp(static_cast<int64_t>(scratchpad.get_size()),
+                                  kAlignment));
   }
   steps_.push_back(std::move(step));
 }

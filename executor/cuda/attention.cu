@@ -19,8 +19,8 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
 #include "executor/cuda/types.h"
+#include "executor/device/philox.h"
 #include "executor/ops/attention_layout.h"
-#include "executor/ops/philox.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {

@@ -22,13 +22,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "executor/align_up.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/sub_kernel.h"
 #include "executor/cuda/types.h"
 #include "executor/device/algorithms.h"
 #include "executor/ops/conv_shapes.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -167,7 +167,7 @@ class Convolution {
               p, "Transpose", {out ? last : first}, out ? first : last,
               {{"perm", out ? Ints{0, 3, 1, 2} : Ints{0, 2, 3, 1}}}));
       at_[i] = end;
-      end += AlignUp(first.bytes());
+      end += planner::AlignUp(first.bytes());
     }
     rest_at_ = end;
     workspace_bytes_ = end + operation_->workspace_bytes();
@@ -211,7 +211,7 @@ class BorderedConvolution {
           made->border_,
           MakeLeanSubKernel(p, "SliceGrad", {image}, wide, window));
     }
-    made->wide_at_ = AlignUp(made->workspace_bytes_);
+    made->wide_at_ = planner::AlignUp(made->workspace_bytes_);
     made->workspace_bytes_ = made->wide_at_ + wide.bytes();
     return made;
   }

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "executor/align_up.h"
 #include "executor/cuda/libraries.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -227,8 +227,8 @@ class LtProduct final : public Product {
     const auto epilogue = static_cast<uint32_t>(EpilogueOf(spec_.epilogue));
     LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
     // The heuristic takes from the pointer how what it points to is aligned.
-    LOADLINE_RETURN_IF_ERROR(
-        SetBeside(reinterpret_cast<const std::byte*>(kBufferAlignment)));
+    LOADLINE_RETURN_IF_ERROR(SetBeside(
+        reinterpret_cast<const std::byte*>(planner::kBufferAlignmentBytes)));
     if (spec_.epilogue == Epilogue::kGeluTanhGrad) {
       return Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, spec_.columns);
     }

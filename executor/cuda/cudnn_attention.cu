@@ -15,11 +15,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "executor/align_up.h"
 #include "executor/cuda/cudnn.h"
 #include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/launch.h"
 #include "executor/device/algorithms.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -64,7 +64,7 @@ PreparedKernel PrepareCudnnAttention(const Prepare& p, const AttentionLayout& a,
                             MakeCudnn(spec));
   const size_t q = backward ? 1 : 0;
   const int64_t q_bytes = p.input(static_cast<int>(q)).bytes();
-  const int64_t rest_at = AlignUp(q_bytes);
+  const int64_t rest_at = planner::AlignUp(q_bytes);
   return MakeKernel(
       [operation, q, q_bytes, rest_at](
           const KernelArgs& args,

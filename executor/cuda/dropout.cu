@@ -6,8 +6,8 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
+#include "executor/device/philox.h"
 #include "executor/ops/operator_shapes.h"
-#include "executor/ops/philox.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "executor/align_up.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
@@ -14,6 +13,7 @@
 #include "executor/cuda/sort.h"
 #include "executor/cuda/types.h"
 #include "executor/ops/operator_shapes.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -82,7 +82,7 @@ PreparedKernel Gather(const Prepare& p) {
 
 // The rows' places, in front of the sort's lists.
 int64_t BeginsBytes(const GatherLayout& l) {
-  return AlignUp((l.data.size + 1) * int64_t{sizeof(int32_t)});
+  return planner::AlignUp((l.data.size + 1) * int64_t{sizeof(int32_t)});
 }
 
 // Keys: the row, or `size` for an index out of range, which sorts last.

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "executor/ops/host_device.h"
+#include "executor/device/host_device.h"
 
 namespace loadline::executor::cuda {
 

@@ -4,7 +4,6 @@
 // place, and with the library by the suite in tests/gpu.
 #include <numeric>
 
-#include "executor/align_up.h"
 #include "executor/cuda/cublas_lt.h"
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
@@ -12,15 +11,16 @@
 #include "executor/cuda/sub_kernel.h"
 #include "executor/cuda/types.h"
 #include "executor/ops/matmul_shapes.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
 
-// The most bytes, up to kBufferAlignment, that every run's operands are aligned
-// to.
+// The most bytes, up to planner::kBufferAlignmentBytes, that every run's
+// operands are aligned to.
 int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
-  int64_t alignment = kBufferAlignment;
+  int64_t alignment = planner::kBufferAlignmentBytes;
   for (const ProductRuns::Start& start : runs.starts) {
     for (int64_t elements : {start.a, start.b, start.y}) {
       alignment = std::gcd(alignment, elements * element_bytes);

@@ -3,10 +3,10 @@
 // tile a warp owns neighbouring items and takes 32 at a time, and lanes with
 // one digit line up by their number. Tested through GatherGrad in
 // tests/conformance/ and in tests/conformance/cuda_sort_test.cc.
-#include "executor/align_up.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/sort.h"
 #include "executor/cuda/team.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -142,13 +142,13 @@ StableSort::StableSort(int64_t count, int64_t keys)
 }
 
 Keyed* StableSort::List(std::byte* workspace, int i) const {
-  const int64_t bytes = AlignUp(count_ * int64_t{sizeof(Keyed)});
+  const int64_t bytes = planner::AlignUp(count_ * int64_t{sizeof(Keyed)});
   return reinterpret_cast<Keyed*>(workspace + i * bytes);
 }
 
 int64_t StableSort::workspace_bytes() const {
-  return 2 * AlignUp(count_ * int64_t{sizeof(Keyed)}) +
-         AlignUp(tiles_ * kDigits * int64_t{sizeof(int)});
+  return 2 * planner::AlignUp(count_ * int64_t{sizeof(Keyed)}) +
+         planner::AlignUp(tiles_ * kDigits * int64_t{sizeof(int)});
 }
 
 Keyed* StableSort::Unsorted(std::byte* workspace) const {

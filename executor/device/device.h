@@ -95,7 +95,7 @@ struct CopyArgs {
 };
 
 // A pause of a lane, of a length that is drawn anew in every turn, replayed
-// ones too (executor/fake/stress_commands.h).
+// ones too (executor/device/stress_commands.h).
 struct DelayArgs {
   Lane lane = Lane::kCompute;
   uint64_t seed = 0;

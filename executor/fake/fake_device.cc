@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/device/operands.h"
-#include "executor/fake/stress_commands.h"
+#include "executor/device/stress_commands.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
 

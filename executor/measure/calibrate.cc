@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "executor/align_up.h"
-#include "executor/measure/median.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
+#include "planner/base/align.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -43,7 +43,7 @@ absl::StatusOr<Trial> MakeTrial(const models::Graph& graph,
   LOADLINE_ASSIGN_OR_RETURN(trial.kernel, device.Prepare(graph, node));
   const auto place = [&](int64_t bytes) {
     const Region region = {trial.arena_bytes, bytes};
-    trial.arena_bytes += AlignUp(bytes);
+    trial.arena_bytes += planner::AlignUp(bytes);
     return region;
   };
   for (models::ValueId id : node.inputs) {
@@ -109,7 +109,7 @@ absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
     LOADLINE_ASSIGN_OR_RETURN(const int64_t one, RunOnce(trial, device, evict));
     ns.push_back(one);
   }
-  return MedianNs(std::move(ns));
+  return planner::MedianNs(std::move(ns));
 }
 
 // One node of each, in the graph's order.
@@ -139,7 +139,8 @@ absl::StatusOr<std::vector<int64_t>> MeasureAll(
         spec.max_operands, static_cast<int32_t>(std::max(
                                trial.inputs.size(), trial.outputs.size())));
   }
-  const Region evict = {AlignUp(spec.arena_bytes), options.evict_bytes};
+  const Region evict = {planner::AlignUp(spec.arena_bytes),
+                        options.evict_bytes};
   spec.arena_bytes = evict.offset + evict.bytes;
   LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
   // On the device's clock: telling a step to a GPU can take longer than the

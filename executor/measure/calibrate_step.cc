@@ -12,10 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include "executor/measure/median.h"
 #include "executor/measure/steady_clock.h"
 #include "executor/measure/step_times.h"
 #include "executor/program/program.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -72,7 +72,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
     LOADLINE_RETURN_IF_ERROR(run_once());
     untraced_ns.push_back(SteadyNowNs() - begin_ns);
   }
-  return times.OperatorsWithin(MedianNs(std::move(untraced_ns)));
+  return times.OperatorsWithin(planner::MedianNs(std::move(untraced_ns)));
 }
 
 }  // namespace loadline::executor

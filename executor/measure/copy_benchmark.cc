@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/measure/median.h"
 #include "executor/measure/steady_clock.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -47,7 +47,7 @@ std::vector<int64_t> MedianRunsNs(
   std::vector<int64_t> medians;
   medians.reserve(ns.size());
   for (std::vector<int64_t>& of_one : ns) {
-    medians.push_back(MedianNs(std::move(of_one)));
+    medians.push_back(planner::MedianNs(std::move(of_one)));
   }
   return medians;
 }

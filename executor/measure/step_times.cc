@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "executor/measure/median.h"
 #include "models/ops/operator.h"
+#include "planner/base/median.h"
 
 namespace loadline::executor {
 
@@ -38,7 +38,7 @@ void StepTimes::Add(absl::Span<const TraceSpan> spans) {
 
 std::map<std::string, int64_t> StepTimes::Operators() const {
   std::map<std::string, int64_t> ops;
-  for (const auto& [key, ns] : operator_ns_) ops[key] = MedianNs(ns);
+  for (const auto& [key, ns] : operator_ns_) ops[key] = planner::MedianNs(ns);
   return ops;
 }
 
@@ -76,7 +76,7 @@ std::map<std::string, int64_t> StepTimes::OperatorsWithin(
 int64_t StepTimes::CopyNs(Lane lane) const {
   const std::vector<int64_t>& runs = copy_ns_[static_cast<size_t>(lane)];
   if (runs.empty()) return 0;
-  const int64_t ns = MedianNs(runs);
+  const int64_t ns = planner::MedianNs(runs);
   return ns > 1 ? ns : 0;
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "executor/ops/host_device.h"
+#include "executor/device/host_device.h"
 
 namespace loadline::executor {
 

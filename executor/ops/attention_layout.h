@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "executor/ops/host_device.h"
+#include "executor/device/host_device.h"
 #include "executor/ops/operator_shapes.h"
 #include "executor/ops/prepare.h"
 

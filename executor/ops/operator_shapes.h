@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/ops/host_device.h"
+#include "executor/device/host_device.h"
 #include "executor/ops/loop_nest.h"
 #include "executor/ops/prepare.h"
 

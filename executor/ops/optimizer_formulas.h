@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "executor/device/host_device.h"
 #include "executor/device/kernel.h"
-#include "executor/ops/host_device.h"
 #include "executor/ops/prepare.h"
 
 namespace loadline::executor {

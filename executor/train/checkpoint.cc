@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/files/safetensors.h"
-#include "executor/sha256.h"
+#include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -111,7 +111,7 @@ absl::StatusOr<RunPosition> Restore(const SafetensorsFile& file,
 }  // namespace
 
 std::string ModelSha256(const models::Graph& graph) {
-  Sha256 hash;
+  planner::Sha256 hash;
   for (const models::Value& value : graph.values) {
     if (value.kind == models::ValueKind::kIntermediate) continue;
     hash.AddText(value.name);
@@ -129,7 +129,7 @@ std::string ModelSha256(const models::Graph& graph) {
 }
 
 absl::StatusOr<std::string> WeightsSha256(Program& program) {
-  Sha256 hash;
+  planner::Sha256 hash;
   std::vector<std::byte> buffer;
   for (models::ValueId id : program.saved_values()) {
     const models::Value& value = program.graph().value(id);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "executor/train/checkpoint.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -59,13 +60,6 @@ absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
   return position.step;
 }
 
-int64_t Median(std::vector<int64_t> ns) {
-  if (ns.empty()) return 0;
-  const auto middle = ns.begin() + static_cast<ptrdiff_t>(ns.size() / 2);
-  std::nth_element(ns.begin(), middle, ns.end());
-  return *middle;
-}
-
 // One call of Train.
 class Run {
  public:
@@ -90,7 +84,7 @@ class Run {
     LOADLINE_ASSIGN_OR_RETURN(result_.device_bytes,
                               program_.device().UsedBytes());
     result_.interrupted = step < end;
-    result_.step_ns = Median(step_ns_);
+    result_.step_ns = step_ns_.empty() ? 0 : planner::MedianNs(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();
     const bool pauses = !result_.interrupted && step < options_.steps;
     if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {

@@ -23,6 +23,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/base/align.h"
 #include "planner/bound/bound_builder.h"
 
 namespace loadline::planner {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/align.h"
 #include "planner/bound/bound.h"
 #include "planner/bound/bound_cuts.h"
 #include "planner/bound/bound_program.h"

@@ -1,7 +1,7 @@
-// The first runs of the anchors (find_layers.h) stand in the same order in every
-// schedule: they divide it into intervals, numbered alike in the few layers
-// and in all. An item is placed by its distance in intervals from what it
-// serves: a rerun or a copy back from its first reader, a copy out from the
+// The first runs of the anchors (find_layers.h) stand in the same order in
+// every schedule: they divide it into intervals, numbered alike in the few
+// layers and in all. An item is placed by its distance in intervals from what
+// it serves: a rerun or a copy back from its first reader, a copy out from the
 // maker, an update from its last input, each in turn placed from another until
 // a first run among those of its own stretch is reached. Within an interval the
 // items stand as many first runs after its start as before. What then stands

@@ -8,9 +8,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 #include "planner/pack/pack_parts.h"
-#include "planner/schedule/search_model.h"
 
 namespace loadline::planner {
 namespace {

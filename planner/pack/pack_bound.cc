@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/align.h"
 #include "planner/pack/pack.h"
-#include "planner/schedule/search_model.h"
 
 namespace loadline::planner {
 namespace {

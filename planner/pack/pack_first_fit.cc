@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/schedule/search_model.h"
+#include "planner/base/align.h"
 
 namespace loadline::planner {
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/base/align.h"
+
 namespace loadline::planner {
 namespace {
 
@@ -165,11 +167,6 @@ void AddOverwrites(const Problem& problem, Model& model) {
 }
 
 }  // namespace
-
-int64_t AlignUp(int64_t bytes, int64_t alignment) {
-  const int64_t rest = bytes % alignment;
-  return rest == 0 ? bytes : bytes + (alignment - rest);
-}
 
 Model MakeModel(const Problem& problem, bool allow_recompute,
                 bool allow_offload, const Choices& choices) {

@@ -129,9 +129,6 @@ Model MakeModel(const Problem& problem, bool allow_recompute,
 // are when both move: what fits its times is no slower in the model itself.
 Model WithApartLanes(Model model);
 
-// Bytes rounded up to a multiple of `alignment`.
-int64_t AlignUp(int64_t bytes, int64_t alignment);
-
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_SCHEDULE_SEARCH_MODEL_H_

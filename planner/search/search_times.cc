@@ -1,8 +1,8 @@
 // Times of the lanes of a SearchState, from the first changed item on: a pass
-// in sequence order (as LaneSimulator's, see simulate_lanes.cc) that starts from the
-// committed times of the item before and stops once what a lane still has to do
-// leads past the limit. Lanes that slow each other down: search_coupled.cc.
-// Tested in search_state_test.cc.
+// in sequence order (as LaneSimulator's, see simulate_lanes.cc) that starts
+// from the committed times of the item before and stops once what a lane still
+// has to do leads past the limit. Lanes that slow each other down:
+// search_coupled.cc. Tested in search_state_test.cc.
 #include <algorithm>
 
 #include "planner/search/search_state.h"

@@ -14,9 +14,6 @@ namespace loadline::planner {
 absl::Status InfeasibleError(const Problem& problem,
                              const Infeasibility& facts);
 
-// "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
-std::string DescribeTightest(const Problem& problem, const PeakFloor& floor);
-
 }  // namespace loadline::planner
 
 #endif  // LOADLINE_PLANNER_SOLVE_INFEASIBLE_H_

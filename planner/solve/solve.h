@@ -96,6 +96,9 @@ struct PeakFloor {
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
                                         const SolveOptions& options);
 
+// "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
+std::string DescribeTightest(const Problem& problem, const PeakFloor& floor);
+
 // The smallest budget Solve meets with these options (budget_bytes ignored).
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
                                    const SolveOptions& options);

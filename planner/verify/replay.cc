@@ -375,12 +375,13 @@ absl::StatusOr<ReplayResult> ReplaySteps(const Problem& problem,
       .Run();
 }
 
-absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan) {
+absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan,
+                                  ReplayObserver* observer) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   LOADLINE_RETURN_IF_ERROR(CheckReferences(problem, plan));
   LOADLINE_ASSIGN_OR_RETURN(const PlanFacts facts, GatherFacts(problem, plan));
   LOADLINE_ASSIGN_OR_RETURN(const ReplayResult result,
-                            ReplaySteps(problem, plan, facts));
+                            ReplaySteps(problem, plan, facts, observer));
   return result.prediction;
 }
 

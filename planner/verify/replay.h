@@ -1,5 +1,5 @@
-// The replay with what Verify needs besides the prediction, and a seat to watch
-// it from. Internal.
+// The replay with what Verify needs besides the prediction, and the interface
+// through which others observe its events (Replay in verify.h takes one).
 #ifndef LOADLINE_PLANNER_VERIFY_REPLAY_H_
 #define LOADLINE_PLANNER_VERIFY_REPLAY_H_
 

@@ -14,9 +14,13 @@ namespace loadline::planner {
 // (step, buffer, value, node, by id and name).
 absl::Status Verify(const Problem& problem, const Plan& plan);
 
+class ReplayObserver;  // replay.h
+
 // What replaying the steps gives: the naive event simulation of the three
-// lanes. Errors: steps that wait for each other, references to nothing.
-absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan);
+// lanes. `observer` may be null, and sees each event. Errors: an invalid
+// problem, steps that wait for each other, references to nothing.
+absl::StatusOr<Prediction> Replay(const Problem& problem, const Plan& plan,
+                                  ReplayObserver* observer = nullptr);
 
 }  // namespace loadline::planner
 

@@ -9,7 +9,7 @@
 #include "executor/cpu/device.h"
 #include "executor/cpu/kernels.h"
 #include "executor/cuda/device.h"
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 #include "tests/cuda_emulator/kernels.h"
 #include "tests/executor/support/fake_cuda_driver.h"
 #include "tests/gpu/zoo_training.h"

@@ -7,7 +7,7 @@
 
 #include "executor/cpu/device.h"
 #include "executor/cuda/make_device.h"
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 #include "planner/base/status_macros.h"
 #include "tests/gpu/zoo_training.h"
 

@@ -9,7 +9,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/problem/machine.h"
 #include "tools/pipeline/machine_profile.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline {
 namespace {

@@ -4,8 +4,8 @@
 #include "tools/cli/flags.h"
 
 #include "CLI/CLI.hpp"
+#include "tools/cli/device_names.h"
 #include "tools/cli/help.h"
-#include "tools/pipeline/device.h"
 
 namespace loadline::tools {
 namespace {

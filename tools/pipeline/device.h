@@ -10,11 +10,9 @@
 #include "executor/device/device.h"
 #include "executor/measure/measured_machine.h"
 #include "planner/problem/machine.h"
+#include "tools/cli/device_names.h"
 
 namespace loadline::tools {
-
-inline constexpr char kCpu[] = "cpu";
-inline constexpr char kCuda[] = "cuda";
 
 // What --device names, without an arena. `host_store`: the file for what is
 // copied out; empty: memory. Unavailable: no GPU, or a build without CUDA.

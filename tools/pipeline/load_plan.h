@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

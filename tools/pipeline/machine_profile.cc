@@ -22,7 +22,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/plan_files.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

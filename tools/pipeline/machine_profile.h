@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "planner/problem/machine.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

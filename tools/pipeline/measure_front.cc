@@ -9,14 +9,15 @@
 #include <functional>
 #include <utility>
 
-#include "executor/measure/median.h"
 #include "planner/base/check.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/sweep.h"
 
 namespace loadline::tools {
@@ -54,7 +55,7 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
     std::vector<int64_t> all;
     all.reserve(rounds.size());
     for (const planner::Machine& round : rounds) all.push_back(of(round));
-    return executor::MiddleMeanNs(std::move(all));
+    return planner::MiddleMeanNs(std::move(all));
   };
   // Times have a mean; rates are their inverse.
   const auto rate = [&](double planner::Machine::*field) {

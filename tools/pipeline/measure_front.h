@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/pipeline/training_pipeline.h"
-#include "tools/report/document.h"
+#include "tools/pipeline/front_point.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

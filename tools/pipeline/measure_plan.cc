@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "executor/measure/median.h"
 #include "executor/program/program.h"
 #include "executor/train/data.h"
 #include "executor/train/train.h"
 #include "planner/base/check.h"
+#include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/device.h"
 
@@ -63,7 +63,7 @@ Measured Together(std::vector<Measured> rounds) {
                      return a.step_ns < b.step_ns;
                    });
   middle->steps = steps;
-  middle->step_ns = executor::MiddleMeanNs(std::move(step_ns));
+  middle->step_ns = planner::MiddleMeanNs(std::move(step_ns));
   return std::move(*middle);
 }
 

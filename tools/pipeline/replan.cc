@@ -8,6 +8,7 @@
 
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/sweep.h"
 #include "tools/pipeline/timeline.h"
 

@@ -17,7 +17,7 @@
 #include "executor/program/program.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

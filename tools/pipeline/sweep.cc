@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/problem/plan.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

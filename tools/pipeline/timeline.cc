@@ -12,7 +12,6 @@
 #include "planner/base/status_macros.h"
 #include "planner/verify/replay.h"
 #include "planner/verify/verify.h"
-#include "planner/verify/verify_facts.h"
 
 namespace loadline::tools {
 namespace {
@@ -156,16 +155,10 @@ class Watcher : public planner::ReplayObserver {
 
 absl::StatusOr<Timeline> ReplayTimeline(const planner::Problem& problem,
                                         const planner::Plan& plan) {
-  // The replay trusts what these check.
-  LOADLINE_RETURN_IF_ERROR(planner::ValidateProblem(problem));
-  LOADLINE_RETURN_IF_ERROR(planner::CheckReferences(problem, plan));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::PlanFacts facts,
-                            planner::GatherFacts(problem, plan));
   Watcher watcher(plan);
-  LOADLINE_ASSIGN_OR_RETURN(
-      const planner::ReplayResult result,
-      planner::ReplaySteps(problem, plan, facts, &watcher));
-  return std::move(watcher).Result(result.prediction.step_ns);
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Prediction prediction,
+                            planner::Replay(problem, plan, &watcher));
+  return std::move(watcher).Result(prediction.step_ns);
 }
 
 }  // namespace loadline::tools

@@ -7,6 +7,7 @@
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/problem/problem.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

@@ -13,18 +13,11 @@
 #include "nlohmann/json_fwd.hpp"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
+#include "tools/pipeline/front_point.h"
 #include "tools/pipeline/measure_plan.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
-
-// One budget of a sweep. Where nothing was run, measured is empty.
-struct FrontPoint {
-  std::string axis;  // the dimension that is varied; empty: none
-  int64_t size = 0;  // of that dimension
-  planner::Plan plan;
-  std::vector<Measured> measured;  // none or one
-};
 
 struct ReportInput {
   const planner::Problem* problem = nullptr;

@@ -9,9 +9,10 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
-#include "planner/solve/infeasible.h"
+#include "planner/solve/solve.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/timeline.h"
 #include "tools/report/attribution.h"
 

@@ -17,6 +17,7 @@
 #include "planner/base/status_macros.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

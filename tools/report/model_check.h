@@ -12,7 +12,7 @@
 #include "executor/device/device.h"
 #include "models/onnx/import.h"
 #include "nlohmann/json_fwd.hpp"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

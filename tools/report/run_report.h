@@ -3,8 +3,8 @@
 #define LOADLINE_TOOLS_REPORT_RUN_REPORT_H_
 
 #include "executor/train/train.h"
+#include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/replan.h"
-#include "tools/pipeline/training_pipeline.h"
 
 namespace loadline::tools {
 

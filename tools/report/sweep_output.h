@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nlohmann/json_fwd.hpp"
+#include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/sweep.h"
-#include "tools/pipeline/training_pipeline.h"
 #include "tools/report/document.h"
 
 namespace loadline::tools {

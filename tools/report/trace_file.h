@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "executor/device/device.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
 

@@ -12,7 +12,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
 #include "tools/pipeline/device.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/report/model_check.h"
 
 namespace loadline::tools {

@@ -13,7 +13,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

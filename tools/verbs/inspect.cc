@@ -17,7 +17,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/units.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

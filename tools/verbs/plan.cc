@@ -13,7 +13,7 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/report/plan_summary.h"
 
 namespace loadline::tools {

@@ -9,7 +9,7 @@
 #include "tools/cli/flags.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 namespace {

@@ -19,7 +19,7 @@
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_plan.h"
 #include "tools/pipeline/plan_files.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
 #include "tools/report/page.h"

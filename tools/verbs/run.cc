@@ -14,7 +14,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 #include "executor/measure/step_times.h"
 #include "executor/program/program.h"
 #include "executor/train/data.h"
@@ -29,8 +29,8 @@
 #include "tools/cli/interrupt.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/load_plan.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
-#include "tools/pipeline/training_pipeline.h"
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
 

@@ -28,7 +28,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_front.h"
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
 #include "tools/report/page.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 #include "executor/program/program.h"
 #include "executor/program/trace.h"
 #include "planner/base/status_macros.h"

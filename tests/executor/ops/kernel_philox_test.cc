@@ -1,7 +1,7 @@
 // Philox against the known answers that its authors publish with Random123.
 #include <array>
 
-#include "executor/ops/philox.h"
+#include "executor/device/philox.h"
 #include "gtest/gtest.h"
 
 namespace loadline::executor::cpu {

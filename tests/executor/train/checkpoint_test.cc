@@ -11,7 +11,6 @@
 #include <sstream>
 
 #include "executor/files/safetensors.h"
-#include "executor/sha256.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
@@ -35,13 +34,6 @@ struct Loaded {
   CpuDevice device;
   std::unique_ptr<Program> program;
 };
-
-TEST(Sha256, MatchesThePublishedExample) {
-  Sha256 hash;
-  hash.Add("abc", 3);
-  EXPECT_EQ(hash.HexDigest(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
 
 TEST(Checkpoint, BringsBackEveryByteAndThePosition) {
   Loaded from;

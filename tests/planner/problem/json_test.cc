@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "planner/base/sha256.h"
 #include "planner/problem/json_reader.h"
 #include "planner/problem/json_writer.h"
 #include "planner/problem/machine.h"
@@ -105,14 +104,6 @@ TEST(MachineJson, KeepsUnderExtraWhichAlgorithmIsFastest) {
                   .status()
                   .message(),
               testing::HasSubstr("machine.extra.algorithms"));
-}
-
-TEST(Sha256Hex, GivesThePublishedDigests) {
-  // FIPS 180-4's examples.
-  EXPECT_EQ(Sha256Hex("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(Sha256Hex(""),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 #include "executor/program/program.h"
 #include "planner/problem/problem.h"
 #include "tests/tools/support/fresh_folder.h"

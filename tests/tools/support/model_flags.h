@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
 

@@ -7,9 +7,13 @@
 
 namespace loadline::tools {
 
-// The exit status of tools/`script` on a tree of these files, path to text.
+// The exit status of tools/dev/`script` on a tree of these files, path to text.
 int RunCheck(const std::string& script,
              const std::map<std::string, std::string>& files);
+
+// The same script's standard output.
+std::string CheckOutput(const std::string& script,
+                        const std::map<std::string, std::string>& files);
 
 }  // namespace loadline::tools
 

@@ -1,7 +1,7 @@
 // Random numbers are counter-based, so that a step that a device replays by
 // itself draws new delays without being told. Tested in
-// tests/executor/fake/stress_device_test.cc.
-#include "executor/fake/stress_commands.h"
+// tests/executor/device/stress_device_test.cc.
+#include "executor/device/stress_commands.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "executor/ops/philox.h"
+#include "executor/device/philox.h"
 
 namespace loadline::executor {
 

@@ -1,6 +1,6 @@
 // Under stress a valid plan keeps its bits on every device, a step with a wait
 // left out loses them, and a kernel that writes too far is named.
-#include "executor/fake/stress_device.h"
+#include "executor/device/stress_device.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/cuda/device.h"
+#include "executor/device/stress_commands.h"
 #include "executor/fake/fake_device.h"
-#include "executor/fake/stress_commands.h"
 #include "executor/program/program.h"
 #include "planner/base/status_macros.h"
 #include "tests/executor/support/fake_cuda_driver.h"

@@ -1,6 +1,6 @@
 // Marks formulas that stand once for every device.
-#ifndef LOADLINE_EXECUTOR_OPS_HOST_DEVICE_H_
-#define LOADLINE_EXECUTOR_OPS_HOST_DEVICE_H_
+#ifndef LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
+#define LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
 
 // A function that nvcc compiles for both sides; nothing to any other compiler.
 #ifdef __CUDACC__
@@ -9,4 +9,4 @@
 #define LOADLINE_HOST_DEVICE
 #endif
 
-#endif  // LOADLINE_EXECUTOR_OPS_HOST_DEVICE_H_
+#endif  // LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_

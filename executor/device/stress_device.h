@@ -9,8 +9,8 @@
 // With LoadOptions::poison, which overwrites what is freed, a read too early or
 // too late gives NaN. No plan that Verify accepts may change a bit under it.
 // Works on every device, by the commands of the seam.
-#ifndef LOADLINE_EXECUTOR_FAKE_STRESS_DEVICE_H_
-#define LOADLINE_EXECUTOR_FAKE_STRESS_DEVICE_H_
+#ifndef LOADLINE_EXECUTOR_DEVICE_STRESS_DEVICE_H_
+#define LOADLINE_EXECUTOR_DEVICE_STRESS_DEVICE_H_
 
 #include <cstdint>
 #include <memory>
@@ -97,4 +97,4 @@ class StressDevice : public Device {
 
 }  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_FAKE_STRESS_DEVICE_H_
+#endif  // LOADLINE_EXECUTOR_DEVICE_STRESS_DEVICE_H_

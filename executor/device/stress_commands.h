@@ -1,7 +1,7 @@
 // What every device shares for the commands that look for bugs: how long a
 // delay lasts, and what a check has to say.
-#ifndef LOADLINE_EXECUTOR_FAKE_STRESS_COMMANDS_H_
-#define LOADLINE_EXECUTOR_FAKE_STRESS_COMMANDS_H_
+#ifndef LOADLINE_EXECUTOR_DEVICE_STRESS_COMMANDS_H_
+#define LOADLINE_EXECUTOR_DEVICE_STRESS_COMMANDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,4 +24,4 @@ absl::Status FindDamage(const CheckArgs& args, const std::byte* found);
 
 }  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_FAKE_STRESS_COMMANDS_H_
+#endif  // LOADLINE_EXECUTOR_DEVICE_STRESS_COMMANDS_H_

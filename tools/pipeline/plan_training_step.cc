@@ -1,6 +1,6 @@
 // Each arrow is one call into one room; what stands here is only flags turned
 // into options. Tested end to end by tests/end_to_end.
-#include "tools/pipeline/training_pipeline.h"
+#include "tools/pipeline/plan_training_step.h"
 
 #include <filesystem>
 #include <set>

@@ -1,8 +1,8 @@
 // The canary lies in bytes that the plan gives to the workspace: the kernel
 // says that it needs them, so a plan made on this device has them, and one made
 // elsewhere is refused where it lacks them. Tested in
-// tests/executor/fake/stress_device_test.cc.
-#include "executor/fake/stress_device.h"
+// tests/executor/device/stress_device_test.cc.
+#include "executor/device/stress_device.h"
 
 #include <string>
 #include <utility>

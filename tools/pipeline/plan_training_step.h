@@ -1,8 +1,8 @@
 // The whole way of the data, one line per arrow. Start reading Loadline here.
 //
 //   model.onnx -> Graph -> training step -> Problem -> Plan -> proof -> run
-#ifndef LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_
-#define LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_
+#ifndef LOADLINE_TOOLS_PIPELINE_PLAN_TRAINING_STEP_H_
+#define LOADLINE_TOOLS_PIPELINE_PLAN_TRAINING_STEP_H_
 
 #include <atomic>
 #include <string>
@@ -19,26 +19,9 @@
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
 #include "planner/solve/solve.h"
-#include "tools/cli/flags.h"
+#include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
-
-struct StepFlags {
-  ModelFlags model;
-  LossFlags loss;
-  OptimizerFlags optimizer;
-  PlanFlags plan;
-};
-
-struct PlannedStep {
-  models::Graph graph;  // the training step
-  // Parameters and statistics of the model itself, without the optimizer's.
-  std::vector<std::string> model_tensors;
-  planner::Machine machine;
-  planner::Problem problem;
-  planner::Plan keep_everything;  // the baseline: what 100 % means
-  planner::Plan plan;
-};
 
 // From the model to a verified plan. `cancel` may be null. The log goes to
 // stderr.
@@ -102,4 +85,4 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
 
 }  // namespace loadline::tools
 
-#endif  // LOADLINE_TOOLS_PIPELINE_TRAINING_PIPELINE_H_
+#endif  // LOADLINE_TOOLS_PIPELINE_PLAN_TRAINING_STEP_H_

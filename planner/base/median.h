@@ -1,6 +1,6 @@
 // The middle of some measurements.
-#ifndef LOADLINE_EXECUTOR_MEASURE_MEDIAN_H_
-#define LOADLINE_EXECUTOR_MEASURE_MEDIAN_H_
+#ifndef LOADLINE_PLANNER_BASE_MEDIAN_H_
+#define LOADLINE_PLANNER_BASE_MEDIAN_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace loadline::executor {
+namespace loadline::planner {
 
 // At least 1: a time of nothing would make a node free. Requires one time.
 inline int64_t MedianNs(std::vector<int64_t> ns) {
@@ -28,6 +28,6 @@ inline int64_t MiddleMeanNs(std::vector<int64_t> ns) {
   return std::max<int64_t>(sum / count, 1);
 }
 
-}  // namespace loadline::executor
+}  // namespace loadline::planner
 
-#endif  // LOADLINE_EXECUTOR_MEASURE_MEDIAN_H_
+#endif  // LOADLINE_PLANNER_BASE_MEDIAN_H_

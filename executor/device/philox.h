@@ -3,12 +3,12 @@
 // call to the next, so a mask can be made again anywhere in any order.
 // Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel Random Numbers: As
 // Easy as 1, 2, 3", SC 2011.
-#ifndef LOADLINE_EXECUTOR_OPS_PHILOX_H_
-#define LOADLINE_EXECUTOR_OPS_PHILOX_H_
+#ifndef LOADLINE_EXECUTOR_DEVICE_PHILOX_H_
+#define LOADLINE_EXECUTOR_DEVICE_PHILOX_H_
 
 #include <cstdint>
 
-#include "executor/ops/host_device.h"
+#include "executor/device/host_device.h"
 
 namespace loadline::executor {
 
@@ -46,4 +46,4 @@ LOADLINE_HOST_DEVICE inline void PhiloxRounds(PhiloxCounters<kCounters>& b,
 
 }  // namespace loadline::executor
 
-#endif  // LOADLINE_EXECUTOR_OPS_PHILOX_H_
+#endif  // LOADLINE_EXECUTOR_DEVICE_PHILOX_H_

@@ -1,0 +1,24 @@
+// One point of a sweep: a budget or a size, its plan and what a run measured.
+#ifndef LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
+#define LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/problem/plan.h"
+#include "tools/pipeline/measure_plan.h"
+
+namespace loadline::tools {
+
+// One budget of a sweep. Where nothing was run, measured is empty.
+struct FrontPoint {
+  std::string axis;  // the dimension that is varied; empty: none
+  int64_t size = 0;  // of that dimension
+  planner::Plan plan;
+  std::vector<Measured> measured;  // none or one
+};
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
