@@ -125,13 +125,14 @@ absl::Status CompareNodes(const Problem& theirs, const Problem& ours) {
 
 }  // namespace
 
-absl::Status Apply(const models::Graph& graph, const Problem& problem,
-                   const planner::Plan& plan) {
-  PoseOptions options;
+absl::Status CheckPlanMatches(const models::Graph& graph,
+                              const Problem& problem,
+                              const planner::Plan& plan) {
+  MakeProblemOptions options;
   options.price = [](const models::Graph&, const models::Node&) {
     return NodePrice{};
   };
-  LOADLINE_ASSIGN_OR_RETURN(const Problem ours, Pose(graph, options));
+  LOADLINE_ASSIGN_OR_RETURN(const Problem ours, MakeProblem(graph, options));
   LOADLINE_RETURN_IF_ERROR(CompareValues(problem, ours));
   LOADLINE_RETURN_IF_ERROR(CompareNodes(problem, ours));
   if (problem.outputs != ours.outputs) {

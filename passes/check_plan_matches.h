@@ -12,14 +12,15 @@
 
 namespace loadline::passes {
 
-// OK if `problem` is what Pose makes of `graph`, up to prices, names, machine,
-// alignment and what the problem leaves unused (fewer in-place pairs, less
-// recomputation, fewer copies), and planner::Verify accepts the plan for it.
-// Otherwise FailedPrecondition that names the first difference, or what Verify
-// says. Whether workspaces, codecs and variants of the plan suit the device is
-// the executor's to check.
-absl::Status Apply(const models::Graph& graph, const planner::Problem& problem,
-                   const planner::Plan& plan);
+// OK if `problem` is what MakeProblem makes of `graph`, up to prices, names,
+// machine, alignment and what the problem leaves unused (fewer in-place pairs,
+// less recomputation, fewer copies), and planner::Verify accepts the plan for
+// it. Otherwise FailedPrecondition that names the first difference, or what
+// Verify says. Whether workspaces, codecs and variants of the plan suit the
+// device is the executor's to check.
+absl::Status CheckPlanMatches(const models::Graph& graph,
+                              const planner::Problem& problem,
+                              const planner::Plan& plan);
 
 }  // namespace loadline::passes
 

@@ -26,7 +26,7 @@ bool IsPersistent(const models::Value& value) {
 
 class Poser {
  public:
-  Poser(const Graph& graph, const PoseOptions& options)
+  Poser(const Graph& graph, const MakeProblemOptions& options)
       : graph_(graph),
         options_(options),
         roots_(models::StorageRoots(graph)),
@@ -160,7 +160,7 @@ class Poser {
   }
 
   const Graph& graph_;
-  const PoseOptions& options_;
+  const MakeProblemOptions& options_;
   const std::vector<models::ValueId> roots_;
   std::vector<planner::ValueId> planner_ids_;  // by root
   std::vector<bool> is_output_;                // by root
@@ -172,8 +172,8 @@ class Poser {
 
 }  // namespace
 
-absl::StatusOr<planner::Problem> Pose(const Graph& graph,
-                                      const PoseOptions& options) {
+absl::StatusOr<planner::Problem> MakeProblem(
+    const Graph& graph, const MakeProblemOptions& options) {
   return Poser(graph, options).Run();
 }
 

@@ -33,7 +33,7 @@
 
 namespace loadline::passes {
 
-struct PoseOptions {
+struct MakeProblemOptions {
   std::string name;
   std::optional<planner::Machine> machine;
   PriceFunction price;  // required
@@ -45,8 +45,8 @@ struct PoseOptions {
 
 // Errors: the price function's; Unimplemented naming the state whose update no
 // node writes in place.
-absl::StatusOr<planner::Problem> Pose(const models::Graph& graph,
-                                      const PoseOptions& options);
+absl::StatusOr<planner::Problem> MakeProblem(const models::Graph& graph,
+                                             const MakeProblemOptions& options);
 
 }  // namespace loadline::passes
 

@@ -42,7 +42,8 @@ double PerSecond(double amount, int64_t ns) {
 
 // Copies that compute waits for, of an ordinary size, that find nothing in the
 // caches and leave nothing of a small kernel's operands there.
-absl::Status MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
+absl::Status MeasureWaitedCopies(const DoctorOptions& options,
+                                 CopyBenchmark& lanes,
                                  planner::Machine& machine) {
   LOADLINE_ASSIGN_OR_RETURN(ComputeMeter kernel,
                             ComputeMeter::Create(kOrdinaryBytes));
@@ -61,7 +62,7 @@ absl::Status MeasureWaitedCopies(const DoctorOptions& options, LaneMeter& lanes,
   return absl::OkStatus();
 }
 
-absl::Status MeasureRates(const DoctorOptions& options, LaneMeter& lanes,
+absl::Status MeasureRates(const DoctorOptions& options, CopyBenchmark& lanes,
                           planner::Machine& machine) {
   if (machine.copies_stop_compute) {
     return MeasureWaitedCopies(options, lanes, machine);
@@ -94,8 +95,8 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
 
   CpuDevice device({.host_store_path = options.host_store_path});
   LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
+      CopyBenchmark lanes,
+      CopyBenchmark::Create(device, options.buffer_bytes, options.meter_ns));
   // As much of both kinds of computing as one buffer's copy lasts.
   const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t rounds = std::max<int64_t>(
@@ -121,8 +122,8 @@ absl::Status MeasureCopies(const DoctorOptions& options,
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   CpuDevice device({.host_store_path = options.host_store_path});
   LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(device, options.buffer_bytes, options.meter_ns));
+      CopyBenchmark lanes,
+      CopyBenchmark::Create(device, options.buffer_bytes, options.meter_ns));
   LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
   return lanes.status();
 }

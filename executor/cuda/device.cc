@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CudaDevice::Prepare(
   return options_.prepare(graph, WithAlgorithm(graph, node, algorithms_));
 }
 
-void CudaDevice::Choose(Algorithms algorithms) {
+void CudaDevice::SetAlgorithms(Algorithms algorithms) {
   algorithms_ = std::move(algorithms);
 }
 

@@ -53,7 +53,7 @@ class CudaDevice : public Device {
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return false; }
   bool chooses() const override { return true; }
-  void Choose(Algorithms algorithms) override;
+  void SetAlgorithms(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;
   absl::StatusOr<int64_t> UsedBytes() override;
   bool has_arena() const override { return has_arena_; }
@@ -73,9 +73,9 @@ class CudaDevice : public Device {
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;
   void Abort() override;
-  KeptStep Keep() override;
-  absl::StatusOr<bool> Replay(KeptStep id) override;
-  void Forget(KeptStep id) override;
+  CapturedStep Keep() override;
+  absl::StatusOr<bool> Replay(CapturedStep id) override;
+  void Forget(CapturedStep id) override;
   absl::Status EnableTrace(int32_t slot_count) override;
   absl::Span<const TraceSpan> trace() const override { return timer_.spans(); }
 
@@ -134,7 +134,7 @@ class CudaDevice : public Device {
   bool capturing_ = false;
   Step told_;             // being told, or the last one that was
   Step* step_ = nullptr;  // under way: told_, or one that is kept
-  std::map<KeptStep, Step> kept_;
+  std::map<CapturedStep, Step> kept_;
   int64_t next_id_ = 0;
   absl::Status damage_;  // the first that a check of the step has found
   cuda::LaunchGroup group_;

@@ -261,15 +261,15 @@ void CudaDevice::Abort() {
   state_ = State::kIdle;
 }
 
-KeptStep CudaDevice::Keep() {
+CapturedStep CudaDevice::Keep() {
   if (state_ != State::kIdle || told_.graph.get() == nullptr) return kNotKept;
-  const KeptStep id{next_id_++};
+  const CapturedStep id{next_id_++};
   step_ = &(kept_[id] = std::move(told_));
   told_ = {};
   return id;
 }
 
-absl::StatusOr<bool> CudaDevice::Replay(KeptStep id) {
+absl::StatusOr<bool> CudaDevice::Replay(CapturedStep id) {
   const auto found = kept_.find(id);
   if (found == kept_.end()) return false;
   LOADLINE_CHECK(state_ == State::kIdle);
@@ -284,6 +284,6 @@ absl::StatusOr<bool> CudaDevice::Replay(KeptStep id) {
   return true;
 }
 
-void CudaDevice::Forget(KeptStep id) { kept_.erase(id); }
+void CudaDevice::Forget(CapturedStep id) { kept_.erase(id); }
 
 }  // namespace loadline::executor

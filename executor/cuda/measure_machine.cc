@@ -75,13 +75,13 @@ absl::Status MeasureLanes(cuda::Driver& driver,
   LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
                             device->Prepare(large, large.nodes[0]));
   LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+      CopyBenchmark lanes,
+      CopyBenchmark::Create(*device, options.copy_bytes, options.meter_ns));
   for (int i = kCopySizes - 1; sizes != nullptr && i >= 0; --i) {
     sizes->push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
   }
   lanes.MeasureCopies(machine);
-  machine.switch_ns = lanes.AddedNs(*kernel, bytes, LaneMeter::kLongLag);
+  machine.switch_ns = lanes.AddedNs(*kernel, bytes, CopyBenchmark::kLongLag);
   // Not that of copies in a row: in a plan a copy waits for computing, and
   // computing for it.
   machine.copy_latency_ns =
@@ -99,8 +99,8 @@ absl::Status MeasureLaunch(cuda::Driver& driver,
   LOADLINE_ASSIGN_OR_RETURN(const auto kernel,
                             device->Prepare(small, small.nodes[0]));
   LOADLINE_ASSIGN_OR_RETURN(
-      LaneMeter lanes,
-      LaneMeter::Create(*device, options.copy_bytes, options.meter_ns));
+      CopyBenchmark lanes,
+      CopyBenchmark::Create(*device, options.copy_bytes, options.meter_ns));
   rates.launch_ns = lanes.LaunchNs(*kernel);
   return lanes.status();
 }

@@ -14,8 +14,8 @@
 //   device.Wait(Lane::kD2h, done);
 //   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
 //   device.Synchronize();
-//   KeptStep step = device.Keep();  // where a device can repeat a step itself
-//   device.Replay(step);            // the next step
+//   CapturedStep step = device.Keep();  // where a device can repeat a step
+//   itself device.Replay(step);            // the next step
 //   device.Synchronize();
 //
 // Threads: one caller at a time.
@@ -45,8 +45,8 @@ inline constexpr EventId kNoEvent{-1};
 constexpr size_t Index(EventId id) { return static_cast<size_t>(id); }
 
 // A step that a device keeps.
-enum class KeptStep : int64_t {};
-inline constexpr KeptStep kNotKept{-1};
+enum class CapturedStep : int64_t {};
+inline constexpr CapturedStep kNotKept{-1};
 
 // Bytes [offset, offset + bytes) of the arena or of the host store.
 struct Region {
@@ -135,7 +135,7 @@ class Device {
   // Whether kernels may have algorithms to choose among (Kernel::algorithms).
   virtual bool chooses() const { return false; }
   // From now on Prepare takes these algorithms, in place of those named before.
-  virtual void Choose(Algorithms) {}  // NOLINT: taken over
+  virtual void SetAlgorithms(Algorithms) {}  // NOLINT: taken over
 
   // Once. ResourceExhausted where the machine has less.
   virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;
@@ -177,11 +177,11 @@ class Device {
   // For devices on which telling a step costs: they keep the step that has just
   // ended well, under a name, so that it can be run again whole. Its kernels
   // and scalars stay where they are until Forget. kNotKept: nothing is kept.
-  virtual KeptStep Keep() { return kNotKept; }
+  virtual CapturedStep Keep() { return kNotKept; }
   // In place of BeginStep and the same commands; Synchronize follows. The
   // scalars are read anew. False: the step is not kept (any more); tell it.
-  virtual absl::StatusOr<bool> Replay(KeptStep) { return false; }
-  virtual void Forget(KeptStep) {}
+  virtual absl::StatusOr<bool> Replay(CapturedStep) { return false; }
+  virtual void Forget(CapturedStep) {}
 
   // From now on each command notes its times in its slot; kept steps are
   // dropped. Allocates here.

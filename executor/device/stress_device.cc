@@ -50,7 +50,7 @@ absl::Status StressDevice::BeginStep() {
   return device_->BeginStep();
 }
 
-absl::StatusOr<bool> StressDevice::Replay(KeptStep step) {
+absl::StatusOr<bool> StressDevice::Replay(CapturedStep step) {
   ++turn_;
   return device_->Replay(step);
 }

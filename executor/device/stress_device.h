@@ -38,8 +38,8 @@ class StressDevice : public Device {
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return device_->is_host(); }
   bool chooses() const override { return device_->chooses(); }
-  void Choose(Algorithms algorithms) override {
-    device_->Choose(std::move(algorithms));
+  void SetAlgorithms(Algorithms algorithms) override {
+    device_->SetAlgorithms(std::move(algorithms));
   }
   absl::Status CreateArena(const ArenaSpec& spec) override {
     return device_->CreateArena(spec);
@@ -76,9 +76,9 @@ class StressDevice : public Device {
   }
   absl::Status Synchronize() override { return device_->Synchronize(); }
   void Abort() override { device_->Abort(); }
-  KeptStep Keep() override { return device_->Keep(); }
-  absl::StatusOr<bool> Replay(KeptStep step) override;
-  void Forget(KeptStep step) override { device_->Forget(step); }
+  CapturedStep Keep() override { return device_->Keep(); }
+  absl::StatusOr<bool> Replay(CapturedStep step) override;
+  void Forget(CapturedStep step) override { device_->Forget(step); }
   absl::Status EnableTrace(int32_t slot_count) override {
     return device_->EnableTrace(slot_count);
   }

@@ -202,7 +202,7 @@ absl::StatusOr<Algorithms> ChooseAlgorithms(
     LOADLINE_ASSIGN_OR_RETURN(auto kernel, device->Prepare(graph, *node));
     std::vector<Trial> trials;
     for (const std::string& algorithm : kernel->algorithms()) {
-      device->Choose({{key, algorithm}});
+      device->SetAlgorithms({{key, algorithm}});
       absl::StatusOr<Trial> trial = MakeTrial(graph, *node, *device);
       if (absl::IsUnimplemented(trial.status())) continue;
       LOADLINE_RETURN_IF_ERROR(trial.status());

@@ -59,18 +59,18 @@ double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns) {
   return std::clamp(hidden_ns / static_cast<double>(shorter_ns), 0.0, 1.0);
 }
 
-absl::StatusOr<LaneMeter> LaneMeter::Create(Device& device,
-                                            int64_t buffer_bytes,
-                                            int64_t meter_ns) {
+absl::StatusOr<CopyBenchmark> CopyBenchmark::Create(Device& device,
+                                                    int64_t buffer_bytes,
+                                                    int64_t meter_ns) {
   LOADLINE_RETURN_IF_ERROR(device.CreateArena({.arena_bytes = 2 * buffer_bytes,
                                                .host_bytes = 2 * buffer_bytes,
                                                .event_count = 2 * kCopiesInRow,
                                                .max_operands = 1}));
-  return LaneMeter(device, buffer_bytes, meter_ns);
+  return CopyBenchmark(device, buffer_bytes, meter_ns);
 }
 
 // A step of what `tell` tells the device.
-void LaneMeter::Run(const std::function<void()>& tell) {
+void CopyBenchmark::Run(const std::function<void()>& tell) {
   if (!status_.ok()) return;
   Note(device_->BeginStep());
   if (!status_.ok()) return device_->Abort();
@@ -78,9 +78,9 @@ void LaneMeter::Run(const std::function<void()>& tell) {
   Note(device_->Synchronize());
 }
 
-std::vector<int64_t> LaneMeter::StepsNs(
+std::vector<int64_t> CopyBenchmark::StepsNs(
     const std::vector<std::function<void()>>& tells) {
-  std::vector<KeptStep> kept(tells.size(), kNotKept);
+  std::vector<CapturedStep> kept(tells.size(), kNotKept);
   std::vector<std::function<void()>> works;
   for (size_t i = 0; i < tells.size(); ++i) {
     works.push_back([this, &step = kept[i], &tell = tells[i]] {
@@ -93,15 +93,15 @@ std::vector<int64_t> LaneMeter::StepsNs(
     });
   }
   std::vector<int64_t> ns = MedianRunsNs(works, meter_ns_);
-  for (const KeptStep step : kept) device_->Forget(step);
+  for (const CapturedStep step : kept) device_->Forget(step);
   return ns;
 }
 
-int64_t LaneMeter::StepNs(const std::function<void()>& tell) {
+int64_t CopyBenchmark::StepNs(const std::function<void()>& tell) {
   return StepsNs({tell})[0];
 }
 
-void LaneMeter::Copy(bool d2h, bool h2d, int64_t bytes) {
+void CopyBenchmark::Copy(bool d2h, bool h2d, int64_t bytes) {
   if (d2h) Note(device_->Copy({.lane = Lane::kD2h, .bytes = bytes}));
   if (!h2d) return;
   Note(device_->Copy({.lane = Lane::kH2d,
@@ -110,14 +110,14 @@ void LaneMeter::Copy(bool d2h, bool h2d, int64_t bytes) {
                       .bytes = bytes}));
 }
 
-int64_t LaneMeter::CopyNs(bool d2h, bool h2d, int64_t bytes, int copies) {
+int64_t CopyBenchmark::CopyNs(bool d2h, bool h2d, int64_t bytes, int copies) {
   return StepNs([&] {
     for (int i = 0; i < copies; ++i) Copy(d2h, h2d, bytes);
   });
 }
 
-double LaneMeter::HiddenShare(int64_t bytes,
-                              const std::function<void()>& work) {
+double CopyBenchmark::HiddenShare(int64_t bytes,
+                                  const std::function<void()>& work) {
   const std::vector<int64_t> ns =
       StepsNs({work, [&] { Copy(true, false, bytes); },
                [&] {
@@ -127,8 +127,8 @@ double LaneMeter::HiddenShare(int64_t bytes,
   return executor::HiddenShare(ns[0], ns[1], ns[2]);
 }
 
-int64_t LaneMeter::WaitedCopyNs(Lane lane, int64_t bytes, int copies,
-                                const std::function<void()>& work) {
+int64_t CopyBenchmark::WaitedCopyNs(Lane lane, int64_t bytes, int copies,
+                                    const std::function<void()>& work) {
   const int64_t side = lane == Lane::kD2h ? 0 : bytes_;
   int64_t at = 0;
   const EventId computed{0}, copied{1};
@@ -156,15 +156,15 @@ int64_t LaneMeter::WaitedCopyNs(Lane lane, int64_t bytes, int copies,
   return std::max<int64_t>((ns[0] - ns[1]) / copies, 1);
 }
 
-int64_t LaneMeter::LatencyNs() {
+int64_t CopyBenchmark::LatencyNs() {
   return std::max<int64_t>(
       CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
 // Of one input and one output of `bytes`. The device keeps `scalars` with the
 // step.
-void LaneMeter::Launch(Kernel& kernel, int64_t bytes,
-                       const StepScalars& scalars) {
+void CopyBenchmark::Launch(Kernel& kernel, int64_t bytes,
+                           const StepScalars& scalars) {
   const Region input = {bytes_, bytes};
   const Region output = {0, bytes};
   Note(device_->Launch({.kernel = &kernel,
@@ -173,7 +173,7 @@ void LaneMeter::Launch(Kernel& kernel, int64_t bytes,
                         .scalars = &scalars}));
 }
 
-int64_t LaneMeter::LaunchNs(Kernel& kernel) {
+int64_t CopyBenchmark::LaunchNs(Kernel& kernel) {
   const StepScalars scalars;
   const int64_t ns = StepNs([&] {
     for (int i = 0; i < kLaunches; ++i) Launch(kernel, kSmallBytes, scalars);
@@ -181,7 +181,7 @@ int64_t LaneMeter::LaunchNs(Kernel& kernel) {
   return std::max<int64_t>(ns / kLaunches, 1);
 }
 
-int64_t LaneMeter::AddedNs(Kernel& kernel, int64_t bytes, int lag) {
+int64_t CopyBenchmark::AddedNs(Kernel& kernel, int64_t bytes, int lag) {
   const StepScalars scalars;
   const auto row = [&](bool copies) {
     for (int i = 0; i < kCopiesInRow + lag; ++i) {
@@ -201,7 +201,7 @@ int64_t LaneMeter::AddedNs(Kernel& kernel, int64_t bytes, int lag) {
   return std::max<int64_t>((ns[0] - ns[1]) / kCopiesInRow, 0);
 }
 
-CopyRates LaneMeter::RatesOf(int64_t bytes) {
+CopyRates CopyBenchmark::RatesOf(int64_t bytes) {
   const std::vector<int64_t> ns = StepsNs({[&] { Copy(true, false, bytes); },
                                            [&] { Copy(false, true, bytes); },
                                            [&] { Copy(true, true, bytes); }});
@@ -216,7 +216,7 @@ CopyRates LaneMeter::RatesOf(int64_t bytes) {
                          kLeastBidirectional, 1.0)};
 }
 
-void LaneMeter::MeasureCopies(planner::Machine& machine) {
+void CopyBenchmark::MeasureCopies(planner::Machine& machine) {
   const CopyRates rates = RatesOf(bytes_);
   machine.d2h_bytes_per_s = rates.d2h_bytes_per_s;
   machine.h2d_bytes_per_s = rates.h2d_bytes_per_s;

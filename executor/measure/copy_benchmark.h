@@ -30,12 +30,13 @@ double HiddenShare(int64_t compute_ns, int64_t copies_ns, int64_t both_ns);
 
 // Steps on a device that hold nothing but what is measured. A device that keeps
 // steps repeats them, as it does in training.
-class LaneMeter {
+class CopyBenchmark {
  public:
   // Gives `device`, which outlives the meter, an arena with room for one buffer
   // per direction. Errors: those of CreateArena.
-  static absl::StatusOr<LaneMeter> Create(Device& device, int64_t buffer_bytes,
-                                          int64_t meter_ns = kMeterNs);
+  static absl::StatusOr<CopyBenchmark> Create(Device& device,
+                                              int64_t buffer_bytes,
+                                              int64_t meter_ns = kMeterNs);
 
   // One step that moves `bytes` on each lane asked for, `copies` times.
   int64_t CopyNs(bool d2h, bool h2d, int64_t bytes, int copies);
@@ -74,7 +75,7 @@ class LaneMeter {
   const absl::Status& status() const { return status_; }
 
  private:
-  LaneMeter(Device& device, int64_t buffer_bytes, int64_t meter_ns)
+  CopyBenchmark(Device& device, int64_t buffer_bytes, int64_t meter_ns)
       : device_(&device), bytes_(buffer_bytes), meter_ns_(meter_ns) {}
 
   void Note(absl::Status status) { status_.Update(std::move(status)); }

@@ -97,7 +97,7 @@ class Program {
   std::map<std::string, models::ValueId> persistent_;
   StepScalars scalars_;  // where every launch reads them
   int32_t loss_output_ = -1;
-  KeptStep kept_step_ = kNotKept;  // by the device, after the first run
+  CapturedStep kept_step_ = kNotKept;  // by the device, after the first run
   bool failed_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace loadline::planner {
 namespace {
 
 // The persistent values of which something is on the device at any time.
-std::vector<int> NeverLeaving(const Model& model) {
+std::vector<int> NeverLeaving(const SearchModel& model) {
   std::vector<int> values;
   for (size_t c = 0; c < model.chains.size(); ++c) {
     const int chain = static_cast<int>(c);
@@ -23,12 +23,12 @@ std::vector<int> NeverLeaving(const Model& model) {
   return values;
 }
 
-int64_t RawBytes(const Model& model, int value) {
+int64_t RawBytes(const SearchModel& model, int value) {
   return model.problem->values[value].bytes;
 }
 
 // Bytes of the least form in which some version may be kept.
-int64_t LeastBytes(const Model& model, const Chain& chain) {
+int64_t LeastBytes(const SearchModel& model, const Chain& chain) {
   int64_t bytes = INT64_MAX;
   for (int version : chain.versions) {
     bytes = std::min(bytes, RawBytes(model, version));
@@ -39,7 +39,7 @@ int64_t LeastBytes(const Model& model, const Chain& chain) {
   return bytes;
 }
 
-int64_t LeastWorkspaceBytes(const Model& model, int node) {
+int64_t LeastWorkspaceBytes(const SearchModel& model, int node) {
   int64_t bytes = model.problem->nodes[node].workspace_bytes;
   for (const Variant& variant : model.variants[node]) {
     bytes = std::min(bytes, variant.workspace_bytes);
@@ -48,7 +48,7 @@ int64_t LeastWorkspaceBytes(const Model& model, int node) {
 }
 
 // Most bytes that outputs may share with inputs while the node runs.
-int64_t SharedBytes(const Model& model, int node) {
+int64_t SharedBytes(const SearchModel& model, int node) {
   std::vector<int> from, to;
   for (const auto& [in, out] : model.problem->nodes[node].inplace) {
     from.push_back(static_cast<int>(in));
@@ -65,8 +65,8 @@ int64_t SharedBytes(const Model& model, int node) {
   return least;
 }
 
-void Raise(const Model& model, int64_t bytes, int node, std::vector<int> values,
-           PeakBound& bound) {
+void Raise(const SearchModel& model, int64_t bytes, int node,
+           std::vector<int> values, PeakBound& bound) {
   if (bytes < bound.bytes || (bytes == bound.bytes && !bound.values.empty())) {
     return;
   }
@@ -78,7 +78,7 @@ void Raise(const Model& model, int64_t bytes, int node, std::vector<int> values,
 
 }  // namespace
 
-PeakBound BoundPeak(const Model& model) {
+PeakBound BoundPeak(const SearchModel& model) {
   PeakBound bound;
   const std::vector<int> staying = NeverLeaving(model);
   std::vector<int64_t> least_bytes(model.chains.size(), 0);

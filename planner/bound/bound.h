@@ -18,10 +18,10 @@ struct PeakBound {
 // While a node runs, its inputs, outputs (less what may be in place) and
 // workspace are alive, and every persistent value that may never leave the
 // device; so are all inputs at the start and all outputs at the end.
-PeakBound BoundPeak(const Model& model);
+PeakBound BoundPeak(const SearchModel& model);
 
 // No plan has a shorter step: compute runs every node at least once.
-int64_t BoundStep(const Model& model);
+int64_t BoundStep(const SearchModel& model);
 
 struct StepBoundOptions {
   int64_t budget_bytes = 0;
@@ -45,7 +45,8 @@ struct StepBound {
 // with the choice of which incomparable nodes have run before (a graph of
 // layers drawn at random has few others), added up over spans between cuts, and
 // jointly with other cuts.
-StepBound BoundStepAt(const Model& model, const StepBoundOptions& options);
+StepBound BoundStepAt(const SearchModel& model,
+                      const StepBoundOptions& options);
 
 }  // namespace loadline::planner
 

@@ -19,7 +19,7 @@ namespace loadline::planner {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Model& model, const LeastCosts& least,
+  ProgramBuilder(const SearchModel& model, const LeastCosts& least,
                  const Precedence& precedence, const std::vector<int>& cuts,
                  int until, int64_t budget_bytes, double horizon_ns,
                  bool free_nodes);
@@ -128,7 +128,7 @@ class ProgramBuilder {
   void AddInsBefore(int i);
   void AddBoth();
 
-  const Model& model_;
+  const SearchModel& model_;
   const LeastCosts& least_;
   const std::vector<int>& cuts_;
   const int epochs_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBlock = 64;
 
-bool HasStash(const Model& model, int chain) {
+bool HasStash(const SearchModel& model, int chain) {
   return std::any_of(model.chains[chain].versions.begin(),
                      model.chains[chain].versions.end(),
                      [&](int v) { return !model.stash[v].empty(); });
@@ -56,7 +56,7 @@ double FractionalKnapsack(std::vector<Forced>& forced, double excess) {
 
 class Ranker {
  public:
-  Ranker(const Model& model, const Precedence& precedence,
+  Ranker(const SearchModel& model, const Precedence& precedence,
          const std::vector<int64_t>& node_ns, int64_t budget_bytes)
       : model_(model),
         precedence_(precedence),
@@ -198,7 +198,7 @@ class Ranker {
     return price_ns;
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Precedence& precedence_;
   const std::vector<int64_t>& node_ns_;
   const int64_t budget_bytes_;
@@ -212,13 +212,13 @@ class Ranker {
 
 }  // namespace
 
-bool MayLeave(const Model& model, int chain) {
+bool MayLeave(const SearchModel& model, int chain) {
   const std::vector<int>& versions = model.chains[chain].versions;
   return std::any_of(versions.begin(), versions.end(),
                      [&](int v) { return model.may_copy[v] != 0; });
 }
 
-bool MayLiveOnHost(const Model& model, int chain) {
+bool MayLiveOnHost(const SearchModel& model, int chain) {
   const std::vector<int>& versions = model.chains[chain].versions;
   const int first = versions.front();
   const int last = versions.back();
@@ -231,13 +231,13 @@ bool MayLiveOnHost(const Model& model, int chain) {
   return model.index.consumers[first].empty() || model.may_copy[first];
 }
 
-bool OldVersionDies(const Model& model, int version) {
+bool OldVersionDies(const SearchModel& model, int version) {
   const int chain = model.chain_of[version];
   return chain >= 0 && model.problem->addresses && model.bytes[version] > 0 &&
          !MayLeave(model, chain) && !HasStash(model, chain);
 }
 
-Precedence::Precedence(const Model& model) {
+Precedence::Precedence(const SearchModel& model) {
   before_.resize(model.node_count);
   after_.resize(model.node_count);
   for (int n = 0; n < model.node_count; ++n) {
@@ -269,7 +269,8 @@ std::vector<char> Precedence::Descendants(int node) const {
   return Reach(after_, node);
 }
 
-std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
+std::vector<Cut> FindCuts(const SearchModel& model,
+                          const Precedence& precedence,
                           const std::vector<int64_t>& node_ns,
                           int64_t budget_bytes, int most) {
   Ranker ranker(model, precedence, node_ns, budget_bytes);

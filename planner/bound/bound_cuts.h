@@ -10,20 +10,20 @@
 namespace loadline::planner {
 
 // May some version of this chain be away from the device in between?
-bool MayLeave(const Model& model, int chain);
+bool MayLeave(const SearchModel& model, int chain);
 // May the value live on the host between steps? (Where nothing may be copied,
-// only one that no node touches.)
-bool MayLiveOnHost(const Model& model, int chain);
+// only one that no node accesses.)
+bool MayLiveOnHost(const SearchModel& model, int chain);
 // Is a version surely gone once the next one is made? Without copies and
 // codecs there is one instance, and the next version must end at its address.
-bool OldVersionDies(const Model& model, int version);
+bool OldVersionDies(const SearchModel& model, int version);
 
 // The order of first runs that every valid plan keeps: producers before
 // readers, and readers of a version before its update where the old version
 // dies.
 class Precedence {
  public:
-  explicit Precedence(const Model& model);
+  explicit Precedence(const SearchModel& model);
   // By node: must it run before (after) `node`'s first run? Not `node` itself.
   std::vector<char> Ancestors(int node) const;
   std::vector<char> Descendants(int node) const;
@@ -52,7 +52,8 @@ struct Cut {
 // At most `most` nodes, evenly spread over the given order, and if that is not
 // all of them those around the best; the highest price and then the largest
 // excess first. Time O(most * (edges + log values)).
-std::vector<Cut> FindCuts(const Model& model, const Precedence& precedence,
+std::vector<Cut> FindCuts(const SearchModel& model,
+                          const Precedence& precedence,
                           const std::vector<int64_t>& node_ns,
                           int64_t budget_bytes, int most);
 

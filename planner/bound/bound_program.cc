@@ -5,7 +5,7 @@
 // decoded later; all that is on the device fits the budget. With several cuts
 // this holds in every epoch [t_i, t_i+1), and what is on the device at t_i+1
 // was there at t_i or came in the epoch. Nodes that are neither ancestor nor
-// descendant are left free, and wherever a plan has more choices than these
+// descendant are left free, and wherever a plan has more permissions than these
 // (copies in flight, second instances, encoded copies on the host) the program
 // grants them for nothing: it is a relaxation of every valid plan.
 //
@@ -28,7 +28,8 @@
 
 namespace loadline::planner {
 
-ProgramBuilder::ProgramBuilder(const Model& model, const LeastCosts& least,
+ProgramBuilder::ProgramBuilder(const SearchModel& model,
+                               const LeastCosts& least,
                                const Precedence& precedence,
                                const std::vector<int>& cuts, int until,
                                int64_t budget_bytes, double horizon_ns,
@@ -179,7 +180,7 @@ void ProgramBuilder::AddInPlace(int i, Terms& terms, double& left) {
   }
 }
 
-LeastCosts FindLeastCosts(const Model& model) {
+LeastCosts FindLeastCosts(const SearchModel& model) {
   LeastCosts least;
   for (int n = 0; n < model.node_count; ++n) {
     int64_t ns = model.node_ns[n];
@@ -196,7 +197,7 @@ LeastCosts FindLeastCosts(const Model& model) {
   return least;
 }
 
-BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
+BoundProgram MakeBoundProgram(const SearchModel& model, const LeastCosts& least,
                               const Precedence& precedence,
                               const std::vector<int>& cuts, int until,
                               int64_t budget_bytes, double horizon_ns,

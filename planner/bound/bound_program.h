@@ -16,10 +16,10 @@ namespace loadline::planner {
 // in the bound, so that it holds for any of them.
 struct LeastCosts {
   std::vector<int64_t> node_ns;
-  std::vector<int64_t> workspace_bytes;  // charged, as in Model
+  std::vector<int64_t> workspace_bytes;  // charged, as in SearchModel
   int64_t compute_ns = 0;                // every node once
 };
-LeastCosts FindLeastCosts(const Model& model);
+LeastCosts FindLeastCosts(const SearchModel& model);
 
 struct BoundProgram {
   MipProgram program;
@@ -37,7 +37,7 @@ struct BoundProgram {
 // added; encodes then cost nothing, and nothing may be copied. `horizon_ns`: a
 // time above which the bound is of no interest (a plan takes as long already);
 // the program may say no more than that.
-BoundProgram MakeBoundProgram(const Model& model, const LeastCosts& least,
+BoundProgram MakeBoundProgram(const SearchModel& model, const LeastCosts& least,
                               const Precedence& precedence,
                               const std::vector<int>& cuts, int until,
                               int64_t budget_bytes, double horizon_ns,

@@ -54,7 +54,7 @@ constexpr double kHorizon = 100;
 
 class StepBounder {
  public:
-  StepBounder(const Model& model, const StepBoundOptions& options)
+  StepBounder(const SearchModel& model, const StepBoundOptions& options)
       : model_(model),
         options_(options),
         least_(FindLeastCosts(model)),
@@ -304,7 +304,7 @@ class StepBounder {
     Take(program, bound, 1e-6, cuts);
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const StepBoundOptions& options_;
   const LeastCosts least_;
   const Precedence precedence_;
@@ -316,11 +316,12 @@ class StepBounder {
 
 }  // namespace
 
-int64_t BoundStep(const Model& model) {
+int64_t BoundStep(const SearchModel& model) {
   return FindLeastCosts(model).compute_ns;
 }
 
-StepBound BoundStepAt(const Model& model, const StepBoundOptions& options) {
+StepBound BoundStepAt(const SearchModel& model,
+                      const StepBoundOptions& options) {
   return StepBounder(model, options).Bound();
 }
 

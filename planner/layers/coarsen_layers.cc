@@ -38,9 +38,9 @@ int FewOf(const Layers& layers, int64_t work_limit) {
 
 }  // namespace
 
-std::unique_ptr<const FewLayers> FindFewLayers(const Problem& problem,
-                                               const ProblemIndex& index,
-                                               int64_t work_limit) {
+std::unique_ptr<const CoarseLayers> FindCoarseLayers(const Problem& problem,
+                                                     const ProblemIndex& index,
+                                                     int64_t work_limit) {
   const auto node_count = static_cast<int64_t>(problem.nodes.size());
   if (node_count < std::min(kManyNodes, work_limit / kLittleWorkPerNode)) {
     return nullptr;
@@ -50,12 +50,12 @@ std::unique_ptr<const FewLayers> FindFewLayers(const Problem& problem,
   const int alike = layers->alike_upper - layers->alike_lower;
   const int few = FewOf(*layers, work_limit);
   if (2 * few > alike) return nullptr;
-  std::optional<Shrunk> shrunk =
-      Shrink(problem, *layers, layers->count - alike + few);
+  std::optional<CoarseProblem> shrunk =
+      CoarsenProblem(problem, *layers, layers->count - alike + few);
   if (!shrunk || 2 * shrunk->problem.nodes.size() > problem.nodes.size()) {
     return nullptr;
   }
-  auto result = std::make_unique<FewLayers>();
+  auto result = std::make_unique<CoarseLayers>();
   result->all = *std::move(layers);
   result->shrunk = *std::move(shrunk);
   for (int blocks : kBlocks) {

@@ -11,9 +11,9 @@
 
 namespace loadline::planner {
 
-struct FewLayers {
+struct CoarseLayers {
   Layers all;
-  Shrunk shrunk;
+  CoarseProblem shrunk;
   // Ways to plan all layers like the few, see MatchLayers.
   std::vector<std::vector<int>> matches;
 };
@@ -22,9 +22,9 @@ struct FewLayers {
 // well. Null where it plans the whole as well as a few layers of it, if the
 // problem has no layers, or if cutting them out of the middle leaves too much.
 // Depends on nothing else: one serves every model of the problem.
-std::unique_ptr<const FewLayers> FindFewLayers(const Problem& problem,
-                                               const ProblemIndex& index,
-                                               int64_t work_limit);
+std::unique_ptr<const CoarseLayers> FindCoarseLayers(const Problem& problem,
+                                                     const ProblemIndex& index,
+                                                     int64_t work_limit);
 
 }  // namespace loadline::planner
 

@@ -82,7 +82,7 @@ class Spine {
 class Stitcher {
  public:
   Stitcher(const LayeredModel& all, const LayeredModel& few,
-           const Shrunk& shrunk, const std::vector<int>& match)
+           const CoarseProblem& shrunk, const std::vector<int>& match)
       : all_(all),
         few_(few),
         shrunk_(shrunk),
@@ -103,7 +103,7 @@ class Stitcher {
     PlaceItems();
     std::vector<Item> items;
     for (const PlacedItem& placed : placed_) items.push_back(placed.item);
-    return Mend(*all_.model, {std::move(items), StitchHomes(schedule)});
+    return RepairOrder(*all_.model, {std::move(items), StitchHomes(schedule)});
   }
 
  private:
@@ -253,14 +253,14 @@ class Stitcher {
 
   void Add(int position, int interval, int layer, Subject subject) {
     const Item item =
-        SameItem(*few_.model, ItemAt(position), *all_.model, subject);
+        MapItem(*few_.model, ItemAt(position), *all_.model, subject);
     if (item.id < 0) return;
     placed_.push_back(
         {interval, runs_before_[position], position, layer, item});
   }
 
   std::vector<char> StitchHomes(const Schedule& schedule) const {
-    const Model& all = *all_.model;
+    const SearchModel& all = *all_.model;
     std::vector<char> homes(all.chains.size(), 0);
     for (size_t c = 0; c < all.chains.size(); ++c) {
       const int value = all.chains[c].versions.front();
@@ -284,7 +284,7 @@ class Stitcher {
   }
 
   const LayeredModel all_, few_;
-  const Shrunk& shrunk_;
+  const CoarseProblem& shrunk_;
   const Spine spine_, few_spine_;
   std::vector<std::vector<int>> like_;  // by layer of the few: all like it
   const std::vector<Item>* items_ = nullptr;
@@ -324,10 +324,11 @@ std::vector<int> MatchLayers(const Layers& all, const Layers& few, int blocks) {
   return match;
 }
 
-std::optional<Schedule> Stitch(const LayeredModel& all, const LayeredModel& few,
-                               const Shrunk& shrunk,
-                               const std::vector<int>& match,
-                               const Schedule& schedule) {
+std::optional<Schedule> ExpandSchedule(const LayeredModel& all,
+                                       const LayeredModel& few,
+                                       const CoarseProblem& shrunk,
+                                       const std::vector<int>& match,
+                                       const Schedule& schedule) {
   return Stitcher(all, few, shrunk, match).Run(schedule);
 }
 

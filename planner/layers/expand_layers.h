@@ -14,7 +14,7 @@ namespace loadline::planner {
 
 // A model and its layers.
 struct LayeredModel {
-  const Model* model = nullptr;
+  const SearchModel* model = nullptr;
   const Layers* layers = nullptr;
 };
 
@@ -27,10 +27,11 @@ std::vector<int> MatchLayers(const Layers& all, const Layers& few, int blocks);
 // Every item of `schedule` (valid, of `few`) for each layer that `match` says
 // is planned like the item's, as many layers before or after its own nodes as
 // there. None if what comes out is not valid.
-std::optional<Schedule> Stitch(const LayeredModel& all, const LayeredModel& few,
-                               const Shrunk& shrunk,
-                               const std::vector<int>& match,
-                               const Schedule& schedule);
+std::optional<Schedule> ExpandSchedule(const LayeredModel& all,
+                                       const LayeredModel& few,
+                                       const CoarseProblem& shrunk,
+                                       const std::vector<int>& match,
+                                       const Schedule& schedule);
 
 }  // namespace loadline::planner
 

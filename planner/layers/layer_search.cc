@@ -50,9 +50,9 @@ uint64_t HashOf(const Schedule& schedule) {
 }
 
 // Keeps the fastest first, of equally fast the first.
-void Merge(std::vector<Found> from, std::vector<Found>& to) {
-  for (Found& found : from) to.push_back(std::move(found));
-  const auto faster = [](const Found& a, const Found& b) {
+void Merge(std::vector<FoundSchedule> from, std::vector<FoundSchedule>& to) {
+  for (FoundSchedule& found : from) to.push_back(std::move(found));
+  const auto faster = [](const FoundSchedule& a, const FoundSchedule& b) {
     return a.step_ns < b.step_ns;
   };
   std::stable_sort(to.begin(), to.end(), faster);
@@ -60,14 +60,14 @@ void Merge(std::vector<Found> from, std::vector<Found>& to) {
 
 }  // namespace
 
-LayeredPursuit::LayeredPursuit(const Model& model, const FewLayers& few,
-                               bool allow_recompute, bool allow_offload,
-                               const Choices& choices)
+LayerSearch::LayerSearch(const SearchModel& model, const CoarseLayers& few,
+                         bool allow_recompute, bool allow_offload,
+                         const Permissions& permissions)
     : model_(model),
       layers_(few),
-      few_model_(MakeModel(few.shrunk.problem, allow_recompute, allow_offload,
-                           choices)),
-      few_orders_(StartOrders(few_model_)),
+      few_model_(MakeSearchModel(few.shrunk.problem, allow_recompute,
+                                 allow_offload, permissions)),
+      few_orders_(SeedOrders(few_model_)),
       part_(static_cast<double>(few_model_.compute_ns) /
             static_cast<double>(model_.compute_ns)) {
   least_bytes_ = BoundPeak(model_).bytes;
@@ -77,43 +77,43 @@ LayeredPursuit::LayeredPursuit(const Model& model, const FewLayers& few,
       FindLifetimes(few_model_, GivenOrder(few_model_)).peak_bytes;
 }
 
-void LayeredPursuit::Remember(const Schedule& all, const Schedule& few) {
-  if (stitched_from_.size() == kRemembered) {
-    stitched_from_.erase(stitched_from_.begin());
+void LayerSearch::Remember(const Schedule& all, const Schedule& few) {
+  if (expanded_from_.size() == kRemembered) {
+    expanded_from_.erase(expanded_from_.begin());
   }
-  stitched_from_.emplace_back(HashOf(all), few);
+  expanded_from_.emplace_back(HashOf(all), few);
 }
 
-const Schedule* LayeredPursuit::Remembered(const Schedule& all) const {
+const Schedule* LayerSearch::Remembered(const Schedule& all) const {
   const auto known = std::find_if(
-      stitched_from_.begin(), stitched_from_.end(),
+      expanded_from_.begin(), expanded_from_.end(),
       [hash = HashOf(all)](const auto& k) { return k.first == hash; });
-  return known == stitched_from_.end() ? nullptr : &known->second;
+  return known == expanded_from_.end() ? nullptr : &known->second;
 }
 
 // What a start was stitched from is better than what is left when its edits
 // are folded.
-std::vector<Schedule> LayeredPursuit::FoldAll(
+std::vector<Schedule> LayerSearch::RestrictAll(
     const std::vector<Schedule>& schedules) const {
   std::vector<Schedule> folded;
   for (const Schedule& schedule : schedules) {
     const Schedule* known = Remembered(schedule);
-    std::optional<Schedule> few = known != nullptr
-                                      ? *known
-                                      : Fold(All(), Few(), layers_.shrunk,
-                                             layers_.matches.front(), schedule);
+    std::optional<Schedule> few =
+        known != nullptr ? *known
+                         : RestrictSchedule(All(), Few(), layers_.shrunk,
+                                            layers_.matches.front(), schedule);
     if (few) folded.push_back(*std::move(few));
   }
   return folded;
 }
 
-int64_t LayeredPursuit::RepairWork(const PursuitOptions& options) const {
+int64_t LayerSearch::RepairWork(const PointSearchOptions& options) const {
   return std::max<int64_t>(
       kLeastRepair * few_model_.node_count,
       static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
 }
 
-int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
+int64_t LayerSearch::FewBytes(int64_t bytes) const {
   const double part =
       static_cast<double>(bytes - least_bytes_) /
       static_cast<double>(std::max<int64_t>(1, peak_bytes_ - least_bytes_));
@@ -122,20 +122,21 @@ int64_t LayeredPursuit::FewBytes(int64_t bytes) const {
              part * static_cast<double>(few_peak_bytes_ - few_least_bytes_));
 }
 
-std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
+std::optional<LayerSearch::Expanded> LayerSearch::ExpandBest(
     const Schedule& schedule, int64_t most_bytes,
     std::vector<Way>& ways) const {
-  std::optional<Stitched> best;
+  std::optional<Expanded> best;
   Way best_way;
-  const auto excess = [&](const Stitched& stitched) {
+  const auto excess = [&](const Expanded& stitched) {
     return std::max<int64_t>(0, stitched.peak_bytes - most_bytes);
   };
   for (const Way& way : ways) {
-    std::optional<Schedule> stitched = Stitch(
+    std::optional<Schedule> stitched = ExpandSchedule(
         All(), Few(), layers_.shrunk, layers_.matches[way.match], schedule);
-    if (stitched && way.retimed) stitched = Retime(model_, *stitched);
+    if (stitched && way.copies_rescheduled)
+      stitched = ScheduleCopies(model_, *stitched);
     if (!stitched) continue;
-    Stitched next;
+    Expanded next;
     next.step_ns = FindTimes(model_, *stitched).step_ns;
     next.peak_bytes = FindLifetimes(model_, *stitched).peak_bytes;
     if (best && std::pair(excess(*best), best->step_ns) <=
@@ -151,11 +152,11 @@ std::optional<LayeredPursuit::Stitched> LayeredPursuit::StitchBest(
 }
 
 // Lowers what is a little too high, takes out what is no longer needed.
-std::optional<Found> LayeredPursuit::Tune(const Stitched& stitched,
-                                          const PursuitOptions& options,
-                                          const Effort& outside) const {
+std::optional<FoundSchedule> LayerSearch::Tune(
+    const Expanded& stitched, const PointSearchOptions& options,
+    const WorkBudget& outside) const {
   SearchState state(model_, stitched.schedule, options.target_bytes);
-  Effort effort = outside;
+  WorkBudget effort = outside;
   effort.left = kTunedEdits * effort.PriceOf(state);
   if (!LowerPeak(state, {.lane_price = kLanePrice}, effort)) {
     return std::nullopt;
@@ -166,12 +167,13 @@ std::optional<Found> LayeredPursuit::Tune(const Stitched& stitched,
   effort.left = edits * effort.PriceOf(state);
   CleanUp(state, effort);
   const double step_ns = std::round(state.Makespan());
-  return Found{state.ToSchedule(), step_ns};
+  return FoundSchedule{state.ToSchedule(), step_ns};
 }
 
-LayeredPursuit::Hunt LayeredPursuit::Begin(
-    const std::vector<Schedule>& starts, const PursuitOptions& options) const {
-  Hunt hunt;
+LayerSearch::Attempt LayerSearch::Begin(
+    const std::vector<Schedule>& starts,
+    const PointSearchOptions& options) const {
+  Attempt hunt;
   hunt.options = options;
   if (options.repair) {
     // The first start is within the bytes and could not be laid out.
@@ -186,7 +188,7 @@ LayeredPursuit::Hunt LayeredPursuit::Begin(
   hunt.few.target_bytes = FewBytes(hunt.options.target_bytes);
   hunt.few.floor_ns = std::floor(options.floor_ns * part_);
   hunt.few.work = hunt.first_work;
-  hunt.starts = FoldAll(starts);
+  hunt.starts = RestrictAll(starts);
   for (size_t m = 0; m < layers_.matches.size(); ++m) {
     hunt.ways.push_back({m, false});
     if (model_.d2h_bytes_per_ns > 0) hunt.ways.push_back({m, true});
@@ -194,15 +196,15 @@ LayeredPursuit::Hunt LayeredPursuit::Begin(
   return hunt;
 }
 
-std::vector<Found> LayeredPursuit::SearchFew(const Hunt& hunt,
-                                             const Effort& outside) const {
-  std::vector<Found> finds;
+std::vector<FoundSchedule> LayerSearch::SearchFew(
+    const Attempt& hunt, const WorkBudget& outside) const {
+  std::vector<FoundSchedule> finds;
   std::vector<Schedule> starts = hunt.starts;
-  PursuitOptions few = hunt.few;
+  PointSearchOptions few = hunt.few;
   for (int parts : kSearchParts) {
     few.target_bytes =
         hunt.few.target_bytes - hunt.few.target_bytes / 16 * (16 - parts);
-    Merge(planner::Pursue(few_model_, few_orders_, starts, few, outside),
+    Merge(planner::SearchAtPoint(few_model_, few_orders_, starts, few, outside),
           finds);
     if (few.repair || outside.Interrupted()) break;
     if (parts < kSearchParts[0] && finds.empty()) break;
@@ -215,7 +217,7 @@ std::vector<Found> LayeredPursuit::SearchFew(const Hunt& hunt,
   return finds;
 }
 
-bool LayeredPursuit::Lower(Hunt& hunt) {
+bool LayerSearch::Lower(Attempt& hunt) {
   if (++hunt.misses >= kMostMisses) return false;
   hunt.too_many = std::min(hunt.too_many, hunt.few.target_bytes);
   hunt.few.target_bytes -= hunt.few.target_bytes / kTunable;
@@ -225,9 +227,9 @@ bool LayeredPursuit::Lower(Hunt& hunt) {
   return hunt.few.target_bytes > hunt.enough;
 }
 
-bool LayeredPursuit::Correct(Hunt& hunt, int64_t few_bytes,
-                             int64_t spare_bytes) const {
-  PursuitOptions& few = hunt.few;
+bool LayerSearch::Correct(Attempt& hunt, int64_t few_bytes,
+                          int64_t spare_bytes) const {
+  PointSearchOptions& few = hunt.few;
   if (spare_bytes < 0) {
     hunt.too_many = std::min(hunt.too_many, few_bytes);
   } else {
@@ -246,8 +248,8 @@ bool LayeredPursuit::Correct(Hunt& hunt, int64_t few_bytes,
 }
 
 // False after the last.
-bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
-  const std::vector<Found> few_finds = SearchFew(hunt, outside);
+bool LayerSearch::Round(Attempt& hunt, const WorkBudget& outside) {
+  const std::vector<FoundSchedule> few_finds = SearchFew(hunt, outside);
   if (few_finds.empty()) {
     if (!hunt.few.repair) return Lower(hunt);
     if (!hunt.finds.empty()) return false;
@@ -261,17 +263,17 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
     return false;
   }
   // Some schedules of the few repeat badly; then another find may do.
-  std::optional<Stitched> stitched;
-  const Found* taken = nullptr;
-  for (const Found& found : few_finds) {
-    stitched = StitchBest(found.schedule, hunt.most_bytes, hunt.ways);
+  std::optional<Expanded> stitched;
+  const FoundSchedule* taken = nullptr;
+  for (const FoundSchedule& found : few_finds) {
+    stitched = ExpandBest(found.schedule, hunt.most_bytes, hunt.ways);
     if (!stitched || stitched->peak_bytes > hunt.most_bytes) continue;
     taken = &found;
     break;
   }
   if (taken == nullptr) return Lower(hunt);
   hunt.misses = 0;
-  std::optional<Found> found = Tune(*stitched, hunt.options, outside);
+  std::optional<FoundSchedule> found = Tune(*stitched, hunt.options, outside);
   const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
   const bool usable = found && !too_fast;
   if (usable) {
@@ -293,31 +295,32 @@ bool LayeredPursuit::Round(Hunt& hunt, const Effort& outside) {
   return Correct(hunt, few_bytes, spare_bytes);
 }
 
-std::vector<Found> LayeredPursuit::Pursue(const std::vector<Schedule>& starts,
-                                          const PursuitOptions& options,
-                                          const Effort& outside) {
-  Hunt hunt = Begin(starts, options);
+std::vector<FoundSchedule> LayerSearch::SearchAtPoint(
+    const std::vector<Schedule>& starts, const PointSearchOptions& options,
+    const WorkBudget& outside) {
+  Attempt hunt = Begin(starts, options);
   for (int round = 0; round < kRounds && !outside.Interrupted(); ++round) {
     if (!Round(hunt, outside)) break;
   }
-  std::vector<Found> finds;
+  std::vector<FoundSchedule> finds;
   Merge(std::move(hunt.finds), finds);
   Improve(hunt.options, outside, finds);
   return finds;
 }
 
-void LayeredPursuit::Improve(const PursuitOptions& options,
-                             const Effort& outside, std::vector<Found>& finds) {
+void LayerSearch::Improve(const PointSearchOptions& options,
+                          const WorkBudget& outside,
+                          std::vector<FoundSchedule>& finds) {
   const int64_t least = kLeastImprovement * model_.node_count;
   if (finds.empty() || options.work < least) return;
   const Schedule stitched = finds.front().schedule;
-  PursuitOptions improve = options;
+  PointSearchOptions improve = options;
   improve.repair = true;
-  std::vector<Found> better =
-      planner::Pursue(model_, {stitched}, {stitched}, improve, outside);
+  std::vector<FoundSchedule> better =
+      planner::SearchAtPoint(model_, {stitched}, {stitched}, improve, outside);
   if (const Schedule* few = Remembered(stitched)) {
     const Schedule from = *few;
-    for (const Found& found : better) Remember(found.schedule, from);
+    for (const FoundSchedule& found : better) Remember(found.schedule, from);
   }
   Merge(std::move(better), finds);
 }

@@ -6,7 +6,8 @@ namespace loadline::planner {
 namespace {
 
 // The same job of another node or value, in another model; -1: not there.
-int SameJob(const Model& from, int job, const Model& to, int node, int value) {
+int SameJob(const SearchModel& from, int job, const SearchModel& to, int node,
+            int value) {
   const Job& what = from.jobs[job];
   if (what.node >= 0) {
     if (node < 0 || what.variant < 0) return node;
@@ -24,7 +25,8 @@ int SameJob(const Model& from, int job, const Model& to, int node, int value) {
 }
 
 // The same form of another value, in another model; -1: not there.
-int SameForm(const Model& from, int form, const Model& to, int value) {
+int SameForm(const SearchModel& from, int form, const SearchModel& to,
+             int value) {
   if (form < from.value_count || value < 0) return value;
   const int job = SameJob(from, from.producer[form], to, -1, value);
   return job < 0 ? -1 : to.makes[job].front();
@@ -32,13 +34,13 @@ int SameForm(const Model& from, int form, const Model& to, int value) {
 
 }  // namespace
 
-Subject SubjectOf(const Model& model, const Item& item) {
+Subject SubjectOf(const SearchModel& model, const Item& item) {
   if (item.kind != ItemKind::kRun) return {-1, model.value_of[item.id]};
   return {model.jobs[item.id].node, model.jobs[item.id].value};
 }
 
-Item SameItem(const Model& from, const Item& item, const Model& to,
-              Subject subject) {
+Item MapItem(const SearchModel& from, const Item& item, const SearchModel& to,
+             Subject subject) {
   const int id = item.kind == ItemKind::kRun
                      ? SameJob(from, item.id, to, subject.node, subject.value)
                      : SameForm(from, item.id, to, subject.value);

@@ -13,11 +13,11 @@ struct Subject {
   int value = -1;
 };
 
-Subject SubjectOf(const Model& model, const Item& item);
+Subject SubjectOf(const SearchModel& model, const Item& item);
 
 // Variant and codec stay the same; id -1: not there.
-Item SameItem(const Model& from, const Item& item, const Model& to,
-              Subject subject);
+Item MapItem(const SearchModel& from, const Item& item, const SearchModel& to,
+             Subject subject);
 
 }  // namespace loadline::planner
 

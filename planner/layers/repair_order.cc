@@ -17,7 +17,7 @@ namespace {
 
 class Mender {
  public:
-  Mender(const Model& model, const Schedule& schedule)
+  Mender(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         schedule_(schedule),
         waits_(schedule.items.size(), 0),
@@ -111,7 +111,7 @@ class Mender {
     for (int v : model_.makes[item.id]) NeedForUpdate(v, i);
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Schedule& schedule_;
   std::vector<int> waits_;                  // by item
   std::vector<std::pair<int, int>> edges_;  // (before, after)
@@ -122,7 +122,7 @@ class Mender {
 };
 
 // Copies back that nobody reads, then copies out for nothing.
-void DropUseless(const Model& model, Schedule& schedule) {
+void DropUseless(const SearchModel& model, Schedule& schedule) {
   // Whether the device instance is read later, the host one copied back.
   std::vector<char> read(model.form_count()), copied(model.form_count());
   for (int v = 0; v < model.form_count(); ++v) {
@@ -152,7 +152,8 @@ void DropUseless(const Model& model, Schedule& schedule) {
 
 }  // namespace
 
-std::optional<Schedule> Mend(const Model& model, Schedule schedule) {
+std::optional<Schedule> RepairOrder(const SearchModel& model,
+                                    Schedule schedule) {
   schedule.items = Mender(model, schedule).Order();
   DropUseless(model, schedule);
   if (!FindLifetimes(model, schedule).valid) return std::nullopt;

@@ -10,7 +10,8 @@ namespace loadline::planner {
 
 // Puts off each item until what it needs has been done, and takes out copies
 // that serve nothing. None if that does not make the schedule valid.
-std::optional<Schedule> Mend(const Model& model, Schedule schedule);
+std::optional<Schedule> RepairOrder(const SearchModel& model,
+                                    Schedule schedule);
 
 }  // namespace loadline::planner
 

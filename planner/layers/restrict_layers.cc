@@ -9,10 +9,11 @@
 
 namespace loadline::planner {
 
-std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
-                             const Shrunk& shrunk,
-                             const std::vector<int>& match,
-                             const Schedule& schedule) {
+std::optional<Schedule> RestrictSchedule(const LayeredModel& all,
+                                         const LayeredModel& few,
+                                         const CoarseProblem& shrunk,
+                                         const std::vector<int>& match,
+                                         const Schedule& schedule) {
   std::vector<int> few_of(match.size(), -1);  // by layer
   std::vector<char> taken(few.layers->count, 0);
   for (size_t layer = 0; layer < match.size(); ++layer) {
@@ -39,7 +40,7 @@ std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
     } else {
       subject.value = fold_value(subject.value);
     }
-    const Item same = SameItem(*all.model, item, *few.model, subject);
+    const Item same = MapItem(*all.model, item, *few.model, subject);
     if (same.id >= 0) folded.items.push_back(same);
   }
   folded.host_home.assign(few.model->chains.size(), 0);
@@ -49,7 +50,7 @@ std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
       folded.host_home[few.model->chain_of[value]] = 1;
     }
   }
-  return Mend(*few.model, std::move(folded));
+  return RepairOrder(*few.model, std::move(folded));
 }
 
 }  // namespace loadline::planner

@@ -11,10 +11,11 @@ namespace loadline::planner {
 
 // The items of one layer (the first in `match`) for each of the few. None if
 // what comes out is not valid.
-std::optional<Schedule> Fold(const LayeredModel& all, const LayeredModel& few,
-                             const Shrunk& shrunk,
-                             const std::vector<int>& match,
-                             const Schedule& schedule);
+std::optional<Schedule> RestrictSchedule(const LayeredModel& all,
+                                         const LayeredModel& few,
+                                         const CoarseProblem& shrunk,
+                                         const std::vector<int>& match,
+                                         const Schedule& schedule);
 
 }  // namespace loadline::planner
 

@@ -17,7 +17,7 @@ namespace {
 
 class Retimer {
  public:
-  Retimer(const Model& model, const Schedule& schedule)
+  Retimer(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         items_(schedule.items),
         host_home_(schedule.host_home),
@@ -37,18 +37,18 @@ class Retimer {
     PlaceIns();
     // Tokens for a position go behind its run, copies out first.
     std::stable_sort(places_.begin(), places_.end());
-    Schedule retimed;
-    retimed.host_home = host_home_;
+    Schedule copies_rescheduled;
+    copies_rescheduled.host_home = host_home_;
     size_t next = 0;
     for (int p = -1; p < count_; ++p) {
       if (p >= 0 && items_[p].kind == ItemKind::kRun) {
-        retimed.items.push_back(items_[p]);
+        copies_rescheduled.items.push_back(items_[p]);
       }
       for (; next < places_.size() && places_[next].first == p; ++next) {
-        retimed.items.push_back(items_[places_[next].second]);
+        copies_rescheduled.items.push_back(items_[places_[next].second]);
       }
     }
-    return Mend(model_, std::move(retimed));
+    return RepairOrder(model_, std::move(copies_rescheduled));
   }
 
  private:
@@ -90,7 +90,7 @@ class Retimer {
     }
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const std::vector<Item>& items_;
   const std::vector<char>& host_home_;
   const Lifetimes lives_;
@@ -101,7 +101,8 @@ class Retimer {
 
 }  // namespace
 
-std::optional<Schedule> Retime(const Model& model, const Schedule& schedule) {
+std::optional<Schedule> ScheduleCopies(const SearchModel& model,
+                                       const Schedule& schedule) {
   return Retimer(model, schedule).Run();
 }
 

@@ -12,7 +12,8 @@ namespace loadline::planner {
 // to it, and each copy back started as late as brings it in time. None if that
 // makes no valid schedule. Faster than `schedule` where its copies came too
 // close to each other; bytes may rise or fall.
-std::optional<Schedule> Retime(const Model& model, const Schedule& schedule);
+std::optional<Schedule> ScheduleCopies(const SearchModel& model,
+                                       const Schedule& schedule);
 
 }  // namespace loadline::planner
 

@@ -21,7 +21,7 @@ class Shrinker {
                 layers.alike_upper - cut_upper_ >= 2;
   }
 
-  std::optional<Shrunk> Run() {
+  std::optional<CoarseProblem> Run() {
     if (!possible_) return std::nullopt;
     KeepValues();
     if (!KeepNodes()) return std::nullopt;
@@ -155,13 +155,14 @@ class Shrinker {
   const int cut_count_;
   int cut_lower_ = 0, cut_upper_ = 0;
   bool possible_ = false;
-  Shrunk shrunk_;
+  CoarseProblem shrunk_;
 };
 
 }  // namespace
 
-std::optional<Shrunk> Shrink(const Problem& problem, const Layers& layers,
-                             int layers_left) {
+std::optional<CoarseProblem> CoarsenProblem(const Problem& problem,
+                                            const Layers& layers,
+                                            int layers_left) {
   return Shrinker(problem, layers, layers_left).Run();
 }
 

@@ -10,7 +10,7 @@
 namespace loadline::planner {
 
 // What is left when layers are cut out of the middle.
-struct Shrunk {
+struct CoarseProblem {
   Problem problem;
   Layers layers;             // with the roles of the whole problem's layers
   std::vector<int> node_of;  // by node: of the whole problem
@@ -23,8 +23,9 @@ struct Shrunk {
 // read their values reads the counterparts' in the layers left. None if fewer
 // than two alike layers would stay at either end, or if the rest makes no
 // valid problem.
-std::optional<Shrunk> Shrink(const Problem& problem, const Layers& layers,
-                             int layers_left);
+std::optional<CoarseProblem> CoarsenProblem(const Problem& problem,
+                                            const Layers& layers,
+                                            int layers_left);
 
 }  // namespace loadline::planner
 

@@ -20,42 +20,47 @@ constexpr double kSlimTargets[] = {0.9, 0.85};
 constexpr int64_t kLeastMovesPerItem = 8;
 
 // The find with fewer bytes alive; none if the work does not suffice.
-std::optional<Found> Slimmed(const Model& model, const Found& found,
-                             double share, const FitOptions& options,
-                             const Effort& outside) {
+std::optional<FoundSchedule> WithLessPressure(const SearchModel& model,
+                                              const FoundSchedule& found,
+                                              double share,
+                                              const FitLayoutOptions& options,
+                                              const WorkBudget& outside) {
   SearchState state(
       model, found.schedule,
       static_cast<int64_t>(share *
                            static_cast<double>(options.place.budget_bytes)));
-  Effort effort = outside;
-  effort.left = options.slim_work;
+  WorkBudget effort = outside;
+  effort.left = options.pressure_work;
   const int64_t items = static_cast<int64_t>(found.schedule.items.size());
   if (!state.valid() ||
       effort.left / MovePrice(state) < kLeastMovesPerItem * items) {
     return std::nullopt;
   }
-  Slim(state, {.floor_ns = options.floor_ns, .seed = options.seed}, effort);
+  ReducePressure(state, {.floor_ns = options.floor_ns, .seed = options.seed},
+                 effort);
   const double step_ns = std::round(state.Makespan());
-  return Found{state.ToSchedule(), step_ns};
+  return FoundSchedule{state.ToSchedule(), step_ns};
 }
 
 }  // namespace
 
-std::optional<Placed> Fit(const Model& model, Found& found,
-                          const FitOptions& options, const Effort& outside,
-                          int64_t* excess_bytes) {
-  std::optional<Placed> placed =
-      Place(model, found.schedule, found.step_ns, options.place, excess_bytes);
-  Found slim = found;
+std::optional<LaidOutSchedule> FitLayout(const SearchModel& model,
+                                         FoundSchedule& found,
+                                         const FitLayoutOptions& options,
+                                         const WorkBudget& outside,
+                                         int64_t* excess_bytes) {
+  std::optional<LaidOutSchedule> placed =
+      LayOut(model, found.schedule, found.step_ns, options.place, excess_bytes);
+  FoundSchedule slim = found;
   for (double share : kSlimTargets) {
     if (placed || outside.Interrupted()) break;
-    std::optional<Found> slimmed =
-        Slimmed(model, slim, share, options, outside);
+    std::optional<FoundSchedule> slimmed =
+        WithLessPressure(model, slim, share, options, outside);
     if (!slimmed) break;
     slim = *std::move(slimmed);
     int64_t over_bytes = 0;
     placed =
-        Place(model, slim.schedule, slim.step_ns, options.place, &over_bytes);
+        LayOut(model, slim.schedule, slim.step_ns, options.place, &over_bytes);
     const bool halved = 2 * over_bytes < *excess_bytes;
     if (placed || over_bytes < *excess_bytes) {
       found = slim;

@@ -10,19 +10,21 @@
 
 namespace loadline::planner {
 
-struct FitOptions {
-  PlaceOptions place;
-  double floor_ns = 0;    // no faster
-  int64_t slim_work = 0;  // each time that it does not fit
+struct FitLayoutOptions {
+  LayOutOptions place;
+  double floor_ns = 0;        // no faster
+  int64_t pressure_work = 0;  // each time that it does not fit
   uint64_t seed = 0;
 };
 
 // Lays the find out within the budget; where that fails, takes away bytes that
 // cost no time and tries again. None if it still lies too high, by
 // `excess_bytes`; `found` is then what came closest. `outside` only interrupts.
-std::optional<Placed> Fit(const Model& model, Found& found,
-                          const FitOptions& options, const Effort& outside,
-                          int64_t* excess_bytes);
+std::optional<LaidOutSchedule> FitLayout(const SearchModel& model,
+                                         FoundSchedule& found,
+                                         const FitLayoutOptions& options,
+                                         const WorkBudget& outside,
+                                         int64_t* excess_bytes);
 
 }  // namespace loadline::planner
 

@@ -14,14 +14,14 @@
 namespace loadline::planner {
 
 // A schedule and its layout.
-struct Placed {
+struct LaidOutSchedule {
   Schedule schedule;
   double step_ns = 0;
   int64_t arena_bytes = 0;
-  Plan plan;  // as Emit leaves it
+  Plan plan;  // as LowerSchedule leaves it
 };
 
-struct PlaceOptions {
+struct LayOutOptions {
   int64_t budget_bytes = 0;
   int64_t pack_work_limit = 0;
   const std::atomic<bool>* cancel = nullptr;
@@ -30,15 +30,17 @@ struct PlaceOptions {
 // The schedule, whose step takes `step_ns`, laid out within the budget. None if
 // no layout was found; `excess_bytes` (at least 1) then is how much the lowest
 // one lies above the budget.
-std::optional<Placed> Place(const Model& model, const Schedule& schedule,
-                            double step_ns, const PlaceOptions& options,
-                            int64_t* excess_bytes);
+std::optional<LaidOutSchedule> LayOut(const SearchModel& model,
+                                      const Schedule& schedule, double step_ns,
+                                      const LayOutOptions& options,
+                                      int64_t* excess_bytes);
 
 // The schedule in as few bytes as the packer finds. Errors: InvalidArgument
 // where it reads a value before it is made or after its update.
-absl::StatusOr<Placed> PlaceTightest(const Model& model,
-                                     const Schedule& schedule, double step_ns,
-                                     int64_t pack_work_limit);
+absl::StatusOr<LaidOutSchedule> LayOutTightest(const SearchModel& model,
+                                               const Schedule& schedule,
+                                               double step_ns,
+                                               int64_t pack_work_limit);
 
 }  // namespace loadline::planner
 

@@ -18,15 +18,15 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Model& model, const Schedule& schedule,
-          const EmitOptions& options)
+  Emitter(const SearchModel& model, const Schedule& schedule,
+          const LowerScheduleOptions& options)
       : model_(model),
         problem_(*model.problem),
         schedule_(schedule),
         options_(options),
         lives_(FindLifetimes(model, schedule)) {}
 
-  absl::StatusOr<Plan> Emit(PackReport* report) {
+  absl::StatusOr<Plan> LowerSchedule(PackReport* report) {
     LOADLINE_CHECK(lives_.valid);
     plan_.problem_name = problem_.name;
     plan_.budget_bytes = options_.budget_bytes;
@@ -307,10 +307,10 @@ class Emitter {
     }
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Problem& problem_;
   const Schedule& schedule_;
-  const EmitOptions& options_;
+  const LowerScheduleOptions& options_;
   const Lifetimes lives_;
   Plan plan_;
   std::vector<BufferId> buffer_of_;     // by instance
@@ -321,9 +321,11 @@ class Emitter {
 
 }  // namespace
 
-absl::StatusOr<Plan> Emit(const Model& model, const Schedule& schedule,
-                          const EmitOptions& options, PackReport* report) {
-  return Emitter(model, schedule, options).Emit(report);
+absl::StatusOr<Plan> LowerSchedule(const SearchModel& model,
+                                   const Schedule& schedule,
+                                   const LowerScheduleOptions& options,
+                                   PackReport* report) {
+  return Emitter(model, schedule, options).LowerSchedule(report);
 }
 
 }  // namespace loadline::planner

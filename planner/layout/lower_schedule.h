@@ -12,7 +12,7 @@
 
 namespace loadline::planner {
 
-struct EmitOptions {
+struct LowerScheduleOptions {
   int64_t budget_bytes = 0;
   // Take the lowest layout found even if it exceeds the budget, which then
   // becomes its height.
@@ -25,9 +25,10 @@ struct EmitOptions {
 // The plan of a valid schedule, without prediction, bounds and decisions.
 // ResourceExhausted if no layout fits the budget or the host limit; `report`
 // (may be null) then says how high the best layout was.
-absl::StatusOr<Plan> Emit(const Model& model, const Schedule& schedule,
-                          const EmitOptions& options,
-                          PackReport* report = nullptr);
+absl::StatusOr<Plan> LowerSchedule(const SearchModel& model,
+                                   const Schedule& schedule,
+                                   const LowerScheduleOptions& options,
+                                   PackReport* report = nullptr);
 
 }  // namespace loadline::planner
 

@@ -67,7 +67,7 @@ void FloorTries::TryRules() {
       keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
                 power * std::log(static_cast<double>(blocks_.blocks[b].life));
     }
-    PackLayout layout = packer_.Place(keys);
+    PackLayout layout = packer_.LayOut(keys);
     if (layout.height_bytes >= best_.height_bytes) continue;
     best_ = std::move(layout);
     best_keys_ = keys;
@@ -77,14 +77,14 @@ void FloorTries::TryRules() {
 void FloorTries::TrySqueakyWheel(PackWork& work) {
   if (Fits() || blocks_.blocks.size() > kMostRuleBlocks) return;
   std::vector<double> keys = best_keys_;
-  PackLayout last = packer_.Place(keys);
+  PackLayout last = packer_.LayOut(keys);
   for (int round = 0; round < kSqueakyRounds && !work.Done(); ++round) {
     for (size_t b = 0; b < keys.size(); ++b) {
       if (last.offsets[b] + blocks_.blocks[b].size > target_) {
         keys[b] += kSqueak;
       }
     }
-    last = packer_.Place(keys);
+    last = packer_.LayOut(keys);
     work.left -= kWorkPerFloorBlock * static_cast<int64_t>(keys.size());
     if (last.height_bytes < best_.height_bytes) best_ = last;
     if (Fits()) return;

@@ -74,8 +74,8 @@ void PackFirstFit::FindNeighbours() {
   }
 }
 
-int64_t PackFirstFit::Place(const std::vector<int>& order, bool best_fit,
-                            PackLayout& best) {
+int64_t PackFirstFit::LayOut(const std::vector<int>& order, bool best_fit,
+                             PackLayout& best) {
   offset_ = base_offset_;
   placed_.clear();
   int64_t height = 0;
@@ -121,7 +121,7 @@ int64_t PackFirstFit::Place(const std::vector<int>& order, bool best_fit,
 }
 
 void PackFirstFit::TryRules(PackLayout& best) {
-  Place(free_, false, best);
+  LayOut(free_, false, best);
   const auto by = [&](auto key) {
     std::vector<int> order = free_;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
@@ -129,7 +129,7 @@ void PackFirstFit::TryRules(PackLayout& best) {
     });
     for (bool best_fit : {false, true}) {
       if (best.height_bytes <= target_) return;
-      Place(order, best_fit, best);
+      LayOut(order, best_fit, best);
     }
   };
   const auto size = [](const PackBlock& b) {
@@ -173,7 +173,7 @@ void PackFirstFit::Improve(PackWork& work, PackLayout& best) {
       std::swap(next[random_() % next.size()], next[random_() % next.size()]);
     }
     pairs_ = 0;
-    const int64_t got = Place(next, best_fit_, best);
+    const int64_t got = LayOut(next, best_fit_, best);
     work.left -= pairs_;
     // A little worse is accepted now and then: plateaus are wide.
     if (got <= height || (fails > 20 && got < height_ + height_ / 50)) {

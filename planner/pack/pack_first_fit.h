@@ -33,7 +33,8 @@ class PackFirstFit {
   void StackResidents();
   void FindNeighbours();
   // Places the free blocks in this order; returns the height.
-  int64_t Place(const std::vector<int>& order, bool best_fit, PackLayout& best);
+  int64_t LayOut(const std::vector<int>& order, bool best_fit,
+                 PackLayout& best);
 
   const PackBlocks& blocks_;
   const int64_t alignment_, capacity_, target_;

@@ -81,7 +81,7 @@ class Joiner {
     starts_[{block.lower, block.padded}].push_back(id);
     ++ends_at_[block.upper];
     ++starts_at_[block.lower];
-    Touch(block);
+    Access(block);
   }
 
   void Remove(int id) {
@@ -96,11 +96,11 @@ class Joiner {
     std::erase(starts_[{block.lower, block.padded}], id);
     --ends_at_[block.upper];
     --starts_at_[block.lower];
-    Touch(block);
+    Access(block);
   }
 
   // The block has come or gone: what that may change is looked at again.
-  void Touch(const PackBlock& block) {
+  void Access(const PackBlock& block) {
     corners_.emplace_back(block.lower, block.padded);
     corners_.emplace_back(block.upper, block.padded);
     unlooked_.emplace(block.lower, block.upper);

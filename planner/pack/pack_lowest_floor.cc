@@ -212,7 +212,7 @@ void LowestFloor::Query(int node, int lower, int upper, int& best) const {
   Query(second, lower, upper, best);
 }
 
-PackLayout LowestFloor::Place(const std::vector<double>& keys) {
+PackLayout LowestFloor::LayOut(const std::vector<double>& keys) {
   PackLayout layout;
   layout.height_bytes = 0;
   layout.offsets.assign(blocks_.blocks.size(), 0);

@@ -69,7 +69,7 @@ struct PackWork {
 class LowestFloor {
  public:
   explicit LowestFloor(const PackBlocks& blocks);
-  PackLayout Place(const std::vector<double>& keys);
+  PackLayout LayOut(const std::vector<double>& keys);
 
  private:
   struct Node {

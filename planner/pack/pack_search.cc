@@ -5,13 +5,13 @@
 // from the right if that leaves fewer. The skyline of the gap beside it rises
 // to the lower of wall and block: what lies across the gap is no lower. A block
 // that would fit in the gap below that height may be moved down into it, so
-// choices that leave room for one are not tried; nor is an empty pocket, unless
-// all blocks are too tall for it. The first searches, which are not complete,
-// ask only whether one fits in time. Any pocket may be decided first: the one
-// with the fewest choices is.
+// permissions that leave room for one are not tried; nor is an empty pocket,
+// unless all blocks are too tall for it. The first searches, which are not
+// complete, ask only whether one fits in time. Any pocket may be decided first:
+// the one with the fewest permissions is.
 //
 // Pruning by section: height + bytes not placed yet must not exceed the
-// capacity. A dead end names the sections its proof looked at; choices that
+// capacity. A dead end names the sections its proof looked at; permissions that
 // changed none of them are not tried again (conflict-directed backjumping,
 // Prosser 1993). Sections and canonical order as in Moffitt, "MiniMalloc"
 // (ASPLOS 2023); the pockets and the backjumping are ours. Tested in
@@ -184,13 +184,14 @@ PackSearch::Look PackSearch::LookAt(int lower, int upper, Pocket& best,
     return Look::kDeadEnd;
   }
   const bool from_right = from_right_.size() < from_left_.size();
-  std::vector<int>& choices = from_right ? from_right_ : from_left_;
-  if (best.choices.empty() || std::pair(choices.size(), height_[lower]) <
-                                  std::pair(best.choices.size(), best_height)) {
+  std::vector<int>& permissions = from_right ? from_right_ : from_left_;
+  if (best.permissions.empty() ||
+      std::pair(permissions.size(), height_[lower]) <
+          std::pair(best.permissions.size(), best_height)) {
     best.lower = lower;
     best.upper = upper;
     best.from_right = from_right;
-    best.choices.swap(choices);
+    best.permissions.swap(permissions);
     best_height = height_[lower];
   }
   return Look::kPocket;
@@ -201,7 +202,7 @@ PackSearch::Look PackSearch::LookAt(int lower, int upper, Pocket& best,
 bool PackSearch::Choose(Pocket& best) {
   for (bool again = true; again;) {
     again = false;
-    best.choices.clear();
+    best.permissions.clear();
     int64_t best_height = 0;
     for (int s = 0; s < blocks_.sections && !again;) {
       if (left_[s] == 0) {
@@ -214,7 +215,7 @@ bool PackSearch::Choose(Pocket& best) {
       const Look look = LookAt(lower, s, best, best_height);
       if (look == Look::kDeadEnd) return false;
       again = look == Look::kRaised;
-      if (best.choices.size() == 1) return true;
+      if (best.permissions.size() == 1) return true;
     }
   }
   return true;
@@ -295,17 +296,18 @@ ExactResult PackSearch::Dive(int depth) {
   const size_t heights = heights_log_.size(), raises = raises_log_.size();
   Pocket pocket;
   if (!Choose(pocket)) return Fail(heights, raises);
-  std::sort(pocket.choices.begin(), pocket.choices.end(), [&](int a, int b) {
-    if (a < 0 || b < 0) return b < a;  // an empty pocket last
-    return (*keys_)[a] != (*keys_)[b] ? (*keys_)[a] > (*keys_)[b] : a < b;
-  });
+  std::sort(
+      pocket.permissions.begin(), pocket.permissions.end(), [&](int a, int b) {
+        if (a < 0 || b < 0) return b < a;  // an empty pocket last
+        return (*keys_)[a] != (*keys_)[b] ? (*keys_)[a] > (*keys_)[b] : a < b;
+      });
   const size_t inner = heights_log_.size();
   Blame(pocket.lower, pocket.upper);
   while (static_cast<int>(conflict_at_.size()) <= depth) {
     conflict_at_.emplace_back(blocks_.sections);
   }
   conflict_at_[depth] = conflict_;
-  for (int b : pocket.choices) {
+  for (int b : pocket.permissions) {
     int lower = pocket.lower, upper = pocket.upper;
     const ExactResult result = b == kLeaveEmpty
                                    ? LeaveEmpty(pocket, depth)

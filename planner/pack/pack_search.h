@@ -57,7 +57,7 @@ class PackSearch {
   struct Pocket {
     int lower = 0, upper = 0;
     bool from_right = false;
-    std::vector<int> choices;  // blocks, or kLeaveEmpty
+    std::vector<int> permissions;  // blocks, or kLeaveEmpty
   };
   enum class Look { kPocket, kRaised, kDeadEnd };
   static constexpr int kLeaveEmpty = -1;

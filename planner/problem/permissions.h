@@ -5,13 +5,13 @@
 namespace loadline::planner {
 
 // By default only what leaves every bit of the results as it is.
-struct Choices {
+struct Permissions {
   bool codecs = true;    // lossless ones
   bool lossy = false;    // the others too
   bool variants = true;  // exact ones
   bool inexact = false;  // the others too
 
-  static Choices None() { return {.codecs = false, .variants = false}; }
+  static Permissions None() { return {.codecs = false, .variants = false}; }
 };
 
 }  // namespace loadline::planner

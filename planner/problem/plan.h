@@ -62,7 +62,7 @@ struct Prediction {
   int64_t h2d_bytes = 0;
   int64_t stall_ns = 0;  // step_ns - compute_ns
   // Most bytes of device buffers alive at one moment of the replay. A buffer
-  // is alive from the start of the first step that touches it (from the
+  // is alive from the start of the first step that accesses it (from the
   // beginning, if no step writes it) to the end of the last (to the end, if it
   // holds an output or the last version of a persistent value); an in-place
   // pair counts once.

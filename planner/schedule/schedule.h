@@ -30,7 +30,7 @@ struct Schedule {
 };
 
 // Every node once, the fastest way, in the given order, nothing copied.
-Schedule GivenOrder(const Model& model);
+Schedule GivenOrder(const SearchModel& model);
 
 }  // namespace loadline::planner
 

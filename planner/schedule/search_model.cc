@@ -1,4 +1,4 @@
-// Builds Model from Problem. Tested through every solve (solve_test.cc,
+// Builds SearchModel from Problem. Tested through every solve (solve_test.cc,
 // permissions_test.cc).
 #include "planner/schedule/search_model.h"
 
@@ -11,7 +11,8 @@ namespace loadline::planner {
 namespace {
 
 // Its reads, makes and permissions are the caller's.
-void AddJob(const Job& job, int64_t ns, int64_t workspace_bytes, Model& model) {
+void AddJob(const Job& job, int64_t ns, int64_t workspace_bytes,
+            SearchModel& model) {
   model.jobs.push_back(job);
   model.node_ns.push_back(ns);
   model.raw_workspace_bytes.push_back(workspace_bytes);
@@ -20,7 +21,7 @@ void AddJob(const Job& job, int64_t ns, int64_t workspace_bytes, Model& model) {
 }
 
 // Encoded forms stay on the device and within the step.
-void AddForm(int value, int64_t bytes, int producer, Model& model) {
+void AddForm(int value, int64_t bytes, int producer, SearchModel& model) {
   model.value_of.push_back(value);
   model.raw_bytes.push_back(bytes);
   model.bytes.push_back(AlignUp(bytes, model.alignment_bytes));
@@ -35,7 +36,8 @@ void AddForm(int value, int64_t bytes, int producer, Model& model) {
   model.index.previous_version.push_back(kNoValue);
 }
 
-void AddNodes(const Problem& problem, bool allow_recompute, Model& model) {
+void AddNodes(const Problem& problem, bool allow_recompute,
+              SearchModel& model) {
   for (const Node& node : problem.nodes) {
     std::vector<int> reads;
     for (ValueId id : node.inputs) reads.push_back(static_cast<int>(id));
@@ -53,12 +55,14 @@ void AddNodes(const Problem& problem, bool allow_recompute, Model& model) {
 
 // The permitted variants, and of the jobs of each node those that some plan
 // may want.
-void AddVariants(const Problem& problem, const Choices& choices, Model& model) {
+void AddVariants(const Problem& problem, const Permissions& permissions,
+                 SearchModel& model) {
   for (int n = 0; n < model.node_count; ++n) {
     std::vector<int> ways = {n};
     std::vector<Variant> permitted;
     for (const Variant& variant : problem.nodes[n].variants) {
-      if (variant.exact ? !choices.variants : !choices.inexact) continue;
+      if (variant.exact ? !permissions.variants : !permissions.inexact)
+        continue;
       const int job = model.job_count();
       ways.push_back(job);
       AddJob({.node = n, .variant = static_cast<int>(permitted.size())},
@@ -88,7 +92,7 @@ void AddVariants(const Problem& problem, const Choices& choices, Model& model) {
   }
 }
 
-void AddCodecJob(Job job, int64_t ns, int from, int to, Model& model) {
+void AddCodecJob(Job job, int64_t ns, int from, int to, SearchModel& model) {
   AddJob(job, ns, 0, model);
   model.reads.push_back({from});
   model.makes.push_back({to});
@@ -97,12 +101,13 @@ void AddCodecJob(Job job, int64_t ns, int from, int to, Model& model) {
 }
 
 // The permitted codecs; those that save bytes get a form and two jobs.
-void AddCodings(const Problem& problem, const Choices& choices, Model& model) {
+void AddCodings(const Problem& problem, const Permissions& permissions,
+                SearchModel& model) {
   model.codings.resize(model.value_count);
   for (int v = 0; v < model.value_count; ++v) {
     std::vector<Codec> permitted;
     for (const Codec& codec : problem.values[v].stash) {
-      if (codec.lossless ? !choices.codecs : !choices.lossy) continue;
+      if (codec.lossless ? !permissions.codecs : !permissions.lossy) continue;
       Job job = {.value = v, .codec = static_cast<int>(permitted.size())};
       permitted.push_back(codec);
       const int64_t bytes = AlignUp(codec.bytes, model.alignment_bytes);
@@ -119,7 +124,7 @@ void AddCodings(const Problem& problem, const Choices& choices, Model& model) {
   }
 }
 
-void AddChains(const Problem& problem, Model& model) {
+void AddChains(const Problem& problem, SearchModel& model) {
   model.chain_of.assign(model.value_count, -1);
   for (int v = 0; v < model.value_count; ++v) {
     if (!problem.values[v].persistent || model.producer[v] >= 0) continue;
@@ -138,8 +143,8 @@ void AddChains(const Problem& problem, Model& model) {
   }
 }
 
-// A static choice keeps every lifetime a function of one value's own touches.
-void AddOverwrites(const Problem& problem, Model& model) {
+// A static choice keeps every lifetime a function of one value's own accesses.
+void AddOverwrites(const Problem& problem, SearchModel& model) {
   for (const Node& node : problem.nodes) {
     std::vector<std::pair<int, int>> chosen;
     const auto taken = [&](int in, int out) {
@@ -168,9 +173,10 @@ void AddOverwrites(const Problem& problem, Model& model) {
 
 }  // namespace
 
-Model MakeModel(const Problem& problem, bool allow_recompute,
-                bool allow_offload, const Choices& choices) {
-  Model model;
+SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
+                            bool allow_offload,
+                            const Permissions& permissions) {
+  SearchModel model;
   model.problem = &problem;
   model.index = IndexProblem(problem);
   model.node_count = static_cast<int>(problem.nodes.size());
@@ -204,12 +210,12 @@ Model MakeModel(const Problem& problem, bool allow_recompute,
   }
   AddChains(problem, model);
   AddOverwrites(problem, model);
-  AddVariants(problem, choices, model);
-  AddCodings(problem, choices, model);
+  AddVariants(problem, permissions, model);
+  AddCodings(problem, permissions, model);
   return model;
 }
 
-Model WithApartLanes(Model model) {
+SearchModel WithApartLanes(SearchModel model) {
   const double speed = model.bidirectional;
   for (int v = 0; v < model.value_count; ++v) {
     for (std::vector<double>* ns : {&model.out_ns, &model.in_ns}) {

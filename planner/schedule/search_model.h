@@ -19,10 +19,11 @@ namespace loadline::planner {
 
 // What a run does.
 struct Job {
-  int node = -1;     // -1: an encode or a decode
-  int variant = -1;  // of Model::variants of the node; -1: the node as it is
-  int value = -1;    // that is encoded or decoded
-  int codec = -1;    // of Model::stash of the value
+  int node = -1;  // -1: an encode or a decode
+  int variant =
+      -1;  // of SearchModel::variants of the node; -1: the node as it is
+  int value = -1;  // that is encoded or decoded
+  int codec = -1;  // of SearchModel::stash of the value
   bool decodes = false;
 };
 
@@ -40,12 +41,12 @@ struct Chain {
   bool can_host = false;  // may live on the host between steps
 };
 
-struct Model {
+struct SearchModel {
   const Problem* problem = nullptr;
   ProblemIndex index;
   int node_count = 0;
   int value_count = 0;
-  // What the choices permit, by node and by value.
+  // What the permissions permit, by node and by value.
   std::vector<std::vector<Variant>> variants;
   std::vector<std::vector<Codec>> stash;
 
@@ -122,12 +123,13 @@ struct Model {
 };
 
 // Requires a valid problem.
-Model MakeModel(const Problem& problem, bool allow_recompute,
-                bool allow_offload, const Choices& choices = {});
+SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
+                            bool allow_offload,
+                            const Permissions& permissions = {});
 
 // The same with lanes that never slow each other down, each as slow as both
 // are when both move: what fits its times is no slower in the model itself.
-Model WithApartLanes(Model model);
+SearchModel WithApartLanes(SearchModel model);
 
 }  // namespace loadline::planner
 

@@ -11,7 +11,7 @@ namespace {
 
 class Binder {
  public:
-  Binder(const Model& model, const Schedule& schedule)
+  Binder(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         schedule_(schedule),
         current_(model.form_count(), -1),
@@ -182,7 +182,7 @@ class Binder {
     }
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Schedule& schedule_;
   Lifetimes lives_;
   std::vector<int> current_;   // by form: latest instance
@@ -193,7 +193,7 @@ class Binder {
 
 }  // namespace
 
-Schedule GivenOrder(const Model& model) {
+Schedule GivenOrder(const SearchModel& model) {
   Schedule schedule;
   for (int node = 0; node < model.node_count; ++node) {
     schedule.items.push_back({ItemKind::kRun, model.ways[node].front()});
@@ -202,7 +202,7 @@ Schedule GivenOrder(const Model& model) {
   return schedule;
 }
 
-Lifetimes FindLifetimes(const Model& model, const Schedule& schedule) {
+Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule) {
   return Binder(model, schedule).Bind();
 }
 

@@ -54,18 +54,18 @@ struct Lifetimes {
 // `valid` is false if some read finds no instance, an In has no host copy or
 // no reader, an old version is read or made after its update, a node is missing
 // or wrongly repeated, or something does not end where it must.
-Lifetimes FindLifetimes(const Model& model, const Schedule& schedule);
+Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule);
 
 struct Times {
   double lanes_ns = 0;  // end of the last lane
-  double step_ns = 0;   // with Model::switch_ns for each copy
+  double step_ns = 0;   // with SearchModel::switch_ns for each copy
   int64_t compute_ns = 0;
   std::vector<double> passed_ns;  // by position: when compute has passed it
 };
 
 // Requires valid lifetimes. Exact for any copy latency, rates and
 // bidirectional factor: lanes_ns equals Replay of the emitted plan.
-Times FindTimes(const Model& model, const Schedule& schedule);
+Times FindTimes(const SearchModel& model, const Schedule& schedule);
 
 // One copy of one lane, in token order.
 struct LaneOp {
@@ -78,7 +78,7 @@ struct LaneOp {
 // The lanes alone, for the search: keeps its tables between calls.
 class LaneSimulator {
  public:
-  explicit LaneSimulator(const Model& model) : model_(model) {}
+  explicit LaneSimulator(const SearchModel& model) : model_(model) {}
   // Returns the end of the last step on any lane; `passed_ns` may be null.
   double Run(const std::vector<Item>& items, std::vector<double>* passed_ns);
 
@@ -89,7 +89,7 @@ class LaneSimulator {
   double RunCoupled(const std::vector<Item>& items,
                     std::vector<double>* passed_ns);
 
-  const Model& model_;
+  const SearchModel& model_;
   std::vector<double> ready_ns_;  // by form
   // Coupled lanes only.
   std::vector<LaneOp> outs_, ins_;

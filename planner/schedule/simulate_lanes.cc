@@ -162,7 +162,7 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
   }
 }
 
-Times FindTimes(const Model& model, const Schedule& schedule) {
+Times FindTimes(const SearchModel& model, const Schedule& schedule) {
   Times times;
   LaneSimulator lanes(model);
   times.lanes_ns = lanes.Run(schedule.items, &times.passed_ns);

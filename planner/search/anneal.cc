@@ -1,11 +1,11 @@
 // Simulated annealing over schedules. Energy: step time plus lambda times the
-// area over the target (not the peak: the area tells near misses apart).
-// Lambda rises geometrically while the temperature falls: at first the order
-// settles, reruns and copies enter as lambda rises. The acceptance threshold is
-// drawn before the move, so the cheap terms (broken rules, compute time, area)
-// reject most moves before the lanes are simulated, and the lanes stop at the
-// threshold. The moves are in anneal_moves.h. Tested in solve_test.cc and
-// permissions_test.cc.
+// excess area over the target (not the peak: the excess area tells near misses
+// apart). Lambda rises geometrically while the temperature falls: at first the
+// order settles, reruns and copies enter as lambda rises. The acceptance
+// threshold is drawn before the move, so the cheap terms (broken rules, compute
+// time, excess area) reject most moves before the lanes are simulated, and the
+// lanes stop at the threshold. The moves are in anneal_moves.h. Tested in
+// solve_test.cc and permissions_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ constexpr int kRefreshEvery = 256;  // moves between updates of the lists
 
 class Annealer {
  public:
-  Annealer(SearchState& state, const AnnealOptions& options, Effort& effort)
+  Annealer(SearchState& state, const AnnealOptions& options, WorkBudget& effort)
       : state_(state),
         model_(state.model()),
         options_(options),
@@ -43,7 +43,7 @@ class Annealer {
       effort_.left -= price;
       if (!Step()) continue;
       const double step_ns = std::round(step_ns_);
-      if (state_.area() <= 0 && step_ns < *best_step_ns &&
+      if (state_.excess_area() <= 0 && step_ns < *best_step_ns &&
           step_ns >= options_.floor_ns) {
         *best_step_ns = step_ns;
         *best = state_.ToSchedule();
@@ -52,7 +52,7 @@ class Annealer {
     }
   }
 
-  // Moves until the effort is spent; see Slim.
+  // Moves until the effort is spent; see ReducePressure.
   void RunSlim() {
     if (moves_.values().empty() || model_.node_count == 0) return;
     SetScales();
@@ -60,7 +60,7 @@ class Annealer {
     const double most_bytes = state_.PeakBytes();
     step_ns_ = state_.Makespan();
     const double most_ns = step_ns_;
-    for (int64_t move = 0; state_.area() > 0; ++move) {
+    for (int64_t move = 0; state_.excess_area() > 0; ++move) {
       if (move % kRefreshEvery == 0) {
         if (effort_.Spent()) break;
         moves_.Refresh();
@@ -78,9 +78,9 @@ class Annealer {
  private:
   // One move, pending; true if it costs nothing.
   bool Slimmer(double most_ns, double most_bytes) {
-    const double area = state_.area();
+    const double excess_area = state_.excess_area();
     if (!moves_.Propose({allowed_, lambda_, step_ns_}) || !state_.valid() ||
-        state_.area() > area ||
+        state_.excess_area() > excess_area ||
         static_cast<double>(state_.compute_ns()) > most_ns ||
         state_.Exceeds(most_bytes)) {
       return false;
@@ -93,8 +93,8 @@ class Annealer {
     return true;
   }
 
-  // Natural units: a typical run's time, and the price per area at which one
-  // run pays for taking a typical value away from a tenth of the sequence.
+  // Natural units: a typical run's time, and the price per excess area at which
+  // one run pays for taking a typical value away from a tenth of the sequence.
   void SetScales() {
     double bytes = 0;
     for (int v : moves_.values()) {
@@ -111,7 +111,7 @@ class Annealer {
                        std::min(1.0, done * 1.2));
     // Late in the run, whatever lambda it takes to get under the target.
     if (done > 0.5) {
-      pressure_ *= state_.area() > 0 ? 1.05 : 0.98;
+      pressure_ *= state_.excess_area() > 0 ? 1.05 : 0.98;
       pressure_ = std::clamp(pressure_, 0.3, 1e3);
     }
     lambda_ *= pressure_;
@@ -122,7 +122,7 @@ class Annealer {
 
   // One move, kept or undone; true if kept.
   bool Step() {
-    const double area = state_.area();
+    const double excess_area = state_.excess_area();
     const int64_t compute = state_.compute_ns();
     allowed_ = -temperature_ * std::log(1 - random_.Uniform());
     if (!moves_.Propose({allowed_, lambda_, step_ns_}) || !state_.valid()) {
@@ -132,7 +132,8 @@ class Annealer {
     const double slower = static_cast<double>(state_.compute_ns() - compute);
     // Copies hide at most the present stall.
     const double stall = step_ns_ - static_cast<double>(compute);
-    const double left = allowed_ - lambda_ * (state_.area() - area);
+    const double left =
+        allowed_ - lambda_ * (state_.excess_area() - excess_area);
     if (slower - stall > left) {
       state_.Undo(0);
       return false;
@@ -148,9 +149,9 @@ class Annealer {
   }
 
   SearchState& state_;
-  const Model& model_;
+  const SearchModel& model_;
   const AnnealOptions options_;
-  Effort& effort_;
+  WorkBudget& effort_;
   Random random_;
   Moves moves_;
   double run_ns_ = 1, lambda_unit_ = 1;
@@ -167,15 +168,17 @@ int64_t MovePrice(const SearchState& state) {
   return 1 + state.slot_count() / slots;
 }
 
-void Slim(SearchState& state, const SlimOptions& slim, Effort& effort) {
+void ReducePressure(SearchState& state, const ReducePressureOptions& slim,
+                    WorkBudget& effort) {
   AnnealOptions options;
   options.floor_ns = slim.floor_ns;
   options.seed = slim.seed;
   Annealer(state, options, effort).RunSlim();
 }
 
-void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,
-            std::optional<Schedule>* best, double* best_step_ns) {
+void Anneal(SearchState& state, const AnnealOptions& options,
+            WorkBudget& effort, std::optional<Schedule>* best,
+            double* best_step_ns) {
   Annealer(state, options, effort).Run(best, best_step_ns);
 }
 

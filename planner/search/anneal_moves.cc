@@ -30,7 +30,7 @@ void Moves::Refresh() {
   state_.Respread();
   runs_.clear();
   extras_.clear();
-  choices_.clear();
+  permissions_.clear();
   tokens_.clear();
   over_.clear();
   near_.clear();
@@ -38,7 +38,7 @@ void Moves::Refresh() {
     (state_.item(item).kind == ItemKind::kRun ? runs_ : tokens_)
         .push_back(item);
     if (state_.Spare(item)) extras_.push_back(item);
-    if (WaysOf(item).size() > 1) choices_.push_back(item);
+    if (WaysOf(item).size() > 1) permissions_.push_back(item);
     const double bytes = state_.BytesAt(state_.slot_of(item));
     if (bytes > state_.target()) over_.push_back(item);
     if (bytes > 0.98 * state_.target()) near_.push_back(item);
@@ -47,18 +47,18 @@ void Moves::Refresh() {
 
 bool Moves::Propose(const MoveLimits& limits) {
   limits_ = limits;
-  if (!choices_.empty() && random_.Below(12) == 0) return ChangeWay();
+  if (!permissions_.empty() && random_.Below(12) == 0) return ChangeWay();
   const int kind = random_.Below(100);
   if (!copies_) {
     if (kind < 50) return Shift();
-    if (kind < 75) return state_.area() > 0 ? Free() : Shift();
+    if (kind < 75) return state_.excess_area() > 0 ? Free() : Shift();
     if (kind < 87) return Drop();
     if (kind < 94) return Replace();
     return Drag();
   }
   if (kind < 30) return Shift();
   if (kind < 50 && !tokens_.empty()) return ShiftToken();
-  if (kind < 70) return state_.area() > 0 ? Free() : Replace();
+  if (kind < 70) return state_.excess_area() > 0 ? Free() : Replace();
   if (kind < 80) return Drop();
   if (kind < 90) return Replace();
   if (kind < 95 && !homes_.empty()) return ChangeHome();
@@ -80,13 +80,13 @@ const std::vector<int>& Moves::WaysOf(int item) const {
 }
 
 bool Moves::ChangeWay() {
-  const int item = Pick(choices_);
+  const int item = Pick(permissions_);
   if (!state_.alive(item)) return false;
   const std::vector<int>& ways = WaysOf(item);
   if (ways.size() < 2) return false;
   const int job = Pick(ways);
   if (job == state_.item(item).id) return false;
-  EditWay(state_, item, job);
+  EditVariant(state_, item, job);
   return true;
 }
 
@@ -129,10 +129,10 @@ bool Moves::FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
                      random_.Below(4) == 0);
   }
   if (copy) return EditCopy(state_, gap, slot, DrawLead());
-  // No rerun can win more than all the area there is.
+  // No rerun can win more than all the excess area there is.
   ChainLimits limits = DrawLimits();
   limits.most_ns =
-      limits_.allowed_ns + removed_ns + limits_.lambda * state_.area();
+      limits_.allowed_ns + removed_ns + limits_.lambda * state_.excess_area();
   return EditRecompute(state_, gap, limits);
 }
 

@@ -13,7 +13,7 @@ namespace loadline::planner {
 // Where a run stands that draws moves: what cannot pay is not tried.
 struct MoveLimits {
   double allowed_ns = 0;  // what the move may cost
-  double lambda = 0;      // price of area over the target
+  double lambda = 0;      // price of excess area over the target
   double step_ns = 0;     // before the move
 };
 
@@ -68,12 +68,12 @@ class Moves {
   bool ChangeHome();
 
   SearchState& state_;
-  const Model& model_;
+  const SearchModel& model_;
   Random& random_;
   bool copies_ = false, codecs_ = false;
   const std::vector<int> none_;
   std::vector<int> homes_, values_;
-  std::vector<int> runs_, extras_, choices_, tokens_, over_, near_;
+  std::vector<int> runs_, extras_, permissions_, tokens_, over_, near_;
   MoveLimits limits_;
 };
 

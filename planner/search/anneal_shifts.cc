@@ -26,8 +26,8 @@ int Moves::PickNeighbour(int node) {
   const int which = random_.Below(count);
   const bool read = which < static_cast<int>(reads.size());
   const int value = read ? reads[which] : makes[which - reads.size()];
-  const std::vector<Touch>& touches = state_.touches(value);
-  return touches[random_.Below(static_cast<int>(touches.size()))].item;
+  const std::vector<Access>& accesses = state_.accesses(value);
+  return accesses[random_.Below(static_cast<int>(accesses.size()))].item;
 }
 
 void Moves::Window(int item, int* lower, int* upper) const {
@@ -35,23 +35,23 @@ void Moves::Window(int item, int* lower, int* upper) const {
   *lower = 0;
   *upper = state_.slot_count();
   for (int v : model_.reads[node]) {
-    const std::vector<Touch>& touches = state_.touches(v);
-    if (touches.front().makes()) {
-      *lower = std::max(*lower, touches.front().slot + 1);
+    const std::vector<Access>& accesses = state_.accesses(v);
+    if (accesses.front().makes()) {
+      *lower = std::max(*lower, accesses.front().slot + 1);
     }
-    if (touches.back().flags & kUpdates) {
-      if (touches.back().item != item) {
-        *upper = std::min(*upper, touches.back().slot);
-      } else if (touches.size() > 1) {
-        *lower = std::max(*lower, touches[touches.size() - 2].slot + 1);
+    if (accesses.back().flags & kUpdates) {
+      if (accesses.back().item != item) {
+        *upper = std::min(*upper, accesses.back().slot);
+      } else if (accesses.size() > 1) {
+        *lower = std::max(*lower, accesses[accesses.size() - 2].slot + 1);
       }
     }
   }
   for (int v : model_.makes[node]) {
-    const std::vector<Touch>& touches = state_.touches(v);
-    if (touches.front().item == item && touches.size() > 1 &&
-        !touches[1].makes()) {
-      *upper = std::min(*upper, touches[1].slot);
+    const std::vector<Access>& accesses = state_.accesses(v);
+    if (accesses.front().item == item && accesses.size() > 1 &&
+        !accesses[1].makes()) {
+      *upper = std::min(*upper, accesses[1].slot);
     }
   }
 }
@@ -145,7 +145,7 @@ bool Moves::Drag() {
 bool Moves::DragLeft(int item, int before, int* budget) {
   if (item == before || --*budget < 0) return false;
   for (int v : model_.reads[state_.item(item).id]) {
-    const Touch first = state_.touches(v).front();
+    const Access first = state_.accesses(v).front();
     if (!first.makes() || first.item == item ||
         first.slot < state_.slot_of(before)) {
       continue;
@@ -160,11 +160,11 @@ bool Moves::DragLeft(int item, int before, int* budget) {
 bool Moves::DragRight(int item, int after, int* budget) {
   if (item == after || --*budget < 0) return false;
   for (int v : model_.makes[state_.item(item).id]) {
-    const std::vector<Touch>& touches = state_.touches(v);
-    if (touches.front().item != item) continue;
-    for (size_t t = touches.size() - 1; t > 0; --t) {
-      if (t >= touches.size()) return false;  // the drag changed them
-      const Touch touch = touches[t];
+    const std::vector<Access>& accesses = state_.accesses(v);
+    if (accesses.front().item != item) continue;
+    for (size_t t = accesses.size() - 1; t > 0; --t) {
+      if (t >= accesses.size()) return false;  // the drag changed them
+      const Access touch = accesses[t];
       if (touch.slot > state_.slot_of(after)) continue;
       if (!IsRun(touch.item) || !DragRight(touch.item, after, budget)) {
         return false;

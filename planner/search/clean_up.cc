@@ -11,32 +11,33 @@ namespace loadline::planner {
 
 namespace {
 
-bool Encodes(const Model& model, const Item& what) {
+bool Encodes(const SearchModel& model, const Item& what) {
   return what.kind == ItemKind::kRun && model.jobs[what.id].node < 0 &&
          !model.jobs[what.id].decodes;
 }
 
 // Whether the pending edits make the step neither slower nor faster than the
 // floor, and nothing takes more bytes.
-bool Pays(SearchState& state, double area, double step_ns, double floor_ns) {
-  if (!state.valid() || state.area() > area) return false;
+bool Pays(SearchState& state, double excess_area, double step_ns,
+          double floor_ns) {
+  if (!state.valid() || state.excess_area() > excess_area) return false;
   const double now_ns = state.Makespan();
   return now_ns <= step_ns && std::round(now_ns) >= floor_ns;
 }
 
 // Runs every node the fastest way that still fits.
-void Quicken(SearchState& state, Effort& effort, double floor_ns) {
-  const Model& model = state.model();
+void Quicken(SearchState& state, WorkBudget& effort, double floor_ns) {
+  const SearchModel& model = state.model();
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
     const Item what = state.item(item);
     if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) continue;
     for (int way : model.ways[model.jobs[what.id].node]) {
       if (way == what.id || effort.Spent()) break;
       effort.left -= effort.PriceOf(state);
-      const double area = state.area();
+      const double excess_area = state.excess_area();
       const double step_ns = state.Makespan();
-      EditWay(state, item, way);
-      if (Pays(state, area, step_ns, floor_ns)) {
+      EditVariant(state, item, way);
+      if (Pays(state, excess_area, step_ns, floor_ns)) {
         state.Commit();
         break;
       }
@@ -47,8 +48,8 @@ void Quicken(SearchState& state, Effort& effort, double floor_ns) {
 
 }  // namespace
 
-void CleanUp(SearchState& state, Effort& effort, double floor_ns) {
-  const Model& model = state.model();
+void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns) {
+  const SearchModel& model = state.model();
   state.Respread();
   struct Extra {
     int item;  // -1: a chain's home
@@ -78,11 +79,11 @@ void CleanUp(SearchState& state, Effort& effort, double floor_ns) {
     if (extra.item >= 0) {
       if (!state.alive(extra.item)) continue;  // went with another
     }
-    const double area = state.area();
+    const double excess_area = state.excess_area();
     const double step_ns = state.Makespan();
     const bool done = extra.item >= 0 ? EditDrop(state, extra.item)
                                       : EditUnhome(state, extra.chain);
-    if (done && Pays(state, area, step_ns, floor_ns)) {
+    if (done && Pays(state, excess_area, step_ns, floor_ns)) {
       state.Commit();
     } else {
       state.Undo(0);

@@ -72,10 +72,10 @@ bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
 // The decode of an encoded instance that is alive at the slot anyway; -1: none.
 int DecodeAt(const SearchState& state, int value, int slot) {
   for (const Coding& coding : state.model().codings[value]) {
-    const std::vector<Touch>& touches = state.touches(coding.form);
-    for (size_t t = 1; t < touches.size(); ++t) {
-      if (touches[t - 1].slot < slot && slot < touches[t].slot &&
-          !touches[t].makes()) {
+    const std::vector<Access>& accesses = state.accesses(coding.form);
+    for (size_t t = 1; t < accesses.size(); ++t) {
+      if (accesses[t - 1].slot < slot && slot < accesses[t].slot &&
+          !accesses[t].makes()) {
         return coding.decode;
       }
     }
@@ -87,7 +87,7 @@ int DecodeAt(const SearchState& state, int value, int slot) {
 // come before.
 int BeforeUpdates(const SearchState& state, int node, int item) {
   for (int input : state.model().reads[node]) {
-    const Touch& last = state.touches(input).back();
+    const Access& last = state.accesses(input).back();
     if ((last.flags & kUpdates) != 0 &&
         (item < 0 || last.slot < state.slot_of(item))) {
       item = last.item;
@@ -99,7 +99,7 @@ int BeforeUpdates(const SearchState& state, int node, int item) {
 // Runs node(value) before `before_item`; see EditRecompute.
 bool Rerun(SearchState& state, int value, int before_item,
            ChainLimits& limits) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
   const int job = model.ways[node].front();
@@ -111,15 +111,16 @@ bool Rerun(SearchState& state, int value, int before_item,
   if (slot < 0) return false;
   const int run = state.Insert(ItemKind::kRun, job, slot);
   for (int input : model.reads[node]) {
-    // The touches around the new read say whether the input was alive.
-    const std::vector<Touch>& touches = state.touches(input);
+    // The accesses around the new read say whether the input was alive.
+    const std::vector<Access>& accesses = state.accesses(input);
     size_t at = 0;
-    while (touches[at].item != run) ++at;
-    const bool alive_after = at + 1 < touches.size() ? !touches[at + 1].makes()
-                                                     : StaysToEnd(state, input);
+    while (accesses[at].item != run) ++at;
+    const bool alive_after = at + 1 < accesses.size()
+                                 ? !accesses[at + 1].makes()
+                                 : StaysToEnd(state, input);
     if (alive_after) continue;
-    const int previous_item = at > 0 ? touches[at - 1].item : -1;
-    const int previous = at > 0 ? touches[at - 1].slot : -1;
+    const int previous_item = at > 0 ? accesses[at - 1].item : -1;
+    const int previous = at > 0 ? accesses[at - 1].slot : -1;
     if (previous < 0 && !StartsOnDevice(state, input) &&
         !state.OnHost(input, state.slot_of(run))) {
       return false;
@@ -172,7 +173,7 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
   gap->from_item = gap->to_item = gap->taken_item = -1;
   gap->from_slot = -1;
   gap->to_slot = state.slot_count();
-  for (const Touch& touch : state.touches(value)) {
+  for (const Access& touch : state.accesses(value)) {
     const int at = touch.slot;
     if (at == slot) {
       if ((touch.flags & kTakesOver) == 0) return false;
@@ -204,7 +205,7 @@ bool EditRecompute(SearchState& state, const Gap& gap, ChainLimits limits) {
 }
 
 bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const int value = gap.value;
   if (!model.may_copy[value]) return false;
   if (gap.to_item >= 0 && state.item(gap.to_item).kind == ItemKind::kOut) {
@@ -235,7 +236,7 @@ bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
 }
 
 bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const Chain& versions = model.chains[chain];
   if (!versions.can_host || state.host_home(chain)) return false;
   const int first = versions.versions.front();
@@ -243,8 +244,8 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
   state.SetHome(chain, true);
   const int old_out = state.OutItem(first);
   if (old_out >= 0) state.Remove(old_out);
-  if (!state.touches(first).empty()) {
-    const Touch use = state.touches(first).front();
+  if (!state.accesses(first).empty()) {
+    const Access use = state.accesses(first).front();
     const int use_slot = state.slot_of(use.item);
     const int after = avoid_slot < use_slot ? avoid_slot : -1;
     if (!use.makes() && !InsertIn(state, first, use.item, after, lead)) {
@@ -252,7 +253,7 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
     }
   }
   if (first == last || state.OutItem(last) >= 0) return true;
-  const int use = state.touches(last).back().item;
+  const int use = state.accesses(last).back().item;
   const int before =
       avoid_slot > state.slot_of(use) ? avoid_slot : state.slot_count();
   return InsertOut(state, last, use, before, lead);
@@ -266,12 +267,12 @@ bool DropCodec(SearchState& state, int item) {
   int encode = -1;
   if (job.decodes) {
     const int form = state.model().reads[state.item(item).id].front();
-    const std::vector<Touch>& touches = state.touches(form);
+    const std::vector<Access>& accesses = state.accesses(form);
     size_t at = 0;
-    while (touches[at].item != item) ++at;
-    const bool last = at + 1 == touches.size() || touches[at + 1].makes();
-    if (at > 0 && touches[at - 1].makes() && last) {
-      encode = touches[at - 1].item;
+    while (accesses[at].item != item) ++at;
+    const bool last = at + 1 == accesses.size() || accesses[at + 1].makes();
+    if (at > 0 && accesses[at - 1].makes() && last) {
+      encode = accesses[at - 1].item;
     }
   }
   state.Remove(item);
@@ -293,19 +294,19 @@ bool EditStash(SearchState& state, const Gap& gap, int coding, bool again) {
   };
   const int decode = insert_before(gap.to_item, how.decode);
   if (decode < 0) return false;
-  const std::vector<Touch>& touches = state.touches(how.form);
-  if (!again && touches.front().item != decode) return true;
+  const std::vector<Access>& accesses = state.accesses(how.form);
+  if (!again && accesses.front().item != decode) return true;
   return insert_before(state.next(gap.from_item), how.encode) >= 0;
 }
 
-void EditWay(SearchState& state, int item, int job) {
+void EditVariant(SearchState& state, int item, int job) {
   const int slot = state.slot_of(item);
   state.Remove(item);
   state.Insert(ItemKind::kRun, job, slot);
 }
 
 bool EditDrop(SearchState& state, int item) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const Item what = state.item(item);
   if (what.kind == ItemKind::kOut) return false;
   if (what.kind == ItemKind::kRun) {
@@ -316,7 +317,7 @@ bool EditDrop(SearchState& state, int item) {
   }
   state.Remove(item);
   // The last In takes its Out along, unless the value's home needs it.
-  for (const Touch& touch : state.touches(what.id)) {
+  for (const Access& touch : state.accesses(what.id)) {
     if (state.item(touch.item).kind == ItemKind::kIn) return true;
   }
   const int out = state.OutItem(what.id);
@@ -338,7 +339,7 @@ void EditStay(SearchState& state, int chain) {
   if (state.host_home(chain)) state.SetHome(chain, false);
   for (int v : versions.versions) {
     std::vector<int> tokens;
-    for (const Touch& touch : state.touches(v)) {
+    for (const Access& touch : state.accesses(v)) {
       if (state.item(touch.item).kind != ItemKind::kRun) {
         tokens.push_back(touch.item);
       }

@@ -13,7 +13,7 @@
 
 namespace loadline::planner {
 
-// A stretch over which a value is alive and nothing touches it.
+// A stretch over which a value is alive and nothing accesses it.
 struct Gap {
   int value = 0;
   int from_item = -1;  // -1: from the start of the step
@@ -54,7 +54,7 @@ bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead);
 bool EditStash(SearchState& state, const Gap& gap, int coding, bool again);
 
 // Runs the node of a run as another of the node's jobs, at the same place.
-void EditWay(SearchState& state, int item, int job);
+void EditVariant(SearchState& state, int item, int job);
 
 // The chain lives on the host between steps: In before its first use, Out
 // after its update.

@@ -1,8 +1,8 @@
 // At the highest point, every idle value is a candidate: rerun it later, copy
 // it out and back, keep it encoded, or let it live on the host; and the node
 // that runs there may run in less workspace. A cheap estimate ranks them,
-// the most promising are priced exactly, and the largest drop of area per
-// added step time (plus a price for lane time) is taken. Tested in
+// the most promising are priced exactly, and the largest drop of excess area
+// per added step time (plus a price for lane time) is taken. Tested in
 // solve_test.cc and permissions_test.cc.
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Candidate {
 
 class Greedy {
  public:
-  Greedy(SearchState& state, const GreedyOptions& options, Effort& effort)
+  Greedy(SearchState& state, const GreedyOptions& options, WorkBudget& effort)
       : state_(state),
         model_(state.model()),
         options_(options),
@@ -47,10 +47,10 @@ class Greedy {
         least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3) {}
 
   bool Run() {
-    for (int round = 0; state_.area() > 0; ++round) {
+    for (int round = 0; state_.excess_area() > 0; ++round) {
       if (effort_.Spent()) return false;
       if (round % kRespreadEvery == 0) state_.Respread();
-      if (state_.area() <= 0) break;
+      if (state_.excess_area() <= 0) break;
       if (!LowerOnce()) return false;
     }
     return true;
@@ -61,7 +61,7 @@ class Greedy {
   // best and, while the point is still too high, others nearly as good.
   bool LowerOnce() {
     const int peak = state_.PeakSlot();
-    area_ = state_.area();
+    excess_area_ = state_.excess_area();
     step_ns_ = state_.Makespan();
     SumExcess();
     Collect(peak);
@@ -96,7 +96,7 @@ class Greedy {
         continue;
       }
       state_.Commit();
-      area_ = state_.area();
+      excess_area_ = state_.excess_area();
       step_ns_ = state_.Makespan();
       any = true;
     }
@@ -107,10 +107,11 @@ class Greedy {
   // less than `least`: then its lanes are not followed to the end.
   double Price(const Candidate& candidate, int peak, double least) {
     effort_.left -= effort_.PriceOf(state_);
-    if (!Apply(candidate, peak) || !state_.valid() || state_.area() >= area_) {
+    if (!Apply(candidate, peak) || !state_.valid() ||
+        state_.excess_area() >= excess_area_) {
       return 0;
     }
-    const double drop = area_ - state_.area();
+    const double drop = excess_area_ - state_.excess_area();
     const double fixed_ns = options_.lane_price * lane_ns_ + least_ns_;
     double limit_ns = std::numeric_limits<double>::infinity();
     if (least > 0) {
@@ -130,19 +131,19 @@ class Greedy {
     if (candidate.way == Way::kVariant) {
       const int item = state_.item_at(peak);
       if (state_.item(item).id == candidate.choice) return false;
-      EditWay(state_, item, candidate.choice);
+      EditVariant(state_, item, candidate.choice);
       return true;
     }
     const double copy = model_.in_ns[candidate.gap.value];
     if (candidate.way == Way::kRerun) {
       return EditRecompute(state_, candidate.gap, {.items = kChainLimit});
     }
-    const int tokens = state_.token_count();
+    const int tokens = state_.copy_count();
     const bool done =
         candidate.way == Way::kCopy
             ? EditCopy(state_, candidate.gap, peak, candidate.lead)
             : EditHome(state_, candidate.chain, peak, candidate.lead);
-    lane_ns_ = copy * std::max(0, state_.token_count() - tokens);
+    lane_ns_ = copy * std::max(0, state_.copy_count() - tokens);
     return done;
   }
 
@@ -281,11 +282,11 @@ class Greedy {
   }
 
   SearchState& state_;
-  const Model& model_;
+  const SearchModel& model_;
   const GreedyOptions options_;
-  Effort& effort_;
+  WorkBudget& effort_;
   const double least_ns_;
-  double area_ = 0, step_ns_ = 0;  // of the committed state
+  double excess_area_ = 0, step_ns_ = 0;  // of the committed state
   double lane_ns_ = 0;
   // Prefix sums over slots.
   std::vector<double> over_count_, over_bytes_, out_ns_;
@@ -296,7 +297,7 @@ class Greedy {
 }  // namespace
 
 bool LowerPeak(SearchState& state, const GreedyOptions& options,
-               Effort& effort) {
+               WorkBudget& effort) {
   return Greedy(state, options, effort).Run();
 }
 

@@ -18,7 +18,7 @@ struct Precedence {
   std::vector<int> waits;               // by node: number of predecessors
 };
 
-Precedence FindPrecedence(const Model& model) {
+Precedence FindPrecedence(const SearchModel& model) {
   Precedence edges;
   edges.after.resize(model.node_count);
   edges.waits.assign(model.node_count, 0);
@@ -39,12 +39,12 @@ Precedence FindPrecedence(const Model& model) {
   return edges;
 }
 
-bool IsUpdate(const Model& model, int node) {
+bool IsUpdate(const SearchModel& model, int node) {
   return std::any_of(model.reads[node].begin(), model.reads[node].end(),
                      [&](int v) { return model.Updater(v) == node; });
 }
 
-Schedule FromOrder(const Model& model, const std::vector<int>& order) {
+Schedule FromOrder(const SearchModel& model, const std::vector<int>& order) {
   Schedule schedule = GivenOrder(model);
   for (int p = 0; p < model.node_count; ++p) {
     schedule.items[p] = {ItemKind::kRun, model.ways[order[p]].front()};
@@ -54,7 +54,7 @@ Schedule FromOrder(const Model& model, const std::vector<int>& order) {
 
 // The given order, but nodes that only feed updates, and the updates, as soon
 // as they can run.
-Schedule EarlyUpdates(const Model& model) {
+Schedule EarlyUpdates(const SearchModel& model) {
   Precedence edges = FindPrecedence(model);
   std::vector<char> early(model.node_count, 0);
   for (int node = 0; node < model.node_count; ++node) {
@@ -83,7 +83,7 @@ Schedule EarlyUpdates(const Model& model) {
 }
 
 // Always the ready node that adds the fewest bytes; ties by given order.
-Schedule FewestBytes(const Model& model) {
+Schedule FewestBytes(const SearchModel& model) {
   Precedence edges = FindPrecedence(model);
   std::vector<int> uses(model.value_count, 0);
   for (int node = 0; node < model.node_count; ++node) {
@@ -128,7 +128,7 @@ Schedule FewestBytes(const Model& model) {
 
 }  // namespace
 
-std::vector<Schedule> StartOrders(const Model& model) {
+std::vector<Schedule> SeedOrders(const SearchModel& model) {
   std::vector<Schedule> orders = {GivenOrder(model)};
   for (Schedule order : {EarlyUpdates(model), FewestBytes(model)}) {
     const bool known = std::any_of(

@@ -24,11 +24,11 @@ constexpr double kLanePrice = 0.01;
 
 class Starter {
  public:
-  Starter(const Model& model, const Schedule& order)
+  Starter(const SearchModel& model, const Schedule& order)
       : model_(model), order_(order), lives_(FindLifetimes(model, order)) {}
 
-  CutStart Run(int64_t target_bytes, const CutStartOptions& options) {
-    CutStart start;
+  PeakCutSeed Run(int64_t target_bytes, const PeakCutSeedOptions& options) {
+    PeakCutSeed start;
     if (!lives_.valid) return start;
     cut_ = static_cast<int>(
         std::max_element(lives_.live_bytes.begin(), lives_.live_bytes.end()) -
@@ -214,7 +214,7 @@ class Starter {
     return true;
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Schedule& order_;
   const Lifetimes lives_;
   MipProgram program_;
@@ -228,8 +228,9 @@ class Starter {
 
 }  // namespace
 
-CutStart StartFromCut(const Model& model, const Schedule& order,
-                      int64_t target_bytes, const CutStartOptions& options) {
+PeakCutSeed SeedFromPeakCut(const SearchModel& model, const Schedule& order,
+                            int64_t target_bytes,
+                            const PeakCutSeedOptions& options) {
   return Starter(model, order).Run(target_bytes, options);
 }
 

@@ -9,14 +9,14 @@
 
 namespace loadline::planner {
 
-struct CutStartOptions {
+struct PeakCutSeedOptions {
   int64_t iteration_limit = 0;  // of the simplex method
   // Of the program without integers: several times as quick, a few percent
   // worse, and perhaps some bytes above the target.
   bool rounded = true;
 };
 
-struct CutStart {
+struct PeakCutSeed {
   std::optional<Schedule> schedule;
   int64_t iterations = 0;  // of the simplex method
 };
@@ -30,8 +30,9 @@ struct CutStart {
 // be invalid where an update stands before what would read the old version
 // again. None where nothing is too high at that point, or the program found no
 // way in so many simplex iterations.
-CutStart StartFromCut(const Model& model, const Schedule& order,
-                      int64_t target_bytes, const CutStartOptions& options);
+PeakCutSeed SeedFromPeakCut(const SearchModel& model, const Schedule& order,
+                            int64_t target_bytes,
+                            const PeakCutSeedOptions& options);
 
 }  // namespace loadline::planner
 

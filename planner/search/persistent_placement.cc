@@ -18,7 +18,7 @@ constexpr double kLeads[] = {1.2, 0.2, 3, 8, 20, 50};
 
 class Rehomer {
  public:
-  Rehomer(SearchState& state, Effort& effort, double floor_ns)
+  Rehomer(SearchState& state, WorkBudget& effort, double floor_ns)
       : state_(state),
         model_(state.model()),
         effort_(effort),
@@ -67,10 +67,11 @@ class Rehomer {
   bool Try(int chain, absl::FunctionRef<bool()> edit) {
     if (effort_.Spent()) return false;
     effort_.left -= effort_.PriceOf(state_);
-    const double area = state_.area();
+    const double excess_area = state_.excess_area();
     const double step_ns = state_.Makespan();
     EditStay(state_, chain);
-    if (edit() && state_.valid() && state_.area() <= area && Gains(step_ns)) {
+    if (edit() && state_.valid() && state_.excess_area() <= excess_area &&
+        Gains(step_ns)) {
       state_.Commit();
       return true;
     }
@@ -89,7 +90,7 @@ class Rehomer {
     Absence absence;
     for (int version : versions.versions) {
       int from = host && version == versions.versions.front() ? 0 : -1;
-      for (const Touch& touch : state_.touches(version)) {
+      for (const Access& touch : state_.accesses(version)) {
         const ItemKind kind = state_.item(touch.item).kind;
         if (kind == ItemKind::kIn && from >= 0) {
           Raise(version, from, touch.slot, &absence);
@@ -143,14 +144,15 @@ class Rehomer {
   }
 
   SearchState& state_;
-  const Model& model_;
-  Effort& effort_;
+  const SearchModel& model_;
+  WorkBudget& effort_;
   const double floor_ns_;
 };
 
 }  // namespace
 
-bool Rehome(SearchState& state, Effort& effort, double floor_ns) {
+bool PlacePersistentValues(SearchState& state, WorkBudget& effort,
+                           double floor_ns) {
   return Rehomer(state, effort, floor_ns).Run();
 }
 

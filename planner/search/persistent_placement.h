@@ -12,7 +12,8 @@ namespace loadline::planner {
 // home on the device and away for a while, with earlier and later copies;
 // whatever makes the step shorter, not below `floor_ns`, with no more bytes
 // over the target. True if anything did.
-bool Rehome(SearchState& state, Effort& effort, double floor_ns = 0);
+bool PlacePersistentValues(SearchState& state, WorkBudget& effort,
+                           double floor_ns = 0);
 
 }  // namespace loadline::planner
 

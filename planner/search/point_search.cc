@@ -62,10 +62,10 @@ constexpr int64_t kWorkPerProof = 100;
 constexpr double kRounding = 1e-7;  // of a bound
 constexpr int kMostProvenNodes = 1000;
 
-class Pursuit {
+class PointSearch {
  public:
-  Pursuit(const Model& model, const std::vector<Schedule>& orders,
-          const PursuitOptions& options, const Effort& outside)
+  PointSearch(const SearchModel& model, const std::vector<Schedule>& orders,
+              const PointSearchOptions& options, const WorkBudget& outside)
       : model_(model),
         orders_(orders),
         options_(options),
@@ -74,7 +74,7 @@ class Pursuit {
     effort_.left = options.work;
   }
 
-  std::vector<Found> Run(const std::vector<Schedule>& starts) {
+  std::vector<FoundSchedule> Run(const std::vector<Schedule>& starts) {
     for (const Schedule& start : orders_) Offer(start);
     for (const Schedule& start : starts) Offer(start);
     if (Done()) return std::move(finds_);
@@ -113,7 +113,7 @@ class Pursuit {
     while (at > 0 && finds_[at - 1].step_ns > step_ns) --at;
     if (at > 0 && finds_[at - 1].step_ns == step_ns) return;
     finds_.insert(finds_.begin() + static_cast<std::ptrdiff_t>(at),
-                  Found{std::move(schedule), step_ns});
+                  FoundSchedule{std::move(schedule), step_ns});
     if (finds_.size() > kMostFinds) finds_.pop_back();
   }
 
@@ -133,7 +133,7 @@ class Pursuit {
   }
 
   void Descend(const Schedule& start, double price, int64_t work) {
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = work;
     SearchState state(model_, start, options_.target_bytes);
     GreedyOptions greedy;
@@ -180,7 +180,7 @@ class Pursuit {
     const int64_t least = LeastDescent();
     int64_t target_bytes = options_.target_bytes;
     for (int tried = 0; tried < kMostCutStarts && !Done(); ++tried) {
-      const CutStart start = StartFromCut(
+      const PeakCutSeed start = SeedFromPeakCut(
           model_, Order(), target_bytes,
           {std::max(kLeastCutIterations, options_.work / kWorkPerProof)});
       effort_.left -= start.iterations * kWorkPerCutIteration;
@@ -201,12 +201,12 @@ class Pursuit {
   void RehomeBest() {
     if (!copies_ || finds_.empty()) return;
     SearchState state(model_, finds_.front().schedule, options_.target_bytes);
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     // Like the first descent, it may cost more than its share.
     effort.left = std::max(options_.work / kRehomePart,
                            LeastDescent() / kLeastRehomePart);
     const int64_t granted = effort.left;
-    if (Rehome(state, effort, options_.floor_ns)) {
+    if (PlacePersistentValues(state, effort, options_.floor_ns)) {
       const double step_ns = state.Makespan();
       Keep(state.ToSchedule(), step_ns);
     }
@@ -254,7 +254,7 @@ class Pursuit {
 
   // Spends at most `share` of the work.
   void AnnealFrom(const Schedule& start, double share, AnnealOptions anneal) {
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = std::min(
         effort_.left,
         static_cast<int64_t>(share * static_cast<double>(options_.work)));
@@ -275,13 +275,13 @@ class Pursuit {
     } else {
       unfinished_ = state.ToSchedule();
     }
-    if (state.area() > 0 && !finds_.empty()) FinishGreedily(state);
+    if (state.excess_area() > 0 && !finds_.empty()) FinishGreedily(state);
   }
 
   // What an anneal left only a little above the target. Not where nothing else
   // is known: all later reheats would start from it.
   void FinishGreedily(SearchState& state) {
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = std::min(effort_.left, options_.work / kFinishPart);
     const int64_t granted = effort.left;
     if (LowerPeak(state, {.lane_price = kLanePrices[0]}, effort)) {
@@ -344,7 +344,7 @@ class Pursuit {
     const Schedule& best = finds_.front().schedule;
     if (best.items.size() > kMostWindowItems) return;
     SearchState state(model_, best, options_.target_bytes);
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = work;
     const WindowReport report = ImproveWindows(
         state,
@@ -358,32 +358,32 @@ class Pursuit {
   void Clean() {
     if (finds_.empty()) return;
     SearchState state(model_, finds_.front().schedule, options_.target_bytes);
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = std::numeric_limits<int64_t>::max() / 2;
     CleanUp(state, effort, options_.floor_ns);
     const double step_ns = state.Makespan();
     Keep(state.ToSchedule(), step_ns);
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const std::vector<Schedule>& orders_;
-  const PursuitOptions& options_;
-  Effort effort_;
+  const PointSearchOptions& options_;
+  WorkBudget effort_;
   const bool copies_;
-  Proof proof_;
-  std::vector<Found> finds_;  // fastest first
+  PointBound proof_;
+  std::vector<FoundSchedule> finds_;  // fastest first
   std::optional<Schedule> unfinished_;
   uint64_t round_ = 0;
 };
 
 }  // namespace
 
-std::vector<Found> Pursue(const Model& model,
-                          const std::vector<Schedule>& orders,
-                          const std::vector<Schedule>& starts,
-                          const PursuitOptions& options,
-                          const Effort& outside) {
-  return Pursuit(model, orders, options, outside).Run(starts);
+std::vector<FoundSchedule> SearchAtPoint(const SearchModel& model,
+                                         const std::vector<Schedule>& orders,
+                                         const std::vector<Schedule>& starts,
+                                         const PointSearchOptions& options,
+                                         const WorkBudget& outside) {
+  return PointSearch(model, orders, options, outside).Run(starts);
 }
 
 }  // namespace loadline::planner

@@ -16,7 +16,7 @@
 namespace loadline::planner {
 
 // When to stop: counted work, and from outside.
-struct Effort {
+struct WorkBudget {
   // Candidate edits still to be priced, in edits of a short sequence.
   int64_t left = 0;
   absl::Time deadline = absl::InfiniteFuture();
@@ -37,7 +37,7 @@ struct Effort {
 
 // Start orders, best first guess last tried: the given order; each update as
 // soon as all it needs is there; list scheduling for low peak.
-std::vector<Schedule> StartOrders(const Model& model);
+std::vector<Schedule> SeedOrders(const SearchModel& model);
 
 struct GreedyOptions {
   double lane_price = 0;  // of a nanosecond of copying, in nanoseconds of step
@@ -48,13 +48,13 @@ struct GreedyOptions {
 // Lowers the highest point until everything is within the state's target.
 // False if it gets stuck above it (the state then holds how far it came).
 bool LowerPeak(SearchState& state, const GreedyOptions& options,
-               Effort& effort);
+               WorkBudget& effort);
 
 // Takes out what is no longer needed, as long as nothing exceeds the target
 // and the step gets no slower, nor faster than `floor_ns`.
-void CleanUp(SearchState& state, Effort& effort, double floor_ns = 0);
+void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns = 0);
 
-// What one move of Anneal takes from Effort: most are rejected early.
+// What one move of Anneal takes from WorkBudget: most are rejected early.
 int64_t MovePrice(const SearchState& state);
 
 struct AnnealOptions {
@@ -62,8 +62,8 @@ struct AnnealOptions {
   // In mean run times.
   double first_temperature = 0.5;
   double last_temperature = 0.003;
-  // Price of area over the target: 1 is where one mean run pays for taking a
-  // mean value away from a tenth of the sequence.
+  // Price of excess area over the target: 1 is where one mean run pays for
+  // taking a mean value away from a tenth of the sequence.
   double first_lambda = 0.2;
   double last_lambda = 60;
   double floor_ns = 0;   // takes nothing faster
@@ -73,19 +73,21 @@ struct AnnealOptions {
 
 // Simulated annealing around the state's schedule; leaves the best schedule
 // within the target in `best` (with its step time) if one was seen.
-void Anneal(SearchState& state, const AnnealOptions& options, Effort& effort,
-            std::optional<Schedule>* best, double* best_step_ns);
+void Anneal(SearchState& state, const AnnealOptions& options,
+            WorkBudget& effort, std::optional<Schedule>* best,
+            double* best_step_ns);
 
-struct SlimOptions {
+struct ReducePressureOptions {
   double floor_ns = 0;  // no faster
   uint64_t seed = 0;
 };
 
-// Lowers the area over the state's target, which is below what the schedule
-// takes, with edits that make the step no slower and the highest point no
-// higher: a schedule that is near its most bytes at few points only is laid
+// Lowers the excess area over the state's target, which is below what the
+// schedule takes, with edits that make the step no slower and the highest point
+// no higher: a schedule that is near its most bytes at few points only is laid
 // out in fewer. Until the effort is spent.
-void Slim(SearchState& state, const SlimOptions& options, Effort& effort);
+void ReducePressure(SearchState& state, const ReducePressureOptions& options,
+                    WorkBudget& effort);
 
 }  // namespace loadline::planner
 

@@ -1,6 +1,6 @@
-// What the touches of a value say of a SearchState: over which slots it is
+// What the accesses of a value say of a SearchState: over which slots it is
 // alive, which rules are broken, how many bytes it takes on the host. An edit
-// takes out what the touches said before and adds what they say after. Tested
+// takes out what the accesses said before and adds what they say after. Tested
 // in search_state_test.cc.
 #include <algorithm>
 
@@ -22,7 +22,7 @@ void SearchState::Sweep(int value, int sign) {
     if (end <= lower || bytes == 0) return;
     memory_.Note(lower, end, bytes);
   };
-  for (const Touch& touch : touches_[value]) {
+  for (const Access& touch : accesses_[value]) {
     broken += updated;
     if (touch.flags & kMakes) {
       if (lower >= 0) {
@@ -80,7 +80,7 @@ void SearchState::CountItem(const Item& item, int sign) {
     broken_ += faults();
     return;
   }
-  token_count_ += sign;
+  copy_count_ += sign;
   if (item.kind == ItemKind::kIn) {
     in_ns_ += sign * model_.in_ns[item.id];
   } else {
@@ -98,7 +98,7 @@ void SearchState::NoteWaiters(const Use& use, int slot) {
     return;
   }
   bool next = true;
-  for (const Touch& touch : touches_[use.value]) {
+  for (const Access& touch : accesses_[use.value]) {
     if (touch.slot <= slot) continue;
     if (next || (touch.flags & kToHost) != 0) {
       last_changed_ = std::max(last_changed_, touch.slot);
@@ -111,36 +111,36 @@ void SearchState::NoteWaiters(const Use& use, int slot) {
   }
 }
 
-void SearchState::AddTouch(int value, Touch touch) {
-  std::vector<Touch>& touches = touches_[value];
-  size_t at = touches.size();
-  touches.push_back(touch);
-  for (; at > 0 && touches[at - 1].slot > touch.slot; --at) {
-    touches[at] = touches[at - 1];
+void SearchState::AddAccess(int value, Access touch) {
+  std::vector<Access>& accesses = accesses_[value];
+  size_t at = accesses.size();
+  accesses.push_back(touch);
+  for (; at > 0 && accesses[at - 1].slot > touch.slot; --at) {
+    accesses[at] = accesses[at - 1];
   }
-  touches[at] = touch;
+  accesses[at] = touch;
 }
 
-void SearchState::MoveTouch(int value, int item, int slot) {
-  std::vector<Touch>& touches = touches_[value];
+void SearchState::MoveAccess(int value, int item, int slot) {
+  std::vector<Access>& accesses = accesses_[value];
   size_t at = 0;
-  while (touches[at].item != item) ++at;
-  Touch touch = touches[at];
+  while (accesses[at].item != item) ++at;
+  Access touch = accesses[at];
   touch.slot = slot;
-  for (; at > 0 && touches[at - 1].slot > slot; --at) {
-    touches[at] = touches[at - 1];
+  for (; at > 0 && accesses[at - 1].slot > slot; --at) {
+    accesses[at] = accesses[at - 1];
   }
-  for (; at + 1 < touches.size() && touches[at + 1].slot < slot; ++at) {
-    touches[at] = touches[at + 1];
+  for (; at + 1 < accesses.size() && accesses[at + 1].slot < slot; ++at) {
+    accesses[at] = accesses[at + 1];
   }
-  touches[at] = touch;
+  accesses[at] = touch;
 }
 
-void SearchState::DropTouch(int value, int item) {
-  std::vector<Touch>& touches = touches_[value];
+void SearchState::DropAccess(int value, int item) {
+  std::vector<Access>& accesses = accesses_[value];
   size_t at = 0;
-  while (touches[at].item != item) ++at;
-  touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(at));
+  while (accesses[at].item != item) ++at;
+  accesses.erase(accesses.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 }  // namespace loadline::planner

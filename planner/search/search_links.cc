@@ -16,20 +16,20 @@ void SearchState::MarkLinks(int item) {
   touched_.push_back(item);
 }
 
-// Everything that touches the value, if copies of it are about.
+// Everything that accesses the value, if copies of it are about.
 void SearchState::MarkReaders(const Use& use) {
   if (in_count_[use.value] == 0 && out_count_[use.value] == 0 &&
       (use.flags & (kFromHost | kToHost)) == 0) {
     return;
   }
-  for (const Touch& touch : touches_[use.value]) MarkLinks(touch.item);
+  for (const Access& touch : accesses_[use.value]) MarkLinks(touch.item);
 }
 
 // The item that made the instance of `value` that a touch at `slot` reads; -1:
 // it was there at the start.
 int SearchState::MakerOf(int value, int slot) const {
   int maker = -1;
-  for (const Touch& touch : touches_[value]) {
+  for (const Access& touch : accesses_[value]) {
     if (touch.slot >= slot) break;
     if (touch.makes()) maker = touch.item;
   }
@@ -59,7 +59,7 @@ int SearchState::FindReach(int item) const {
   const Item& what = items_[item];
   if (what.kind == ItemKind::kOut) return -1;
   if (what.kind == ItemKind::kIn) {
-    for (const Touch& touch : touches_[what.id]) {
+    for (const Access& touch : accesses_[what.id]) {
       if (touch.slot > slot_of_[item]) return touch.item;
     }
     return -1;
@@ -69,7 +69,7 @@ int SearchState::FindReach(int item) const {
   const Use* begin = uses_.data() + use_begin_[what.id];
   while (use != begin && ((--use)->flags & kMakes) != 0) {
     if (out_count_[use->value] == 0) continue;
-    for (const Touch& touch : touches_[use->value]) {
+    for (const Access& touch : accesses_[use->value]) {
       if ((touch.flags & kToHost) == 0) continue;
       if (last < 0 || slot_of_[last] < touch.slot) last = touch.item;
     }

@@ -20,8 +20,8 @@ void SearchMemory::Reset(int slots) {
 
 void SearchMemory::SetTarget(double target_bytes) {
   target_ = target_bytes;
-  area_ = 0;
-  for (double bytes : bytes_) area_ += std::max(0.0, bytes - target_);
+  excess_area_ = 0;
+  for (double bytes : bytes_) excess_area_ += std::max(0.0, bytes - target_);
 }
 
 void SearchMemory::Settle() {
@@ -48,9 +48,9 @@ const SearchMemory::Range& SearchMemory::RangeOf(int block) {
   return range;
 }
 
-// What the area over the target would grow by.
+// What the excess area over the target would grow by.
 double SearchMemory::AreaOver(int lower, int upper, double bytes) {
-  double area = 0;
+  double excess_area = 0;
   int open = lower;  // what lies from here to the block is to be looked at
   const int first = (lower + kBlockSlots - 1) / kBlockSlots;
   for (int block = first; (block + 1) * kBlockSlots <= upper; ++block) {
@@ -58,11 +58,11 @@ double SearchMemory::AreaOver(int lower, int upper, double bytes) {
     const bool below = std::max(range.most, range.most + bytes) <= target_;
     const bool above = std::min(range.least, range.least + bytes) >= target_;
     if (!below && !above) continue;
-    area += AreaWithin(open, block * kBlockSlots, bytes);
-    if (above) area += bytes * kBlockSlots;
+    excess_area += AreaWithin(open, block * kBlockSlots, bytes);
+    if (above) excess_area += bytes * kBlockSlots;
     open = (block + 1) * kBlockSlots;
   }
-  return area + AreaWithin(open, upper, bytes);
+  return excess_area + AreaWithin(open, upper, bytes);
 }
 
 // The same, slot by slot.
@@ -132,9 +132,9 @@ void SearchMemory::MergeChanges() {
   }
 }
 
-double SearchMemory::area() {
+double SearchMemory::excess_area() {
   MergeChanges();
-  return area_ + area_change_;
+  return excess_area_ + area_change_;
 }
 
 bool SearchMemory::Exceeds(double most_bytes) {
@@ -212,7 +212,7 @@ void SearchMemory::Commit() {
     bytes += changes_[i].bytes;
     if (bytes != 0) Lift(changes_[i].slot, changes_[i + 1].slot, bytes);
   }
-  area_ += area_change_;
+  excess_area_ += area_change_;
   Drop();
 }
 

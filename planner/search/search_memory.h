@@ -1,9 +1,10 @@
-// Bytes by slot and the area over a target, under edits that are mostly
-// rejected: a pending change is only noted, the change of area is one pass over
-// the stretches it touches that writes nothing. Commit writes them, Drop
-// forgets them. Bytes are whole numbers in doubles, so sums are exact. Slots
-// form blocks that know the most and the fewest bytes in them: a stretch passes
-// over those that lie wholly below or above the target, whatever its length.
+// Bytes by slot and the excess area over a target, under edits that are mostly
+// rejected: a pending change is only noted, the change of excess area is one
+// pass over the stretches it accesses that writes nothing. Commit writes them,
+// Drop forgets them. Bytes are whole numbers in doubles, so sums are exact.
+// Slots form blocks that know the most and the fewest bytes in them: a stretch
+// passes over those that lie wholly below or above the target, whatever its
+// length.
 #ifndef LOADLINE_PLANNER_SEARCH_SEARCH_MEMORY_H_
 #define LOADLINE_PLANNER_SEARCH_SEARCH_MEMORY_H_
 
@@ -32,7 +33,7 @@ class SearchMemory {
   void Cancel(size_t first, size_t second);
 
   // With the pending changes.
-  double area();  // bytes x slots over the target
+  double excess_area();  // bytes x slots over the target
   double PeakBytes() const;
   // Whether a slot that they lift comes to lie above so many bytes.
   bool Exceeds(double bytes);
@@ -68,7 +69,7 @@ class SearchMemory {
   double target_ = 0;
   std::vector<double> bytes_;  // committed
   std::vector<Range> ranges_;  // by block
-  double area_ = 0;            // committed
+  double excess_area_ = 0;     // committed
   std::vector<Change> changes_;
   bool merged_ = true;  // changes_ are sorted and area_change_ is theirs
   double area_change_ = 0;

@@ -17,7 +17,7 @@ constexpr int kSlotsPerItem = 3;
 
 }  // namespace
 
-SearchState::SearchState(const Model& model, const Schedule& schedule,
+SearchState::SearchState(const SearchModel& model, const Schedule& schedule,
                          int64_t target_bytes)
     : model_(model), host_limit_(model.host_limit_bytes) {
   FindUses();
@@ -47,17 +47,17 @@ void SearchState::FindUses() {
 
 const SearchState::Use* SearchState::UsesBegin(const Item& item) {
   if (item.kind == ItemKind::kRun) return uses_.data() + use_begin_[item.id];
-  token_use_ = {item.id, item.kind == ItemKind::kIn
-                             ? static_cast<uint8_t>(kMakes | kFromHost)
-                             : static_cast<uint8_t>(kToHost)};
-  return &token_use_;
+  copy_use_ = {item.id, item.kind == ItemKind::kIn
+                            ? static_cast<uint8_t>(kMakes | kFromHost)
+                            : static_cast<uint8_t>(kToHost)};
+  return &copy_use_;
 }
 
 const SearchState::Use* SearchState::UsesEnd(const Item& item) {
   if (item.kind == ItemKind::kRun) {
     return uses_.data() + use_begin_[item.id + 1];
   }
-  return &token_use_ + 1;
+  return &copy_use_ + 1;
 }
 
 void SearchState::Load(const Schedule& schedule) {
@@ -70,8 +70,8 @@ void SearchState::Load(const Schedule& schedule) {
   previous_.clear();
   head_ = tail_ = -1;
   free_items_.clear();
-  touches_.resize(model_.form_count());
-  for (std::vector<Touch>& touches : touches_) touches.clear();
+  accesses_.resize(model_.form_count());
+  for (std::vector<Access>& accesses : accesses_) accesses.clear();
   for (std::vector<int>* list : {&slot_of_, &next_, &previous_}) {
     list->reserve(2 * count);
   }
@@ -83,7 +83,7 @@ void SearchState::Load(const Schedule& schedule) {
   host_home_.resize(model_.chains.size(), 0);
   compute_ns_ = 0;
   out_ns_ = in_ns_ = 0;
-  token_count_ = 0;
+  copy_count_ = 0;
   host_bytes_ = 0;
   log_.clear();
   broken_ = model_.node_count;
@@ -93,7 +93,7 @@ void SearchState::Load(const Schedule& schedule) {
     const int slot = static_cast<int>(p) * kSlotsPerItem + 1;
     Link(id, slot);
     for (const Use* use = UsesBegin(item); use != UsesEnd(item); ++use) {
-      touches_[use->value].push_back({slot, id, use->flags});
+      accesses_[use->value].push_back({slot, id, use->flags});
     }
     CountItem(item, 1);
     NoteWorkspace(item, slot, 1);
@@ -109,7 +109,7 @@ void SearchState::Load(const Schedule& schedule) {
 }
 
 SearchState::Counts SearchState::CountsNow() const {
-  return {compute_ns_, broken_, host_bytes_, out_ns_, in_ns_, token_count_};
+  return {compute_ns_, broken_, host_bytes_, out_ns_, in_ns_, copy_count_};
 }
 
 // Times of what is now the committed state.
@@ -157,7 +157,8 @@ void SearchState::BeginEdit(int lower, int upper) {
 }
 
 template <typename Change>
-void SearchState::Retouch(const Item& what, int slot, const Change& change) {
+void SearchState::ChangeAccesses(const Item& what, int slot,
+                                 const Change& change) {
   const Use* end = UsesEnd(what);
   for (const Use* use = UsesBegin(what); use != end; ++use) {
     const size_t first = memory_.Mark();
@@ -178,8 +179,8 @@ int SearchState::Insert(ItemKind kind, int id, int slot) {
   Link(item, slot);
   MarkLinks(item);
   passed_ns_[item] = previous_[item] >= 0 ? passed_ns_[previous_[item]] : 0.0;
-  Retouch(what, slot, [&](const Use& use) {
-    AddTouch(use.value, {slot, item, use.flags});
+  ChangeAccesses(what, slot, [&](const Use& use) {
+    AddAccess(use.value, {slot, item, use.flags});
   });
   NoteWorkspace(what, slot, 1);
   CountItem(what, 1);
@@ -192,7 +193,8 @@ void SearchState::Remove(int item) {
   const int slot = slot_of_[item];
   BeginEdit(slot, slot);
   Unlink(item);
-  Retouch(what, slot, [&](const Use& use) { DropTouch(use.value, item); });
+  ChangeAccesses(what, slot,
+                 [&](const Use& use) { DropAccess(use.value, item); });
   NoteWorkspace(what, slot, -1);
   CountItem(what, -1);
   free_items_.push_back(item);
@@ -206,8 +208,8 @@ void SearchState::Move(int item, int slot) {
   Unlink(item);
   Link(item, slot);
   MarkLinks(item);
-  Retouch(what, std::max(slot, old),
-          [&](const Use& use) { MoveTouch(use.value, item, slot); });
+  ChangeAccesses(what, std::max(slot, old),
+                 [&](const Use& use) { MoveAccess(use.value, item, slot); });
   NoteWorkspace(what, old, -1);
   NoteWorkspace(what, slot, 1);
   log_.push_back({Op::kMove, item, old, what});
@@ -242,7 +244,7 @@ void SearchState::Restore(const Edit& edit) {
   if (edit.op != Op::kRemove) {
     Unlink(edit.item);
     for (const Use* use = begin; use != end; ++use) {
-      DropTouch(use->value, edit.item);
+      DropAccess(use->value, edit.item);
     }
   }
   if (edit.op == Op::kInsert) {
@@ -258,7 +260,7 @@ void SearchState::Restore(const Edit& edit) {
   }
   Link(edit.item, edit.slot);
   for (const Use* use = begin; use != end; ++use) {
-    AddTouch(use->value, {edit.slot, edit.item, use->flags});
+    AddAccess(use->value, {edit.slot, edit.item, use->flags});
   }
 }
 
@@ -282,7 +284,7 @@ void SearchState::Undo(size_t mark) {
   host_bytes_ = committed_.host_bytes;
   out_ns_ = committed_.out_ns;
   in_ns_ = committed_.in_ns;
-  token_count_ = committed_.token_count;
+  copy_count_ = committed_.copy_count;
   memory_.Drop();
   touched_.clear();
   ++edits_;
@@ -299,7 +301,7 @@ bool SearchState::Spare(int item) const {
 }
 
 int SearchState::OutItem(int value) const {
-  for (const Touch& touch : touches_[value]) {
+  for (const Access& touch : accesses_[value]) {
     if (touch.flags & kToHost) return touch.item;
   }
   return -1;

@@ -1,11 +1,11 @@
 // A Schedule under search: any item can be inserted, removed or moved, and the
-// bytes by position, the area over the target, the compute time, the broken
-// rules and the times of the lanes follow incrementally.
+// bytes by position, the excess area over the target, the compute time, the
+// broken rules and the times of the lanes follow incrementally.
 //
 // Items sit in slots of an array with gaps, so that an edit shifts nothing.
-// The bytes of one value over time depend on that value's own touches only
+// The bytes of one value over time depend on that value's own accesses only
 // (who makes it, who reads it, in slot order). Edits form a transaction: they
-// change touches at once, but the bytes by slot only note where they would
+// change accesses at once, but the bytes by slot only note where they would
 // change (search_memory.h). Commit writes them, Undo forgets them: most
 // candidates are rejected, and rejecting one costs little. The lanes are
 // simulated from the first changed item on, against the times of the committed
@@ -22,8 +22,8 @@
 
 namespace loadline::planner {
 
-// How an item touches a value.
-enum TouchFlag : uint8_t {
+// How an item accesses a value.
+enum AccessFlag : uint8_t {
   kMakes = 1,       // a Run of the producer or of a decode, or an In
   kFromHost = 2,    // an In
   kToHost = 4,      // an Out
@@ -32,7 +32,7 @@ enum TouchFlag : uint8_t {
 };
 
 // One use of one value, or of an encoded form, by one item.
-struct Touch {
+struct Access {
   int slot = 0;
   int item = 0;
   uint8_t flags = 0;
@@ -41,7 +41,7 @@ struct Touch {
 
 class SearchState {
  public:
-  SearchState(const Model& model, const Schedule& schedule,
+  SearchState(const SearchModel& model, const Schedule& schedule,
               int64_t target_bytes);
 
   Schedule ToSchedule() const;
@@ -71,13 +71,15 @@ class SearchState {
 
   // With the pending edits:
   bool valid() const { return broken_ == 0 && host_bytes_ <= host_limit_; }
-  double area() { return memory_.area(); }  // bytes x slots over the target
+  double excess_area() {
+    return memory_.excess_area();
+  }  // bytes x slots over the target
   // Whether the pending edits lift a slot above so many bytes.
   bool Exceeds(double bytes) { return memory_.Exceeds(bytes); }
   int64_t compute_ns() const { return compute_ns_; }
-  int token_count() const { return token_count_; }
-  // End of the last lane and Model::switch_ns for each copy, or infinity if
-  // that is surely above `limit_ns`. Requires valid().
+  int copy_count() const { return copy_count_; }
+  // End of the last lane and SearchModel::switch_ns for each copy, or infinity
+  // if that is surely above `limit_ns`. Requires valid().
   double Makespan(double limit_ns = std::numeric_limits<double>::infinity());
   double PeakBytes() const { return memory_.PeakBytes(); }
 
@@ -89,7 +91,7 @@ class SearchState {
   double PassedNs(int item) const { return passed_ns_[item]; }
 
   double target() const { return memory_.target(); }
-  const Model& model() const { return model_; }
+  const SearchModel& model() const { return model_; }
   int slot_count() const { return static_cast<int>(slots_.size()); }
   int item_at(int slot) const { return slots_[slot]; }  // -1: empty
   int slot_of(int item) const { return slot_of_[item]; }
@@ -101,7 +103,9 @@ class SearchState {
     return item < static_cast<int>(items_.size()) && slot_of_[item] >= 0;
   }
   const Item& item(int item) const { return items_[item]; }
-  const std::vector<Touch>& touches(int form) const { return touches_[form]; }
+  const std::vector<Access>& accesses(int form) const {
+    return accesses_[form];
+  }
   // Whether the item brings back what was there before: a rerun, a decode, a
   // copy back.
   bool Spare(int item) const;
@@ -161,7 +165,7 @@ class SearchState {
   struct Counts {
     int64_t compute_ns = 0, broken = 0, host_bytes = 0;
     double out_ns = 0, in_ns = 0;
-    int token_count = 0;
+    int copy_count = 0;
   };
 
   const Use* UsesBegin(const Item& item);
@@ -175,10 +179,10 @@ class SearchState {
   void NoteWorkspace(const Item& item, int slot, int sign);
   void CountItem(const Item& item, int sign);
   void BeginEdit(int lower, int upper);
-  // Changes the touches of all that `what` uses up to `slot`, and what they
+  // Changes the accesses of all that `what` uses up to `slot`, and what they
   // say.
   template <typename Change>
-  void Retouch(const Item& what, int slot, const Change& change);
+  void ChangeAccesses(const Item& what, int slot, const Change& change);
   void NoteWaiters(const Use& use, int slot);
   void FinishTimes();
   Counts CountsNow() const;
@@ -200,9 +204,9 @@ class SearchState {
         links_[item].touched == edits_ ? FindReach(item) : links_[item].reach;
     return reach < 0 ? -1 : slot_of_[reach];
   }
-  void AddTouch(int value, Touch touch);
-  void MoveTouch(int value, int item, int slot);
-  void DropTouch(int value, int item);
+  void AddAccess(int value, Access touch);
+  void MoveAccess(int value, int item, int slot);
+  void DropAccess(int value, int item);
   void Link(int item, int slot);
   void Unlink(int item);
   int NewItem(Item item);
@@ -238,11 +242,11 @@ class SearchState {
   bool StepLanes(CoupledPass& pass) const;
   void TakeTimes();
 
-  const Model& model_;
+  const SearchModel& model_;
   SearchMemory memory_;
   std::vector<int> use_begin_;  // by job, into uses_
   std::vector<Use> uses_;
-  Use token_use_{};  // scratch of UsesBegin
+  Use copy_use_{};  // scratch of UsesBegin
   std::vector<ValueFacts> facts_;
   std::vector<int> slots_;
   std::vector<Item> items_;
@@ -250,7 +254,7 @@ class SearchState {
   std::vector<int> next_, previous_;
   int head_ = -1, tail_ = -1;
   std::vector<int> free_items_;
-  std::vector<std::vector<Touch>> touches_;
+  std::vector<std::vector<Access>> accesses_;
   std::vector<int> run_count_;             // by node
   std::vector<int> in_count_, out_count_;  // by value: its tokens
   std::vector<char> host_home_;
@@ -259,7 +263,7 @@ class SearchState {
   int64_t broken_ = 0;
   int64_t host_bytes_ = 0;
   int64_t host_limit_ = 0;
-  int token_count_ = 0;
+  int copy_count_ = 0;
   Counts committed_;
   std::vector<Edit> log_;
   int first_changed_ = 0, last_changed_ = -1;  // slots

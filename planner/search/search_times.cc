@@ -95,7 +95,7 @@ double SearchState::Makespan(double limit_ns) {
   if (model_.d2h_bytes_per_ns <= 0) {
     return compute > limit_ns ? kNever : compute;
   }
-  const double switches_ns = model_.switch_ns * token_count_;
+  const double switches_ns = model_.switch_ns * copy_count_;
   const double lanes_ns = limit_ns - switches_ns;
   const double end =
       model_.bidirectional < 1 ? RunCoupledLanes(lanes_ns) : RunLanes(lanes_ns);

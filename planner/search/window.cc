@@ -16,7 +16,7 @@ namespace {
 
 // What a window is made of, in order. The first run of a node stays.
 std::vector<int> OptionalItems(const SearchState& state) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   std::vector<char> ran(model.node_count, 0);
   std::vector<int> items;
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
@@ -45,7 +45,7 @@ std::vector<double> ExtraNs(SearchState& state, const std::vector<int>& items) {
             : 0;
     // Without copies nothing waits, and the state keeps no times.
     const double now =
-        state.token_count() > 0 ? state.PassedNs(item) : passed + run_ns;
+        state.copy_count() > 0 ? state.PassedNs(item) : passed + run_ns;
     const bool optional = next < items.size() && items[next] == item;
     sum += now - passed - (optional ? 0 : run_ns);
     passed = now;
@@ -81,11 +81,11 @@ int Drop(SearchState& state, const std::vector<int>& items) {
 
 class Windows {
  public:
-  Windows(SearchState& state, const WindowOptions& options, Effort& effort)
+  Windows(SearchState& state, const WindowOptions& options, WorkBudget& effort)
       : state_(state), options_(options), effort_(effort) {}
 
   WindowReport Run() {
-    if (!state_.valid() || state_.area() > 0) return report_;
+    if (!state_.valid() || state_.excess_area() > 0) return report_;
     state_.Respread();
     for (int size = options_.least_items; size <= options_.most_items;
          size += size / 2) {
@@ -149,7 +149,7 @@ class Windows {
     const int dropped = Drop(state_, items);
     if (dropped == 0) return;
     state_.Commit();
-    Effort effort = effort_;
+    WorkBudget effort = effort_;
     effort.left = std::min(effort_.left, options_.window_work);
     const int64_t granted = effort.left;
     std::optional<Schedule> best;
@@ -164,14 +164,14 @@ class Windows {
 
   SearchState& state_;
   const WindowOptions options_;
-  Effort& effort_;
+  WorkBudget& effort_;
   WindowReport report_;
 };
 
 }  // namespace
 
 WindowReport ImproveWindows(SearchState& state, const WindowOptions& options,
-                            Effort& effort) {
+                            WorkBudget& effort) {
   return Windows(state, options, effort).Run();
 }
 

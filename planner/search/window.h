@@ -11,9 +11,9 @@
 //     or copied;
 //   - EditCopy with each lead of kWindowLeads, unless a copy out would have to
 //     move; EditHome likewise; EditStash with each coding.
-// It must leave the schedule valid and the area over the target smaller, and a
-// window has at most kWindowSpareSteps steps more than items were taken out. A
-// schedule within the target gets no further step.
+// It must leave the schedule valid and the excess area over the target smaller,
+// and a window has at most kWindowSpareSteps steps more than items were taken
+// out. A schedule within the target gets no further step.
 //
 // Unless a limit is hit, the outcome is the fastest of all the schedules that
 // such steps lead to, and the old one if none is faster. That is proven where
@@ -51,7 +51,7 @@ struct WindowReport {
 // are finished. The step gets no slower; what is better is at least a
 // nanosecond faster. Deterministic but for an interrupt.
 WindowReport ImproveWindows(SearchState& state, const WindowOptions& options,
-                            Effort& effort);
+                            WorkBudget& effort);
 
 }  // namespace loadline::planner
 

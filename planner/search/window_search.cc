@@ -1,8 +1,8 @@
 // See window_search.h. Branches over the ways to free each value at the highest
-// position, the most area per added time first. A branch ends where it cannot
-// beat the best: its step is as slow already (an edit that only adds items
-// makes no step faster), or will be with the cheapest reruns that could free
-// the bytes over the target at that position. Edits commute mostly, so a
+// position, the most excess area per added time first. A branch ends where it
+// cannot beat the best: its step is as slow already (an edit that only adds
+// items makes no step faster), or will be with the cheapest reruns that could
+// free the bytes over the target at that position. Edits commute mostly, so a
 // sequence of items is reached on many ways; it is expanded once. Tested in
 // window_test.cc.
 #include "planner/search/window_search.h"
@@ -30,7 +30,7 @@ constexpr double kLeastGainNs = 0.5;
 
 // Most steps are given up before the lanes are simulated.
 int64_t StepPrice(const SearchState& state) {
-  return 1 + Effort{}.PriceOf(state) / 16;
+  return 1 + WorkBudget{}.PriceOf(state) / 16;
 }
 
 uint64_t HashOf(const SearchState& state) {
@@ -48,7 +48,7 @@ uint64_t HashOf(const SearchState& state) {
 class WindowSearch {
  public:
   WindowSearch(SearchState& state, double best_ns, double floor_ns,
-               Effort& effort)
+               WorkBudget& effort)
       : state_(state),
         model_(state.model()),
         effort_(effort),
@@ -64,7 +64,7 @@ class WindowSearch {
   bool Run(int most_steps, std::optional<Schedule>* best) {
     most_steps_ = most_steps;
     levels_.resize(most_steps + 1);
-    if (state_.area() <= 0) {
+    if (state_.excess_area() <= 0) {
       if (state_.Makespan() < Limit()) Take(state_.Makespan());
     } else {
       Expand(0);
@@ -133,7 +133,7 @@ class WindowSearch {
     std::vector<Step>& branches = levels_[depth].branches;
     branches.clear();
     FindSteps(peak_item, steps);
-    const double old_area = state_.area();
+    const double old_excess_area = state_.excess_area();
     const double old_ns = state_.Makespan();
     for (Step& step : steps) {
       if (effort_.Spent()) {
@@ -141,14 +141,15 @@ class WindowSearch {
         return;
       }
       effort_.left -= StepPrice(state_);
-      if (Apply(step, peak_item) && Worthwhile(old_area, depth + 1)) {
+      if (Apply(step, peak_item) && Worthwhile(old_excess_area, depth + 1)) {
         step.step_ns = state_.Makespan(Limit());
         if (step.step_ns < Limit()) {
-          if (state_.area() <= 0) {
+          if (state_.excess_area() <= 0) {
             Take(step.step_ns);
           } else {
             const double slower = std::max(0.0, step.step_ns - old_ns);
-            step.score = (old_area - state_.area()) / (slower + least_ns_);
+            step.score =
+                (old_excess_area - state_.excess_area()) / (slower + least_ns_);
             branches.push_back(step);
           }
         }
@@ -164,8 +165,8 @@ class WindowSearch {
               });
   }
 
-  bool Worthwhile(double old_area, int depth) {
-    if (!state_.valid() || state_.area() >= old_area ||
+  bool Worthwhile(double old_excess_area, int depth) {
+    if (!state_.valid() || state_.excess_area() >= old_excess_area ||
         static_cast<double>(state_.compute_ns()) >= Limit()) {
       return false;
     }
@@ -312,8 +313,8 @@ class WindowSearch {
   }
 
   SearchState& state_;
-  const Model& model_;
-  Effort& effort_;
+  const SearchModel& model_;
+  WorkBudget& effort_;
   const double floor_ns_;
   double best_ns_;
   const double least_ns_;
@@ -329,8 +330,8 @@ class WindowSearch {
 
 }  // namespace
 
-bool SearchWindow(SearchState& state, const WindowGoal& goal, Effort& effort,
-                  std::optional<Schedule>* best) {
+bool SearchWindow(SearchState& state, const WindowGoal& goal,
+                  WorkBudget& effort, std::optional<Schedule>* best) {
   return WindowSearch(state, goal.best_ns, goal.floor_ns, effort)
       .Run(goal.most_steps, best);
 }

@@ -16,8 +16,8 @@ struct WindowGoal {
 
 // The steps of window.h from a committed state over its target, by branch and
 // bound. False if a limit was hit. `best` is what was found, if anything.
-bool SearchWindow(SearchState& state, const WindowGoal& goal, Effort& effort,
-                  std::optional<Schedule>* best);
+bool SearchWindow(SearchState& state, const WindowGoal& goal,
+                  WorkBudget& effort, std::optional<Schedule>* best);
 
 }  // namespace loadline::planner
 

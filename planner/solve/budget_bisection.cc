@@ -95,25 +95,30 @@ double WorkShare(int point) {
 
 }  // namespace
 
-Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
-                   const Placed& kept, const FrontierOptions& options,
-                   const Effort& outside)
+BudgetBisection::BudgetBisection(const Problem& problem,
+                                 const std::vector<Schedule>& orders,
+                                 const LaidOutSchedule& kept,
+                                 const BudgetBisectionOptions& options,
+                                 const WorkBudget& outside)
     : problem_(problem), orders_(orders), options_(options), outside_(outside) {
-  const Model all = MakeModel(problem, true, true, options.choices);
+  const SearchModel all =
+      MakeSearchModel(problem, true, true, options.permissions);
   const bool codecs = all.form_count() > all.value_count;
   // A schedule without codecs means the same to a model with them: their jobs
   // come last.
-  Choices choices = options.choices;
-  if (codecs) choices.codecs = choices.lossy = false;
-  few_layers_ = FindFewLayers(problem, all.index, options.work_limit);
+  Permissions permissions = options.permissions;
+  if (codecs) permissions.codecs = permissions.lossy = false;
+  coarse_layers_ = FindCoarseLayers(problem, all.index, options.work_limit);
   const auto add = [&](bool recompute, bool offload, double share) {
-    walkers_.push_back(std::make_unique<Walker>());
-    walkers_.back()->model = MakeModel(problem, recompute, offload, choices);
-    walkers_.back()->share = share;
-    walkers_.back()->bound_bytes = BoundPeak(walkers_.back()->model).bytes;
-    if (few_layers_) {
-      walkers_.back()->layered = std::make_unique<LayeredPursuit>(
-          walkers_.back()->model, *few_layers_, recompute, offload, choices);
+    modes_.push_back(std::make_unique<SearchMode>());
+    modes_.back()->model =
+        MakeSearchModel(problem, recompute, offload, permissions);
+    modes_.back()->share = share;
+    modes_.back()->bound_bytes = BoundPeak(modes_.back()->model).bytes;
+    if (coarse_layers_) {
+      modes_.back()->layered =
+          std::make_unique<LayerSearch>(modes_.back()->model, *coarse_layers_,
+                                        recompute, offload, permissions);
     }
   };
   const bool copies = problem.machine && problem.machine->CanCopy();
@@ -125,59 +130,61 @@ Frontier::Frontier(const Problem& problem, const std::vector<Schedule>& orders,
     // The same work for one alone, whether or not the other is allowed.
     if (options.allow_recompute) add(true, false, kRecomputeShare);
     if (options.allow_offload) add(false, true, kCopiesShare);
-    if (walkers_.empty()) add(false, false, kRecomputeShare);
+    if (modes_.empty()) add(false, false, kRecomputeShare);
     if (options.allow_recompute && options.allow_offload) {
       double share = 1 - kRecomputeShare - kCopiesShare;
       if (all.bidirectional < 1 && problem.nodes.size() >= kLeastApartNodes &&
-          !few_layers_) {
+          !coarse_layers_) {
         add(true, true, kApartLanesShare * share);
         share *= 1 - kApartLanesShare;
-        walkers_.back()->apart_lanes = true;
-        walkers_.back()->model = WithApartLanes(walkers_.back()->model);
+        modes_.back()->apart_lanes = true;
+        modes_.back()->model = WithApartLanes(modes_.back()->model);
       }
       add(true, true, share);
     }
   }
   if (codecs) {
-    choices = options.choices;
+    permissions = options.permissions;
     add(options.allow_recompute, options.allow_offload, 1);
   }
-  const Model plain = MakeModel(problem, false, false, Choices::None());
+  const SearchModel plain =
+      MakeSearchModel(problem, false, false, Permissions::None());
   peak_bytes_ = std::max<int64_t>(
       1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
   // The range must not depend on what is allowed: the walks go together.
   bound_bytes_ = BoundPeak(all).bytes;
   while (lowest_ < kPoints && BytesAt(lowest_ + 1) < bound_bytes_) ++lowest_;
-  for (const auto& walker : walkers_) walker->met = kept;
-  WalkFrom(kept.arena_bytes);
+  for (const auto& mode : modes_) mode->met = kept;
+  DescendFrom(kept.arena_bytes);
 }
 
-void Frontier::WalkFrom(int64_t arena_bytes) {
+void BudgetBisection::DescendFrom(int64_t arena_bytes) {
   lower_ = lowest_;
   lower_bytes_ = bound_bytes_ - 1;
   lower_searched_ = false;
   upper_ = lower_ + 1;
   while (BytesAt(upper_) < arena_bytes) ++upper_;
   upper_bytes_ = arena_bytes;
-  for (const auto& walker : walkers_) {
-    walker->lower.reset();
-    walker->upper = walker->met;
+  for (const auto& mode : modes_) {
+    mode->lower.reset();
+    mode->upper = mode->met;
   }
 }
 
-Searched Frontier::searched() const {
-  if (!few_layers_) return {};
-  return {few_layers_->all.count, few_layers_->shrunk.layers.count,
-          static_cast<int64_t>(few_layers_->shrunk.problem.nodes.size())};
+Searched BudgetBisection::searched() const {
+  if (!coarse_layers_) return {};
+  return {coarse_layers_->all.count, coarse_layers_->shrunk.layers.count,
+          static_cast<int64_t>(coarse_layers_->shrunk.problem.nodes.size())};
 }
 
-int64_t Frontier::BytesAt(int point) const {
+int64_t BudgetBisection::BytesAt(int point) const {
   return static_cast<int64_t>(static_cast<__int128>(peak_bytes_) * point /
                               kPoints);
 }
 
-PlaceOptions Frontier::PlaceWithin(int64_t budget_bytes, int64_t work) const {
-  PlaceOptions place;
+LayOutOptions BudgetBisection::PlaceWithin(int64_t budget_bytes,
+                                           int64_t work) const {
+  LayOutOptions place;
   place.budget_bytes = budget_bytes;
   place.pack_work_limit =
       std::min(options_.pack_work_limit,
@@ -186,55 +193,56 @@ PlaceOptions Frontier::PlaceWithin(int64_t budget_bytes, int64_t work) const {
   return place;
 }
 
-// Leaves the walker's plan for the task, if any, in walker.here.
-void Frontier::Search(Walker& walker, const Task& task,
-                      const std::vector<const Placed*>& others) {
-  walker.here = walker.lower;
-  if (!walker.upper || walker.bound_bytes > task.budget_bytes) {
+// Leaves the mode's plan for the task, if any, in mode.here.
+void BudgetBisection::Search(
+    SearchMode& mode, const Task& task,
+    const std::vector<const LaidOutSchedule*>& others) {
+  mode.here = mode.lower;
+  if (!mode.upper || mode.bound_bytes > task.budget_bytes) {
     return;
   }
-  PursuitOptions pursuit;
+  PointSearchOptions pursuit;
   pursuit.target_bytes = task.budget_bytes;
-  pursuit.floor_ns = walker.upper->step_ns;
+  pursuit.floor_ns = mode.upper->step_ns;
   pursuit.work = static_cast<int64_t>((problem_.addresses ? kFirstShare : 1) *
-                                      walker.share * task.work);
+                                      mode.share * task.work);
   pursuit.seed = task.seed;
-  if (!walker.layered) pursuit.proof = &walker.proof;
-  std::vector<Schedule> starts = {walker.upper->schedule};
-  const auto take = [&](const Placed& placed) {
+  if (!mode.layered) pursuit.proof = &mode.proof;
+  std::vector<Schedule> starts = {mode.upper->schedule};
+  const auto take = [&](const LaidOutSchedule& placed) {
     if (placed.step_ns < pursuit.floor_ns) return;
-    if (!walker.here || placed.step_ns < walker.here->step_ns) {
-      walker.here = placed;
+    if (!mode.here || placed.step_ns < mode.here->step_ns) {
+      mode.here = placed;
     }
   };
-  for (const Placed* other : others) take(*other);
-  if (walker.here) starts.insert(starts.begin(), walker.here->schedule);
-  const int64_t slim_work =
-      static_cast<int64_t>(kSlimShare * walker.share * task.work);
+  for (const LaidOutSchedule* other : others) take(*other);
+  if (mode.here) starts.insert(starts.begin(), mode.here->schedule);
+  const int64_t pressure_work =
+      static_cast<int64_t>(kSlimShare * mode.share * task.work);
   // Bytes to search with: the fewest whose best find could not be laid out in
   // the budget, the most whose best could.
   int64_t too_many = -1, enough = -1;
   double unplaced_ns = std::numeric_limits<double>::infinity();
   const auto reached = [&] {
-    return walker.here && walker.here->step_ns <= pursuit.floor_ns;
+    return mode.here && mode.here->step_ns <= pursuit.floor_ns;
   };
   for (int round = 0; round < kLayoutTries && !reached(); ++round) {
-    std::vector<Found> finds =
-        walker.layered
-            ? walker.layered->Pursue(starts, pursuit, outside_)
-            : Pursue(walker.model, orders_, starts, pursuit, outside_);
+    std::vector<FoundSchedule> finds =
+        mode.layered
+            ? mode.layered->SearchAtPoint(starts, pursuit, outside_)
+            : SearchAtPoint(mode.model, orders_, starts, pursuit, outside_);
     int64_t excess = 0;
     bool placed_best = true;
     int tried = 0;
-    for (Found& found : finds) {
-      if (walker.here && found.step_ns >= walker.here->step_ns) break;
-      if (walker.layered && tried == kLayeredFinds) break;
+    for (FoundSchedule& found : finds) {
+      if (mode.here && found.step_ns >= mode.here->step_ns) break;
+      if (mode.layered && tried == kLayeredFinds) break;
       int64_t over = 0;
-      const FitOptions fit = {
+      const FitLayoutOptions fit = {
           PlaceWithin(task.budget_bytes, pursuit.work), pursuit.floor_ns,
-          tried++ < kSlimFinds ? slim_work : 0, pursuit.seed};
-      const std::optional<Placed> placed =
-          Fit(walker.model, found, fit, outside_, &over);
+          tried++ < kSlimFinds ? pressure_work : 0, pursuit.seed};
+      const std::optional<LaidOutSchedule> placed =
+          FitLayout(mode.model, found, fit, outside_, &over);
       if (placed) {
         take(*placed);
         break;
@@ -255,51 +263,51 @@ void Frontier::Search(Walker& walker, const Task& task,
       starts.insert(starts.begin(), finds.front().schedule);
     }
     if (enough >= 0) {
-      if (walker.layered && walker.here &&
-          walker.here->step_ns <= (1 + kLayeredNegligible) * unplaced_ns) {
+      if (mode.layered && mode.here &&
+          mode.here->step_ns <= (1 + kLayeredNegligible) * unplaced_ns) {
         return;
       }
       if (too_many - enough < task.budget_bytes / kNearlySame) return;
       pursuit.target_bytes = enough + (too_many - enough) / 2;
     } else {
-      const double step = (walker.layered ? kLayeredRetryStep : kRetryStep) +
+      const double step = (mode.layered ? kLayeredRetryStep : kRetryStep) +
                           kRetryGrowth * round;
       excess = std::max(excess, task.budget_bytes / kNearlySame);
       // A find may take fewer bytes than it might have: then fewer than these.
       const int64_t taken_bytes =
-          FindLifetimes(walker.model, finds.front().schedule).peak_bytes;
+          FindLifetimes(mode.model, finds.front().schedule).peak_bytes;
       pursuit.target_bytes =
           std::min(pursuit.target_bytes, taken_bytes) -
           static_cast<int64_t>(1 + step * static_cast<double>(excess));
       // No schedule takes fewer than the bound: at most half the way there.
       pursuit.target_bytes =
           std::max(pursuit.target_bytes,
-                   walker.bound_bytes + (too_many - walker.bound_bytes) / 2);
+                   mode.bound_bytes + (too_many - mode.bound_bytes) / 2);
     }
-    const double share = walker.here ? kRetryShare : kRetryShareWithoutPlan;
-    pursuit.work = static_cast<int64_t>(share * walker.share * task.work);
+    const double share = mode.here ? kRetryShare : kRetryShareWithoutPlan;
+    pursuit.work = static_cast<int64_t>(share * mode.share * task.work);
     pursuit.repair = true;
     ++pursuit.seed;
   }
 }
 
-int64_t Frontier::GrainBytes() const {
+int64_t BudgetBisection::GrainBytes() const {
   return std::max<int64_t>(1, peak_bytes_ / kGrains);
 }
 
-bool Frontier::IsSteep() const {
+bool BudgetBisection::IsSteep() const {
   // Where layers are stitched a search costs much more than its work says.
-  if (few_layers_ && lower_ != lowest_) return false;
-  const Walker& asked = *walkers_.back();
+  if (coarse_layers_ && lower_ != lowest_) return false;
+  const SearchMode& asked = *modes_.back();
   return !asked.lower ||
          asked.lower->step_ns > (1 + kSteep) * asked.upper->step_ns;
 }
 
-int64_t Frontier::BytesAfterLower() const {
+int64_t BudgetBisection::BytesAfterLower() const {
   return IsSteep() ? lower_bytes_ + GrainBytes() : BytesAt(lower_ + 1);
 }
 
-std::optional<Frontier::Point> Frontier::NextPoint() const {
+std::optional<BudgetBisection::Point> BudgetBisection::NextPoint() const {
   const int number = PointBetween(lower_, upper_);
   if (number != 0) return Point{BytesAt(number), WorkShare(number), number};
   if (!IsSteep()) return std::nullopt;
@@ -311,48 +319,50 @@ std::optional<Frontier::Point> Frontier::NextPoint() const {
                0};
 }
 
-void Frontier::SearchPoint(const Point& point) {
+void BudgetBisection::SearchPoint(const Point& point) {
   const auto seed = static_cast<uint64_t>(
       point.number != 0 ? point.number : kPoints + point.bytes);
   const Task task = {point.bytes,
                      point.share * static_cast<double>(options_.work_limit),
                      options_.seed * kPoints + seed};
-  std::vector<const Placed*> others;
-  for (const auto& walker : walkers_) {
-    Search(*walker, task,
-           walker == walkers_.back() ? others : std::vector<const Placed*>());
-    if (walker->here) others.push_back(&Timed(*walker));
+  std::vector<const LaidOutSchedule*> others;
+  for (const auto& mode : modes_) {
+    Search(
+        *mode, task,
+        mode == modes_.back() ? others : std::vector<const LaidOutSchedule*>());
+    if (mode->here) others.push_back(&Timed(*mode));
   }
 }
 
-// What the walker found, with the times that it has for the walker asked.
-const Placed& Frontier::Timed(Walker& walker) const {
-  if (!walker.apart_lanes) return *walker.here;
-  walker.here_timed = walker.here;
-  walker.here_timed->step_ns = std::round(
-      FindTimes(walkers_.back()->model, walker.here->schedule).step_ns);
-  return *walker.here_timed;
+// What the mode found, with the times that it has for the mode asked.
+const LaidOutSchedule& BudgetBisection::Timed(SearchMode& mode) const {
+  if (!mode.apart_lanes) return *mode.here;
+  mode.here_timed = mode.here;
+  mode.here_timed->step_ns =
+      std::round(FindTimes(modes_.back()->model, mode.here->schedule).step_ns);
+  return *mode.here_timed;
 }
 
-void Frontier::GoUp(const Point& point) {
+void BudgetBisection::GoUp(const Point& point) {
   if (point.number != 0) lower_ = point.number;
   lower_bytes_ = point.bytes;
   lower_searched_ = true;
-  for (const auto& walker : walkers_) walker->lower = walker->here;
+  for (const auto& mode : modes_) mode->lower = mode->here;
 }
 
-void Frontier::GoDown(const Point& point) {
+void BudgetBisection::GoDown(const Point& point) {
   if (point.number != 0) upper_ = point.number;
   upper_bytes_ = point.bytes;
-  for (const auto& walker : walkers_) {
-    walker->upper = walker->here;
-    if (walker->here) walker->met = walker->here;
+  for (const auto& mode : modes_) {
+    mode->upper = mode->here;
+    if (mode->here) mode->met = mode->here;
   }
 }
 
-const Placed* Frontier::WalkTo(
-    int64_t budget_bytes, const std::function<void(const Placed&)>& improved) {
-  const Walker& asked = *walkers_.back();
+const LaidOutSchedule* BudgetBisection::BisectTo(
+    int64_t budget_bytes,
+    const std::function<void(const LaidOutSchedule&)>& improved) {
+  const SearchMode& asked = *modes_.back();
   while (!outside_.Interrupted()) {
     if (asked.upper->arena_bytes <= budget_bytes) return &*asked.upper;
     if (lower_searched_ && asked.lower &&
@@ -377,12 +387,12 @@ const Placed* Frontier::WalkTo(
   return asked.lower ? &*asked.lower : nullptr;
 }
 
-void Frontier::WalkDown() {
+void BudgetBisection::BisectDown() {
   while (!outside_.Interrupted()) {
     const std::optional<Point> point = NextPoint();
     if (!point) return;
     SearchPoint(*point);
-    if (walkers_.back()->here) {
+    if (modes_.back()->here) {
       GoDown(*point);
     } else {
       GoUp(*point);
@@ -390,16 +400,17 @@ void Frontier::WalkDown() {
   }
 }
 
-void Frontier::SearchHarder(int64_t times) {
+void BudgetBisection::SearchHarder(int64_t times) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   options_.work_limit =
       options_.work_limit > kMost / times ? kMost : options_.work_limit * times;
-  WalkFrom(smallest().arena_bytes);
+  DescendFrom(smallest().arena_bytes);
 }
 
-void Frontier::Hurry(int64_t budget_bytes,
-                     const std::function<void(const Placed&)>& improved) {
-  Walker& asked = *walkers_.back();
+void BudgetBisection::SearchUntilDeadline(
+    int64_t budget_bytes,
+    const std::function<void(const LaidOutSchedule&)>& improved) {
+  SearchMode& asked = *modes_.back();
   asked.share = 1;
   Task task = {budget_bytes, 0, options_.seed};
   // Each round has twice the work of the one before, so that little is lost

@@ -46,57 +46,61 @@ namespace loadline::planner {
 
 // One way of planning (recompute alone, copies alone, both, with codecs) on the
 // walk.
-struct Walker {
-  Model model;
+struct SearchMode {
+  SearchModel model;
   double share = 1;         // of a point's work
   int64_t bound_bytes = 0;  // no plan needs fewer
   // How it searches where many layers are alike; null elsewhere.
-  std::unique_ptr<LayeredPursuit> layered;
+  std::unique_ptr<LayerSearch> layered;
   // Plans of the lower and the upper point; none if nothing was found there.
-  std::optional<Placed> lower, upper;
-  std::optional<Placed> here;  // of the point searched last
-  std::optional<Placed> met;   // of the lowest point where one was found
-  Proof proof;                 // of the point proven last
+  std::optional<LaidOutSchedule> lower, upper;
+  std::optional<LaidOutSchedule> here;  // of the point searched last
+  std::optional<LaidOutSchedule>
+      met;           // of the lowest point where one was found
+  PointBound proof;  // of the point proven last
   // Its model has WithApartLanes; `here` with the times of the true lanes.
   bool apart_lanes = false;
-  std::optional<Placed> here_timed;
+  std::optional<LaidOutSchedule> here_timed;
 };
 
-struct FrontierOptions {
+struct BudgetBisectionOptions {
   bool allow_recompute = true;
   bool allow_offload = true;
-  Choices choices;
+  Permissions permissions;
   int64_t work_limit = 0;
   int64_t pack_work_limit = 0;
   uint64_t seed = 0;
 };
 
-class Frontier {
+class BudgetBisection {
  public:
-  // `orders` as StartOrders gives them, all valid; `kept` is one of them laid
+  // `orders` as SeedOrders gives them, all valid; `kept` is one of them laid
   // out: the plan of no overhead, whatever bytes it takes.
-  Frontier(const Problem& problem, const std::vector<Schedule>& orders,
-           const Placed& kept, const FrontierOptions& options,
-           const Effort& outside);
+  BudgetBisection(const Problem& problem, const std::vector<Schedule>& orders,
+                  const LaidOutSchedule& kept,
+                  const BudgetBisectionOptions& options,
+                  const WorkBudget& outside);
 
   // Walks to a budget; `improved` hears of plans that fit it. Null: none was
   // found; smallest() then has the plan of the fewest bytes that was.
-  const Placed* WalkTo(int64_t budget_bytes,
-                       const std::function<void(const Placed&)>& improved);
+  const LaidOutSchedule* BisectTo(
+      int64_t budget_bytes,
+      const std::function<void(const LaidOutSchedule&)>& improved);
   // Walks down as long as anything is found.
-  void WalkDown();
-  // Where nothing was found, after WalkDown: from the smallest plan found once
-  // more down, with so many times the work at every point.
+  void BisectDown();
+  // Where nothing was found, after BisectDown: from the smallest plan found
+  // once more down, with so many times the work at every point.
   void SearchHarder(int64_t times);
-  const Placed& smallest() const { return *walkers_.back()->upper; }
+  const LaidOutSchedule& smallest() const { return *modes_.back()->upper; }
 
   // Searches at the budget alone, round after round, until interrupted or until
   // what was found is proven the best there is: better within a time limit, and
   // monotone in nothing.
-  void Hurry(int64_t budget_bytes,
-             const std::function<void(const Placed&)>& improved);
+  void SearchUntilDeadline(
+      int64_t budget_bytes,
+      const std::function<void(const LaidOutSchedule&)>& improved);
 
-  const Model& model() const { return walkers_.back()->model; }
+  const SearchModel& model() const { return modes_.back()->model; }
   Searched searched() const;
 
  private:
@@ -115,10 +119,10 @@ class Frontier {
 
   std::optional<Point> NextPoint() const;
   void SearchPoint(const Point& point);
-  const Placed& Timed(Walker& walker) const;
-  void Search(Walker& walker, const Task& task,
-              const std::vector<const Placed*>& others);
-  PlaceOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;
+  const LaidOutSchedule& Timed(SearchMode& mode) const;
+  void Search(SearchMode& mode, const Task& task,
+              const std::vector<const LaidOutSchedule*>& others);
+  LayOutOptions PlaceWithin(int64_t budget_bytes, int64_t work) const;
   int64_t BytesAt(int point) const;
   // Whether budgets between two neighbouring points are to be told apart: with
   // the lower bytes nothing was found, or a much slower plan.
@@ -128,23 +132,23 @@ class Frontier {
   // Less than this is searched at no point above the lower one.
   int64_t BytesAfterLower() const;
   // Between the bound and a plan of these bytes.
-  void WalkFrom(int64_t arena_bytes);
+  void DescendFrom(int64_t arena_bytes);
   void GoUp(const Point& point);
   void GoDown(const Point& point);
 
   const Problem& problem_;
   const std::vector<Schedule>& orders_;
-  FrontierOptions options_;
-  const Effort outside_;
-  int64_t peak_bytes_ = 1;                       // of the given order
-  std::unique_ptr<const FewLayers> few_layers_;  // null: no layers
+  BudgetBisectionOptions options_;
+  const WorkBudget outside_;
+  int64_t peak_bytes_ = 1;                             // of the given order
+  std::unique_ptr<const CoarseLayers> coarse_layers_;  // null: no layers
   int lowest_ = 0;  // the last point below the bound
   int lower_ = 0, upper_ = 0;
   int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;
   bool lower_searched_ = false;
   // The last is the one asked for.
-  std::vector<std::unique_ptr<Walker>> walkers_;
+  std::vector<std::unique_ptr<SearchMode>> modes_;
 };
 
 }  // namespace loadline::planner

@@ -19,9 +19,9 @@ constexpr int kTries = 5;
 
 }  // namespace
 
-std::optional<Placed> Relax(const Model& model, const Placed& placed,
-                            int64_t budget_bytes, int64_t pack_work_limit,
-                            Effort effort) {
+std::optional<LaidOutSchedule> DropRedundantTransfers(
+    const SearchModel& model, const LaidOutSchedule& placed,
+    int64_t budget_bytes, int64_t pack_work_limit, WorkBudget effort) {
   const int64_t peak_bytes = FindLifetimes(model, placed.schedule).peak_bytes;
   int64_t target_bytes = budget_bytes;
   for (int tried = 0; tried < kTries && target_bytes > peak_bytes; ++tried) {
@@ -29,14 +29,14 @@ std::optional<Placed> Relax(const Model& model, const Placed& placed,
     // Where copies cost no switches, the plan's own time: then no larger budget
     // gets a slower plan. What is dropped saves its switches.
     const double floor_ns =
-        placed.step_ns - model.switch_ns * state.token_count();
+        placed.step_ns - model.switch_ns * state.copy_count();
     CleanUp(state, effort, floor_ns);
     const double step_ns = std::round(state.Makespan());
     if (step_ns > placed.step_ns || step_ns < floor_ns) return std::nullopt;
     int64_t excess_bytes = 0;
-    std::optional<Placed> relaxed =
-        Place(model, state.ToSchedule(), step_ns,
-              {budget_bytes, pack_work_limit, effort.cancel}, &excess_bytes);
+    std::optional<LaidOutSchedule> relaxed =
+        LayOut(model, state.ToSchedule(), step_ns,
+               {budget_bytes, pack_work_limit, effort.cancel}, &excess_bytes);
     if (relaxed) {
       const bool fewer = relaxed->plan.steps.size() < placed.plan.steps.size();
       return fewer ? std::move(relaxed) : std::nullopt;

@@ -17,9 +17,9 @@ namespace loadline::planner {
 // no more time, and at most all switches less), with as many copies and reruns
 // as are needless taken out, laid out within the budget; none if nothing is
 // gained or the rest cannot be laid out.
-std::optional<Placed> Relax(const Model& model, const Placed& placed,
-                            int64_t budget_bytes, int64_t pack_work_limit,
-                            Effort effort);
+std::optional<LaidOutSchedule> DropRedundantTransfers(
+    const SearchModel& model, const LaidOutSchedule& placed,
+    int64_t budget_bytes, int64_t pack_work_limit, WorkBudget effort);
 
 }  // namespace loadline::planner
 

@@ -27,7 +27,7 @@ struct Facts {
   bool made = false;  // by its first run
 };
 
-std::vector<Facts> Gather(const Model& model, const Schedule& schedule,
+std::vector<Facts> Gather(const SearchModel& model, const Schedule& schedule,
                           const Lifetimes& lives, const Times& times) {
   std::vector<Facts> facts(model.value_count);
   const int peak = static_cast<int>(
@@ -74,7 +74,8 @@ std::string TimeText(double ns) { return FormatNs(std::llround(ns)); }
 
 }  // namespace
 
-std::vector<Decision> Explain(const Model& model, const Schedule& schedule) {
+std::vector<Decision> Explain(const SearchModel& model,
+                              const Schedule& schedule) {
   const Lifetimes lives = FindLifetimes(model, schedule);
   const Times times = FindTimes(model, schedule);
   const std::vector<Facts> facts = Gather(model, schedule, lives, times);

@@ -10,7 +10,8 @@
 namespace loadline::planner {
 
 // Requires a valid schedule. One decision per value that has a buffer.
-std::vector<Decision> Explain(const Model& model, const Schedule& schedule);
+std::vector<Decision> Explain(const SearchModel& model,
+                              const Schedule& schedule);
 
 }  // namespace loadline::planner
 

@@ -29,7 +29,8 @@ constexpr int64_t kPackWork = 1'000'000;
 constexpr int64_t kHarder = 4;
 
 // What a plan says of itself: prediction by replay, bounds, proof.
-absl::Status Predict(const Model& model, int64_t bound_work_limit, Plan& plan) {
+absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
+                     Plan& plan) {
   LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
   if (!model.problem->addresses) {
     plan.arena_bytes = plan.predicted.peak_bytes;
@@ -45,13 +46,13 @@ absl::Status Predict(const Model& model, int64_t bound_work_limit, Plan& plan) {
 }
 
 // Completes an emitted plan: the reasons too.
-absl::Status Complete(const Model& model, const Schedule& schedule,
+absl::Status Complete(const SearchModel& model, const Schedule& schedule,
                       int64_t bound_work_limit, Plan& plan) {
   plan.decisions = Explain(model, schedule);
   return Predict(model, bound_work_limit, plan);
 }
 
-PeakFloor FloorOf(const Model& model) {
+PeakFloor FloorOf(const SearchModel& model) {
   const PeakBound bound = BoundPeak(model);
   PeakFloor floor;
   floor.bytes = bound.bytes;
@@ -65,8 +66,8 @@ class Solver {
   Solver(const Problem& problem, const SolveOptions& options)
       : options_(options),
         problem_(problem),
-        model_(MakeModel(problem, options.allow_recompute,
-                         options.allow_offload, options.choices)),
+        model_(MakeSearchModel(problem, options.allow_recompute,
+                               options.allow_offload, options.permissions)),
         start_(absl::Now()) {
     effort_.cancel = options.cancel;
     if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
@@ -79,25 +80,28 @@ class Solver {
       return Finish(*kept_);
     }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
-    Frontier frontier = MakeFrontier();
-    const auto improved = [this](const Placed& placed) { Improved(placed); };
+    BudgetBisection frontier = MakeFrontier();
+    const auto improved = [this](const LaidOutSchedule& placed) {
+      Improved(placed);
+    };
     searched_ = frontier.searched();
     if (options_.time_limit) {
-      frontier.Hurry(options_.budget_bytes, improved);
+      frontier.SearchUntilDeadline(options_.budget_bytes, improved);
     } else {
-      const Placed* placed = frontier.WalkTo(options_.budget_bytes, improved);
+      const LaidOutSchedule* placed =
+          frontier.BisectTo(options_.budget_bytes, improved);
       if (placed == nullptr && options_.search_harder && MayExist()) {
-        frontier.WalkDown();
+        frontier.BisectDown();
         frontier.SearchHarder(kHarder);
-        placed = frontier.WalkTo(options_.budget_bytes, improved);
+        placed = frontier.BisectTo(options_.budget_bytes, improved);
       }
       if (placed != nullptr) Improved(*placed);
     }
     if (best_) {
-      Effort effort = effort_;
+      WorkBudget effort = effort_;
       effort.left = options_.work_limit;
-      if (const auto relaxed =
-              Relax(model_, *best_, options_.budget_bytes, kPackWork, effort)) {
+      if (const auto relaxed = DropRedundantTransfers(
+              model_, *best_, options_.budget_bytes, kPackWork, effort)) {
         best_ = *relaxed;
       }
       return Finish(*best_);
@@ -113,19 +117,19 @@ class Solver {
   // The plan of the fewest bytes that was found.
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
-    Frontier frontier = MakeFrontier();
+    BudgetBisection frontier = MakeFrontier();
     searched_ = frontier.searched();
-    frontier.WalkDown();
+    frontier.BisectDown();
     if (options_.search_harder &&
         frontier.smallest().arena_bytes > BoundPeak(model_).bytes) {
       frontier.SearchHarder(kHarder);
-      frontier.WalkDown();
+      frontier.BisectDown();
     }
     return Finish(frontier.smallest());
   }
 
  private:
-  absl::StatusOr<Plan> Finish(const Placed& placed) const {
+  absl::StatusOr<Plan> Finish(const LaidOutSchedule& placed) const {
     Plan plan = placed.plan;
     plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
     plan.searched = searched_;
@@ -134,7 +138,7 @@ class Solver {
     return plan;
   }
 
-  void Improved(const Placed& placed) {
+  void Improved(const LaidOutSchedule& placed) {
     if (best_ && best_->step_ns <= placed.step_ns) return;
     best_ = placed;
     if (!options_.progress) return;
@@ -146,15 +150,15 @@ class Solver {
     options_.progress(progress);
   }
 
-  Frontier MakeFrontier() const {
-    FrontierOptions frontier;
+  BudgetBisection MakeFrontier() const {
+    BudgetBisectionOptions frontier;
     frontier.allow_recompute = options_.allow_recompute;
     frontier.allow_offload = options_.allow_offload;
-    frontier.choices = options_.choices;
+    frontier.permissions = options_.permissions;
     frontier.work_limit = options_.work_limit;
     frontier.pack_work_limit = kPackWork;
     frontier.seed = options_.seed;
-    return Frontier(problem_, orders_, *kept_, frontier, effort_);
+    return BudgetBisection(problem_, orders_, *kept_, frontier, effort_);
   }
 
   // No bound is above the budget, and there is time left to look.
@@ -165,12 +169,12 @@ class Solver {
 
   // The order that needs the smallest arena: a plan of no overhead.
   absl::Status TryOrders() {
-    orders_ = StartOrders(model_);
+    orders_ = SeedOrders(model_);
     for (const Schedule& order : orders_) {
       LOADLINE_ASSIGN_OR_RETURN(
-          Placed placed,
-          PlaceTightest(model_, order, static_cast<double>(model_.compute_ns),
-                        kPackWork));
+          LaidOutSchedule placed,
+          LayOutTightest(model_, order, static_cast<double>(model_.compute_ns),
+                         kPackWork));
       if (kept_ && kept_->arena_bytes <= placed.arena_bytes) continue;
       kept_ = std::move(placed);
     }
@@ -190,14 +194,15 @@ class Solver {
       step_ns += static_cast<double>(model_.node_ns[node]);
     }
     if (fastest) return absl::OkStatus();
-    LOADLINE_ASSIGN_OR_RETURN(const Placed placed,
-                              PlaceTightest(model_, plain, step_ns, kPackWork));
+    LOADLINE_ASSIGN_OR_RETURN(
+        const LaidOutSchedule placed,
+        LayOutTightest(model_, plain, step_ns, kPackWork));
     if (placed.arena_bytes <= options_.budget_bytes) Improved(placed);
     return absl::OkStatus();
   }
 
-  Infeasibility Facts(Frontier& frontier) const {
-    frontier.WalkDown();
+  Infeasibility Facts(BudgetBisection& frontier) const {
+    frontier.BisectDown();
     PeakFloor floor = FloorOf(model_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
@@ -210,12 +215,12 @@ class Solver {
 
   const SolveOptions& options_;
   const Problem& problem_;
-  const Model model_;
+  const SearchModel model_;
   const absl::Time start_;
-  Effort effort_;
+  WorkBudget effort_;
   std::vector<Schedule> orders_;
-  std::optional<Placed> kept_;
-  std::optional<Placed> best_;
+  std::optional<LaidOutSchedule> kept_;
+  std::optional<LaidOutSchedule> best_;
   Searched searched_;
 };
 
@@ -248,17 +253,18 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
                                         const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  return FloorOf(MakeModel(problem, options.allow_recompute,
-                           options.allow_offload, options.choices));
+  return FloorOf(MakeSearchModel(problem, options.allow_recompute,
+                                 options.allow_offload, options.permissions));
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  const Model model = MakeModel(problem, false, false, Choices::None());
+  const SearchModel model =
+      MakeSearchModel(problem, false, false, Permissions::None());
   LOADLINE_ASSIGN_OR_RETURN(
-      Placed placed,
-      PlaceTightest(model, GivenOrder(model),
-                    static_cast<double>(model.compute_ns), kPackWork));
+      LaidOutSchedule placed,
+      LayOutTightest(model, GivenOrder(model),
+                     static_cast<double>(model.compute_ns), kPackWork));
   Plan plan = std::move(placed.plan);
   plan.budget_bytes = placed.arena_bytes;
   // The plan is as fast as any: no program is needed to prove it.
@@ -270,8 +276,8 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
-      Predict(MakeModel(priced, options.allow_recompute, options.allow_offload,
-                        options.choices),
+      Predict(MakeSearchModel(priced, options.allow_recompute,
+                              options.allow_offload, options.permissions),
               options.bound_work_limit, plan));
   return plan;
 }

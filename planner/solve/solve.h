@@ -32,7 +32,7 @@ struct SolveOptions {
   bool allow_recompute = true;
   bool allow_offload = true;
   // Of the problem's codecs and variants: by default those that change no bit.
-  Choices choices;
+  Permissions permissions;
   // Candidate edits the search may price, in edits of a short sequence: about
   // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
   // and seed give the same plan.

@@ -1,5 +1,5 @@
 // What the proof needs to know of a plan, gathered without trusting it: the
-// order its lanes and waits imply, and who touches each buffer. Internal to
+// order its lanes and waits imply, and who accesses each buffer. Internal to
 // Verify and Replay.
 #ifndef LOADLINE_PLANNER_VERIFY_VERIFY_FACTS_H_
 #define LOADLINE_PLANNER_VERIFY_VERIFY_FACTS_H_

@@ -126,8 +126,8 @@ absl::StatusOr<planner::SolveOptions> ReadOptions(
   solve.allow_recompute = given.forbid_recompute == 0;
   solve.allow_offload = given.forbid_offload == 0;
   solve.search_harder = given.forbid_harder == 0;
-  solve.choices.lossy = given.allow_lossy != 0;
-  solve.choices.inexact = given.allow_inexact != 0;
+  solve.permissions.lossy = given.allow_lossy != 0;
+  solve.permissions.inexact = given.allow_inexact != 0;
   if (given.work_limit != 0) {
     // Who waits for a short search does not wait for a long proof.
     const double share = static_cast<double>(given.work_limit) /

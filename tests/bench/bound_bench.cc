@@ -30,7 +30,8 @@ double Seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 void BenchProblem(const std::string& name, const Problem& problem,
                   const Settings& settings) {
-  const Model model = MakeModel(problem, settings.recompute, settings.copies);
+  const SearchModel model =
+      MakeSearchModel(problem, settings.recompute, settings.copies);
   const double peak_bytes = static_cast<double>(
       FindLifetimes(model, GivenOrder(model)).raw_peak_bytes);
   const PeakBound peak = BoundPeak(model);

@@ -126,7 +126,7 @@ TEST(GpuAlgorithms, TheFastestIsChosenAndPrepared) {
       ASSERT_EQ(chosen->count(key), 1u) << key;
       EXPECT_THAT(offered, Contains(chosen->at(key)));
     }
-    (*device)->Choose(*chosen);
+    (*device)->SetAlgorithms(*chosen);
     for (const models::Node& node : graph.nodes) {
       EXPECT_TRUE((*device)->Prepare(graph, node).ok()) << node.op;
     }

@@ -26,36 +26,36 @@ Graph Step() {
 }
 
 planner::Problem PosedWithPrices(const Graph& graph) {
-  PoseOptions options;
+  MakeProblemOptions options;
   options.name = "mlp";
   options.price = [](const Graph&, const models::Node&) {
     return NodePrice{1000, 64};
   };
-  absl::StatusOr<planner::Problem> problem = Pose(graph, options);
+  absl::StatusOr<planner::Problem> problem = MakeProblem(graph, options);
   EXPECT_TRUE(problem.ok()) << problem.status();
   return *std::move(problem);
 }
 
-TEST(Apply, AcceptsAPlanOfThisGraphAtAnyPrices) {
+TEST(CheckPlanMatches, AcceptsAPlanOfThisGraphAtAnyPrices) {
   const Graph graph = Step();
   const planner::Problem problem = PosedWithPrices(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const absl::Status status = Apply(graph, problem, *plan);
+  const absl::Status status = CheckPlanMatches(graph, problem, *plan);
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST(Apply, RefusesAPlanThatDoesNotVerify) {
+TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
   const Graph graph = Step();
   const planner::Problem problem = PosedWithPrices(graph);
   absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
   plan->arena_bytes -= 1;
-  EXPECT_EQ(Apply(graph, problem, *plan).code(),
+  EXPECT_EQ(CheckPlanMatches(graph, problem, *plan).code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(Apply, NamesTheFirstDifference) {
+TEST(CheckPlanMatches, NamesTheFirstDifference) {
   const Graph graph = Step();
   const planner::Problem problem = PosedWithPrices(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
@@ -91,7 +91,7 @@ TEST(Apply, NamesTheFirstDifference) {
   for (const Case& c : cases) {
     planner::Problem other = problem;
     c.change(other);
-    const absl::Status status = Apply(graph, other, *plan);
+    const absl::Status status = CheckPlanMatches(graph, other, *plan);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << c.says;
     EXPECT_THAT(status.ToString(), HasSubstr(c.says));
     EXPECT_THAT(status.ToString(), HasSubstr("made for another model"));

@@ -24,15 +24,15 @@ absl::StatusOr<NodePrice> TestPrice(const Graph&, const Node& node) {
                    node.op == "MatMul" ? 256 : 0};
 }
 
-PoseOptions Options() {
-  PoseOptions options;
+MakeProblemOptions Options() {
+  MakeProblemOptions options;
   options.name = "test";
   options.price = TestPrice;
   return options;
 }
 
 planner::Problem MustPose(const Graph& graph) {
-  absl::StatusOr<planner::Problem> problem = Pose(graph, Options());
+  absl::StatusOr<planner::Problem> problem = MakeProblem(graph, Options());
   EXPECT_TRUE(problem.ok()) << problem.status();
   const absl::Status valid = planner::ValidateProblem(*problem);
   EXPECT_TRUE(valid.ok()) << valid;
@@ -70,7 +70,7 @@ Graph SmallStep() {
   return b.graph;
 }
 
-TEST(Pose, WritesASmallStepAsThisFile) {
+TEST(MakeProblem, WritesASmallStepAsThisFile) {
   const std::string json = planner::ProblemToJson(MustPose(SmallStep()));
   // 2048 bytes = 32·16·4: under 4096, so never copied; x has 4096. Value 2 is
   // the unused parameter, values 5 and 7 and nodes 1 and 3 are views.
@@ -92,7 +92,7 @@ TEST(Pose, WritesASmallStepAsThisFile) {
 {"id":6,"name":"n6","time_ns":10,"inputs":[6],"outputs":[11]}],"outputs":[11]})");
 }
 
-TEST(Pose, FoldsAViewOfAParameterIntoIt) {
+TEST(MakeProblem, FoldsAViewOfAParameterIntoIt) {
   Builder b;
   const ValueId w = b.Parameter("w", {16});
   const ValueId view = b.Op("Reshape", {w}, {{"shape", Ints{4, 4}}});
@@ -104,7 +104,7 @@ TEST(Pose, FoldsAViewOfAParameterIntoIt) {
   EXPECT_EQ(Pairs(problem, "n2"), "") << "Relu must not overwrite a parameter";
 }
 
-TEST(Pose, PairsOnlyWhatIsSafe) {
+TEST(MakeProblem, PairsOnlyWhatIsSafe) {
   Builder b;
   const ValueId x = b.Input("x", {4, 4});
   const ValueId row = b.Op("Exp", {b.Input("row", {1, 4})});
@@ -130,7 +130,7 @@ TEST(Pose, PairsOnlyWhatIsSafe) {
   EXPECT_EQ(Pairs(problem, "n8"), "") << "n7 is an output";
 }
 
-TEST(Pose, ListsAValueReadTwiceTwice) {
+TEST(MakeProblem, ListsAValueReadTwiceTwice) {
   Builder b;
   const ValueId x = b.Input("x", {4});
   b.Output(b.Op("Mul", {x, x}));
@@ -139,7 +139,7 @@ TEST(Pose, ListsAValueReadTwiceTwice) {
   EXPECT_EQ(problem.nodes[0].inputs[0], problem.nodes[0].inputs[1]);
 }
 
-TEST(Pose, LeavesAbsentInputsOut) {
+TEST(MakeProblem, LeavesAbsentInputsOut) {
   Builder b;
   const ValueId x = b.Input("x", {4, 8});
   b.Output(b.Op("LayerNormalization",
@@ -148,7 +148,7 @@ TEST(Pose, LeavesAbsentInputsOut) {
   EXPECT_EQ(MustPose(b.graph).nodes[0].inputs.size(), 2u);
 }
 
-TEST(Pose, PutsOutTheRootOnce) {
+TEST(MakeProblem, PutsOutTheRootOnce) {
   Builder b;
   const ValueId y = b.Op("Exp", {b.Input("x", {4})});
   b.Output(b.Op("Reshape", {y}, {{"shape", Ints{2, 2}}}));
@@ -158,26 +158,26 @@ TEST(Pose, PutsOutTheRootOnce) {
   EXPECT_EQ(problem.value(problem.outputs[0]).name, "n0");
 }
 
-TEST(Pose, RefusesAnUpdateThatIsNotInPlace) {
+TEST(MakeProblem, RefusesAnUpdateThatIsNotInPlace) {
   Builder b;
   const ValueId s = b.State("s", {4});
   const ValueId next = b.Op("Concat", {s}, {{"axis", int64_t{0}}});
   b.graph.updates = {{s, next}};
-  const absl::Status status = Pose(b.graph, Options()).status();
+  const absl::Status status = MakeProblem(b.graph, Options()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(status.ToString(), HasSubstr("new contents of 's'"));
 }
 
-TEST(Pose, HandsOnThePricesError) {
-  PoseOptions options = Options();
+TEST(MakeProblem, HandsOnThePricesError) {
+  MakeProblemOptions options = Options();
   options.price = [](const Graph&, const Node&) -> absl::StatusOr<NodePrice> {
     return absl::FailedPreconditionError("no rates");
   };
-  EXPECT_EQ(Pose(SmallStep(), options).status().code(),
+  EXPECT_EQ(MakeProblem(SmallStep(), options).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(Pose, MakesAValidProblemOfAWholeTrainingStep) {
+TEST(MakeProblem, MakesAValidProblemOfAWholeTrainingStep) {
   TrainingOptions options;
   options.loss.target = {models::DType::kI64, {4}};
   options.optimizer.kind = OptimizerKind::kAdamW;

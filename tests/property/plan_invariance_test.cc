@@ -138,7 +138,7 @@ struct Posed {
   planner::Problem problem;
 };
 
-absl::StatusOr<Posed> Pose(const Layers& layers) {
+absl::StatusOr<Posed> MakeProblem(const Layers& layers) {
   Posed posed;
   passes::TrainingOptions options;
   options.loss.target = {models::DType::kI64, {kBatch}};
@@ -146,7 +146,7 @@ absl::StatusOr<Posed> Pose(const Layers& layers) {
       posed.graph,
       passes::BuildTrainingStep(Network().Build(layers), options, {}));
   executor::CpuDevice device;
-  passes::PoseOptions pose;
+  passes::MakeProblemOptions pose;
   pose.name = "random";
   pose.machine = SlowMachine();
   pose.smallest_offload_bytes = 256;
@@ -158,7 +158,8 @@ absl::StatusOr<Posed> Pose(const Layers& layers) {
                                   device.Prepare(graph, node));
         return kernel->workspace_bytes();
       });
-  LOADLINE_ASSIGN_OR_RETURN(posed.problem, passes::Pose(posed.graph, pose));
+  LOADLINE_ASSIGN_OR_RETURN(posed.problem,
+                            passes::MakeProblem(posed.graph, pose));
   return posed;
 }
 
@@ -196,7 +197,7 @@ absl::StatusOr<std::vector<std::byte>> Train(const Posed& posed,
 TEST(PlanInvariance, HoldsOnRandomNetworksAtRandomBudgets) {
   const bool held = rc::check([] {
     const auto layers = *rc::gen::resize(16, rc::gen::arbitrary<Layers>());
-    const auto posed = Pose(layers);
+    const auto posed = MakeProblem(layers);
     RC_ASSERT(posed.ok());
     const auto keep = planner::KeepEverything(posed->problem);
     RC_ASSERT(keep.ok());

@@ -36,7 +36,8 @@ absl::Status TakePlan(const std::string& plan_path,
         ": the plan is for another problem than these flags and this "
         "machine's prices make; give --problem, the file it was made for"));
   }
-  return In(plan_path, passes::Apply(step->graph, step->problem, step->plan));
+  return In(plan_path,
+            passes::CheckPlanMatches(step->graph, step->problem, step->plan));
 }
 
 }  // namespace loadline::tools

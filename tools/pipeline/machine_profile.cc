@@ -184,7 +184,7 @@ absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
                                             const std::atomic<bool>* stop) {
   planner::Machine machine = step.machine;
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
-  made->Choose(machine.algorithms);
+  made->SetAlgorithms(machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(
       const auto times,
       MeasureOperators(step.graph, step.graph, step.problem,

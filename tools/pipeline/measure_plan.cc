@@ -27,7 +27,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                             executor::LoadData(flags.loss.data, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
-  device->Choose(step.machine.algorithms);
+  device->SetAlgorithms(step.machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<executor::Program> program,
                             executor::Load(step.graph, step.problem, step.plan,
                                            *device, {.trace = true}));

@@ -264,8 +264,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const planner::Machine& machine,
                                           executor::Device& device) {
   // Workspaces and times are those of the algorithms that were measured.
-  device.Choose(machine.algorithms);
-  passes::PoseOptions options;
+  device.SetAlgorithms(machine.algorithms);
+  passes::MakeProblemOptions options;
   options.name = std::filesystem::path(name).stem().string();
   // The measured times are in the nodes already; the rest is what plans need.
   options.machine = machine;
@@ -280,7 +280,7 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
         LOADLINE_ASSIGN_OR_RETURN(const auto kernel, device.Prepare(g, node));
         return kernel->workspace_bytes();
       });
-  return passes::Pose(graph, options);
+  return passes::MakeProblem(graph, options);
 }
 
 absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,

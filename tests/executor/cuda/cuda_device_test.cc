@@ -316,7 +316,7 @@ TEST(CudaDevice, TellsTheFirstErrorThatDataCausedAtEveryReplay) {
     ASSERT_TRUE(device->Launch({.kernel = kernel, .scalars = &scalars}).ok());
   }
   EXPECT_EQ(device->Synchronize(), absl::OutOfRangeError("bad index"));
-  const KeptStep step = device->Keep();
+  const CapturedStep step = device->Keep();
   ASSERT_NE(step, kNotKept);
   ASSERT_TRUE(*device->Replay(step));
   EXPECT_EQ(device->Synchronize(), absl::OutOfRangeError("bad index"));

@@ -114,7 +114,7 @@ TEST_F(LaunchGroups, TakeAsManyAsTheirKernelsDo) {
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(Word(i), 1);
   EXPECT_EQ(driver_.ranged().front(), "add and 3 more: Kernel");
   // A replay is the same graph.
-  const KeptStep step = device_->Keep();
+  const CapturedStep step = device_->Keep();
   const auto replayed = device_->Replay(step);
   ASSERT_TRUE(replayed.ok() && *replayed);
   ASSERT_TRUE(device_->Synchronize().ok());

@@ -77,13 +77,13 @@ class Hasty final : public StressDevice {
 TEST(StressDevice, HandsTheChoiceOfAlgorithmsOn) {
   struct Chooser : CpuDevice {
     using CpuDevice::CpuDevice;
-    void Choose(Algorithms algorithms) override { chosen = algorithms; }
+    void SetAlgorithms(Algorithms algorithms) override { chosen = algorithms; }
     Algorithms chosen;
   };
   auto chooser = std::make_unique<Chooser>(ToyDevice());
   const Chooser& inner = *chooser;
   StressDevice device(std::move(chooser), {});
-  device.Choose({{"MatMul", "fast"}});
+  device.SetAlgorithms({{"MatMul", "fast"}});
   EXPECT_EQ(inner.chosen, (Algorithms{{"MatMul", "fast"}}));
 }
 

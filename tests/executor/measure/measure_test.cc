@@ -138,9 +138,9 @@ TEST(ChooseAlgorithms, FindsTheFastestAndTheDeviceTakesIt) {
     return (*(*device)->Prepare(toy.graph, *mul))->workspace_bytes();
   };
   EXPECT_EQ(workspace_bytes(), 64);
-  (*device)->Choose(*algorithms);
+  (*device)->SetAlgorithms(*algorithms);
   EXPECT_EQ(workspace_bytes(), 128);
-  (*device)->Choose({});
+  (*device)->SetAlgorithms({});
   EXPECT_EQ(workspace_bytes(), 64);
 }
 

@@ -16,11 +16,11 @@ namespace loadline::planner {
 namespace {
 
 constexpr int64_t kMostStates = 40'000;
-constexpr Choices kEverything = {.lossy = true, .inexact = true};
+constexpr Permissions kEverything = {.lossy = true, .inexact = true};
 
 class Spans {
  public:
-  Spans(const Model& model, int64_t budget_bytes)
+  Spans(const SearchModel& model, int64_t budget_bytes)
       : model_(model),
         budget_bytes_(budget_bytes),
         least_(FindLeastCosts(model)),
@@ -55,7 +55,7 @@ class Spans {
   double one_ns = 0, two_ns = 0;
 
  private:
-  const Model& model_;
+  const SearchModel& model_;
   const int64_t budget_bytes_;
   const LeastCosts least_;
   const Precedence precedence_;
@@ -69,7 +69,7 @@ TEST(BoundProgram, SpansTogetherAreNeverAboveTheOptimum) {
     if (seed % 4 == 0) AddRandomChoices(seed, problem);
     problem.addresses = false;
     if (problem.nodes.size() > 10 || problem.values.size() > 18) continue;
-    const Model model = MakeModel(problem, true, true, kEverything);
+    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
     const auto all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     const int64_t least_bytes = BoundPeak(model).bytes;

@@ -15,7 +15,7 @@ namespace loadline::planner {
 namespace {
 
 constexpr int64_t kMostStates = 40'000;
-constexpr Choices kEverything = {.lossy = true, .inexact = true};
+constexpr Permissions kEverything = {.lossy = true, .inexact = true};
 
 // A problem whose optimum the oracle finds: without addresses, and with copy
 // rates of a power of two.
@@ -61,14 +61,14 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool insist,
     ++tally.gave_up;
     return;
   }
-  const Model model = MakeModel(problem, true, true, kEverything);
+  const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
   StepBoundOptions options;
   options.budget_bytes = budget_bytes;
   const StepBound bound = BoundStepAt(model, options);
   SolveOptions solve_options;
   solve_options.budget_bytes = budget_bytes;
   solve_options.work_limit = 20'000;
-  solve_options.choices = kEverything;
+  solve_options.permissions = kEverything;
   absl::StatusOr<Plan> plan = Solve(problem, solve_options);
   if (!oracle.step_ns) {
     ++tally.impossible;
@@ -103,17 +103,17 @@ void Compare(const Problem& problem, int64_t budget_bytes, bool insist,
 }
 
 Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
-                   bool choices = false, bool insist = false) {
+                   bool permissions = false, bool insist = false) {
   Tally tally;
   for (uint64_t seed = first; seed <= last; ++seed) {
     Problem problem = SmallProblem(seed, copies);
-    if (choices) AddRandomChoices(seed, problem);
+    if (permissions) AddRandomChoices(seed, problem);
     if (problem.nodes.size() > 10 || problem.values.size() > 18) continue;
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     EXPECT_TRUE(all.ok()) << seed;
     const int64_t peak_bytes = all->predicted.peak_bytes;
     const int64_t least_bytes =
-        BoundPeak(MakeModel(problem, true, true, kEverything)).bytes;
+        BoundPeak(MakeSearchModel(problem, true, true, kEverything)).bytes;
     for (int part : {0, 1, 2, 3}) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", part ", part));
       Compare(problem, least_bytes + (peak_bytes - least_bytes) * part / 4,
@@ -174,7 +174,7 @@ TEST(BoundStepAt, IsNeverAboveAnyPlan) {
     if (seed % 8 == 0) AddRandomChoices(seed, problem);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed;
-    const Model model = MakeModel(problem, true, true);
+    const SearchModel model = MakeSearchModel(problem, true, true);
     for (int percent : {70, 45}) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
       SolveOptions options;
@@ -199,7 +199,7 @@ TEST(BoundStepAt, IsTheSameEveryTime) {
     const Problem problem = RandomProblem(seed, 60, true, true);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
-    const Model model = MakeModel(problem, true, true);
+    const SearchModel model = MakeSearchModel(problem, true, true);
     StepBoundOptions options;
     options.budget_bytes = all->predicted.peak_bytes / 2;
     const StepBound one = BoundStepAt(model, options);
@@ -214,7 +214,7 @@ TEST(BoundStepAt, StopsAtItsWorkLimit) {
   const Problem problem = RandomProblem(3, 300, true, true);
   const absl::StatusOr<Plan> all = KeepEverything(problem);
   ASSERT_TRUE(all.ok());
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   StepBoundOptions options;
   options.budget_bytes = all->predicted.peak_bytes / 2;
   options.work_limit = 0;

@@ -116,23 +116,23 @@ TEST(FindLayers, FindsNoneWhereNothingRepeats) {
 struct Scaled {
   explicit Scaled(const Problem& whole)
       : problem(whole),
-        model(MakeModel(problem, true, true)),
+        model(MakeSearchModel(problem, true, true)),
         layers(*FindLayers(problem, model.index)),
-        shrunk(*Shrink(
+        shrunk(*CoarsenProblem(
             problem, layers,
             layers.count - (layers.alike_upper - layers.alike_lower) + 9)),
-        few_model(MakeModel(shrunk.problem, true, true)) {}
+        few_model(MakeSearchModel(shrunk.problem, true, true)) {}
 
   const Problem problem;
-  const Model model;
+  const SearchModel model;
   const Layers layers;
-  const Shrunk shrunk;
-  const Model few_model;
+  const CoarseProblem shrunk;
+  const SearchModel few_model;
   const LayeredModel all{&model, &layers};
   const LayeredModel few{&few_model, &shrunk.layers};
 };
 
-TEST(Shrink, KeepsWhatALayerCosts) {
+TEST(CoarsenProblem, KeepsWhatALayerCosts) {
   const Scaled scaled(SmallTransformer(30));
   const Scaled longer(SmallTransformer(40));
   EXPECT_TRUE(ValidateProblem(scaled.shrunk.problem).ok());
@@ -144,28 +144,29 @@ TEST(Shrink, KeepsWhatALayerCosts) {
 }
 
 // The same runs in the same order, valid, and hardly slower.
-void ExpectRetimes(const Model& model, const Schedule& schedule) {
-  const std::optional<Schedule> retimed = Retime(model, schedule);
-  ASSERT_TRUE(retimed.has_value());
-  EXPECT_TRUE(FindLifetimes(model, *retimed).valid);
+void ExpectRetimes(const SearchModel& model, const Schedule& schedule) {
+  const std::optional<Schedule> copies_rescheduled =
+      ScheduleCopies(model, schedule);
+  ASSERT_TRUE(copies_rescheduled.has_value());
+  EXPECT_TRUE(FindLifetimes(model, *copies_rescheduled).valid);
   std::vector<int> runs[2];
   for (const Item& item : schedule.items) {
     if (item.kind == ItemKind::kRun) runs[0].push_back(item.id);
   }
-  for (const Item& item : retimed->items) {
+  for (const Item& item : copies_rescheduled->items) {
     if (item.kind == ItemKind::kRun) runs[1].push_back(item.id);
   }
   EXPECT_EQ(runs[0], runs[1]);
-  EXPECT_LE(FindTimes(model, *retimed).step_ns,
+  EXPECT_LE(FindTimes(model, *copies_rescheduled).step_ns,
             1.01 * FindTimes(model, schedule).step_ns);
 }
 
-TEST(Mend, MovesWhatStandsTooEarlyBehindWhatItNeeds) {
+TEST(RepairOrder, MovesWhatStandsTooEarlyBehindWhatItNeeds) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Problem problem = RandomProblem(seed, 40, true, true);
-    const Model model = MakeModel(problem, true, true);
+    const SearchModel model = MakeSearchModel(problem, true, true);
     const Schedule given = GivenOrder(model);
-    const std::optional<Schedule> same = Mend(model, given);
+    const std::optional<Schedule> same = RepairOrder(model, given);
     ASSERT_TRUE(same.has_value());
     EXPECT_EQ(same->items, given.items);
     // With one node earlier: as it is where that is valid, else mended.
@@ -176,7 +177,7 @@ TEST(Mend, MovesWhatStandsTooEarlyBehindWhatItNeeds) {
       const int64_t from = random.In(1, model.node_count - 1);
       std::rotate(first + random.In(0, from - 1), first + from,
                   first + from + 1);
-      const std::optional<Schedule> mended = Mend(model, early);
+      const std::optional<Schedule> mended = RepairOrder(model, early);
       ASSERT_TRUE(mended.has_value());
       EXPECT_TRUE(FindLifetimes(model, *mended).valid);
       const bool valid = FindLifetimes(model, early).valid;
@@ -185,31 +186,31 @@ TEST(Mend, MovesWhatStandsTooEarlyBehindWhatItNeeds) {
   }
 }
 
-TEST(Stitch, MakesValidSchedulesOfWhatTheSearchFinds) {
+TEST(ExpandSchedule, MakesValidSchedulesOfWhatTheSearchFinds) {
   for (const Problem& problem : {SmallTransformer(30), Chain(60)}) {
     const Scaled scaled(problem);
-    const std::vector<Schedule> orders = StartOrders(scaled.few_model);
+    const std::vector<Schedule> orders = SeedOrders(scaled.few_model);
     const int64_t peak_bytes =
         FindLifetimes(scaled.few_model, orders[0]).peak_bytes;
     for (int percent : {100, 80, 60, 50}) {
-      PursuitOptions options;
+      PointSearchOptions options;
       options.target_bytes = peak_bytes / 100 * percent;
       options.work = 200'000;
-      const std::vector<Found> finds =
-          Pursue(scaled.few_model, orders, {}, options, {});
+      const std::vector<FoundSchedule> finds =
+          SearchAtPoint(scaled.few_model, orders, {}, options, {});
       ASSERT_FALSE(finds.empty()) << percent;
       for (int blocks : {1, 3}) {
         const std::vector<int> match =
             MatchLayers(scaled.layers, scaled.shrunk.layers, blocks);
         const std::optional<Schedule> stitched =
-            Stitch(scaled.all, scaled.few, scaled.shrunk, match,
-                   finds.front().schedule);
+            ExpandSchedule(scaled.all, scaled.few, scaled.shrunk, match,
+                           finds.front().schedule);
         ASSERT_TRUE(stitched.has_value()) << percent;
         EXPECT_TRUE(FindLifetimes(scaled.model, *stitched).valid);
         ExpectRetimes(scaled.model, *stitched);
-        EXPECT_TRUE(
-            Fold(scaled.all, scaled.few, scaled.shrunk, match, *stitched)
-                .has_value());
+        EXPECT_TRUE(RestrictSchedule(scaled.all, scaled.few, scaled.shrunk,
+                                     match, *stitched)
+                        .has_value());
       }
     }
   }

@@ -25,44 +25,44 @@ Problem SmallStep() {
   return TransformerProblem(shape);
 }
 
-int64_t PartOfPeak(const Model& model, double part) {
+int64_t PartOfPeak(const SearchModel& model, double part) {
   return static_cast<int64_t>(
       part *
       static_cast<double>(FindLifetimes(model, GivenOrder(model)).peak_bytes));
 }
 
 // Schedules within the budget that the search leaves without slimming.
-std::vector<Found> Finds(const Model& model, int64_t budget_bytes,
-                         uint64_t seed) {
-  PursuitOptions options;
+std::vector<FoundSchedule> Finds(const SearchModel& model, int64_t budget_bytes,
+                                 uint64_t seed) {
+  PointSearchOptions options;
   options.target_bytes = budget_bytes;
   options.work = 100'000;
   options.seed = seed;
-  return Pursue(model, StartOrders(model), {}, options, Effort());
+  return SearchAtPoint(model, SeedOrders(model), {}, options, WorkBudget());
 }
 
 double AreaOver(const Lifetimes& lives, double bytes) {
-  double area = 0;
+  double excess_area = 0;
   for (int64_t live : lives.live_bytes) {
-    area += std::max(0.0, static_cast<double>(live) - bytes);
+    excess_area += std::max(0.0, static_cast<double>(live) - bytes);
   }
-  return area;
+  return excess_area;
 }
 
-TEST(Slim, TakesBytesAwayAndCostsNothing) {
+TEST(ReducePressure, TakesBytesAwayAndCostsNothing) {
   const Problem problem = SmallStep();
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   for (double part : {0.6, 0.45, 0.35}) {
     const int64_t budget_bytes = PartOfPeak(model, part);
-    const std::vector<Found> finds = Finds(model, budget_bytes, 1);
+    const std::vector<FoundSchedule> finds = Finds(model, budget_bytes, 1);
     ASSERT_FALSE(finds.empty());
     const Schedule& before = finds.front().schedule;
     const double target_bytes = 0.9 * static_cast<double>(budget_bytes);
     SearchState state(model, before, static_cast<int64_t>(target_bytes));
-    Effort effort;
+    WorkBudget effort;
     effort.left = kSlimWork;
     const double floor_ns = finds.front().step_ns - 1;
-    Slim(state, {.floor_ns = floor_ns}, effort);
+    ReducePressure(state, {.floor_ns = floor_ns}, effort);
     const Schedule after = state.ToSchedule();
     const Lifetimes old_lives = FindLifetimes(model, before);
     const Lifetimes lives = FindLifetimes(model, after);
@@ -76,24 +76,24 @@ TEST(Slim, TakesBytesAwayAndCostsNothing) {
   }
 }
 
-TEST(Fit, LaysOutInTheBudgetWhatLiesTooHigh) {
+TEST(FitLayout, LaysOutInTheBudgetWhatLiesTooHigh) {
   const Problem problem = SmallStep();
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   int too_high = 0, fitted = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const int64_t budget_bytes =
         PartOfPeak(model, 0.25 + 0.05 * static_cast<double>(seed));
-    for (Found& found : Finds(model, budget_bytes, seed)) {
-      const PlaceOptions place = {.budget_bytes = budget_bytes,
-                                  .pack_work_limit = 2000};
+    for (FoundSchedule& found : Finds(model, budget_bytes, seed)) {
+      const LayOutOptions place = {.budget_bytes = budget_bytes,
+                                   .pack_work_limit = 2000};
       int64_t excess_bytes = 0, less_bytes = 0;
-      if (Place(model, found.schedule, found.step_ns, place, &excess_bytes)) {
+      if (LayOut(model, found.schedule, found.step_ns, place, &excess_bytes)) {
         continue;
       }
       ++too_high;
       const double step_ns = found.step_ns;
-      const std::optional<Placed> placed =
-          Fit(model, found, {place, 0, kSlimWork, seed}, Effort(), &less_bytes);
+      const std::optional<LaidOutSchedule> placed = FitLayout(
+          model, found, {place, 0, kSlimWork, seed}, WorkBudget(), &less_bytes);
       EXPECT_LE(found.step_ns, step_ns);
       if (!placed) {
         EXPECT_LE(less_bytes, excess_bytes);

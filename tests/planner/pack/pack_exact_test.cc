@@ -25,7 +25,7 @@ class BruteForce {
     top_.assign(end, 0);
     left_.assign(end, 0);
     for (const PackItem& item : items) Add(left_, item, item.size);
-    Place(0, 0);
+    LayOut(0, 0);
   }
   int64_t best() const { return best_; }
 
@@ -35,7 +35,7 @@ class BruteForce {
     for (int64_t p = item.lower; p < item.upper; ++p) at[p] += bytes;
   }
 
-  void Place(size_t placed, int64_t last) {
+  void LayOut(size_t placed, int64_t last) {
     if (best_ == bound_) return;
     for (size_t p = 0; p < top_.size(); ++p) {
       if (left_[p] > 0 && std::max(top_[p], last) + left_[p] >= best_) return;
@@ -56,7 +56,7 @@ class BruteForce {
       std::fill(top_.begin() + item.lower, top_.begin() + item.upper,
                 at + item.size);
       Add(left_, item, -item.size);
-      Place(placed + 1, at);
+      LayOut(placed + 1, at);
       Add(left_, item, item.size);
       top_ = before;
       offset_[i] = -1;

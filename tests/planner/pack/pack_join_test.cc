@@ -92,7 +92,7 @@ TEST(PackJoin, SplitsToLayoutsOfTheBlocksApart) {
     const PackJoined joined = JoinBlocks(apart);
     EXPECT_LT(joined.blocks.blocks.size(), apart.blocks.size()) << seed;
     const std::vector<double> keys(joined.blocks.blocks.size(), 0);
-    const PackLayout together = LowestFloor(joined.blocks).Place(keys);
+    const PackLayout together = LowestFloor(joined.blocks).LayOut(keys);
     const PackLayout split = joined.Split(apart, together);
     EXPECT_LE(split.height_bytes, together.height_bytes) << seed;
     ASSERT_EQ(split.offsets.size(), apart.blocks.size());

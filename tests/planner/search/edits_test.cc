@@ -66,7 +66,7 @@ class TakenOver : public testing::Test {
   double BytesAtTake() const { return state_.BytesAt(state_.slot_of(take_)); }
 
   const Problem problem_ = TakenOverAndReadAgain();
-  const Model model_ = MakeModel(problem_, true, true);
+  const SearchModel model_ = MakeSearchModel(problem_, true, true);
   SearchState state_{model_, GivenOrder(model_), 200};
   int take_ = -1;
   Gap gap_;
@@ -77,7 +77,7 @@ TEST_F(TakenOver, ByCopyingBeforeAndBack) {
   ASSERT_TRUE(state_.valid());
   state_.Commit();
   EXPECT_EQ(BytesAtTake(), 100);
-  EXPECT_EQ(state_.token_count(), 2);
+  EXPECT_EQ(state_.copy_count(), 2);
 }
 
 TEST_F(TakenOver, ByRunningTheMakerAgain) {
@@ -105,7 +105,7 @@ TEST(EditRecompute, ComesBeforeTheUpdateOfWhatItReads) {
   problem.nodes.back().recompute = false;
   problem.outputs = {a};
   ASSERT_EQ(ValidateProblem(problem).message(), "");
-  const Model model = MakeModel(problem, true, false);
+  const SearchModel model = MakeSearchModel(problem, true, false);
   SearchState state(model, GivenOrder(model), 1300);
   const int backward = state.next(state.next(-1));
   ASSERT_EQ(state.BytesAt(state.slot_of(backward)), 1310);

@@ -15,15 +15,15 @@
 namespace loadline::planner {
 namespace {
 
-constexpr CutStartOptions kExact = {.iteration_limit = 100'000,
-                                    .rounded = false};
+constexpr PeakCutSeedOptions kExact = {.iteration_limit = 100'000,
+                                       .rounded = false};
 constexpr size_t kMostValues = 14;
 
 // What is alive at the highest point of the given order, and the cheapest way
 // to be within the target there, by trying all.
 class AllWays {
  public:
-  explicit AllWays(const Model& model)
+  explicit AllWays(const SearchModel& model)
       : model_(model), lives_(FindLifetimes(model, GivenOrder(model))) {
     cut_ = static_cast<size_t>(
         std::max_element(lives_.live_bytes.begin(), lives_.live_bytes.end()) -
@@ -97,7 +97,7 @@ class AllWays {
     return true;
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const Lifetimes lives_;
   size_t cut_ = 0;
   std::vector<char> alive_;  // by value: at the cut
@@ -111,18 +111,18 @@ Problem WithoutInplace(Problem problem) {
   return problem;
 }
 
-TEST(StartFromCut, IsTheCheapestChoiceAtTheHighestPoint) {
+TEST(SeedFromPeakCut, IsTheCheapestChoiceAtTheHighestPoint) {
   int compared = 0, none = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const Problem problem =
         WithoutInplace(RandomProblem(seed, 16, false, false));
-    const Model model = MakeModel(problem, true, false);
+    const SearchModel model = MakeSearchModel(problem, true, false);
     const AllWays all(model);
     if (all.value_count() > kMostValues) continue;
     for (int percent : {90, 75, 60, 45}) {
       const int64_t target_bytes = all.peak_bytes() * percent / 100;
-      const CutStart start =
-          StartFromCut(model, GivenOrder(model), target_bytes, kExact);
+      const PeakCutSeed start =
+          SeedFromPeakCut(model, GivenOrder(model), target_bytes, kExact);
       const std::optional<int64_t> least_ns = all.LeastNs(target_bytes);
       ASSERT_EQ(start.schedule.has_value(), least_ns.has_value())
           << seed << " at " << percent << " %";
@@ -143,18 +143,18 @@ TEST(StartFromCut, IsTheCheapestChoiceAtTheHighestPoint) {
   EXPECT_GT(none, 50);
 }
 
-TEST(StartFromCut, LeavesWhatItWouldCopyWhereItIs) {
+TEST(SeedFromPeakCut, LeavesWhatItWouldCopyWhereItIs) {
   int fewer = 0;
   for (uint64_t seed = 1; seed <= 80; ++seed) {
     const Problem problem = RandomProblem(seed, 24, true, true);
-    const Model alone = MakeModel(problem, true, false);
-    const Model both = MakeModel(problem, true, true);
+    const SearchModel alone = MakeSearchModel(problem, true, false);
+    const SearchModel both = MakeSearchModel(problem, true, true);
     const int64_t target_bytes =
         FindLifetimes(both, GivenOrder(both)).peak_bytes * 7 / 10;
-    const CutStart reruns =
-        StartFromCut(alone, GivenOrder(alone), target_bytes, kExact);
-    const CutStart start =
-        StartFromCut(both, GivenOrder(both), target_bytes, kExact);
+    const PeakCutSeed reruns =
+        SeedFromPeakCut(alone, GivenOrder(alone), target_bytes, kExact);
+    const PeakCutSeed start =
+        SeedFromPeakCut(both, GivenOrder(both), target_bytes, kExact);
     if (!start.schedule) continue;
     for (const Item& item : start.schedule->items) {
       EXPECT_EQ(item.kind, ItemKind::kRun);
@@ -166,19 +166,20 @@ TEST(StartFromCut, LeavesWhatItWouldCopyWhereItIs) {
   EXPECT_GT(fewer, 5);
 }
 
-TEST(StartFromCut, RoundedIsNearlyAsCheap) {
+TEST(SeedFromPeakCut, RoundedIsNearlyAsCheap) {
   int64_t exact_ns = 0, rounded_ns = 0;
   int compared = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Problem problem =
         WithoutInplace(RandomProblem(seed, 60, false, false));
-    const Model model = MakeModel(problem, true, false);
+    const SearchModel model = MakeSearchModel(problem, true, false);
     const Schedule order = GivenOrder(model);
     const int64_t target_bytes =
         FindLifetimes(model, order).peak_bytes * 6 / 10;
-    const CutStart exact = StartFromCut(model, order, target_bytes, kExact);
-    const CutStart rounded =
-        StartFromCut(model, order, target_bytes, {.iteration_limit = 1000});
+    const PeakCutSeed exact =
+        SeedFromPeakCut(model, order, target_bytes, kExact);
+    const PeakCutSeed rounded =
+        SeedFromPeakCut(model, order, target_bytes, {.iteration_limit = 1000});
     if (!exact.schedule || !rounded.schedule) continue;
     ASSERT_TRUE(FindLifetimes(model, *rounded.schedule).valid) << seed;
     ++compared;
@@ -190,12 +191,12 @@ TEST(StartFromCut, RoundedIsNearlyAsCheap) {
             1.05 * static_cast<double>(exact_ns));
 }
 
-TEST(StartFromCut, HasNothingToDoWhereEverythingFits) {
+TEST(SeedFromPeakCut, HasNothingToDoWhereEverythingFits) {
   const Problem problem = RandomProblem(1, 30, true, true);
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   const int64_t peak_bytes = FindLifetimes(model, GivenOrder(model)).peak_bytes;
-  const CutStart start =
-      StartFromCut(model, GivenOrder(model), peak_bytes, kExact);
+  const PeakCutSeed start =
+      SeedFromPeakCut(model, GivenOrder(model), peak_bytes, kExact);
   EXPECT_FALSE(start.schedule);
   EXPECT_EQ(start.iterations, 0);
 }

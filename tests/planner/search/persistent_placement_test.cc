@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kWork = 1'000'000;
 
-Effort Much() {
-  Effort effort;
+WorkBudget Much() {
+  WorkBudget effort;
   effort.left = kWork;
   return effort;
 }
@@ -26,15 +26,15 @@ class Lowered {
  public:
   explicit Lowered(uint64_t seed)
       : problem_(RandomProblem(seed, 120, true, true)),
-        model_(MakeModel(problem_, true, true)),
-        state_(model_, StartOrders(model_).back(),
+        model_(MakeSearchModel(problem_, true, true)),
+        state_(model_, SeedOrders(model_).back(),
                FindLifetimes(model_, GivenOrder(model_)).peak_bytes * 3 / 5) {
-    Effort effort = Much();
+    WorkBudget effort = Much();
     fits_ = state_.valid() && LowerPeak(state_, {.lane_price = 0.05}, effort);
   }
 
   bool fits() const { return fits_; }
-  const Model& model() const { return model_; }
+  const SearchModel& model() const { return model_; }
   SearchState& state() { return state_; }
 
   void ExpectMatchesSimulation() {
@@ -47,12 +47,12 @@ class Lowered {
 
  private:
   const Problem problem_;
-  const Model model_;
+  const SearchModel model_;
   SearchState state_;
   bool fits_ = false;
 };
 
-TEST(Rehome, MakesStepsShorterAndNothingElse) {
+TEST(PlacePersistentValues, MakesStepsShorterAndNothingElse) {
   int tried = 0, shorter = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Lowered lowered(seed);
@@ -60,27 +60,27 @@ TEST(Rehome, MakesStepsShorterAndNothingElse) {
     ++tried;
     SearchState& state = lowered.state();
     const double before_ns = state.Makespan();
-    Effort effort = Much();
-    const bool any = Rehome(state, effort);
+    WorkBudget effort = Much();
+    const bool any = PlacePersistentValues(state, effort);
     EXPECT_EQ(any, state.Makespan() < before_ns) << seed;
-    EXPECT_LE(state.area(), 0) << seed;
+    EXPECT_LE(state.excess_area(), 0) << seed;
     lowered.ExpectMatchesSimulation();
     shorter += any ? 1 : 0;
     // Nobody gains any more.
-    EXPECT_FALSE(Rehome(state, effort)) << seed;
+    EXPECT_FALSE(PlacePersistentValues(state, effort)) << seed;
   }
   EXPECT_GT(tried, 20);
   EXPECT_GT(shorter, 3);
 }
 
-TEST(Rehome, TakesBackHomesThatAPlanIsFasterWithout) {
+TEST(PlacePersistentValues, TakesBackHomesThatAPlanIsFasterWithout) {
   int tried = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Lowered lowered(seed);
     if (!lowered.fits()) continue;
     SearchState& state = lowered.state();
-    Effort effort = Much();
-    Rehome(state, effort);
+    WorkBudget effort = Much();
+    PlacePersistentValues(state, effort);
     const double best_ns = state.Makespan();
     for (int c = 0; c < static_cast<int>(lowered.model().chains.size()); ++c) {
       state.Respread();
@@ -88,14 +88,14 @@ TEST(Rehome, TakesBackHomesThatAPlanIsFasterWithout) {
       const int version = lowered.model().chains[c].versions.front();
       if (state.host_home(c) || state.OutItem(version) >= 0 ||
           !EditHome(state, c, slot, 1.2) || !state.valid() ||
-          state.area() > 0 || state.Makespan() <= best_ns * 1.01) {
+          state.excess_area() > 0 || state.Makespan() <= best_ns * 1.01) {
         state.Undo(0);
         continue;
       }
       ++tried;
       const double worse_ns = state.Makespan();
       state.Commit();
-      EXPECT_TRUE(Rehome(state, effort)) << seed;
+      EXPECT_TRUE(PlacePersistentValues(state, effort)) << seed;
       EXPECT_LT(state.Makespan(), worse_ns) << seed;
       break;
     }
@@ -103,16 +103,17 @@ TEST(Rehome, TakesBackHomesThatAPlanIsFasterWithout) {
   EXPECT_GT(tried, 3);
 }
 
-TEST(Rehome, TakesNothingBelowTheFloor) {
+TEST(PlacePersistentValues, TakesNothingBelowTheFloor) {
   int held = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Lowered free(seed), bound(seed);
     if (!free.fits()) continue;
     const double before_ns = free.state().Makespan();
-    Effort effort = Much();
-    if (!Rehome(free.state(), effort)) continue;
+    WorkBudget effort = Much();
+    if (!PlacePersistentValues(free.state(), effort)) continue;
     ++held;
-    EXPECT_FALSE(Rehome(bound.state(), effort, std::round(before_ns) + 1))
+    EXPECT_FALSE(
+        PlacePersistentValues(bound.state(), effort, std::round(before_ns) + 1))
         << seed;
     EXPECT_EQ(bound.state().Makespan(), before_ns) << seed;
   }

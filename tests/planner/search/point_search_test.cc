@@ -16,17 +16,18 @@ namespace {
 // Hours, were it spent.
 constexpr int64_t kNoEnd = 1'000'000'000'000'000;
 
-TEST(Pursue, EndsOnceAProofSaysThatNothingIsFaster) {
+TEST(SearchAtPoint, EndsOnceAProofSaysThatNothingIsFaster) {
   int proven = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = RandomProblem(seed, 12, false, false);
-    const Model model = MakeModel(problem, true, false);
-    const std::vector<Schedule> orders = StartOrders(model);
-    PursuitOptions options;
+    const SearchModel model = MakeSearchModel(problem, true, false);
+    const std::vector<Schedule> orders = SeedOrders(model);
+    PointSearchOptions options;
     options.target_bytes =
         FindLifetimes(model, GivenOrder(model)).peak_bytes * 7 / 10;
     options.work = 20'000;
-    const std::vector<Found> found = Pursue(model, orders, {}, options, {});
+    const std::vector<FoundSchedule> found =
+        SearchAtPoint(model, orders, {}, options, {});
     StepBoundOptions bound;
     bound.budget_bytes = options.target_bytes;
     bound.work_limit = 1000;
@@ -36,20 +37,20 @@ TEST(Pursue, EndsOnceAProofSaysThatNothingIsFaster) {
     }
     ++proven;
     options.work = kNoEnd;
-    const std::vector<Found> again =
-        Pursue(model, orders, {found.front().schedule}, options, {});
+    const std::vector<FoundSchedule> again =
+        SearchAtPoint(model, orders, {found.front().schedule}, options, {});
     EXPECT_EQ(again.front().step_ns, found.front().step_ns) << seed;
   }
   EXPECT_GT(proven, 3);
 }
 
-TEST(Pursue, EndsOnceAProofSaysThatNothingFits) {
+TEST(SearchAtPoint, EndsOnceAProofSaysThatNothingFits) {
   const Problem problem = RandomProblem(1, 30, false, false);
-  const Model model = MakeModel(problem, true, false);
-  PursuitOptions options;
+  const SearchModel model = MakeSearchModel(problem, true, false);
+  PointSearchOptions options;
   options.target_bytes = BoundPeak(model).bytes - 1;
   options.work = kNoEnd;
-  EXPECT_TRUE(Pursue(model, StartOrders(model), {}, options, {}).empty());
+  EXPECT_TRUE(SearchAtPoint(model, SeedOrders(model), {}, options, {}).empty());
 }
 
 }  // namespace

@@ -46,9 +46,10 @@ namespace loadline::planner {
 namespace {
 
 // Of one annealing with so many moves, from the given order.
-int64_t AllocationsOf(const Model& model, int64_t target_bytes, int64_t moves) {
+int64_t AllocationsOf(const SearchModel& model, int64_t target_bytes,
+                      int64_t moves) {
   SearchState state(model, GivenOrder(model), target_bytes);
-  Effort effort{.left = std::numeric_limits<int64_t>::max()};
+  WorkBudget effort{.left = std::numeric_limits<int64_t>::max()};
   std::optional<Schedule> best;
   double step_ns = std::numeric_limits<double>::infinity();
   const int64_t before = allocations;
@@ -62,14 +63,14 @@ Problem TwoLayers() {
   return TransformerProblem(shape);
 }
 
-int64_t PeakOf(const Model& model) {
+int64_t PeakOf(const SearchModel& model) {
   return FindLifetimes(model, GivenOrder(model)).peak_bytes;
 }
 
 TEST(Anneal, AllocatesNothingMoveByMove) {
   const Problem problem = TwoLayers();
   for (bool offload : {false, true}) {
-    const Model model = MakeModel(problem, true, offload);
+    const SearchModel model = MakeSearchModel(problem, true, offload);
     const int64_t target_bytes = PeakOf(model) * 7 / 10;
     // What is there at first, and the lists made anew now and then, count in
     // both.
@@ -84,7 +85,7 @@ TEST(Anneal, AllocatesNothingMoveByMove) {
 // Items are moved, inserted and taken out at random, priced, kept or undone.
 int64_t AllocationsOfEdits(SearchState& state, TestRandom& random,
                            int64_t edits) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const int64_t before = allocations;
   for (int64_t edit = 0; edit < edits; ++edit) {
     const int slot = static_cast<int>(random.In(0, state.slot_count() - 1));
@@ -103,7 +104,7 @@ int64_t AllocationsOfEdits(SearchState& state, TestRandom& random,
       continue;
     }
     state.Makespan();
-    state.area();
+    state.excess_area();
     if (random.OneIn(4)) {
       state.Commit();
     } else {
@@ -115,7 +116,7 @@ int64_t AllocationsOfEdits(SearchState& state, TestRandom& random,
 
 TEST(SearchState, AllocatesNothingEditByEdit) {
   const Problem problem = TwoLayers();
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   SearchState state(model, GivenOrder(model), PeakOf(model) * 7 / 10);
   TestRandom random(1);
   constexpr int64_t kEdits = 5'000;
@@ -127,10 +128,10 @@ TEST(SearchState, AllocatesNothingEditByEdit) {
 TEST(LowerPeak, AllocatesLittleCandidateByCandidate) {
   const Problem problem = TwoLayers();
   for (bool offload : {false, true}) {
-    const Model model = MakeModel(problem, true, offload);
+    const SearchModel model = MakeSearchModel(problem, true, offload);
     SearchState state(model, GivenOrder(model), PeakOf(model) * 6 / 10);
     constexpr int64_t kMuch = int64_t{1} << 40;
-    Effort effort{.left = kMuch};
+    WorkBudget effort{.left = kMuch};
     const int64_t price = effort.PriceOf(state);
     const int64_t before = allocations;
     LowerPeak(state, {}, effort);
@@ -143,10 +144,10 @@ TEST(LowerPeak, AllocatesLittleCandidateByCandidate) {
 
 TEST(ImproveWindows, AllocatesLittleStepByStep) {
   const Problem problem = TwoLayers();
-  const Model model = MakeModel(problem, true, false);
+  const SearchModel model = MakeSearchModel(problem, true, false);
   SearchState state(model, GivenOrder(model), PeakOf(model) * 6 / 10);
   constexpr int64_t kMuch = int64_t{1} << 40;
-  Effort effort{.left = kMuch};
+  WorkBudget effort{.left = kMuch};
   ASSERT_TRUE(LowerPeak(state, {}, effort));
   constexpr int64_t kWork = 20'000;
   effort.left = kWork;
@@ -170,7 +171,7 @@ int64_t AllocationsOfLayout(int64_t blocks) {
   LowestFloor packer(*made);
   const std::vector<double> keys(made->blocks.size(), 1);
   const int64_t before = allocations;
-  packer.Place(keys);
+  packer.LayOut(keys);
   return allocations - before;
 }
 

@@ -22,9 +22,9 @@ struct PlainMemory {
     for (int s = lower; s < upper; ++s) bytes[s] += more;
   }
   int64_t Area(int64_t target) const {
-    int64_t area = 0;
-    for (int64_t at : bytes) area += std::max<int64_t>(0, at - target);
-    return area;
+    int64_t excess_area = 0;
+    for (int64_t at : bytes) excess_area += std::max<int64_t>(0, at - target);
+    return excess_area;
   }
   // Whether a slot that has more than before has more than so many.
   bool Exceeds(const PlainMemory& before, int64_t most) const {
@@ -55,7 +55,7 @@ TEST(SearchMemory, EqualsAPlainArrayUnderRandomChanges) {
         memory.Note(lower, upper, static_cast<double>(more));
         next.Add(lower, upper, more);
       }
-      ASSERT_EQ(memory.area(), static_cast<double>(next.Area(target)));
+      ASSERT_EQ(memory.excess_area(), static_cast<double>(next.Area(target)));
       const int64_t most = random.In(target, 2 * target);
       ASSERT_EQ(memory.Exceeds(static_cast<double>(most)),
                 next.Exceeds(now, most));
@@ -67,7 +67,7 @@ TEST(SearchMemory, EqualsAPlainArrayUnderRandomChanges) {
         ++committed;
         now = next;
       }
-      ASSERT_EQ(memory.area(), static_cast<double>(now.Area(target)));
+      ASSERT_EQ(memory.excess_area(), static_cast<double>(now.Area(target)));
       ASSERT_EQ(memory.PeakSlot(),
                 std::max_element(now.bytes.begin(), now.bytes.end()) -
                     now.bytes.begin());

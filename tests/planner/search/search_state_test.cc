@@ -18,11 +18,11 @@
 namespace loadline::planner {
 namespace {
 
-constexpr Choices kEverything = {.lossy = true, .inexact = true};
+constexpr Permissions kEverything = {.lossy = true, .inexact = true};
 
 // A random edit at a random place, sensible or not.
 void EditAtRandom(SearchState& state, TestRandom& random) {
-  const Model& model = state.model();
+  const SearchModel& model = state.model();
   const int slot = static_cast<int>(random.In(0, state.slot_count() - 1));
   const int kind = static_cast<int>(random.In(0, 7));
   Gap gap;
@@ -42,8 +42,8 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
     const Item& what = state.item(state.item_at(slot));
     if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) return;
     const std::vector<int>& ways = model.ways[model.jobs[what.id].node];
-    EditWay(state, state.item_at(slot),
-            ways[random.In(0, static_cast<int64_t>(ways.size()) - 1)]);
+    EditVariant(state, state.item_at(slot),
+                ways[random.In(0, static_cast<int64_t>(ways.size()) - 1)]);
   } else if (kind == 2 && !model.chains.empty()) {
     const int chain = static_cast<int>(
         random.In(0, static_cast<int64_t>(model.chains.size()) - 1));
@@ -64,7 +64,7 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
   }
 }
 
-void ExpectSame(const Model& model, SearchState& state) {
+void ExpectSame(const SearchModel& model, SearchState& state) {
   const Schedule schedule = state.ToSchedule();
   const Lifetimes lives = FindLifetimes(model, schedule);
   ASSERT_EQ(state.valid(), lives.valid);
@@ -87,7 +87,7 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
     if (problem.machine) problem.machine->copies_stop_compute = seed % 5 == 2;
     if (problem.machine && seed % 3 == 0) problem.machine->switch_ns = 7;
-    const Model model = MakeModel(problem, true, true, kEverything);
+    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
     SearchState state(model, start, peak / 2);
@@ -96,18 +96,18 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     for (int edit = 0; edit < 60; ++edit) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, " edit ", edit));
       const Schedule before = state.ToSchedule();
-      const double area = state.area();
+      const double excess_area = state.excess_area();
       EditAtRandom(state, random);
       ASSERT_NO_FATAL_FAILURE(ExpectSame(model, state));
       if (!state.valid() || random.OneIn(3)) {
         state.Undo(0);
         ASSERT_EQ(state.ToSchedule().items, before.items);
         ASSERT_EQ(state.ToSchedule().host_home, before.host_home);
-        ASSERT_EQ(state.area(), area);
+        ASSERT_EQ(state.excess_area(), excess_area);
         continue;
       }
       ++valid;
-      with_copies += state.token_count() > 0;
+      with_copies += state.copy_count() > 0;
       for (const Item& item : state.ToSchedule().items) {
         if (item.kind == ItemKind::kRun && model.jobs[item.id].node < 0) {
           ++with_codecs;
@@ -143,7 +143,7 @@ Problem UpdateProblem() {
 
 TEST(FindLifetimes, NothingBringsBackAnOldVersionAfterItsUpdate) {
   const Problem problem = UpdateProblem();
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   const Coding& coding = model.codings[1].front();
   const Item encode{ItemKind::kRun, coding.encode},
       decode{ItemKind::kRun, coding.decode}, use{ItemKind::kRun, 0},
@@ -154,7 +154,7 @@ TEST(FindLifetimes, NothingBringsBackAnOldVersionAfterItsUpdate) {
   EXPECT_TRUE(FindLifetimes(model, before).valid);
   EXPECT_FALSE(FindLifetimes(model, after).valid);
   EXPECT_FALSE(SearchState(model, after, 1000).valid());
-  const std::optional<Schedule> mended = Mend(model, after);
+  const std::optional<Schedule> mended = RepairOrder(model, after);
   ASSERT_TRUE(mended.has_value());
   EXPECT_EQ(mended->items, before.items);
 }
@@ -168,8 +168,8 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlanAndLanesApartAreNoFaster) {
     problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
     problem.machine->copies_stop_compute = seed % 5 < 2;
     if (seed % 4 < 2) AddRandomChoices(seed, problem);
-    const Model model = MakeModel(problem, true, true, kEverything);
-    const Model apart = WithApartLanes(model);
+    const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
+    const SearchModel apart = WithApartLanes(model);
     const Schedule start = GivenOrder(model);
     SearchState state(model, start, FindLifetimes(model, start).peak_bytes / 2);
 
@@ -183,9 +183,9 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlanAndLanesApartAreNoFaster) {
       state.Commit();
 
       const Schedule schedule = state.ToSchedule();
-      EmitOptions options;
+      LowerScheduleOptions options;
       options.budget_bytes = INT64_MAX / 4;
-      const absl::StatusOr<Plan> plan = Emit(model, schedule, options);
+      const absl::StatusOr<Plan> plan = LowerSchedule(model, schedule, options);
       ASSERT_TRUE(plan.ok()) << plan.status();
       const absl::StatusOr<Prediction> replay = Replay(problem, *plan);
       ASSERT_TRUE(replay.ok()) << replay.status();

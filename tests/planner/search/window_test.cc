@@ -20,19 +20,19 @@ namespace {
 
 constexpr int64_t kPlenty = int64_t{1} << 40;
 
-Effort EffortOf(int64_t work) {
-  Effort effort;
+WorkBudget EffortOf(int64_t work) {
+  WorkBudget effort;
   effort.left = work;
   return effort;
 }
 
-bool IsCodec(const Model& model, const Item& item) {
+bool IsCodec(const SearchModel& model, const Item& item) {
   return item.kind == ItemKind::kRun && model.jobs[item.id].node < 0;
 }
 
 // The schedule without anything optional; `count` of those are no encodes nor
 // copies of what lives on the host.
-Schedule Bare(const Model& model, const Schedule& schedule, int* count) {
+Schedule Bare(const SearchModel& model, const Schedule& schedule, int* count) {
   Schedule bare = schedule;
   bare.items.clear();
   *count = 0;
@@ -59,7 +59,7 @@ Schedule Bare(const Model& model, const Schedule& schedule, int* count) {
 // Tries every sequence of steps, none left out.
 class EverySequence {
  public:
-  EverySequence(const Model& model, int64_t target_bytes, int most_steps)
+  EverySequence(const SearchModel& model, int64_t target_bytes, int most_steps)
       : model_(model), target_bytes_(target_bytes), most_steps_(most_steps) {}
 
   double Fastest(const Schedule& bare) {
@@ -71,8 +71,8 @@ class EverySequence {
  private:
   void Try(const Schedule& schedule, int steps) {
     SearchState state(model_, schedule, target_bytes_);
-    const double area = state.area();
-    if (area <= 0) {
+    const double excess_area = state.excess_area();
+    if (excess_area <= 0) {
       fastest_ns_ = std::min(fastest_ns_, state.Makespan());
       return;
     }
@@ -84,7 +84,7 @@ class EverySequence {
       const int ways = 6 + static_cast<int>(model_.codings[v].size());
       for (int way = 0; way < ways && !gave_up(); ++way) {
         if (Free(state, gap, slot, way) && state.valid() &&
-            state.area() < area) {
+            state.excess_area() < excess_area) {
           ++tried_;
           Try(state.ToSchedule(), steps + 1);
         }
@@ -118,7 +118,7 @@ class EverySequence {
            EditHome(state, chain, slot, kWindowLeads[0]);
   }
 
-  const Model& model_;
+  const SearchModel& model_;
   const int64_t target_bytes_;
   const int most_steps_;
   int64_t tried_ = 0;
@@ -126,11 +126,11 @@ class EverySequence {
 };
 
 // Greedily brought below so many percent of its peak, as far as that goes.
-SearchState Lowered(const Model& model, int percent) {
+SearchState Lowered(const SearchModel& model, int percent) {
   const Schedule start = GivenOrder(model);
   SearchState state(model, start,
                     FindLifetimes(model, start).peak_bytes * percent / 100);
-  Effort effort = EffortOf(kPlenty);
+  WorkBudget effort = EffortOf(kPlenty);
   LowerPeak(state, {.lane_price = 0.3}, effort);
   state.Respread();
   return state;
@@ -144,9 +144,9 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
                                     seed % 4 == 0, seed % 3 != 0);
     if (seed % 5 == 0) AddRandomChoices(seed, problem);
     if (problem.machine) problem.machine->bidirectional = 1;
-    const Model model = MakeModel(problem, true, true);
+    const SearchModel model = MakeSearchModel(problem, true, true);
     SearchState state = Lowered(model, 60 + static_cast<int>(seed % 4) * 10);
-    if (state.area() > 0) continue;
+    if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
     const double old_ns = state.Makespan();
     int count = 0;
@@ -157,7 +157,7 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
     const double fastest_ns = std::min(old_ns, every.Fastest(bare));
     if (every.gave_up()) continue;
 
-    Effort effort = EffortOf(kPlenty);
+    WorkBudget effort = EffortOf(kPlenty);
     const WindowReport report = ImproveWindows(
         state,
         {.least_items = 1000, .most_items = 1000, .window_work = kPlenty},
@@ -168,7 +168,7 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
       EXPECT_LE(state.Makespan(), fastest_ns + 1);
       ++checked;
       improved += fastest_ns < old_ns - 1;
-      with_copies += state.token_count() > 0;
+      with_copies += state.copy_count() > 0;
       with_codecs +=
           std::any_of(old.items.begin(), old.items.end(),
                       [&](const Item& item) { return IsCodec(model, item); });
@@ -207,15 +207,15 @@ Problem OneLargeOrTwoSmall() {
 
 TEST(ImproveWindows, ExchangesOneLargeRerunForTwoSmallOnes) {
   const Problem problem = OneLargeOrTwoSmall();
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   Schedule schedule = GivenOrder(model);
   // All but A fits beside what node 4 reads.
   const int64_t target_bytes = FindLifetimes(model, schedule).peak_bytes - 1000;
   schedule.items.insert(schedule.items.begin() + 7, Item{ItemKind::kRun, 0});
   SearchState state(model, schedule, target_bytes);
   ASSERT_TRUE(state.valid());
-  ASSERT_EQ(state.area(), 0);
-  Effort effort = EffortOf(100'000);
+  ASSERT_EQ(state.excess_area(), 0);
+  WorkBudget effort = EffortOf(100'000);
   CleanUp(state, effort);
   ASSERT_EQ(state.Makespan(), 9000);
 
@@ -223,7 +223,7 @@ TEST(ImproveWindows, ExchangesOneLargeRerunForTwoSmallOnes) {
       ImproveWindows(state, {.window_work = 10'000}, effort);
   EXPECT_EQ(report.improved, 1);
   EXPECT_EQ(state.Makespan(), 8500);
-  EXPECT_EQ(state.area(), 0);
+  EXPECT_EQ(state.excess_area(), 0);
 }
 
 TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
@@ -232,9 +232,9 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Problem problem = RandomProblem(seed, 30, seed % 2 == 0, seed % 3 != 0);
     if (seed % 3 == 1) AddRandomChoices(seed, problem);
-    const Model model = MakeModel(problem, true, true);
+    const SearchModel model = MakeSearchModel(problem, true, true);
     SearchState state = Lowered(model, 70);
-    if (state.area() > 0) continue;
+    if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
     const double old_ns = state.Makespan();
     const double floor_ns = seed % 5 == 0
@@ -243,7 +243,7 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
     Schedule results[2];
     for (Schedule& result : results) {
       state.Load(old);
-      Effort effort = EffortOf(20'000);
+      WorkBudget effort = EffortOf(20'000);
       const WindowReport report = ImproveWindows(
           state, {.window_work = 2'000, .floor_ns = floor_ns}, effort);
       result = state.ToSchedule();
@@ -264,12 +264,12 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
 
 TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
   const Problem problem = RandomProblem(7, 60, true, true);
-  const Model model = MakeModel(problem, true, true);
+  const SearchModel model = MakeSearchModel(problem, true, true);
   SearchState state = Lowered(model, 70);
-  ASSERT_EQ(state.area(), 0);
+  ASSERT_EQ(state.excess_area(), 0);
   const Schedule old = state.ToSchedule();
 
-  Effort little = EffortOf(100);
+  WorkBudget little = EffortOf(100);
   const WindowReport report =
       ImproveWindows(state, {.window_work = 60}, little);
   EXPECT_GT(report.searched, report.finished);
@@ -278,7 +278,7 @@ TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
 
   state.Load(old);
   const std::atomic<bool> cancel = true;
-  Effort cancelled = EffortOf(kPlenty);
+  WorkBudget cancelled = EffortOf(kPlenty);
   cancelled.cancel = &cancel;
   EXPECT_EQ(ImproveWindows(state, {.window_work = kPlenty}, cancelled).searched,
             0);

@@ -16,7 +16,7 @@ namespace {
 
 // Least peak (charged bytes, by position) over all sequences with at most
 // `extra` reruns.
-int64_t LeastPeak(const Model& model, int extra) {
+int64_t LeastPeak(const SearchModel& model, int extra) {
   int64_t best = INT64_MAX;
   Schedule schedule;
   schedule.host_home.assign(model.chains.size(), 0);
@@ -54,7 +54,7 @@ TEST(Solve, MeetsTheLeastPeakOfTinyProblems) {
     problem.addresses = false;
     if (problem.nodes.size() > 6) continue;
     ++tried;
-    const Model model = MakeModel(problem, true, false);
+    const SearchModel model = MakeSearchModel(problem, true, false);
     const int64_t least = LeastPeak(model, 2);
     ASSERT_LE(BoundPeak(model).bytes, least) << seed;
     SolveOptions options;

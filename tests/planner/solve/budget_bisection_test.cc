@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kWork = 4'000;
 
-TEST(Frontier, LargerBudgetsAreNeverSlowerJustAboveTheBound) {
+TEST(BudgetBisection, LargerBudgetsAreNeverSlowerJustAboveTheBound) {
   int met = 0, apart = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Problem problem = RandomProblem(seed, 5, seed % 3 == 0, true);
@@ -42,7 +42,7 @@ TEST(Frontier, LargerBudgetsAreNeverSlowerJustAboveTheBound) {
 
 // The bound is less than a quarter percent below the peak: a loss of four bytes
 // has to leave the device while the second node runs.
-TEST(Frontier, MeetsBudgetsAtTheBoundByACopyOfAFewBytes) {
+TEST(BudgetBisection, MeetsBudgetsAtTheBoundByACopyOfAFewBytes) {
   Problem problem;
   problem.name = "loss";
   problem.addresses = false;

@@ -36,9 +36,9 @@ Problem TwoIdleValues() {
   return problem;
 }
 
-Placed PlaceIt(const Model& model, const Schedule& schedule) {
+LaidOutSchedule PlaceIt(const SearchModel& model, const Schedule& schedule) {
   const double step_ns = FindTimes(model, schedule).step_ns;
-  return *PlaceTightest(model, schedule, step_ns, 1000);
+  return *LayOutTightest(model, schedule, step_ns, 1000);
 }
 
 int Copies(const Schedule& schedule) {
@@ -51,7 +51,7 @@ int Copies(const Schedule& schedule) {
 
 // Both copies out hide behind a run; so does the copy back of value 1, but the
 // one of value 2 starts too late by the 500 ns that it takes.
-Schedule OneHidesOneStalls(const Model& model) {
+Schedule OneHidesOneStalls(const SearchModel& model) {
   const auto run = [](int node) { return Item{ItemKind::kRun, node}; };
   Schedule schedule = GivenOrder(model);
   schedule.items = {run(0),
@@ -67,15 +67,15 @@ Schedule OneHidesOneStalls(const Model& model) {
   return schedule;
 }
 
-TEST(Relax, TakesOutCopiesThatHideAlthoughOthersStallTheStep) {
+TEST(DropRedundantTransfers, TakesOutCopiesThatHideAlthoughOthersStallTheStep) {
   const Problem problem = TwoIdleValues();
-  const Model model = MakeModel(problem, true, true);
-  const Placed placed = PlaceIt(model, OneHidesOneStalls(model));
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  const LaidOutSchedule placed = PlaceIt(model, OneHidesOneStalls(model));
   ASSERT_EQ(placed.step_ns, 6500);
-  Effort effort;
+  WorkBudget effort;
   effort.left = 10'000;
-  const std::optional<Placed> relaxed =
-      Relax(model, placed, 8000, 1000, effort);
+  const std::optional<LaidOutSchedule> relaxed =
+      DropRedundantTransfers(model, placed, 8000, 1000, effort);
   ASSERT_TRUE(relaxed.has_value());
   EXPECT_EQ(Copies(relaxed->schedule), 2);  // those of value 2
   EXPECT_EQ(FindTimes(model, relaxed->schedule).step_ns, 6500);

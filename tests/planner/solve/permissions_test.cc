@@ -47,7 +47,7 @@ void Count(const Problem& problem, const Plan& plan, Used& used) {
   }
 }
 
-TEST(Choices, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
+TEST(Permissions, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
   Used by_default, everything;
   for (uint64_t seed = 1; seed <= 24; ++seed) {
     const Problem problem = SeededProblem(seed);
@@ -60,7 +60,8 @@ TEST(Choices, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
       options.work_limit = 5 * kWork;
       if (seed % 8 != 0) options.bound_work_limit = 0;  // they take long
       for (Used* used : {&by_default, &everything}) {
-        options.choices.lossy = options.choices.inexact = used == &everything;
+        options.permissions.lossy = options.permissions.inexact =
+            used == &everything;
         const absl::StatusOr<Plan> plan = Solve(problem, options);
         if (!plan.ok()) {
           EXPECT_TRUE(absl::IsResourceExhausted(plan.status()));
@@ -81,7 +82,7 @@ TEST(Choices, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
   EXPECT_GT(everything.inexact, 20);
 }
 
-TEST(Choices, AreNoSlowerThanKeepEverythingInItsBytes) {
+TEST(Permissions, AreNoSlowerThanKeepEverythingInItsBytes) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
@@ -95,7 +96,7 @@ TEST(Choices, AreNoSlowerThanKeepEverythingInItsBytes) {
   }
 }
 
-TEST(Choices, NoneMeansNone) {
+TEST(Permissions, NoneMeansNone) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
@@ -104,7 +105,7 @@ TEST(Choices, NoneMeansNone) {
     options.budget_bytes = all->predicted.peak_bytes / 100 * 70;
     options.work_limit = kWork;
     options.bound_work_limit = 0;
-    options.choices = Choices::None();
+    options.permissions = Permissions::None();
     Problem bare = problem;
     for (Value& value : bare.values) value.stash.clear();
     for (Node& node : bare.nodes) node.variants.clear();
@@ -117,7 +118,7 @@ TEST(Choices, NoneMeansNone) {
   }
 }
 
-TEST(Choices, LargerBudgetsAreNeverSlower) {
+TEST(Permissions, LargerBudgetsAreNeverSlower) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
@@ -176,10 +177,10 @@ void GiveCopies(double bytes_per_s, Problem& problem) {
   problem.machine = machine;
 }
 
-Plan Best(const Problem& problem, const Choices& choices = {}) {
+Plan Best(const Problem& problem, const Permissions& permissions = {}) {
   SolveOptions options;
   options.budget_bytes = 1200;
-  options.choices = choices;
+  options.permissions = permissions;
   options.work_limit = 25 * kWork;  // six nodes
   const absl::StatusOr<Plan> plan = Solve(problem, options);
   EXPECT_TRUE(plan.ok()) << plan.status();
@@ -193,7 +194,7 @@ Decision DecisionOf(const Plan& plan, ValueId value) {
   return {};
 }
 
-TEST(Choices, CodecWinsOverRerunAndSlowCopy) {
+TEST(Permissions, CodecWinsOverRerunAndSlowCopy) {
   Problem problem = IdleProblem(500);
   GiveCopies(1e9, problem);  // 1000 ns each way
   const Plan plan = Best(problem);
@@ -205,13 +206,13 @@ TEST(Choices, CodecWinsOverRerunAndSlowCopy) {
             "the cost of 50 ns to encode and decode");
 }
 
-TEST(Choices, CodecLosesToCheapRerun) {
+TEST(Permissions, CodecLosesToCheapRerun) {
   const Plan plan = Best(IdleProblem(30));
   EXPECT_EQ(plan.predicted.step_ns, 530 + 30);
   EXPECT_EQ(DecisionOf(plan, ValueId{1}).action, Action::kRecompute);
 }
 
-TEST(Choices, CodecLosesToHiddenCopy) {
+TEST(Permissions, CodecLosesToHiddenCopy) {
   Problem problem = IdleProblem(500);
   GiveCopies(20e9, problem);  // 50 ns each way
   const Plan plan = Best(problem);
@@ -219,7 +220,7 @@ TEST(Choices, CodecLosesToHiddenCopy) {
   EXPECT_EQ(DecisionOf(plan, ValueId{1}).action, Action::kOffload);
 }
 
-TEST(Choices, LossyCodecOnlyWhereAllowed) {
+TEST(Permissions, LossyCodecOnlyWhereAllowed) {
   Problem problem = IdleProblem(500);
   problem.values[1].stash[0].lossless = false;
   problem.values[1].stash[0].error = 0.25;
@@ -230,7 +231,7 @@ TEST(Choices, LossyCodecOnlyWhereAllowed) {
             std::string::npos);
 }
 
-TEST(Choices, OneEncodeServesTwoDecodes) {
+TEST(Permissions, OneEncodeServesTwoDecodes) {
   // Another idle stretch of `a` after its second use.
   Problem problem = IdleProblem(500);
   for (const char* name : {"g", "h", "i"}) {
@@ -248,7 +249,7 @@ TEST(Choices, OneEncodeServesTwoDecodes) {
   EXPECT_EQ(Best(problem).predicted.step_ns, 1300 + 20 + 30 + 30);
 }
 
-TEST(Choices, VariantsTradeTimeForWorkspace) {
+TEST(Permissions, VariantsTradeTimeForWorkspace) {
   Problem problem = IdleProblem(30);
   // Fits in 1200 bytes with b alone, not with c.
   problem.nodes[1].variants.push_back({"quick", 40, 150, true});
@@ -260,7 +261,7 @@ TEST(Choices, VariantsTradeTimeForWorkspace) {
   EXPECT_EQ(Best(problem, {.inexact = true}).predicted.step_ns, 500 - 90);
 }
 
-TEST(Choices, VerifyRejectsAnotherCodecOrVariant) {
+TEST(Permissions, VerifyRejectsAnotherCodecOrVariant) {
   Problem problem = IdleProblem(500);
   problem.values[1].stash.push_back({"other", 60, 21, 31, true, 0.0});
   problem.nodes[1].variants.push_back({"quick", 40, 0, true});

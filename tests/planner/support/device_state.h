@@ -69,7 +69,7 @@ class DeviceRules {
   double LeastLeftNs(const DeviceState& state) const;
 
   int64_t LiveBytes(const DeviceState& state) const;
-  // Encoded values that nothing touches now.
+  // Encoded values that nothing accesses now.
   uint32_t Idle(const DeviceState& state) const;
   // What some way to the end may still read: what nodes that have not run
   // read, what must be there in the end, and what it takes to make such values

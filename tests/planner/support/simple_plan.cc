@@ -40,7 +40,7 @@ class SimplePlanner {
   }
 
  private:
-  BufferId Place(ValueId value, int64_t bytes, Space space) {
+  BufferId LayOut(ValueId value, int64_t bytes, Space space) {
     int64_t& next = space == Space::kHost ? next_host_ : next_device_;
     const int64_t offset = next;
     const int64_t a = problem_.alignment_bytes;
@@ -55,7 +55,7 @@ class SimplePlanner {
   }
 
   BufferId NewBuffer(ValueId value) {
-    return Place(value, problem_.value(value).bytes, Space::kDevice);
+    return LayOut(value, problem_.value(value).bytes, Space::kDevice);
   }
 
   // The step waits for the last step that touched each of its buffers; since
@@ -122,14 +122,14 @@ class SimplePlanner {
     }
     step.out = made;
     if (node.workspace_bytes > 0) {
-      step.workspace = Place(kNoValue, node.workspace_bytes, Space::kDevice);
+      step.workspace = LayOut(kNoValue, node.workspace_bytes, Space::kDevice);
     }
     if (!node.variants.empty() && random_.OneIn(2)) {
       step.variant = node.variants[0].name;
       step.workspace = node.variants[0].workspace_bytes == 0
                            ? kNoBuffer
-                           : Place(kNoValue, node.variants[0].workspace_bytes,
-                                   Space::kDevice);
+                           : LayOut(kNoValue, node.variants[0].workspace_bytes,
+                                    Space::kDevice);
       // A workspace placed above for the plain node would have no step.
       if (node.workspace_bytes > 0) DropUnusedWorkspace(step);
     }
@@ -170,7 +170,7 @@ class SimplePlanner {
   void RoundTrip(ValueId value) {
     const BufferId device = current_[Index(value)];
     const int64_t bytes = problem_.value(value).bytes;
-    const BufferId host = Place(value, bytes, Space::kHost);
+    const BufferId host = LayOut(value, bytes, Space::kHost);
     Step out;
     out.lane = Lane::kD2h;
     out.kind = StepKind::kCopy;

@@ -56,7 +56,9 @@ class Replan : public testing::Test {
 
 // A device that remembers what was chosen for it.
 struct Chooser : executor::CpuDevice {
-  void Choose(executor::Algorithms algorithms) override { chosen = algorithms; }
+  void SetAlgorithms(executor::Algorithms algorithms) override {
+    chosen = algorithms;
+  }
   executor::Algorithms chosen;
 };
 
