@@ -18,19 +18,42 @@ namespace loadline::executor::cpu {
 // than it saves.
 inline constexpr int64_t kElementBlock = 16384;
 
-// body(begin, end) over [0, n) in blocks of `block`; a single block runs on
-// the caller's thread.
+// Threads that a loop may use.
+inline int64_t ThreadCount() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+// One copy of a loop's code for every way to run it: a compiler may round two
+// inlined copies differently.
+template <typename Body>
+__attribute__((noinline)) void RunBlock(const Body& body, int64_t begin,
+                                        int64_t end) {
+  body(begin, end);
+}
+
+// body(begin, end) over [0, n) in blocks of `block`. One block, or one thread,
+// runs without OpenMP: libgomp takes heap for a team of one.
 template <typename Body>
 void ParallelFor(int64_t n, int64_t block, const Body& body) {
   block = std::max<int64_t>(block, 1);
   if (n <= block) {
-    if (n > 0) body(int64_t{0}, n);
+    if (n > 0) RunBlock(body, 0, n);
     return;
   }
   const int64_t blocks = (n + block - 1) / block;
+  if (ThreadCount() <= 1) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      RunBlock(body, b * block, std::min(n, (b + 1) * block));
+    }
+    return;
+  }
 #pragma omp parallel for schedule(static)
   for (int64_t b = 0; b < blocks; ++b) {
-    body(b * block, std::min(n, (b + 1) * block));
+    RunBlock(body, b * block, std::min(n, (b + 1) * block));
   }
 }
 
@@ -46,11 +69,7 @@ void ParallelEach(int64_t n, int64_t cost, const Body& body) {
 // How many of `tasks` may run at once: what a kernel that needs scratch for
 // each takes as the number of its slots when it is prepared.
 inline int64_t TaskSlots(int64_t tasks) {
-#ifdef _OPENMP
-  return std::max<int64_t>(1, std::min<int64_t>(tasks, omp_get_max_threads()));
-#else
-  return std::min<int64_t>(tasks, 1);
-#endif
+  return std::max<int64_t>(1, std::min(tasks, ThreadCount()));
 }
 
 // body(task, slot) over [0, tasks), on `slots` threads; no two tasks have the

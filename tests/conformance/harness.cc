@@ -322,12 +322,10 @@ absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
     for (size_t i = 0; i < inputs.size(); ++i) {
       std::copy(contents[i].begin(), contents[i].end(), writable[i]);
     }
-    const HeapUse before = HeapUseSoFar();
-    const absl::Status status = options.backend->run(*kernel, args);
-    const HeapUse after = HeapUseSoFar();
+    absl::Status status;
+    result.heap =
+        MeasureHeap([&] { status = options.backend->run(*kernel, args); });
     LOADLINE_RETURN_IF_ERROR(status);
-    result.allocations = after.calls - before.calls;
-    result.allocated_bytes = after.bytes - before.bytes;
   }
   for (const auto& buffer : buffers) result.intact &= buffer->Intact();
   result.intact &= workspace.Intact();

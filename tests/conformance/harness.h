@@ -2,6 +2,7 @@
 #ifndef LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
 #define LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -68,6 +69,15 @@ absl::StatusOr<std::vector<CaseGraph>> WithEachAlgorithm(
 // The algorithm of such a case, for messages.
 std::string AlgorithmOf(const CaseGraph& c);
 
+// What a call takes from the heap, in all threads.
+struct HeapUse {
+  int64_t allocations = 0;
+  int64_t peak_bytes = 0;  // the most held at once
+};
+// Zeros in sanitizer builds, which have their own heap.
+HeapUse MeasureHeap(const std::function<void()>& body);
+bool HeapIsCounted();
+
 struct RunOptions {
   int64_t shift = 0;  // of every buffer
   // (input, output) that share their bytes, or none.
@@ -79,8 +89,7 @@ struct RunResult {
   std::vector<std::vector<std::byte>> outputs;
   bool intact = true;            // all canaries
   bool inputs_unchanged = true;  // except where in place
-  int64_t allocations = 0;       // during the last repeat
-  int64_t allocated_bytes = 0;
+  HeapUse heap;                  // during the last repeat
 };
 // The pairs that the case's operator may have in place.
 std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c);
@@ -98,15 +107,6 @@ std::vector<Array> ReferenceOutputs(const CaseGraph& c,
 // returns all values. `given` holds the graph's inputs.
 absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
                                             const std::vector<Array>& given);
-
-// Heap calls of this process so far (0 in sanitizer builds, which have their
-// own heap).
-struct HeapUse {
-  int64_t calls = 0;
-  int64_t bytes = 0;
-};
-HeapUse HeapUseSoFar();
-bool HeapIsCounted();
 
 }  // namespace loadline::conformance
 

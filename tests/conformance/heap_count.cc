@@ -1,5 +1,7 @@
 // Counts heap calls by standing in for the C library's functions; C++'s
 // operator new ends in malloc. Sanitizers bring their own heap: not counted.
+#include <malloc.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -22,15 +24,31 @@
 
 namespace {
 std::atomic<int64_t> heap_calls{0};
-std::atomic<int64_t> heap_bytes{0};
+std::atomic<int64_t> heap_held{0};  // bytes
+std::atomic<int64_t> heap_peak{0};  // the most of heap_held since a reset
 }  // namespace
 
 #if LOADLINE_COUNT_HEAP
 namespace {
-void Count(size_t bytes) {
-  heap_calls.fetch_add(1, std::memory_order_relaxed);
-  heap_bytes.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+
+void Raise(std::atomic<int64_t>& most, int64_t value) {
+  int64_t old = most.load(std::memory_order_relaxed);
+  while (old < value && !most.compare_exchange_weak(old, value)) {
+  }
 }
+
+// Counts a block that was handed out, and returns it.
+void* Count(void* block) {
+  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  const auto bytes = static_cast<int64_t>(malloc_usable_size(block));
+  Raise(heap_peak, heap_held.fetch_add(bytes) + bytes);
+  return block;
+}
+
+void CountFree(void* block) {
+  heap_held.fetch_sub(static_cast<int64_t>(malloc_usable_size(block)));
+}
+
 }  // namespace
 
 extern "C" {
@@ -39,27 +57,29 @@ void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* old, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
+void __libc_free(void* block);
 
-void* malloc(size_t bytes) {
-  Count(bytes);
-  return __libc_malloc(bytes);
-}
+void* malloc(size_t bytes) { return Count(__libc_malloc(bytes)); }
 void* calloc(size_t count, size_t bytes) {
-  Count(count * bytes);
-  return __libc_calloc(count, bytes);
+  return Count(__libc_calloc(count, bytes));
 }
 void* realloc(void* old, size_t bytes) {
-  Count(bytes);
-  return __libc_realloc(old, bytes);
+  CountFree(old);
+  return Count(__libc_realloc(old, bytes));
+}
+void* memalign(size_t alignment, size_t bytes) {
+  return Count(__libc_memalign(alignment, bytes));
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
-  Count(bytes);
-  return __libc_memalign(alignment, bytes);
+  return Count(__libc_memalign(alignment, bytes));
 }
 int posix_memalign(void** result, size_t alignment, size_t bytes) {
-  Count(bytes);
-  *result = __libc_memalign(alignment, bytes);
+  *result = Count(__libc_memalign(alignment, bytes));
   return *result == nullptr ? ENOMEM : 0;
+}
+void free(void* block) {
+  CountFree(block);
+  __libc_free(block);
 }
 
 }  // extern "C"
@@ -67,7 +87,14 @@ int posix_memalign(void** result, size_t alignment, size_t bytes) {
 
 namespace loadline::conformance {
 
-HeapUse HeapUseSoFar() { return {heap_calls.load(), heap_bytes.load()}; }
+HeapUse MeasureHeap(const std::function<void()>& body) {
+  const int64_t calls = heap_calls.load();
+  const int64_t held = heap_held.load();
+  heap_peak.store(held);
+  body();
+  return {heap_calls.load() - calls, heap_peak.load() - held};
+}
+
 bool HeapIsCounted() { return LOADLINE_COUNT_HEAP != 0; }
 
 }  // namespace loadline::conformance

@@ -118,16 +118,42 @@ TEST(KnownMachine, IsNotWhereModelsAreEvaluated) {
   EXPECT_THAT(eval.err, HasSubstr("--machine h200-sxm"));
 }
 
-// Prices make a plan slower and not wrong.
-TEST(KnownMachine, MakesPlansThatRunWhereTheirWorkspacesSuffice) {
+// A plan of the MLP for `machine`, run on this CPU.
+CommandResult RunHere(const std::string& machine) {
   const std::string folder = TestFolder("known_machine_plan");
   const std::string plan = folder + "/plan.json", problem = folder + "/p.json";
-  ASSERT_EQ(OfMlp("plan", {"--machine", "l4", "-o", plan, "--problem", problem})
-                .exit_code,
-            0);
+  EXPECT_EQ(
+      OfMlp("plan", {"--machine", machine, "-o", plan, "--problem", problem})
+          .exit_code,
+      0);
+  return OfMlp("run", {"--steps", "2", "--plan", plan, "--problem", problem});
+}
+
+// Prices make a plan slower and not wrong.
+TEST(KnownMachine, AnotherMachinesPricesMakePlansThatRunHere) {
   const CommandResult run =
-      OfMlp("run", {"--steps", "2", "--plan", plan, "--problem", problem});
+      RunHere(LOADLINE_SOURCE_DIR "/tests/tools/machine.json");
   EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+// A nominal profile counts no workspaces. Which kernels of this CPU need some
+// depends on its instructions.
+TEST(KnownMachine, MakesPlansThatRunOnlyWhereKernelsNeedNoWorkspace) {
+  const CommandResult posed = OfMlp(
+      "pose", {"--machine", LOADLINE_SOURCE_DIR "/tests/tools/machine.json",
+               "-o", "-"});
+  ASSERT_EQ(posed.exit_code, 0) << posed.err;
+  bool needed = false;
+  const auto problem = posed.json();
+  for (const auto& node : problem["nodes"]) {
+    needed |= node.value("workspace_bytes", int64_t{0}) > 0;
+  }
+  const CommandResult run = RunHere("l4");
+  EXPECT_EQ(run.exit_code, needed ? 2 : 0) << run.err;
+  if (needed) {
+    EXPECT_THAT(run.err, AllOf(HasSubstr("more workspace"),
+                               HasSubstr("plan again with this --device")));
+  }
 }
 
 TEST(KnownMachine, IsSpelledOutWhereThereIsNone) {

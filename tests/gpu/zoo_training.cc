@@ -45,7 +45,8 @@ tools::StepFlags FlagsFor(const ZooRun& run) {
   flags.plan.budget = run.budget;
   flags.plan.no_recompute = run.no_recompute;
   flags.plan.no_offload = run.no_offload;
-  flags.plan.work_limit = 2000;  // any plan does
+  // Any plan does, but one must be found with the workspaces of any processor.
+  flags.plan.work_limit = 1'000'000;
   return flags;
 }
 
