@@ -1,5 +1,5 @@
-// tools/dev/check_mentions must fail on a name that nothing bears, wherever it
-// stands in a comment.
+// tools/dev/check_mentions must fail on the name of a file that does not exist,
+// in comments and in pages.
 #include <gtest/gtest.h>
 
 #include "tests/tools/support/run_check.h"
@@ -7,11 +7,18 @@
 namespace loadline::tools {
 namespace {
 
-// The script on one source that says `comment`, beside one test.
+// Runs the script on one source with `comment` and one test.
 int CheckMentions(const std::string& comment) {
   return RunCheck("check_mentions",
                   {{"planner/a.cc", "int a;  // " + comment + "\n"},
                    {"tests/planner/real_test.cc", "int test;\n"}});
+}
+
+// Runs the script on one page with `text` and the files that it may name.
+int CheckPage(const std::string& text) {
+  return RunCheck("check_mentions", {{"docs/page.md", text + "\n"},
+                                     {"docs/other.md", "\n"},
+                                     {"planner/base/a.cc", "int a;\n"}});
 }
 
 TEST(CheckMentions, AcceptsATestByItsNameOrItsPath) {
@@ -26,6 +33,18 @@ TEST(CheckMentions, RejectsATestThatDoesNotExist) {
   EXPECT_EQ(CheckMentions("Tested in " + gone + ".cc."), 1);
   EXPECT_EQ(CheckMentions("Tested in tests/planner/" + gone + ".cc."), 1);
   EXPECT_EQ(CheckMentions("Tested in tests/models/real" + gone + ".cc."), 1);
+}
+
+TEST(CheckMentions, AcceptsPathsInPagesThatExist) {
+  EXPECT_EQ(CheckPage("`planner/base/a.cc`, in `planner/base/`."), 0);
+  EXPECT_EQ(CheckPage("[other](other.md#top), [a](../planner/base/a.cc)"), 0);
+  EXPECT_EQ(CheckPage("Add `planner/ROOM/NAME.cc`."), 0);
+}
+
+TEST(CheckMentions, RejectsPathsInPagesThatDoNotExist) {
+  EXPECT_EQ(CheckPage("`planner/a.cc`"), 1);
+  EXPECT_EQ(CheckPage("[gone](gone.md)"), 1);
+  EXPECT_EQ(CheckPage("[a](planner/base/a.cc)"), 1);
 }
 
 }  // namespace
