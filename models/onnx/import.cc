@@ -23,6 +23,14 @@ absl::StatusOr<Imported> Import(onnx::ModelProto proto,
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ExternalDataFiles(
+    const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const onnx::ModelProto model,
+      onnx_internal::ReadModelFile(path, ImportOptions().max_bytes));
+  return onnx_internal::ExternalDataPaths(model, onnx_internal::FolderOf(path));
+}
+
 absl::StatusOr<Imported> ImportOnnx(const std::string& path,
                                     const ImportOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(

@@ -80,6 +80,11 @@ absl::StatusOr<Imported> ImportOnnx(const std::string& path,
 absl::StatusOr<Imported> ImportOnnxBytes(absl::string_view bytes,
                                          const ImportOptions& options);
 
+// The files that hold the model's external data: those that exist, inside the
+// model's folder. Reads the whole model file. Errors as ImportOnnx.
+absl::StatusOr<std::vector<std::string>> ExternalDataFiles(
+    const std::string& path);
+
 // True for the error that lists unsupported operators.
 bool IsUnsupported(const absl::Status& status);
 

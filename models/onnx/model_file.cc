@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -336,6 +337,38 @@ void WriteTensor(const Tensor& tensor, onnx::TensorProto* proto) {
   proto->clear_external_data();
   proto->clear_data_location();
   proto->set_raw_data(tensor.data->data(), tensor.data->size());
+}
+
+std::vector<std::string> ExternalDataPaths(const onnx::ModelProto& model,
+                                           const std::string& folder) {
+  std::set<std::string> paths;
+  const auto add = [&](const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    const auto claim = ReadClaim(tensor);
+    if (!claim.ok()) return;
+    const auto path = ResolveInside(tensor, folder, claim->location);
+    if (path.ok()) paths.insert(*path);
+  };
+  // Subgraphs wait here: a file may nest them deeply.
+  std::vector<const onnx::GraphProto*> graphs = {&model.graph()};
+  const auto visit_nodes = [&](const auto& nodes) {
+    for (const onnx::NodeProto& node : nodes) {
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        if (attribute.has_t()) add(attribute.t());
+        if (attribute.has_g()) graphs.push_back(&attribute.g());
+        for (const auto& tensor : attribute.tensors()) add(tensor);
+        for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
+      }
+    }
+  };
+  for (const auto& function : model.functions()) visit_nodes(function.node());
+  while (!graphs.empty()) {
+    const onnx::GraphProto& graph = *graphs.back();
+    graphs.pop_back();
+    for (const auto& tensor : graph.initializer()) add(tensor);
+    visit_nodes(graph.node());
+  }
+  return {paths.begin(), paths.end()};
 }
 
 }  // namespace loadline::models::onnx_internal

@@ -21,6 +21,12 @@ absl::StatusOr<onnx::ModelProto> ParseModel(absl::string_view bytes);
 // The folder of a model file, for its external data.
 std::string FolderOf(const std::string& path);
 
+// The real paths of the external data of the model's initializers, of
+// subgraphs and functions too, without repeats. What does not exist or lies
+// outside `folder` is left out.
+std::vector<std::string> ExternalDataPaths(const onnx::ModelProto& model,
+                                           const std::string& folder);
+
 // The element type, or InvalidArgument naming `what`.
 absl::StatusOr<DType> DTypeFromOnnx(int32_t onnx_type, absl::string_view what);
 int32_t DTypeToOnnx(DType dtype);

@@ -19,6 +19,7 @@
 #include "tools/cli/units.h"
 #include "tools/pipeline/buffers_csv.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/output_paths.h"
 
 namespace loadline::tools {
 namespace {
@@ -46,6 +47,8 @@ absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
 }
 
 absl::Status RunPack(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(
+      CheckOutputPaths({{"BUFFERS", flags.in}}, {{"-o", flags.out}}));
   LOADLINE_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.in));
   auto buffers = ReadBuffersCsv(text);
   if (!buffers.ok()) {

@@ -13,6 +13,7 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/plan_summary.h"
 
@@ -27,6 +28,10 @@ struct Flags {
 };
 
 absl::Status RunPlan(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
+      InputPaths(flags.step), {{"--problem", flags.problem_out},
+                               {"-o", flags.out},
+                               {"--json", flags.json ? "-" : ""}}));
   const std::atomic<bool>* cancel = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseOrReadStep(flags.step, cancel));

@@ -9,6 +9,7 @@
 #include "tools/cli/flags.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -20,6 +21,8 @@ struct Flags {
 };
 
 absl::Status RunPose(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(
+      CheckOutputPaths(InputPaths(flags.step), {{"-o", flags.out}}));
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,

@@ -18,6 +18,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
@@ -65,6 +66,14 @@ absl::StatusOr<PlannedStep> PlanModel(const StepFlags& flags,
 }
 
 absl::Status CheckFlags(const Flags& flags, bool is_file) {
+  std::vector<NamedPath> inputs = InputPaths(flags.step);
+  inputs.push_back({"--problem", flags.problem_in});
+  LOADLINE_RETURN_IF_ERROR(
+      CheckOutputPaths(inputs, {{"--html", flags.html},
+                                {"--trace", flags.trace},
+                                {"--markdown", flags.markdown},
+                                {"--csv", flags.csv},
+                                {"--json", flags.json ? "-" : ""}}));
   if (flags.steps > 0 && is_file) {
     return absl::InvalidArgumentError(
         "--steps: running needs the model, not a plan or a problem alone");

@@ -29,6 +29,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/load_plan.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
 #include "tools/report/run_report.h"
@@ -89,6 +90,14 @@ absl::Status CheckFlags(const Flags& flags) {
   if (flags.resume && flags.checkpoint.empty()) {
     return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
   }
+  std::vector<NamedPath> inputs = InputPaths(flags.step);
+  inputs.push_back({"--plan", flags.plan_in});
+  inputs.push_back({"--problem", flags.problem_in});
+  LOADLINE_RETURN_IF_ERROR(
+      CheckOutputPaths(inputs, {{"-o", flags.out},
+                                {"--checkpoint", flags.checkpoint},
+                                {"--trace", flags.trace},
+                                {"--host-store", flags.host_store}}));
   for (const std::string* path :
        {&flags.out, &flags.checkpoint, &flags.trace}) {
     if (path->empty()) continue;

@@ -28,6 +28,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -313,6 +314,9 @@ absl::Status CheckFlags(const Flags& flags) {
 }
 
 absl::Status RunSweep(Flags flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
+      InputPaths(flags.step),
+      {{"--html", flags.html}, {"--json", flags.json ? "-" : ""}}));
   const std::atomic<bool>* stop = CatchInterrupts();
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   if (flags.run_steps > 0) flags.step.plan.calibrate = true;

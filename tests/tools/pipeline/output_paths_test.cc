@@ -1,0 +1,127 @@
+// A command that would destroy a file it reads must fail before it writes.
+#include "tools/pipeline/output_paths.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "onnx/onnx_pb.h"
+#include "tests/tools/support/fresh_folder.h"
+#include "tests/tools/support/in_process.h"
+#include "tests/tools/support/model_flags.h"
+#include "tools/pipeline/files.h"
+
+namespace loadline::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+std::string ErrorOf(const std::vector<NamedPath>& inputs,
+                    const std::vector<NamedPath>& outputs) {
+  return std::string(CheckOutputPaths(inputs, outputs).message());
+}
+
+TEST(CheckOutputPaths, AcceptsFilesThatDiffer) {
+  const std::string folder = FreshFolder();
+  ASSERT_TRUE(WriteFile(folder + "/in", "in").ok());
+  EXPECT_EQ(ErrorOf({{"MODEL", folder + "/in"}, {"--data", ""}},
+                    {{"-o", folder + "/out"},
+                     {"--trace", folder + "/trace"},
+                     {"--html", ""},
+                     {"--csv", "-"}}),
+            "");
+}
+
+TEST(CheckOutputPaths, FindsAnInputUnderAnyName) {
+  const std::string folder = FreshFolder();
+  const std::string in = folder + "/in";
+  ASSERT_TRUE(WriteFile(in, "in").ok());
+  fs::create_directory(folder + "/sub");
+  fs::create_symlink(in, folder + "/link");
+  fs::create_hard_link(in, folder + "/hard");
+  fs::create_directory_symlink(folder, folder + "/sub/up");
+  for (const std::string name :
+       {"/in", "/./in", "//in", "/sub/../in", "/link", "/hard", "/sub/up/in"}) {
+    EXPECT_THAT(
+        ErrorOf({{"--data", in}}, {{"--checkpoint", folder + name}}),
+        AllOf(HasSubstr("--checkpoint "), HasSubstr("overwrite --data")))
+        << name;
+  }
+}
+
+TEST(CheckOutputPaths, FindsTwoOutputsInOneFileThatIsNotThereYet) {
+  const std::string folder = FreshFolder();
+  EXPECT_THAT(ErrorOf({}, {{"--problem", folder + "/p.json"},
+                           {"-o", folder + "/./p.json"}}),
+              AllOf(HasSubstr("-o "), HasSubstr("--problem too")));
+  EXPECT_THAT(ErrorOf({}, {{"--html", "-"}, {"--csv", "-"}}),
+              HasSubstr("--html too"));
+}
+
+TEST(CheckOutputPaths, LetsDevicesTakeSeveralOutputs) {
+  EXPECT_EQ(ErrorOf({{"--data", "/dev/null"}},
+                    {{"-o", "/dev/null"}, {"--trace", "/dev/null"}}),
+            "");
+}
+
+TEST(CheckOutputPaths, KeepsTheWeightsOfAModel) {
+  const std::string folder = FreshFolder();
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(*ReadFile(ZooPath("mlp.onnx"))));
+  onnx::TensorProto* weights = model.mutable_graph()->mutable_initializer(0);
+  ASSERT_TRUE(WriteFile(folder + "/w.bin", weights->raw_data()).ok());
+  weights->clear_raw_data();
+  weights->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = weights->add_external_data();
+  location->set_key("location");
+  location->set_value("w.bin");
+  const std::string path = folder + "/m.onnx";
+  ASSERT_TRUE(WriteFile(path, model.SerializeAsString()).ok());
+  ASSERT_TRUE(WriteFile(folder + "/other.bin", "").ok());
+  EXPECT_THAT(ErrorOf({{"MODEL", path}}, {{"-o", folder + "/w.bin"}}),
+              HasSubstr("would overwrite weights of MODEL"));
+  EXPECT_EQ(ErrorOf({{"MODEL", path}}, {{"-o", folder + "/other.bin"}}), "");
+}
+
+// What issue reports saw: exit status 0 and an input gone.
+TEST(CheckOutputPaths, GuardsEveryVerb) {
+  const std::string folder = FreshFolder();
+  const std::string model = folder + "/m.onnx", data = folder + "/d.npz";
+  fs::copy_file(ZooPath("mlp.onnx"), model);
+  fs::copy_file(ZooPath("digits-train.npz"), data);
+  const std::string machine = FixedMachinePath();
+  const auto before = *ReadFile(model) + *ReadFile(data);
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", model, "--data", data, "--steps", "1", "--checkpoint", data},
+      {"run", model, "--data", data, "--steps", "1", "-o", data},
+      {"run", model, "--data", data, "--steps", "1", "--host-store", model},
+      {"run", model, "--data", data, "--steps", "1", "--trace", model},
+      {"plan", model, "--machine", machine, "-o", model},
+      {"plan", model, "--machine", machine, "--problem", model},
+      {"plan", model, "--machine", machine, "-o", folder + "/p", "--problem",
+       folder + "/p"},
+      {"plan", model, "--machine", machine, "-o", "-", "--json"},
+      {"pose", model, "--machine", machine, "-o", model},
+      {"report", model, "--machine", machine, "--html", model},
+      {"report", model, "--machine", machine, "--trace", model},
+      {"report", model, "--machine", machine, "--csv", model},
+      {"report", model, "--machine", machine, "--markdown", model},
+      {"sweep", model, "--machine", machine, "--html", model},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    const CommandOutput output = RunInProcess(command);
+    EXPECT_EQ(output.exit_code, 2) << command[0] << ": " << output.err;
+    EXPECT_EQ(output.out, "");
+    EXPECT_THAT(output.err, HasSubstr("name another file"));
+    EXPECT_EQ(*ReadFile(model) + *ReadFile(data), before);
+  }
+}
+
+}  // namespace
+}  // namespace loadline::tools

@@ -1,0 +1,106 @@
+// Two names are one file where both exist with the same inode, or where neither
+// can be told apart after links are resolved. Tested by
+// tests/tools/pipeline/output_paths_test.cc.
+#include "tools/pipeline/output_paths.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "models/onnx/import.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::tools {
+namespace {
+
+constexpr char kStandardOutput[] = "-";
+
+bool IsPipeOrDevice(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+std::string Resolved(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute =
+      std::filesystem::absolute(path, error).lexically_normal();
+  const std::filesystem::path real =
+      std::filesystem::weakly_canonical(absolute, error);
+  return error ? absolute.string() : real.string();
+}
+
+bool SameFile(const std::string& a, const std::string& b) {
+  struct stat one, other;
+  if (stat(a.c_str(), &one) == 0 && stat(b.c_str(), &other) == 0) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+  }
+  return Resolved(a) == Resolved(b);
+}
+
+absl::Status Clash(const NamedPath& output, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      output.flag, " ", output.path, ": ", why, "; name another file"));
+}
+
+// The model and the files that hold its external data.
+absl::Status CheckAgainstInput(const NamedPath& output,
+                               const NamedPath& input) {
+  if (SameFile(output.path, input.path)) {
+    return Clash(output, absl::StrCat("would overwrite ", input.flag));
+  }
+  // External data lies in the model's folder: only a file that is there
+  // already can be part of it, and reading a large model takes seconds.
+  struct stat info;
+  if (!absl::EndsWith(input.path, ".onnx") ||
+      stat(output.path.c_str(), &info) != 0) {
+    return absl::OkStatus();
+  }
+  const auto files = models::ExternalDataFiles(input.path);
+  if (!files.ok()) return absl::OkStatus();  // Importing it says what is wrong.
+  for (const std::string& file : *files) {
+    if (SameFile(output.path, file)) {
+      return Clash(output, absl::StrCat("would overwrite weights of ",
+                                        input.flag, " ", input.path));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<NamedPath> InputPaths(const StepFlags& flags) {
+  return {{"MODEL", flags.model.model},
+          {"--data", flags.loss.data},
+          {"--machine", flags.plan.machine}};
+}
+
+absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
+                              const std::vector<NamedPath>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NamedPath& output = outputs[i];
+    if (output.path.empty()) continue;
+    for (size_t k = 0; k < i; ++k) {
+      const bool once =
+          output.path == kStandardOutput || !IsPipeOrDevice(output.path);
+      if (!outputs[k].path.empty() && once &&
+          (output.path == outputs[k].path ||
+           (outputs[k].path != kStandardOutput &&
+            output.path != kStandardOutput &&
+            SameFile(output.path, outputs[k].path)))) {
+        return Clash(output,
+                     absl::StrCat("is written by ", outputs[k].flag, " too"));
+      }
+    }
+    if (output.path == kStandardOutput || IsPipeOrDevice(output.path)) continue;
+    for (const NamedPath& input : inputs) {
+      if (input.path.empty()) continue;
+      LOADLINE_RETURN_IF_ERROR(CheckAgainstInput(output, input));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace loadline::tools
