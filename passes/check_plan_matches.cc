@@ -129,8 +129,8 @@ absl::Status CheckPlanMatches(const models::Graph& graph,
                               const Problem& problem,
                               const planner::Plan& plan) {
   MakeProblemOptions options;
-  options.price = [](const models::Graph&, const models::Node&) {
-    return NodePrice{};
+  options.cost = [](const models::Graph&, const models::Node&) {
+    return NodeCost{};
   };
   LOADLINE_ASSIGN_OR_RETURN(const Problem ours, MakeProblem(graph, options));
   LOADLINE_RETURN_IF_ERROR(CompareValues(problem, ours));

@@ -11,12 +11,12 @@
 
 namespace loadline::passes {
 
-struct NodePrice {
+struct NodeCost {
   int64_t time_ns = 0;
   int64_t workspace_bytes = 0;  // scratch while the node runs
 };
 
-using PriceFunction = std::function<absl::StatusOr<NodePrice>(
+using CostFunction = std::function<absl::StatusOr<NodeCost>(
     const models::Graph&, const models::Node&)>;
 using WorkspaceFunction = std::function<absl::StatusOr<int64_t>(
     const models::Graph&, const models::Node&)>;
@@ -29,8 +29,8 @@ using WorkspaceFunction = std::function<absl::StatusOr<int64_t>(
 //
 // The returned function gives FailedPrecondition, naming operator and field,
 // where the profile can price a node neither way.
-PriceFunction PriceFromMachine(planner::Machine machine,
-                               WorkspaceFunction workspace_bytes);
+CostFunction CostFromMachine(planner::Machine machine,
+                             WorkspaceFunction workspace_bytes);
 
 }  // namespace loadline::passes
 

@@ -36,14 +36,14 @@ namespace loadline::passes {
 struct MakeProblemOptions {
   std::string name;
   std::optional<planner::Machine> machine;
-  PriceFunction price;  // required
+  CostFunction cost;  // required
   int64_t alignment_bytes = 256;
   // Values smaller than this are never copied to the host: the latency of two
   // copies buys nothing, and the search has less to look at.
   int64_t smallest_offload_bytes = 4096;
 };
 
-// Errors: the price function's; Unimplemented naming the state whose update no
+// Errors: the cost function's; Unimplemented naming the state whose update no
 // node writes in place.
 absl::StatusOr<planner::Problem> MakeProblem(const models::Graph& graph,
                                              const MakeProblemOptions& options);

@@ -38,41 +38,43 @@ constexpr char kFirst[] = "nchw ";
 constexpr char kLast[] = "nhwc ";
 
 // What the library is to do, and the image that the graph has for it.
-struct Posed {
+struct ConvProblem {
   ConvSpec spec;  // its x is the image with the excess of its borders
   Ints image;     // NCHW
   Ints starts;    // where it begins in spec.x
 };
 
-absl::StatusOr<Posed> Pose(const Prepare& p, ConvKind kind, const TensorType& x,
-                           const TensorType& w, const TensorType& y) {
+absl::StatusOr<ConvProblem> MakeConvProblem(const Prepare& p, ConvKind kind,
+                                            const TensorType& x,
+                                            const TensorType& w,
+                                            const TensorType& y) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   LOADLINE_ASSIGN_OR_RETURN(const ConvShapes s, MakeConvShapes(p, x, w, y));
-  Posed posed{.spec = {.kind = kind,
-                       .dtype = x.dtype,
-                       .x = s.x,
-                       .w = s.w,
-                       .y = s.y,
-                       .strides = s.strides,
-                       .dilations = s.dilations},
-              .image = s.x};
-  ConvSpec& spec = posed.spec;
+  ConvProblem problem{.spec = {.kind = kind,
+                               .dtype = x.dtype,
+                               .x = s.x,
+                               .w = s.w,
+                               .y = s.y,
+                               .strides = s.strides,
+                               .dilations = s.dilations},
+                      .image = s.x};
+  ConvSpec& spec = problem.spec;
   for (size_t d = 0; d < s.strides.size(); ++d) {
     const int64_t pad = std::min(s.pads_begin[d], s.pads_end[d]);
     spec.pads.push_back(pad);
     spec.x[2 + d] += s.pads_begin[d] + s.pads_end[d] - 2 * pad;
-    posed.starts.push_back(s.pads_begin[d] - pad);
+    problem.starts.push_back(s.pads_begin[d] - pad);
   }
   if (s.strides.size() == 1) {
-    for (Ints* dims : {&spec.x, &spec.w, &spec.y, &posed.image}) {
+    for (Ints* dims : {&spec.x, &spec.w, &spec.y, &problem.image}) {
       dims->insert(dims->begin() + 2, 1);
     }
     spec.strides.insert(spec.strides.begin(), 1);
     spec.dilations.insert(spec.dilations.begin(), 1);
     spec.pads.insert(spec.pads.begin(), 0);
-    posed.starts.insert(posed.starts.begin(), 0);
+    problem.starts.insert(problem.starts.begin(), 0);
   }
-  return posed;
+  return problem;
 }
 
 // Two operands and a result, as ConvSpec lists them.
@@ -187,20 +189,20 @@ class Convolution {
 class BorderedConvolution {
  public:
   static absl::StatusOr<std::shared_ptr<BorderedConvolution>> Make(
-      const Prepare& p, const Posed& posed) {
+      const Prepare& p, const ConvProblem& problem) {
     auto made = std::make_shared<BorderedConvolution>();
-    const ConvSpec& spec = posed.spec;
+    const ConvSpec& spec = problem.spec;
     made->kind_ = spec.kind;
     LOADLINE_ASSIGN_OR_RETURN(made->inner_, Convolution::Make(p, spec));
     made->workspace_bytes_ = made->inner_->workspace_bytes();
-    if (spec.x == posed.image) return made;
-    Ints ends = posed.starts;
-    for (size_t d = 0; d < ends.size(); ++d) ends[d] += posed.image[2 + d];
-    models::Attributes window = {{"starts", posed.starts},
+    if (spec.x == problem.image) return made;
+    Ints ends = problem.starts;
+    for (size_t d = 0; d < ends.size(); ++d) ends[d] += problem.image[2 + d];
+    models::Attributes window = {{"starts", problem.starts},
                                  {"ends", ends},
                                  {"axes", Ints{2, 3}},
                                  {"steps", Ints{1, 1}}};
-    const TensorType image{spec.dtype, posed.image};
+    const TensorType image{spec.dtype, problem.image};
     const TensorType wide{spec.dtype, spec.x};
     if (spec.kind == ConvKind::kInputGrad) {
       LOADLINE_ASSIGN_OR_RETURN(
@@ -254,9 +256,10 @@ PreparedKernel MakeConvKernel(const Prepare& p, ConvKind kind,
                               const TensorType& x, const TensorType& w,
                               const TensorType& y,
                               const std::shared_ptr<CudaKernel>& add_bias) {
-  LOADLINE_ASSIGN_OR_RETURN(const Posed posed, Pose(p, kind, x, w, y));
+  LOADLINE_ASSIGN_OR_RETURN(const ConvProblem problem,
+                            MakeConvProblem(p, kind, x, w, y));
   LOADLINE_ASSIGN_OR_RETURN(const auto conv,
-                            BorderedConvolution::Make(p, posed));
+                            BorderedConvolution::Make(p, problem));
   return MakeKernel(
       [conv, add_bias](const KernelArgs& args,
                        const LaunchContext& context) -> absl::Status {

@@ -175,7 +175,7 @@ class LtProduct final : public Product {
                                         spec_.transpose_a ? k : n,
                                         spec_.batch_stride_a, &a_));
     LOADLINE_RETURN_IF_ERROR(MakeLayout(m, n, m * n, &y_));
-    return Choose();
+    return SelectAlgorithm();
   }
 
   int64_t workspace_bytes() const override {
@@ -260,11 +260,11 @@ class LtProduct final : public Product {
                       &stride, sizeof(stride)));
   }
 
-  absl::Status Choose() {
+  absl::Status SelectAlgorithm() {
     cublasLtMatmulPreference_t preference = nullptr;
     LOADLINE_RETURN_IF_ERROR(Check(lt_, "cublasLtMatmulPreferenceCreate",
                                    lt_.PreferenceCreate(&preference)));
-    const absl::Status status = Ask(preference);
+    const absl::Status status = QueryHeuristic(preference);
     lt_.PreferenceDestroy(preference);
     LOADLINE_RETURN_IF_ERROR(status);
     if (proposals_.empty()) {
@@ -279,7 +279,7 @@ class LtProduct final : public Product {
     return absl::OkStatus();
   }
 
-  absl::Status Ask(cublasLtMatmulPreference_t preference) {
+  absl::Status QueryHeuristic(cublasLtMatmulPreference_t preference) {
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
                             const auto& value) {
       return Check(

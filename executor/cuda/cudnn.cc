@@ -301,7 +301,7 @@ class Operation final : public CudnnOperation {
     LOADLINE_RETURN_IF_ERROR(Propose(handle, *draft));
     std::unique_ptr<Operation> operation(
         new Operation(handle, std::move(draft)));
-    LOADLINE_RETURN_IF_ERROR(operation->Choose(algorithm));
+    LOADLINE_RETURN_IF_ERROR(operation->SelectAlgorithm(algorithm));
     return operation;
   }
 
@@ -328,7 +328,7 @@ class Operation final : public CudnnOperation {
   Operation(cudnnHandle_t handle, std::unique_ptr<Draft> draft)
       : handle_(handle), draft_(std::move(draft)) {}
 
-  absl::Status Choose(const std::string& algorithm) {
+  absl::Status SelectAlgorithm(const std::string& algorithm) {
     std::optional<Engine> engine = EngineOfName(*draft_, algorithm);
     if (!engine.has_value()) {
       const std::vector<Engine> first = FirstEngines(*draft_, 1);

@@ -140,7 +140,7 @@ absl::Status CudaDevice::Read(Space space, int64_t offset, void* to,
 absl::Status CudaDevice::EnableTrace(int32_t slot_count) {
   LOADLINE_CHECK(state_ == State::kIdle);
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
-  kept_.clear();
+  captured_.clear();
   return timer_.Enable(slot_count);
 }
 

@@ -52,7 +52,7 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return false; }
-  bool chooses() const override { return true; }
+  bool offers_algorithms() const override { return true; }
   void SetAlgorithms(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;
   absl::StatusOr<int64_t> UsedBytes() override;
@@ -73,7 +73,7 @@ class CudaDevice : public Device {
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;
   void Abort() override;
-  CapturedStep Keep() override;
+  CapturedStep Capture() override;
   absl::StatusOr<bool> Replay(CapturedStep id) override;
   void Forget(CapturedStep id) override;
   absl::Status EnableTrace(int32_t slot_count) override;
@@ -101,7 +101,7 @@ class CudaDevice : public Device {
     std::vector<std::unique_ptr<std::function<void()>>> host_work;
   };
 
-  enum class State { kIdle, kTelling, kRunning };
+  enum class State { kIdle, kRecording, kRunning };
 
   CudaDevice(cuda::Driver& driver, CudaDeviceOptions options);
 
@@ -132,9 +132,9 @@ class CudaDevice : public Device {
 
   State state_ = State::kIdle;
   bool capturing_ = false;
-  Step told_;             // being told, or the last one that was
-  Step* step_ = nullptr;  // under way: told_, or one that is kept
-  std::map<CapturedStep, Step> kept_;
+  Step recorded_;         // being told, or the last one that was
+  Step* step_ = nullptr;  // under way: recorded_, or one that is kept
+  std::map<CapturedStep, Step> captured_;
   int64_t next_id_ = 0;
   absl::Status damage_;  // the first that a check of the step has found
   cuda::LaunchGroup group_;

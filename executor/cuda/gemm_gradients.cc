@@ -51,14 +51,15 @@ class JoinedProduct {
     if (!apart) {
       // The library has more than one word for no; where it is in trouble, the
       // plain product below says so.
-      absl::StatusOr<std::unique_ptr<Product>> joined = made->Ask(epilogue);
+      absl::StatusOr<std::unique_ptr<Product>> joined =
+          made->MakeWith(epilogue);
       if (joined.ok()) {
         made->product_ = *std::move(joined);
         made->joined_ = true;
         return made;
       }
     }
-    LOADLINE_ASSIGN_OR_RETURN(made->product_, made->Ask(Epilogue::kNone));
+    LOADLINE_ASSIGN_OR_RETURN(made->product_, made->MakeWith(Epilogue::kNone));
     return made;
   }
 
@@ -73,18 +74,18 @@ class JoinedProduct {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Product>> Ask(Epilogue epilogue) const {
+  absl::StatusOr<std::unique_ptr<Product>> MakeWith(Epilogue epilogue) const {
     ProductSpec spec = spec_;
     spec.epilogue = epilogue;
     return MakeProduct(spec);
   }
 
-  void AddAlgorithms(const char* way, Epilogue epilogue,
+  void AddAlgorithms(const char* prefix, Epilogue epilogue,
                      std::vector<std::string>* names) const {
-    const absl::StatusOr<std::unique_ptr<Product>> product = Ask(epilogue);
+    const absl::StatusOr<std::unique_ptr<Product>> product = MakeWith(epilogue);
     if (!product.ok()) return;
     for (const std::string& name : (*product)->algorithms()) {
-      names->push_back(absl::StrCat(way, name));
+      names->push_back(absl::StrCat(prefix, name));
     }
   }
 

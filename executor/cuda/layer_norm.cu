@@ -171,7 +171,7 @@ __global__ void AddPartsKernel(const float* partial, int64_t parts,
 
 // The kernel for rows of this size: a warp or a block, in packs or not.
 template <typename T>
-auto ChooseForward(const NormRows& r) {
+auto ForwardKernelFor(const NormRows& r) {
   constexpr int kWidth = kPackWidth<T>;
   if (r.size % kWidth == 0) {
     return r.size > kLongRow ? LayerNormKernel<kBlock, kWidth, T>
@@ -181,7 +181,7 @@ auto ChooseForward(const NormRows& r) {
                            : LayerNormKernel<kWarp, 1, T>;
 }
 template <typename T>
-auto ChooseGrad(const NormRows& r) {
+auto GradKernelFor(const NormRows& r) {
   constexpr int kWidth = kPackWidth<T>;
   if (r.size % kWidth == 0) {
     return r.size > kLongRow ? LayerNormGradKernel<kBlock, kWidth, T>
@@ -202,7 +202,7 @@ PreparedKernel LayerNormalization(const Prepare& p) {
     return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
       if (r.rows == 0) return absl::OkStatus();
       return LaunchKernel(
-          ChooseForward<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
+          ForwardKernelFor<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
           launch.stream, r, In<T>(args, 0), In(args, 1),
           has_bias ? In(args, 2) : static_cast<const float*>(nullptr),
           Out<T>(args, 0), Out(args, 1), Out(args, 2));
@@ -224,8 +224,8 @@ absl::Status LaunchGrad(const NormRows& r, int64_t parts,
       AddPartsKernel, GridFor(2 * r.size), kBlock, 0, launch.stream, partial,
       parts, r.size, Out(args, 1), Out(args, 2)));
   if (r.rows == 0) return absl::OkStatus();
-  return LaunchKernel(ChooseGrad<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
-                      launch.stream, r, t, Out<T>(args, 0));
+  return LaunchKernel(GradKernelFor<T>(r), GridForRows(r.rows, r.size), kBlock,
+                      0, launch.stream, r, t, Out<T>(args, 0));
 }
 
 PreparedKernel LayerNormGrad(const Prepare& p) {

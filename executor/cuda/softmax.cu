@@ -118,7 +118,7 @@ __global__ void SoftmaxGradLinesKernel(AxisSplit s, const T* dy, const T* y,
 
 // The kernel for rows of this size: a warp or a block, in packs or not.
 template <bool kLog, typename T>
-auto ChooseRows(int64_t size) {
+auto RowsKernelFor(int64_t size) {
   constexpr int kWidth = kPackWidth<T>;
   if (size % kWidth == 0) {
     return size > kLongRow ? SoftmaxRowsKernel<kBlock, kWidth, kLog, T>
@@ -128,7 +128,7 @@ auto ChooseRows(int64_t size) {
                          : SoftmaxRowsKernel<kWarp, 1, kLog, T>;
 }
 template <bool kLog, typename T>
-auto ChooseGradRows(int64_t size) {
+auto GradRowsKernelFor(int64_t size) {
   constexpr int kWidth = kPackWidth<T>;
   if (size % kWidth == 0) {
     return size > kLongRow ? SoftmaxGradRowsKernel<kBlock, kWidth, kLog, T>
@@ -147,8 +147,9 @@ absl::Status LaunchSoftmax(const AxisSplit& s, const KernelArgs& args,
     return LaunchKernel(SoftmaxLinesKernel<kLog, T>, GridFor(s.outer * s.inner),
                         kBlock, 0, stream, s, x, y);
   }
-  return LaunchKernel(ChooseRows<kLog, T>(s.size), GridForRows(s.outer, s.size),
-                      kBlock, 0, stream, s.outer, s.size, x, y);
+  return LaunchKernel(RowsKernelFor<kLog, T>(s.size),
+                      GridForRows(s.outer, s.size), kBlock, 0, stream, s.outer,
+                      s.size, x, y);
 }
 
 template <bool kLog, typename T>
@@ -162,7 +163,7 @@ absl::Status LaunchSoftmaxGrad(const AxisSplit& s, const KernelArgs& args,
                         GridFor(s.outer * s.inner), kBlock, 0, stream, s, dy, y,
                         dx);
   }
-  return LaunchKernel(ChooseGradRows<kLog, T>(s.size),
+  return LaunchKernel(GradRowsKernelFor<kLog, T>(s.size),
                       GridForRows(s.outer, s.size), kBlock, 0, stream, s.outer,
                       s.size, dy, y, dx);
 }

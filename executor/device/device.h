@@ -14,7 +14,7 @@
 //   device.Wait(Lane::kD2h, done);
 //   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
 //   device.Synchronize();
-//   CapturedStep step = device.Keep();  // where a device can repeat a step
+//   CapturedStep step = device.Capture();  // where a device can repeat a step
 //   itself device.Replay(step);            // the next step
 //   device.Synchronize();
 //
@@ -46,7 +46,7 @@ constexpr size_t Index(EventId id) { return static_cast<size_t>(id); }
 
 // A step that a device keeps.
 enum class CapturedStep : int64_t {};
-inline constexpr CapturedStep kNotKept{-1};
+inline constexpr CapturedStep kNotCaptured{-1};
 
 // Bytes [offset, offset + bytes) of the arena or of the host store.
 struct Region {
@@ -133,7 +133,7 @@ class Device {
   // replayed.
   virtual bool is_host() const { return true; }
   // Whether kernels may have algorithms to choose among (Kernel::algorithms).
-  virtual bool chooses() const { return false; }
+  virtual bool offers_algorithms() const { return false; }
   // From now on Prepare takes these algorithms, in place of those named before.
   virtual void SetAlgorithms(Algorithms) {}  // NOLINT: taken over
 
@@ -176,8 +176,9 @@ class Device {
 
   // For devices on which telling a step costs: they keep the step that has just
   // ended well, under a name, so that it can be run again whole. Its kernels
-  // and scalars stay where they are until Forget. kNotKept: nothing is kept.
-  virtual CapturedStep Keep() { return kNotKept; }
+  // and scalars stay where they are until Forget. kNotCaptured: nothing is
+  // kept.
+  virtual CapturedStep Capture() { return kNotCaptured; }
   // In place of BeginStep and the same commands; Synchronize follows. The
   // scalars are read anew. False: the step is not kept (any more); tell it.
   virtual absl::StatusOr<bool> Replay(CapturedStep) { return false; }

@@ -37,7 +37,9 @@ class StressDevice : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return device_->is_host(); }
-  bool chooses() const override { return device_->chooses(); }
+  bool offers_algorithms() const override {
+    return device_->offers_algorithms();
+  }
   void SetAlgorithms(Algorithms algorithms) override {
     device_->SetAlgorithms(std::move(algorithms));
   }
@@ -76,7 +78,7 @@ class StressDevice : public Device {
   }
   absl::Status Synchronize() override { return device_->Synchronize(); }
   void Abort() override { device_->Abort(); }
-  CapturedStep Keep() override { return device_->Keep(); }
+  CapturedStep Capture() override { return device_->Capture(); }
   absl::StatusOr<bool> Replay(CapturedStep step) override;
   void Forget(CapturedStep step) override { device_->Forget(step); }
   absl::Status EnableTrace(int32_t slot_count) override {

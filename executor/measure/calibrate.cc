@@ -197,7 +197,7 @@ absl::StatusOr<Algorithms> ChooseAlgorithms(
   for (const auto& [key, node] : DistinctOperators(graph)) {
     if (device == nullptr) {
       LOADLINE_ASSIGN_OR_RETURN(device, make_device());
-      if (!device->chooses()) break;
+      if (!device->offers_algorithms()) break;
     }
     LOADLINE_ASSIGN_OR_RETURN(auto kernel, device->Prepare(graph, *node));
     std::vector<Trial> trials;

@@ -69,27 +69,27 @@ absl::StatusOr<CopyBenchmark> CopyBenchmark::Create(Device& device,
   return CopyBenchmark(device, buffer_bytes, meter_ns);
 }
 
-// A step of what `tell` tells the device.
-void CopyBenchmark::Run(const std::function<void()>& tell) {
+// Runs one step whose commands `record` submits to the device.
+void CopyBenchmark::Run(const std::function<void()>& record) {
   if (!status_.ok()) return;
   Note(device_->BeginStep());
   if (!status_.ok()) return device_->Abort();
-  tell();
+  record();
   Note(device_->Synchronize());
 }
 
 std::vector<int64_t> CopyBenchmark::StepsNs(
-    const std::vector<std::function<void()>>& tells) {
-  std::vector<CapturedStep> kept(tells.size(), kNotKept);
+    const std::vector<std::function<void()>>& recordings) {
+  std::vector<CapturedStep> kept(recordings.size(), kNotCaptured);
   std::vector<std::function<void()>> works;
-  for (size_t i = 0; i < tells.size(); ++i) {
-    works.push_back([this, &step = kept[i], &tell = tells[i]] {
+  for (size_t i = 0; i < recordings.size(); ++i) {
+    works.push_back([this, &step = kept[i], &record = recordings[i]] {
       if (!status_.ok()) return;
       const absl::StatusOr<bool> replayed = device_->Replay(step);
       Note(replayed.status());
       if (replayed.ok() && *replayed) return Note(device_->Synchronize());
-      Run(tell);
-      if (status_.ok()) step = device_->Keep();
+      Run(record);
+      if (status_.ok()) step = device_->Capture();
     });
   }
   std::vector<int64_t> ns = MedianRunsNs(works, meter_ns_);
@@ -97,8 +97,8 @@ std::vector<int64_t> CopyBenchmark::StepsNs(
   return ns;
 }
 
-int64_t CopyBenchmark::StepNs(const std::function<void()>& tell) {
-  return StepsNs({tell})[0];
+int64_t CopyBenchmark::StepNs(const std::function<void()>& record) {
+  return StepsNs({record})[0];
 }
 
 void CopyBenchmark::Copy(bool d2h, bool h2d, int64_t bytes) {

@@ -79,11 +79,12 @@ class CopyBenchmark {
       : device_(&device), bytes_(buffer_bytes), meter_ns_(meter_ns) {}
 
   void Note(absl::Status status) { status_.Update(std::move(status)); }
-  std::vector<int64_t> StepsNs(const std::vector<std::function<void()>>& tells);
-  int64_t StepNs(const std::function<void()>& tell);
+  std::vector<int64_t> StepsNs(
+      const std::vector<std::function<void()>>& recordings);
+  int64_t StepNs(const std::function<void()>& record);
   void Copy(bool d2h, bool h2d, int64_t bytes);
   void Launch(Kernel& kernel, int64_t bytes, const StepScalars& scalars);
-  void Run(const std::function<void()>& tell);
+  void Run(const std::function<void()>& record);
 
   Device* device_;
   int64_t bytes_;

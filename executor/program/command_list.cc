@@ -169,7 +169,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
           PreparedLaunch launch,
           LowerLaunch(graph, problem, plan, step, placement.roots));
       launch.trace_slot = static_cast<int32_t>(s);
-      launch.name = StepName(problem, plan, step).c_str();
+      launch.name = TraceLabel(problem, plan, step).c_str();
       list.max_operands = std::max<int32_t>(
           list.max_operands, static_cast<int32_t>(std::max(
                                  launch.inputs.size(), launch.outputs.size())));
@@ -181,7 +181,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
     } else if (step.kind == planner::StepKind::kCopy) {
       CopyArgs copy = LowerCopy(plan, step);
       copy.trace_slot = static_cast<int32_t>(s);
-      copy.name = StepName(problem, plan, step).c_str();
+      copy.name = TraceLabel(problem, plan, step).c_str();
       list.commands.push_back(
           {.kind = Command::Kind::kCopy, .lane = step.lane, .copy = copy});
     } else {

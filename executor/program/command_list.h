@@ -45,8 +45,8 @@ struct CommandList {
 
 // One event per step that another lane waits for; waits within a lane need
 // none. `poison`: freed bytes are filled after their last use (poison.h).
-// Trace slots are positions in plan.steps; names are the problem's (StepName),
-// which must outlive the list. Unimplemented: variants, codecs.
+// Trace slots are positions in plan.steps; names are the problem's
+// (TraceLabel), which must outlive the list. Unimplemented: variants, codecs.
 // FailedPrecondition: the plan does not belong to the graph.
 absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Problem& problem,

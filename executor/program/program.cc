@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
   return program;
 }
 
-Program::~Program() { device_->Forget(kept_step_); }
+Program::~Program() { device_->Forget(captured_step_); }
 
 absl::Status Program::PrepareKernels() {
   kernels_.resize(graph_->nodes.size());
@@ -190,7 +190,8 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
 }
 
 absl::Status Program::RunCommands() {
-  LOADLINE_ASSIGN_OR_RETURN(const bool replayed, device_->Replay(kept_step_));
+  LOADLINE_ASSIGN_OR_RETURN(const bool replayed,
+                            device_->Replay(captured_step_));
   if (replayed) return device_->Synchronize();
   LOADLINE_RETURN_IF_ERROR(device_->BeginStep());
   for (const Command& command : list_.commands) {
@@ -201,7 +202,7 @@ absl::Status Program::RunCommands() {
     }
   }
   LOADLINE_RETURN_IF_ERROR(device_->Synchronize());
-  kept_step_ = device_->Keep();
+  captured_step_ = device_->Capture();
   return absl::OkStatus();
 }
 

@@ -97,7 +97,8 @@ class Program {
   std::map<std::string, models::ValueId> persistent_;
   StepScalars scalars_;  // where every launch reads them
   int32_t loss_output_ = -1;
-  CapturedStep kept_step_ = kNotKept;  // by the device, after the first run
+  // By the device, after the first run.
+  CapturedStep captured_step_ = kNotCaptured;
   bool failed_ = false;
 };
 

@@ -8,9 +8,9 @@
 
 namespace loadline::executor {
 
-const std::string& StepName(const planner::Problem& problem,
-                            const planner::Plan& plan,
-                            const planner::Step& step) {
+const std::string& TraceLabel(const planner::Problem& problem,
+                              const planner::Plan& plan,
+                              const planner::Step& step) {
   if (step.kind == planner::StepKind::kNode) {
     return problem.node(step.node).name;
   }
@@ -53,7 +53,7 @@ void AddProcess(const char* name, int pid, const planner::Problem& problem,
       args["bytes"] = plan.buffer(step.from).bytes;
     }
     events->push_back(
-        {{"name", StepName(problem, plan, step)},
+        {{"name", TraceLabel(problem, plan, step)},
          {"ph", "X"},
          {"pid", pid},
          {"tid", static_cast<int>(step.lane)},

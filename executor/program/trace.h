@@ -13,9 +13,9 @@ namespace loadline::executor {
 
 // What a step is called in a trace and by a profiler: its node, or the value
 // that it copies. Lives as long as the problem.
-const std::string& StepName(const planner::Problem& problem,
-                            const planner::Plan& plan,
-                            const planner::Step& step);
+const std::string& TraceLabel(const planner::Problem& problem,
+                              const planner::Plan& plan,
+                              const planner::Step& step);
 
 // `measured[i]` is when plan.steps[i] ran: Device::trace() of a program loaded
 // with LoadOptions::trace. `predicted`: the same by the plan's replay. Either

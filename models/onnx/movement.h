@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "models/onnx/walk.h"
+#include "models/onnx/importer.h"
 
 namespace loadline::models::onnx_internal {
 
@@ -15,15 +15,16 @@ inline constexpr int64_t kMaxAxis = int64_t{1} << 20;
 inline constexpr int64_t kMaxConstant = int64_t{1} << 22;
 
 // Elements of x at constant positions along an axis.
-absl::StatusOr<ValueId> EmitTake(Walk& walk, const onnx::NodeProto& node,
-                                 ValueId x, int64_t axis,
-                                 const Ints& positions);
+absl::StatusOr<ValueId> EmitTake(Importer& importer,
+                                 const onnx::NodeProto& node, ValueId x,
+                                 int64_t axis, const Ints& positions);
 
 // x as `apart`, which has an axis of 1 for each that repeats, broadcast to
 // `wide`, as `result`.
-absl::StatusOr<ValueId> EmitRepeat(Walk& walk, const onnx::NodeProto& node,
-                                   ValueId x, const Ints& apart,
-                                   const Ints& wide, const Ints& result);
+absl::StatusOr<ValueId> EmitRepeat(Importer& importer,
+                                   const onnx::NodeProto& node, ValueId x,
+                                   const Ints& apart, const Ints& wide,
+                                   const Ints& result);
 
 }  // namespace loadline::models::onnx_internal
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
-#include "models/onnx/walk.h"
+#include "models/onnx/importer.h"
 
 namespace loadline::models {
 namespace {

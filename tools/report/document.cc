@@ -162,14 +162,14 @@ Json MeasuredJson(const Measured& measured) {
 
 }  // namespace
 
-void AddAxis(const FrontPoint& point, Json* out) {
+void AddAxis(const ParetoPoint& point, Json* out) {
   if (point.axis.empty()) return;
   (*out)["axis"] = point.axis;
   (*out)["size"] = point.size;
   if (point.axis == kBatchAxis) (*out)["batch"] = point.size;
 }
 
-Json FrontPointJson(const FrontPoint& point) {
+Json ParetoPointJson(const ParetoPoint& point) {
   const planner::Prediction& predicted = point.plan.predicted;
   Json out;
   AddAxis(point, &out);
@@ -237,11 +237,11 @@ absl::StatusOr<Json> ReportDocument(const ReportInput& input) {
     out["measured"] = MeasuredJson(*input.measured);
   }
   out["front"] = Json::array();
-  for (const FrontPoint& point : input.front) {
-    out["front"].push_back(FrontPointJson(point));
+  for (const ParetoPoint& point : input.pareto) {
+    out["front"].push_back(ParetoPointJson(point));
   }
   if (input.recompute_only != nullptr) {
-    out["recompute_only"] = FrontPointJson({.plan = *input.recompute_only});
+    out["recompute_only"] = ParetoPointJson({.plan = *input.recompute_only});
   }
   return out;
 }

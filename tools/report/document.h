@@ -13,8 +13,8 @@
 #include "nlohmann/json_fwd.hpp"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
-#include "tools/pipeline/front_point.h"
 #include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/pareto_point.h"
 #include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
@@ -26,8 +26,8 @@ struct ReportInput {
   // Null where a plan is shown without its model.
   const models::Graph* graph = nullptr;
   std::vector<std::string> model_tensors;
-  const Measured* measured = nullptr;  // null: the plan was not run
-  absl::Span<const FrontPoint> front;  // by rising budget; may be empty
+  const Measured* measured = nullptr;    // null: the plan was not run
+  absl::Span<const ParetoPoint> pareto;  // by rising budget; may be empty
   // The smallest by recomputation alone, for comparison; null: not searched.
   const planner::Plan* recompute_only = nullptr;
   std::string command;                   // what makes this report again
@@ -44,10 +44,10 @@ absl::StatusOr<nlohmann::ordered_json> ReportDocument(const ReportInput& input);
 
 // `axis` and `size` of a point where a dimension is varied; `batch` too where
 // it is that.
-void AddAxis(const FrontPoint& point, nlohmann::ordered_json* out);
+void AddAxis(const ParetoPoint& point, nlohmann::ordered_json* out);
 
 // The same fields for `sweep --json`.
-nlohmann::ordered_json FrontPointJson(const FrontPoint& point);
+nlohmann::ordered_json ParetoPointJson(const ParetoPoint& point);
 
 }  // namespace loadline::tools
 

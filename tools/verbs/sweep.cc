@@ -27,7 +27,7 @@
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/measure_pareto.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -88,14 +88,14 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
 // asked for.
 absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
                                          const PlannedStep& step,
-                                         const std::vector<FrontPoint>& points,
+                                         const std::vector<ParetoPoint>& points,
                                          const std::atomic<bool>* stop) {
   if (!flags.step.plan.budget.empty()) {
     return SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
   }
   const double limit_ns =
       1.01 * static_cast<double>(step.keep_everything.predicted.step_ns);
-  for (const FrontPoint& point : points) {
+  for (const ParetoPoint& point : points) {
     if (static_cast<double>(point.plan.predicted.step_ns) <= limit_ns) {
       return point.plan;
     }
@@ -111,7 +111,7 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
       std::vector<planner::Plan> plans,
       SweepBudgets(swept.step, flags.step, flags.budgets, stop));
   for (planner::Plan& plan : plans) {
-    FrontPoint point;
+    ParetoPoint point;
     if (place.size > 0) point.axis = place.axis;
     point.size = place.size;
     point.plan = std::move(plan);
@@ -119,15 +119,15 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
                  FormatNs(point.plan.predicted.step_ns));
     swept.points.push_back(std::move(point));
   }
-  LOADLINE_RETURN_IF_ERROR(MeasureFront(flags.step, flags.run_steps,
-                                        &swept.step, &swept.points, stop));
+  LOADLINE_RETURN_IF_ERROR(MeasurePareto(flags.step, flags.run_steps,
+                                         &swept.step, &swept.points, stop));
   LOADLINE_ASSIGN_OR_RETURN(swept.step.plan,
                             PlanToShow(flags, swept.step, swept.points, stop));
   return swept;
 }
 
 absl::Status WritePage(const Flags& flags, const PlannedStep& step,
-                       const std::vector<FrontPoint>& points,
+                       const std::vector<ParetoPoint>& points,
                        const std::atomic<bool>* stop) {
   if (flags.html.empty()) return absl::OkStatus();
   ReportInput input = InputOf(step);
@@ -141,8 +141,8 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
         SolveFor(step.problem, alone, step.keep_everything, stop));
     input.recompute_only = &recompute_only;
   }
-  input.front = points;
-  for (const FrontPoint& point : points) {
+  input.pareto = points;
+  for (const ParetoPoint& point : points) {
     if (point.size == points[0].size && !point.measured.empty() &&
         point.plan.budget_bytes == step.plan.budget_bytes) {
       input.measured = &point.measured[0];
@@ -154,14 +154,14 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
   return WriteFile(flags.html, ReportPage(document));
 }
 
-void PrintFronts(const Flags& flags, const std::vector<Swept>& all) {
+void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
   for (const Swept& swept : all) {
     const planner::Plan& smallest = swept.points.front().plan;
     if (swept.points[0].size > 0) {
       fmt::print("{} {}\n", swept.points[0].axis, swept.points[0].size);
     }
     fmt::print("{}\n",
-               FrontTable(swept.step, swept.points, flags.run_steps > 0));
+               ParetoTable(swept.step, swept.points, flags.run_steps > 0));
     fmt::print(
         "Smallest budget met: {}; no plan of any kind peaks below {}.\n\n",
         FormatBytes(smallest.budget_bytes),
@@ -181,10 +181,10 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
   return places;
 }
 
-absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
+absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(flags));
   std::vector<Swept> all;
-  std::vector<FrontPoint> points;
+  std::vector<ParetoPoint> points;
   for (const Place& place : places) {
     LOADLINE_ASSIGN_OR_RETURN(Swept swept, SweepAt(flags, place, stop));
     points.insert(points.end(), swept.points.begin(), swept.points.end());
@@ -192,9 +192,9 @@ absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
   }
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, all[0].step, points, stop));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(FrontJson(all, flags.run_steps)));
+    fmt::print("{}\n", JsonText(SweepJson(all, flags.run_steps)));
   } else if (flags.html != "-") {
-    PrintFronts(flags, all);
+    PrintParetoTables(flags, all);
   }
   return absl::OkStatus();
 }
@@ -259,13 +259,13 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
       best.plan = *better;
     }
   }
-  std::vector<FrontPoint> points(1);
-  FrontPoint& point = points[0];
+  std::vector<ParetoPoint> points(1);
+  ParetoPoint& point = points[0];
   point.axis = axis;
   point.size = found.size;
   point.plan = best.plan;
   LOADLINE_RETURN_IF_ERROR(
-      MeasureFront(flags.step, flags.run_steps, &best, &points, stop));
+      MeasurePareto(flags.step, flags.run_steps, &best, &points, stop));
   best.plan = point.plan;
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, best, points, stop));
   if (flags.json) {
@@ -318,7 +318,7 @@ absl::Status RunSweep(Flags flags) {
   if (flags.run_steps > 0) flags.step.plan.calibrate = true;
   if (flags.largest_batch) return RunLargest(flags, kBatchAxis, stop);
   if (!flags.largest.empty()) return RunLargest(flags, flags.largest, stop);
-  return RunFronts(flags, stop);
+  return SweepPlaces(flags, stop);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(CudaDevice, NamesWhatItEnqueuesAfterThePlansSteps) {
   std::vector<std::string> expected;
   for (const planner::Step& step : plan.steps) {
     expected.push_back(absl::StrCat(
-        StepName(toy.problem, plan, step),
+        TraceLabel(toy.problem, plan, step),
         step.kind == planner::StepKind::kCopy ? ": Copy" : ": Kernel"));
   }
   std::vector<std::string> told;
@@ -316,8 +316,8 @@ TEST(CudaDevice, TellsTheFirstErrorThatDataCausedAtEveryReplay) {
     ASSERT_TRUE(device->Launch({.kernel = kernel, .scalars = &scalars}).ok());
   }
   EXPECT_EQ(device->Synchronize(), absl::OutOfRangeError("bad index"));
-  const CapturedStep step = device->Keep();
-  ASSERT_NE(step, kNotKept);
+  const CapturedStep step = device->Capture();
+  ASSERT_NE(step, kNotCaptured);
   ASSERT_TRUE(*device->Replay(step));
   EXPECT_EQ(device->Synchronize(), absl::OutOfRangeError("bad index"));
   // A step without the bad kernel, and one without any.

@@ -1,4 +1,4 @@
-// Launches that follow one another go as one where nobody could tell.
+// Launches that follow one another go as one where nobody could record.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -77,10 +77,10 @@ class LaunchGroups : public testing::Test {
   }
 
   // Launches that reach the stream in a step.
-  int64_t Launches(const std::function<void()>& tell) {
+  int64_t Launches(const std::function<void()>& record) {
     const int64_t before = driver_.calls("Kernel");
     EXPECT_TRUE(device_->BeginStep().ok());
-    tell();
+    record();
     EXPECT_TRUE(device_->Synchronize().ok());
     return driver_.calls("Kernel") - before;
   }
@@ -114,7 +114,7 @@ TEST_F(LaunchGroups, TakeAsManyAsTheirKernelsDo) {
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(Word(i), 1);
   EXPECT_EQ(driver_.ranged().front(), "add and 3 more: Kernel");
   // A replay is the same graph.
-  const CapturedStep step = device_->Keep();
+  const CapturedStep step = device_->Capture();
   const auto replayed = device_->Replay(step);
   ASSERT_TRUE(replayed.ok() && *replayed);
   ASSERT_TRUE(device_->Synchronize().ok());

@@ -19,13 +19,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 nlohmann::ordered_json DocumentOf(const planner::Problem& problem,
-                                  const std::vector<FrontPoint>& front) {
+                                  const std::vector<ParetoPoint>& front) {
   const planner::Plan plan = planner::SmallPlan(problem);
   ReportInput input;
   input.problem = &problem;
   input.keep_everything = &plan;
   input.plan = &plan;
-  input.front = front;
+  input.pareto = front;
   input.command = "loadline report x";
   input.assumptions = Assumptions(problem, nullptr);
   auto document = ReportDocument(input);
@@ -54,12 +54,12 @@ TEST(ReportDocument, HasTablesOfEqualColumns) {
 
 TEST(ReportDocument, NamesThePointsOfAFront) {
   const planner::Problem problem = planner::SmallProblem();
-  FrontPoint point;
+  ParetoPoint point;
   point.plan = planner::SmallPlan(problem);
-  FrontPoint ran = point;
+  ParetoPoint ran = point;
   ran.axis = "batch";
   ran.size = 8;
-  FrontPoint longer = point;
+  ParetoPoint longer = point;
   longer.axis = "sequence";
   longer.size = 64;
   ran.measured.push_back({.steps = 2, .step_ns = 7000, .arena_bytes = 600});

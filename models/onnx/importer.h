@@ -1,7 +1,7 @@
 // The walk over a prepared ONNX graph: folds what is constant, and calls one
 // rule per operator for the rest, which emits nodes of the Graph.
-#ifndef LOADLINE_MODELS_ONNX_WALK_H_
-#define LOADLINE_MODELS_ONNX_WALK_H_
+#ifndef LOADLINE_MODELS_ONNX_IMPORTER_H_
+#define LOADLINE_MODELS_ONNX_IMPORTER_H_
 
 #include <cstdint>
 #include <map>
@@ -22,16 +22,16 @@ namespace loadline::models::onnx_internal {
 // What a name of the ONNX graph stands for: a constant, a value of the Graph,
 // a list of values (between SplitToSequence and SequenceAt), or something
 // that cannot be made because an unsupported node comes before it.
-struct Meaning {
+struct Binding {
   std::optional<Tensor> constant;
   ValueId id = kNoValue;
   std::vector<ValueId> sequence;
   bool blocked = false;
 };
 
-class Walk {
+class Importer {
  public:
-  Walk(const PreparedModel& model, const ImportOptions& options);
+  Importer(const PreparedModel& model, const ImportOptions& options);
 
   // Visits everything. Call once.
   absl::StatusOr<Imported> Run();
@@ -45,7 +45,7 @@ class Walk {
   bool IsConstant(const onnx::NodeProto& node, int i) const;
   // Type of a tensor input. Call only where Has.
   const TensorType& Type(const onnx::NodeProto& node, int i) const;
-  const Meaning& Input(const onnx::NodeProto& node, int i) const;
+  const Binding& Input(const onnx::NodeProto& node, int i) const;
 
   // The input as a value of the Graph; constants become one here.
   absl::StatusOr<ValueId> Use(const onnx::NodeProto& node, int i);
@@ -94,12 +94,12 @@ class Walk {
   void Release(const onnx::NodeProto& node);
   absl::Status Finish();
   void WarnAtEnd();
-  const Meaning* Find(const std::string& name) const;
+  const Binding* Find(const std::string& name) const;
 
   const PreparedModel& model_;
   const ImportOptions& options_;
   Imported imported_;
-  std::map<std::string, Meaning> meanings_;
+  std::map<std::string, Binding> bindings_;
   std::map<std::string, int64_t> uses_;  // reads still to come
   std::map<std::string, std::vector<ValueId>> constants_;  // by type's text
   UnsupportedList unsupported_;
@@ -110,7 +110,7 @@ class Walk {
 
 // A rule emits the nodes for one ONNX node, or aliases, or declares it
 // unsupported. Its errors need not name the node.
-using Rule = absl::Status (*)(Walk& walk, const onnx::NodeProto& node);
+using Rule = absl::Status (*)(Importer& importer, const onnx::NodeProto& node);
 
 // Null: no rule; the operator is only folded, or unknown.
 Rule FindRule(const std::string& op_type);
@@ -127,4 +127,4 @@ const std::map<std::string, Rule>& ResizeRules();
 
 }  // namespace loadline::models::onnx_internal
 
-#endif  // LOADLINE_MODELS_ONNX_WALK_H_
+#endif  // LOADLINE_MODELS_ONNX_IMPORTER_H_

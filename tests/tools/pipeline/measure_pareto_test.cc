@@ -1,4 +1,4 @@
-#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/measure_pareto.h"
 
 #include <gtest/gtest.h>
 
