@@ -1,10 +1,9 @@
 // Operators that broadcast: arithmetic, comparison, logic, Where.
 //
-// A loop nest over the output's shape gives stretches along which each input
-// either advances or repeats; the loop for each such combination vectorizes.
-// The first input may be overwritten where its shape is the output's: element
-// i is read before it is written.
-// Tested in tests/conformance/.
+// A loop nest over the output's shape gives runs along which each input either
+// advances or repeats; the loop for each such combination vectorizes. The
+// output may overwrite the first input if their shapes are equal: element i is
+// read before it is written. Tested in tests/conformance/.
 #include <cmath>
 #include <limits>
 
@@ -19,8 +18,8 @@
 namespace loadline::executor::cpu {
 namespace {
 
-// y[i] = f(a[i * sa], b[i * sb]) with the strides 0 and 1 known to the
-// compiler.
+// y[i] = f(a[i * sa], b[i * sb]), with strides 0 and 1 as compile-time
+// constants.
 template <typename T, typename R, typename F>
 void Stretch(const T* a, int64_t sa, const T* b, int64_t sb, R* y, int64_t n,
              const F& f) {
@@ -98,8 +97,8 @@ PreparedKernel Div(const Prepare& p) {
   }
 }
 
-// The exponents that models really use are multiplications; the general case
-// calls libm. x^3 is (x * x) * x, as in PyTorch.
+// Common exponents are computed by multiplication; the general case calls libm.
+// x^3 is (x * x) * x, as in PyTorch.
 void PowByOne(const LoopNest<3>& nest, const float* a, const float* b,
               float* y) {
   const float e = *b;

@@ -1,8 +1,7 @@
-// Elementwise kernels of one input, and the gradients that read dy and one
-// saved tensor. All of them may write over their first input: a loop reads
-// element i before it writes element i and nothing else. In bf16 an element is
-// computed as a float.
-// Tested in tests/conformance/.
+// Elementwise kernels of one input, and gradients that read dy and one saved
+// tensor. The output may overwrite the first input: a loop reads element i
+// before it writes element i and nothing else. bf16 elements are computed in
+// float. Tested in tests/conformance/.
 #include <string>
 
 #include "executor/cpu/families.h"

@@ -1,18 +1,18 @@
-// Convolution and its two gradients by cuDNN; a bias is added afterwards, by
-// our own kernel, over the result. A 1-d image is a 2-d one of height 1.
+// Convolution and its two gradients by cuDNN; our own kernel then adds the
+// bias. A 1-d image is a 2-d one of height 1.
 //
-// Tensor cores want channels last, and a graph's tensors have them first. cuDNN
-// takes either, transposing inside where it has to; the same engines over
-// operands that our own kernels have transposed into the workspace are offered
-// beside them, and taken where they are measured to be faster, or are the only
+// Tensor cores need channels last, while a graph's tensors have channels first.
+// cuDNN takes either and transposes internally where needed. The same engines
+// are also offered with operands that our own kernels transpose into the
+// workspace; these are used if they were measured to be faster or are the only
 // ones. Names of algorithms begin with the layout: "nhwc eng11_k2=3".
 //
-// Some of its engines take a border that is wider on one side for one that is
-// not (cuDNN 9.14, weight gradients, eng1: other sums, and no error), so they
-// see an image that has the wider side's excess as zeros of its own.
+// Some cuDNN engines compute wrong sums, without an error, if a border is wider
+// on one side (cuDNN 9.14, weight gradients, eng1). They therefore get an image
+// that contains the excess of the wider side as zeros.
 //
-// Tested in tests/conformance/ with a plain convolution in the library's place,
-// and with the library by the suite in tests/gpu.
+// Tested in tests/conformance/ with a plain loop instead of the library, and
+// with the library in tests/gpu.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -37,11 +37,11 @@ namespace {
 constexpr char kFirst[] = "nchw ";
 constexpr char kLast[] = "nhwc ";
 
-// What the library is to do, and the image that the graph has for it.
+// The convolution that the library computes, and the graph's image.
 struct ConvProblem {
-  ConvSpec spec;  // its x is the image with the excess of its borders
+  ConvSpec spec;  // spec.x is the image including the excess of its borders
   Ints image;     // NCHW
-  Ints starts;    // where it begins in spec.x
+  Ints starts;    // where the image begins in spec.x
 };
 
 absl::StatusOr<ConvProblem> MakeConvProblem(const Prepare& p, ConvKind kind,
@@ -77,7 +77,7 @@ absl::StatusOr<ConvProblem> MakeConvProblem(const Prepare& p, ConvKind kind,
   return problem;
 }
 
-// Two operands and a result, as ConvSpec lists them.
+// Two operands and a result, in ConvSpec's order.
 std::array<Ints, 3> TensorsOf(const ConvSpec& spec) {
   switch (spec.kind) {
     case ConvKind::kForward:
@@ -89,7 +89,7 @@ std::array<Ints, 3> TensorsOf(const ConvSpec& spec) {
   }
 }
 
-// A convolution of tensors as graphs have them.
+// A convolution of tensors in the graph's layout.
 class Convolution {
  public:
   static absl::StatusOr<std::shared_ptr<Convolution>> Make(const Prepare& p,
@@ -115,7 +115,7 @@ class Convolution {
     std::vector<std::string> names;
     ConvSpec spec = spec_;
     for (bool last : {false, true}) {
-      // Without tensor cores the order of channels matters little.
+      // Without tensor cores the layout makes little difference.
       if (last && spec.dtype == DType::kF32 && !names.empty()) break;
       spec.channels_last = last;
       for (const std::string& engine : CudnnAlgorithms(spec)) {
@@ -179,13 +179,13 @@ class Convolution {
   ConvSpec spec_;
   std::shared_ptr<CudnnOperation> operation_;
   int64_t workspace_bytes_ = 0;
-  // Of channels last only: where the transposed tensors lie in the workspace.
+  // Channels last only: positions of the transposed tensors in the workspace.
   std::array<std::shared_ptr<CudaKernel>, 3> transpose_;
   std::array<int64_t, 3> at_ = {};
   int64_t rest_at_ = 0;
 };
 
-// The same of an image whose border is wider on one side.
+// The same for an image whose border is wider on one side.
 class BorderedConvolution {
  public:
   static absl::StatusOr<std::shared_ptr<BorderedConvolution>> Make(
@@ -247,7 +247,7 @@ class BorderedConvolution {
 
   ConvKind kind_ = ConvKind::kForward;
   std::shared_ptr<Convolution> inner_;
-  std::shared_ptr<CudaKernel> border_;  // null: both sides are alike
+  std::shared_ptr<CudaKernel> border_;  // null: borders are symmetric
   int64_t wide_at_ = 0;
   int64_t workspace_bytes_ = 0;
 };

@@ -1,11 +1,11 @@
-// The first time a step is told, its commands are captured: BeginStep opens the
-// capture, Synchronize closes it and launches the graph. Learning rate, step
-// and seed lie in pinned memory and are copied to the device by the step's
-// first launch, so a replay sees the new ones; a word that says which data was
-// wrong comes back at the end.
+// A step is captured the first time it is submitted: BeginStep opens the
+// capture, and Synchronize closes it and launches the graph. Learning rate,
+// step and seed are in pinned memory and are copied to the device before the
+// step's first launch, so a replay uses the new ones. A word that reports wrong
+// data is copied back at the end.
 //
-// Tested without a GPU on a fake driver, whose streams run their work late and
-// in any order that events allow, in tests/executor/cuda/cuda_device_test.cc.
+// Tested without a GPU in tests/executor/cuda/cuda_device_test.cc, on a fake
+// driver whose streams run their work late and in any order that events allow.
 #include <cstring>
 #include <utility>
 
@@ -22,7 +22,7 @@ using cuda::CopyKind;
 using cuda::OwnedGraph;
 using cuda::OwnedGraphExec;
 
-// A launch's place must fit the word of data errors.
+// A launch's number must fit the word of data errors.
 constexpr size_t kMostLaunches = size_t{1} << (63 - cuda::kPositionBits);
 
 }  // namespace
@@ -50,7 +50,7 @@ CudaDevice::Control& CudaDevice::host_control() const {
   return *reinterpret_cast<Control*>(pinned_control_->base());
 }
 
-// Sets the scalars and clears the word of data errors.
+// Enqueues a copy of the scalars and a cleared word of data errors.
 absl::Status CudaDevice::EnqueueControl() {
   host_control().scalars = *recorded_.scalars;
   host_control().data_error = cuda::kNoDataError;
@@ -74,7 +74,7 @@ absl::Status CudaDevice::Launch(const LaunchArgs& args) {
   LOADLINE_CHECK(recorded_.scalars == args.scalars);
   KernelArgs on_device = operands_.Resolve(args, memory_.get());
   on_device.scalars = &reinterpret_cast<Control*>(control_.get())->scalars;
-  // A traced launch stands alone: its time is its own.
+  // A traced launch is never grouped, so that its time is its own.
   auto* group =
       timer_.on() ? nullptr : dynamic_cast<cuda::GroupKernel*>(kernel);
   if (group == nullptr) {
@@ -110,7 +110,7 @@ absl::Status CudaDevice::EndGroupOn(Lane lane) {
   return lane == Lane::kCompute ? EndGroup() : absl::OkStatus();
 }
 
-// Of the step's launch of this number.
+// Context of the step's launch of this number.
 cuda::LaunchContext CudaDevice::ContextOf(size_t launch) const {
   return {.stream = lanes_.stream(Lane::kCompute),
           .data_error = &reinterpret_cast<Control*>(control_.get())->data_error,
@@ -133,7 +133,7 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
   return timer_.End(args.trace_slot, stream);
 }
 
-// At its place on the lane's stream, in replays too.
+// Enqueued on the lane's stream, and so called in replays too.
 absl::Status CudaDevice::CallHost(Lane lane, std::function<void()> work) {
   LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
@@ -149,7 +149,7 @@ absl::Status CudaDevice::Delay(const DelayArgs& args) {
   return CallHost(args.lane, [args] { SleepNs(DelayNs(args)); });
 }
 
-// The bytes come to the host, which looks at them before the next check's.
+// Copies the bytes to the host, which checks them before the next Check's copy.
 absl::Status CudaDevice::Check(const CheckArgs& args) {
   LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
@@ -191,8 +191,8 @@ absl::Status CudaDevice::Wait(Lane lane, EventId event) {
   return lanes_.Wait(lane, event);
 }
 
-// The step has been told: what comes back to the host, and, where it was
-// captured, the graph, launched.
+// Ends the recording of a step: copies results back and, if the step was
+// captured, launches the graph.
 absl::Status CudaDevice::Close() {
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
   LOADLINE_RETURN_IF_ERROR(EndGroup());
@@ -224,8 +224,8 @@ absl::Status CudaDevice::Synchronize() {
     }
   }
   state_ = State::kIdle;
-  // The compute lane has joined the others, but they may have errors to tell.
-  // After one, what still runs must end before the step's memory goes.
+  // The compute lane has joined the others, but they may still report errors.
+  // After an error, running work must end before the step's memory is freed.
   absl::Status ended = lanes_.Synchronize();
   if (!ended.ok()) {
     Abort();

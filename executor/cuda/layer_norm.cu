@@ -1,10 +1,11 @@
-// Layer normalization over rows: everything from `axis` on is one row, for a
-// warp or a block. x, y and their gradients are f32 or bf16; scale, bias and
-// statistics f32; sums in float, variance by two passes.
+// Layer normalization over rows: all dimensions from `axis` on form one row,
+// which a warp or a block computes. x, y and their gradients are f32 or bf16;
+// scale, bias and statistics f32. Sums are in float; the variance takes two
+// passes.
 //
-// The gradient also sums over rows (dscale, dbias): blocks take 32 columns of a
-// part of the rows, the parts meet in the workspace and are added in order.
-// Tested in tests/conformance/.
+// The gradient also sums over rows (dscale, dbias): blocks sum 32 columns of a
+// part of the rows, and the parts are added from the workspace in order. Tested
+// in tests/conformance/.
 #include <algorithm>
 
 #include "executor/cuda/families.h"
@@ -154,7 +155,7 @@ __global__ void SumColumnsKernel(NormRows r, int64_t parts, GradTensors<T> t,
       partial[(part * 2) * r.size + j] = sum.a;
       partial[(part * 2 + 1) * r.size + j] = sum.b;
     }
-    __syncthreads();  // before the next unit writes its sums
+    __syncthreads();  // before the next iteration overwrites the sums
   }
 }
 
@@ -169,7 +170,7 @@ __global__ void AddPartsKernel(const float* partial, int64_t parts,
   }
 }
 
-// The kernel for rows of this size: a warp or a block, in packs or not.
+// The kernel for this row size: per warp or per block, with packs or without.
 template <typename T>
 auto ForwardKernelFor(const NormRows& r) {
   constexpr int kWidth = kPackWidth<T>;

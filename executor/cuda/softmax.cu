@@ -1,8 +1,8 @@
-// Softmax, LogSoftmax and their gradients along any axis; f32 and bf16, in
-// float. Lines that lie in one stretch get a warp or a block each; others a
-// thread each, neighbouring threads on neighbouring lines. A line is read
+// Softmax, LogSoftmax and their gradients along any axis; f32 and bf16,
+// computed in float. A contiguous line is computed by a warp or a block; other
+// lines by one thread each, adjacent threads on adjacent lines. A line is read
 // completely before it is written, or every thread writes only what it alone
-// reads: all of them work in place. Tested in tests/conformance/.
+// reads, so all of them work in place. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/line_statistics.h"
@@ -15,7 +15,7 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// y of a line's element, largest and the log or the inverse of its sum.
+// y from an element, the line's maximum, and the log or the inverse of its sum.
 template <bool kLog>
 __device__ float SoftmaxOf(float x, float largest, float factor) {
   return kLog ? (x - largest) - factor : Math::Exp(x - largest) * factor;
@@ -59,7 +59,7 @@ __global__ void SoftmaxLinesKernel(AxisSplit s, const T* x, T* y) {
   }
 }
 
-// dx of an element, and the term of the line's sum that it needs.
+// dx of an element, and its term in the line's sum.
 template <bool kLog>
 __device__ float GradTerm(float dy, float y) {
   return kLog ? dy : dy * y;
@@ -116,7 +116,7 @@ __global__ void SoftmaxGradLinesKernel(AxisSplit s, const T* dy, const T* y,
   }
 }
 
-// The kernel for rows of this size: a warp or a block, in packs or not.
+// The kernel for this row size: per warp or per block, with packs or without.
 template <bool kLog, typename T>
 auto RowsKernelFor(int64_t size) {
   constexpr int kWidth = kPackWidth<T>;

@@ -1,6 +1,6 @@
-// "Hard budget": no address leaves here that was not checked. Tested in
-// tests/executor/cpu/cpu_device_test.cc and
-// tests/executor/cuda/cuda_device_test.cc.
+// "Hard budget": every address given to a kernel or a copy is computed here,
+// after its region was checked. Tested in tests/executor/cpu/cpu_device_test.cc
+// and tests/executor/cuda/cuda_device_errors_test.cc.
 #include "executor/device/operands.h"
 
 #include "absl/strings/str_cat.h"

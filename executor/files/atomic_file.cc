@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
   std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return PathError(path, "creating", errno);
-  // mkostemp makes it private; give it what a new file would have.
+  // mkostemp makes the file private; give it a new file's usual permissions.
   const mode_t mask = umask(0);
   umask(mask);
   fchmod(fd, 0666 & ~mask);
@@ -83,7 +83,7 @@ absl::Status AtomicFile::Commit() {
   const int folder =
       open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
-    fsync(folder);  // some file systems refuse; the rename stands anyway
+    fsync(folder);  // not supported everywhere; the rename is done either way
     close(folder);
   }
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The run loop. Everything that takes thought happens in Load; a step walks
-// the command list. Tested in tests/executor/program/program_test.cc.
+// The run loop. Load makes all decisions; a step only submits the command list.
+// Tested in tests/executor/program/program_test.cc.
 #include "executor/program/program.h"
 
 #include <algorithm>
@@ -145,7 +145,7 @@ absl::Status Program::WriteInitial() {
 absl::Status Program::Run(const StepScalars& scalars,
                           absl::Span<const std::byte* const> inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckSound());
-  failed_ = true;  // until the step has ended well
+  failed_ = true;  // until the step has ended without error
   scalars_ = scalars;
   LOADLINE_RETURN_IF_ERROR(WriteInputs(inputs));
   LOADLINE_RETURN_IF_ERROR(RunCommands());
@@ -182,7 +182,7 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const models::ValueId id = graph_->inputs[i];
     const std::optional<Home>& home = placement_.home[models::Index(id)];
-    if (!home.has_value()) continue;  // nobody reads it
+    if (!home.has_value()) continue;  // not read by any step
     LOADLINE_RETURN_IF_ERROR(device_->Write(
         home->space, home->offset, inputs[i], graph_->value(id).type.bytes()));
   }

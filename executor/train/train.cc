@@ -1,7 +1,6 @@
-// Step, look at the loss, tell, save. The batch of a step and its random
-// numbers depend on the step's number alone, so going on from a checkpoint is
-// the same as never having stopped. Tested in
-// tests/executor/train/train_test.cc.
+// Loop: run a step, check the loss, report progress, save. The batch of a step
+// and its random numbers depend on the step's number alone, so a resumed run
+// equals one that never stopped. Tested in tests/executor/train/train_test.cc.
 #include "executor/train/train.h"
 
 #include <algorithm>
