@@ -38,7 +38,7 @@ absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
     const std::string dtype(
         models::DTypeName(graph.value(node.outputs[0]).type.dtype));
     auto rate = rates.matmul_flop_per_s.find(dtype);
-    // A profile that knows no rate for bf16 promises no more than f32's.
+    // A profile without a rate for bf16 is assumed to be as fast as in f32.
     if (rate == rates.matmul_flop_per_s.end() && dtype == "bf16") {
       rate = rates.matmul_flop_per_s.find("f32");
     }

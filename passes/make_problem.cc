@@ -1,5 +1,5 @@
-// Tested in tests/passes/make_problem_test.cc: a small MLP as the file it
-// becomes, and each rule for views and in-place pairs by itself.
+// Tested in tests/passes/make_problem_test.cc: a small MLP compared with its
+// problem file, and each rule for views and in-place pairs separately.
 #include "passes/make_problem.h"
 
 #include <set>
@@ -79,7 +79,7 @@ class ProblemBuilder {
     }
   }
 
-  // Roots that a node touches or the graph puts out, in order of their ids.
+  // Adds roots that a node touches or that are outputs, in order of their ids.
   void AddValues() {
     std::vector<bool> used = is_output_;
     for (const Node& node : graph_.nodes) {
@@ -129,11 +129,11 @@ class ProblemBuilder {
     return absl::OkStatus();
   }
 
-  // Adds the operator's in-place pair where it is safe for this node: input
-  // and output are of one type's bytes (no broadcasting), the node reads the
-  // input's storage nowhere else, and nobody needs the old contents later: they
-  // are no output, no new contents of a persistent value, and persistent only
-  // if this is their update.
+  // Adds the operator's in-place pair if it is safe for this node: input and
+  // output have the same type and size (no broadcasting), the node reads the
+  // input's storage nowhere else, and the old contents are not needed later. So
+  // the input is no output and no new contents of a persistent value, and it is
+  // persistent only if the node is its update.
   void AddPair(const Node& node, size_t input, size_t output,
                planner::Node& out) {
     if (input >= node.inputs.size() || output >= node.outputs.size() ||

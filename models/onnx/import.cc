@@ -1,6 +1,5 @@
-// Three steps: read the file, let the onnx library make it uniform
-// (prepare.h), walk it (importer.h). Tested in
-// tests/models/onnx_import_test.cc.
+// Three steps: read the file, normalize it with the onnx library (prepare.h),
+// build the Graph (importer.h). Tested in tests/models/onnx_import_test.cc.
 #include "models/onnx/import.h"
 
 #include <utility>

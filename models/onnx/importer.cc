@@ -1,8 +1,7 @@
-// Constants stay outside the Graph until a node needs one, so shape
-// arithmetic leaves no trace; equal constants become one value, so twelve
-// layers share one causal mask (importer_fold.cc works them out). A folded
-// constant is dropped after its last reader. Tested in
-// tests/models/onnx_import_test.cc.
+// Constants stay outside the Graph until a node needs one, so shape arithmetic
+// leaves no nodes. Equal constants become one value, so that twelve layers
+// share one causal mask; importer_fold.cc computes them. A folded constant is
+// freed after its last reader. Tested in tests/models/onnx_import_test.cc.
 #include "models/onnx/importer.h"
 
 #include <algorithm>
@@ -45,7 +44,7 @@ bool Importer::Wants(const onnx::NodeProto& node, int i) const {
 
 const Binding& Importer::Input(const onnx::NodeProto& node, int i) const {
   const Binding* binding = Find(node.input(i));
-  LOADLINE_CHECK(binding != nullptr);  // Visit has looked
+  LOADLINE_CHECK(binding != nullptr);  // Visit checks inputs
   return *binding;
 }
 
@@ -313,7 +312,7 @@ void Importer::Release(const onnx::NodeProto& node) {
     auto it = bindings_.find(name);
     if (it == bindings_.end() || !it->second.constant) continue;
     folded_bytes_ -= it->second.constant->type.bytes();
-    it->second.constant = Tensor{};  // the name stays taken
+    it->second.constant = Tensor{};  // frees it; the name stays taken
   }
 }
 

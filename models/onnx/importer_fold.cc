@@ -1,6 +1,6 @@
-// The part of Importer that works constants out instead of emitting nodes.
-// Memory stays bounded by max_folded_bytes, and work by kMaxFoldedElements,
-// whatever the file says. Tested in tests/models/onnx_fold_test.cc.
+// The part of Importer that folds constants. Whatever the file contains, memory
+// is limited by max_folded_bytes and work by kMaxFoldedElements. Tested in
+// tests/models/onnx_fold_test.cc.
 #include <algorithm>
 #include <utility>
 
@@ -76,7 +76,7 @@ absl::StatusOr<bool> Importer::TryFold(const onnx::NodeProto& node) {
   if (!CanFold(op)) return false;
   if ((op == "Shape" || op == "Size") && Has(node, 0) &&
       Input(node, 0).id != kNoValue) {
-    // Only the type counts, so data need not be constant.
+    // Only the type matters, so the data need not be constant.
     const TensorType& type = Type(node, 0);
     if (op == "Size") {
       const int64_t count = type.elements();
@@ -99,7 +99,7 @@ absl::StatusOr<bool> Importer::TryFold(const onnx::NodeProto& node) {
     return true;
   }
   if (op == "CastLike" && IsConstant(node, 0) && !IsConstant(node, 1)) {
-    // Of the second input only the type counts.
+    // Only the type of the second input matters.
     onnx::NodeProto cast = node;
     cast.set_op_type("Cast");
     cast.mutable_input()->RemoveLast();
@@ -117,7 +117,7 @@ absl::StatusOr<bool> Importer::TryFold(const onnx::NodeProto& node) {
     if (!IsConstant(node, i)) return false;
     inputs.push_back(&*Input(node, i).constant);
   }
-  // Elements are widened to 8 bytes while they are worked on.
+  // Elements are widened to 8 bytes during the evaluation.
   absl::StatusOr<std::vector<Tensor>> results =
       Fold(node, inputs, options_.max_folded_bytes / 8);
   if (!results.ok()) {

@@ -1,4 +1,4 @@
-// Tested with the rules that use it, in tests/models/onnx_rules_test.cc and
+// Tested through the rules that use it, in tests/models/onnx_rules_test.cc and
 // tests/conformance/imported_operators_test.cc.
 #include "models/onnx/movement.h"
 

@@ -1,5 +1,5 @@
-// Rules for matrix products and convolutions.
-// Tested in tests/models/onnx_rules_test.cc.
+// Rules for matrix products and convolutions. Tested in
+// tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
@@ -48,8 +48,8 @@ absl::Status Conv(Importer& importer, const onnx::NodeProto& node) {
                           std::move(attributes));
 }
 
-// Sizes of a ConvTranspose's output: what a Conv with these windows must read
-// to give `dims`. ONNX, ConvTranspose: stride (in - 1) + output_padding +
+// Sizes of a ConvTranspose's output, which is the input of the Conv whose
+// output has `dims`. ONNX, ConvTranspose: stride (in - 1) + output_padding +
 // (kernel - 1) dilation + 1 - pads.
 absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
                                      const Ints& dims, int64_t channels,
@@ -83,8 +83,8 @@ absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
   return shape;
 }
 
-// Its weight [C, M/group, k...] is the weight of the Conv whose input gradient
-// it is.
+// ConvTranspose is the input gradient of the Conv with the same weight [C,
+// M/group, k...].
 absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
   const std::string auto_pad = StringAttribute(node, "auto_pad", "NOTSET");
   if ((auto_pad != "NOTSET" && !auto_pad.empty()) ||

@@ -1,5 +1,5 @@
-// Rules for normalizations, softmax and dropout: where training and inference
-// differ. Tested in tests/models/onnx_rules_test.cc.
+// Rules for normalizations, softmax and dropout, whose training and inference
+// forms may differ. Tested in tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
@@ -90,8 +90,8 @@ absl::Status BatchNormalization(Importer& importer,
   return BatchNormTraining(importer, node);
 }
 
-// Every channel of every example by itself: batch statistics of a batch of one
-// with N C channels, [N, C, d...] -> [1, N C, d...].
+// Normalizes each channel of each example separately: batch statistics of a
+// batch of one with N C channels, [N, C, d...] -> [1, N C, d...].
 absl::Status InstanceNormalization(Importer& importer,
                                    const onnx::NodeProto& node) {
   const Ints dims = importer.Type(node, 0).dims;
@@ -138,7 +138,7 @@ absl::Status LayerNormalization(Importer& importer,
   }
   for (int i = 1; i < 3; ++i) {
     if (!importer.Wants(node, i)) continue;
-    // ONNX keeps the normalized axes as ones; ours drops them.
+    // ONNX keeps the normalized axes with size 1; our operator drops them.
     importer.Unsupported(node, "whose statistics are read");
     return absl::OkStatus();
   }
@@ -155,9 +155,9 @@ absl::Status Softmax(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, node.op_type(), {x}, {{"axis", axis}});
 }
 
-// An absent training_mode means inference, but the node is there, so somebody
-// trained with it: like BatchNormalization's, its training form is restored.
-// An explicit "false" is obeyed.
+// An absent training_mode means inference. But since the node exists, the model
+// was trained with it, so its training form is restored, as for
+// BatchNormalization. An explicit "false" is kept.
 absl::Status Dropout(Importer& importer, const onnx::NodeProto& node) {
   double ratio = 0.5;
   if (importer.Has(node, 1)) {

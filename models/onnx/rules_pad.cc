@@ -1,5 +1,5 @@
-// The rule for Pad: a slice's gradient pads with zeros, a gather with what lies
-// inside. Tested in tests/conformance/imported_operators_test.cc.
+// The rule for Pad: SliceGrad pads with zeros, Gather with elements of the
+// tensor. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace loadline::models::onnx_internal {
 namespace {
 
 struct Margins {
-  Ints before, after;  // by axis; negative ones cut
+  Ints before, after;  // by axis; negative: removes elements
 };
 
 absl::StatusOr<Margins> ReadMargins(Importer& importer,
@@ -47,7 +47,7 @@ absl::StatusOr<Margins> ReadMargins(Importer& importer,
   return margins;
 }
 
-// Cuts what negative pads take away, and leaves the others.
+// Removes what negative pads remove, and leaves the others.
 absl::StatusOr<ValueId> CutMargins(Importer& importer,
                                    const onnx::NodeProto& node, ValueId x,
                                    Ints& dims, Margins& margins) {
@@ -124,7 +124,7 @@ absl::Status PadConstant(Importer& importer, const onnx::NodeProto& node,
     importer.Define(node, 0, wide);
     return absl::OkStatus();
   }
-  // Beyond a plane or so the margins' values would be another activation.
+  // Larger than about a plane, the constant would be as large as an activation.
   int64_t count = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
     count *= shape[i] == dims[i] ? 1 : shape[i];
@@ -139,7 +139,8 @@ absl::Status PadConstant(Importer& importer, const onnx::NodeProto& node,
   return importer.EmitOne(node, "Add", {wide, values});
 }
 
-// Where element i of an axis of `size` lies that goes on beyond its ends.
+// Index of the element that an axis of `size` has at position i, beyond its
+// ends.
 int64_t Beyond(const std::string& mode, int64_t i, int64_t size) {
   if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
   const int64_t period =

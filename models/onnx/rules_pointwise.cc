@@ -1,5 +1,5 @@
-// Rules for operators that work element by element. Most have the same name
-// and inputs on both sides. Tested in tests/models/onnx_rules_test.cc.
+// Rules for elementwise operators. Most have the same name and inputs in ONNX
+// and in the Graph. Tested in tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
@@ -18,7 +18,7 @@ absl::Status Same(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, node.op_type(), std::move(inputs));
 }
 
-// ONNX lets the exponent have another type than the base.
+// In ONNX the exponent's type may differ from the base's.
 absl::Status Pow(Importer& importer, const onnx::NodeProto& node) {
   if (!importer.IsConstant(node, 1) ||
       importer.Type(node, 0).dtype == importer.Type(node, 1).dtype ||
@@ -72,7 +72,7 @@ absl::Status Sum(Importer& importer, const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-// Max(a, b) is a where a > b, else b; of more inputs, pair by pair.
+// Max(a, b) is a where a > b, else b; more inputs pairwise.
 absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
   const char* const compare = node.op_type() == "Max" ? "Greater" : "Less";
   LOADLINE_ASSIGN_OR_RETURN(ValueId best, importer.Use(node, 0));
@@ -87,7 +87,7 @@ absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-// Nothing but a NaN differs from itself.
+// Only a NaN differs from itself.
 absl::Status IsNaN(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(ValueId same,

@@ -1,5 +1,5 @@
-// The rule for Resize: what is simply repeated is a broadcast, other nearest
-// elements are a gather, and a mix of neighbours is a product with a constant
+// The rule for Resize: repeated elements are a broadcast, other nearest
+// elements a gather, and mixtures of neighbours a product with a constant
 // matrix. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <utility>
@@ -38,7 +38,7 @@ bool IsGiven(Importer& importer, const onnx::NodeProto& node, int i) {
   return importer.Has(node, i) && importer.Type(node, i).elements() > 0;
 }
 
-// How many elements an axis gets, and the ratio that positions are made with.
+// New size of an axis, and the ratio that determines positions.
 struct NewSize {
   int64_t out = 0;
   double scale = 1;
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
 }
 
 // [d0, d1] -> [d0, 1, d1, 1] -> [d0, r0, d1, r1] -> [d0 r0, d1 r1], for all
-// axes that are simply repeated; takes them out of `resized`.
+// axes that are repeated; removes them from `resized`.
 absl::StatusOr<ValueId> Repeat(Importer& importer, const onnx::NodeProto& node,
                                ValueId x, Ints& dims,
                                std::vector<ResizedAxis>& resized) {
@@ -123,7 +123,7 @@ absl::StatusOr<ValueId> Repeat(Importer& importer, const onnx::NodeProto& node,
   return EmitRepeat(importer, node, x, apart, broadcast, result);
 }
 
-// x times a matrix of weights, along one of the last two axes.
+// Multiplies x by a matrix of weights, along one of the last two axes.
 absl::StatusOr<ValueId> Mix(Importer& importer, const onnx::NodeProto& node,
                             ValueId x, bool last, const ResizedAxis& axis) {
   const int64_t out = static_cast<int64_t>(axis.taps.size());

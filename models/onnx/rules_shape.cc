@@ -1,6 +1,6 @@
-// Rules for operators that rearrange: what ONNX passes as constant tensors
-// becomes attributes, all of them normalized (no negative axes or indices).
-// Tested in tests/models/onnx_rules_test.cc.
+// Rules for operators that rearrange elements: ONNX's constant input tensors
+// become normalized attributes, without negative axes or indices. Tested in
+// tests/models/onnx_rules_test.cc.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -85,7 +85,7 @@ absl::Status Concat(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "Concat", std::move(inputs), {{"axis", axis}});
 }
 
-// The axis of a split and the size of it.
+// The axis of a split and its size.
 struct SplitAxis {
   int64_t axis = 0;
   int64_t size = 0;
@@ -235,7 +235,7 @@ absl::Status Tile(Importer& importer, const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-// Constant indices are checked and made non-negative here, once.
+// Constant indices are checked and made non-negative here.
 absl::Status Gather(Importer& importer, const onnx::NodeProto& node) {
   const TensorType& data = importer.Type(node, 0);
   LOADLINE_ASSIGN_OR_RETURN(
