@@ -1,4 +1,4 @@
-// Running the plans of a sweep, and pricing them by the machine that ran them.
+// Runs the plans of a sweep, and predicts them with times measured meanwhile.
 #ifndef LOADLINE_TOOLS_PIPELINE_MEASURE_PARETO_H_
 #define LOADLINE_TOOLS_PIPELINE_MEASURE_PARETO_H_
 
@@ -12,17 +12,17 @@
 
 namespace loadline::tools {
 
-// Really runs `steps` steps at each point, in rounds over all of them; each
-// round also measures the operators and the copies. Then `step` has those
-// prices, and all plans the predictions under them; a point whose plan is now
-// slower than that of a smaller budget gets that one. Nothing where `steps` is
-// 0. Errors: those of Measure, MeasureNow and Reprice.
+// Runs `steps` steps at each point, in rounds over all points; each round also
+// measures operators and copies. Afterwards `step` has these times, and all
+// plans have predictions based on them. A point whose plan is now slower than
+// that of a smaller budget gets the latter. Does nothing if `steps` is 0.
+// Errors: those of Measure, MeasureNow and Reprice.
 absl::Status MeasurePareto(const StepFlags& flags, int64_t steps,
                            PlannedStep* step, std::vector<ParetoPoint>* points,
                            const std::atomic<bool>* stop);
 
-// A machine with, for each operator and the copies, the middle of the rounds.
-// Requires at least one, all with the same operators.
+// A machine with the mean of the middle rounds for each operator and the
+// copies. Requires at least one round, all with the same operators.
 planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds);
 
 }  // namespace loadline::tools

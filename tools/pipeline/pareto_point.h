@@ -1,4 +1,4 @@
-// One point of a sweep: a budget or a size, its plan and what a run measured.
+// A point of a sweep: a budget or a size, its plan and its measurement.
 #ifndef LOADLINE_TOOLS_PIPELINE_PARETO_POINT_H_
 #define LOADLINE_TOOLS_PIPELINE_PARETO_POINT_H_
 
@@ -11,7 +11,7 @@
 
 namespace loadline::tools {
 
-// One budget of a sweep. Where nothing was run, measured is empty.
+// `measured` is empty if nothing was run.
 struct ParetoPoint {
   std::string axis;  // the dimension that is varied; empty: none
   int64_t size = 0;  // of that dimension

@@ -1,7 +1,6 @@
-// `loadline sweep`: what a byte buys. One plan at each of some budgets, for one
-// or several sizes of the batch or another axis; or the largest size that a
-// budget holds. Tested by
-// tests/end_to_end/sweep_test.cc.
+// `loadline sweep`: step time by budget. One plan at each of several budgets,
+// for one or several sizes of the batch or another axis; or the largest size
+// that fits a budget. Tested by tests/end_to_end/sweep_test.cc.
 #include "tools/pipeline/sweep.h"
 
 #include <algorithm>
@@ -39,9 +38,9 @@ namespace loadline::tools {
 namespace {
 
 constexpr int64_t kLargestAsked = int64_t{1} << 20;
-// Most sizes of a search need no good plan, only one.
+// For most sizes of a search any plan suffices.
 constexpr int64_t kQuickWork = 300'000;
-constexpr int64_t kFirstAsked = 32;  // unless --batch says where to begin
+constexpr int64_t kFirstAsked = 32;  // size to begin with, without --batch
 
 struct Flags {
   StepFlags step;
@@ -55,13 +54,13 @@ struct Flags {
   bool json = false;
 };
 
-// The axis at one of its sizes, or as the flags have it.
+// A size of the axis, or the flags' own.
 struct Place {
   std::string axis;
-  int64_t size = 0;  // 0: as the flags have it
+  int64_t size = 0;  // 0: as in the flags
 };
 
-// The step without a search: everything kept.
+// Makes the step with everything kept, without a search.
 absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
                                    const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
@@ -84,8 +83,8 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   return step;
 }
 
-// The fewest bytes that cost at most one percent of time, unless a budget was
-// asked for.
+// The plan for the requested budget; otherwise the smallest one that costs at
+// most one percent of time.
 absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
                                          const PlannedStep& step,
                                          const std::vector<ParetoPoint>& points,
@@ -205,13 +204,13 @@ struct Met {
   bool quick = false;  // the plan of a search with little work
 };
 
-// One size against the budget: OK with its plan, or none.
+// Tries one size within the budget: its plan, or none.
 absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
                                          const std::atomic<bool>* stop,
                                          absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
   PlanFlags plan_flags = flags.step.plan;
-  // A time limit is one for the size, whatever the work.
+  // A time limit applies to each size, whatever the work.
   bool quick = plan_flags.time_limit.empty();
   if (quick) plan_flags.work_limit = kQuickWork;
   auto plan = SolveFor(step.problem, plan_flags, step.keep_everything, stop);
@@ -225,7 +224,7 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
     step.plan = *std::move(plan);
     return Met{std::move(step), quick};
   }
-  // Out of time is no plan, unless it was the user who stopped the search.
+  // Reaching the time limit means no plan, unless the user stopped the search.
   const bool late = absl::IsDeadlineExceeded(plan.status()) &&
                     !plan_flags.time_limit.empty() && !stop->load();
   if (!late && ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
