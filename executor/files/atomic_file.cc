@@ -35,6 +35,19 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
+bool WriteAll(int fd, const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = write(fd, at, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written == 0) errno = EIO;
+    if (written <= 0) return false;
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
@@ -61,15 +74,8 @@ absl::Status AtomicFile::Failed(const char* doing, int error) const {
 }
 
 absl::Status AtomicFile::Write(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = write(fd_, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Failed("writing", n < 0 ? errno : EIO);
-    at += n;
-    bytes -= static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
+  return WriteAll(fd_, data, bytes) ? absl::OkStatus()
+                                    : Failed("writing", errno);
 }
 
 absl::Status AtomicFile::Commit() {

@@ -11,6 +11,10 @@
 
 namespace loadline::executor {
 
+// Writes all bytes to `fd`, repeating after signals and partial writes. False:
+// errno says why (EIO if the file takes no bytes).
+bool WriteAll(int fd, const void* data, size_t bytes);
+
 // Writes under a temporary name in the same folder; Commit syncs it to disk and
 // renames it to `path`. Without a successful Commit the temporary file is
 // removed and `path` is unchanged.
