@@ -12,6 +12,7 @@
 #include "executor/ops/arithmetic.h"
 #include "executor/ops/bf16.h"
 #include "executor/ops/dispatch.h"
+#include "executor/ops/elementwise_tables.h"
 #include "executor/ops/loop_nest.h"
 #include "planner/base/status_macros.h"
 
@@ -189,24 +190,23 @@ PreparedKernel Where(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Add", Arithmetic<AddOf>},
-    {"Sub", Arithmetic<SubOf>},
-    {"Mul", Arithmetic<MulOf>},
-    {"Div", Div},
-    {"Pow", Pow},
-    {"Equal", Compare<EqualOf>},
-    {"Less", Compare<LessOf>},
-    {"LessOrEqual", Compare<LessOrEqualOf>},
-    {"Greater", Compare<GreaterOf>},
-    {"GreaterOrEqual", Compare<GreaterOrEqualOf>},
-    {"And", Logic<AndOf>},
-    {"Or", Logic<OrOf>},
-    {"Where", Where},
+struct Broadcast {
+  using Prepare = executor::Prepare;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kLogic = Logic<F>;
+  static constexpr PrepareKernelFunction<Prepare> kDiv = Div;
+  static constexpr PrepareKernelFunction<Prepare> kPow = Pow;
+  static constexpr PrepareKernelFunction<Prepare> kWhere = Where;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> BroadcastKernels() { return kKernels; }
+absl::Span<const KernelEntry> BroadcastKernels() {
+  return kBroadcastKernels<Broadcast>;
+}
 
 }  // namespace loadline::executor::cpu

@@ -13,6 +13,7 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
 #include "executor/ops/arithmetic.h"
+#include "executor/ops/elementwise_tables.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -213,24 +214,23 @@ PreparedKernel Where(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Add", Arithmetic<AddOf>},
-    {"Sub", Arithmetic<SubOf>},
-    {"Mul", Arithmetic<MulOf>},
-    {"Div", Div},
-    {"Pow", Pow},
-    {"Equal", Compare<EqualOf>},
-    {"Less", Compare<LessOf>},
-    {"LessOrEqual", Compare<LessOrEqualOf>},
-    {"Greater", Compare<GreaterOf>},
-    {"GreaterOrEqual", Compare<GreaterOrEqualOf>},
-    {"And", Logic<AndOf>},
-    {"Or", Logic<OrOf>},
-    {"Where", Where},
+struct Broadcast {
+  using Prepare = cuda::Prepare;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kLogic = Logic<F>;
+  static constexpr PrepareKernelFunction<Prepare> kDiv = Div;
+  static constexpr PrepareKernelFunction<Prepare> kPow = Pow;
+  static constexpr PrepareKernelFunction<Prepare> kWhere = Where;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> BroadcastKernels() { return kKernels; }
+absl::Span<const KernelEntry> BroadcastKernels() {
+  return kBroadcastKernels<Broadcast>;
+}
 
 }  // namespace loadline::executor::cuda

@@ -14,9 +14,12 @@ namespace loadline::executor {
 
 // `P`: the device's Prepare class.
 template <typename P>
+using PrepareKernelFunction = PreparedKernel (*)(const P& prepare);
+
+template <typename P>
 struct KernelEntryOf {
   absl::string_view op;
-  PreparedKernel (*prepare)(const P& prepare);
+  PrepareKernelFunction<P> prepare;
 };
 
 template <typename P>
@@ -42,7 +45,7 @@ class KernelTable {
   }
 
  private:
-  std::map<absl::string_view, PreparedKernel (*)(const P&)> entries_;
+  std::map<absl::string_view, PrepareKernelFunction<P>> entries_;
 };
 
 }  // namespace loadline::executor
