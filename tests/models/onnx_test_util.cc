@@ -62,6 +62,18 @@ std::string DataPath(const std::string& name) {
   return absl::StrCat("tests/models/data/", name);
 }
 
+ImportOptions Batch(int64_t batch) {
+  ImportOptions options;
+  options.batch = batch;
+  return options;
+}
+
+Imported ImportExport(const std::string& name, const ImportOptions& options) {
+  absl::StatusOr<Imported> imported = ImportOnnx(DataPath(name), options);
+  EXPECT_TRUE(imported.ok()) << name << ": " << imported.status();
+  return imported.ok() ? *std::move(imported) : Imported{};
+}
+
 std::string TempFolder() {
   std::string path = absl::StrCat(::testing::TempDir(), "/loadline_XXXXXX");
   EXPECT_NE(mkdtemp(path.data()), nullptr);
