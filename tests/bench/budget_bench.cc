@@ -1,10 +1,11 @@
 // Plans every loadline.problem/1 file of a folder, or one file, at many budgets
-// from the peak of the given order down to the smallest that is met, with both
-// means and with each alone, and says where a promise of the planner is broken:
-// a larger budget is never slower, and met where a smaller one is; both means
-// are never worse than each alone; the same input gives the same bytes; with a
-// time limit no plan is slower than what was found on the way to it, nor than
-// keeping everything where that fits. The exit status is 1 if any is.
+// from the peak of the given order down to the smallest feasible one: with
+// recomputation and copies, and with each alone. Reports where a promise of the
+// planner is broken: a larger budget is never slower, and feasible if a smaller
+// one is; both techniques together are never worse than each alone; the same
+// input gives the same bytes; with a time limit no plan is slower than one
+// found earlier, nor than keeping everything if that fits. The exit status is 1
+// if any promise is broken.
 //
 //   budget_bench FOLDER|FILE [--budgets=N] [--work=N] [--seed=N]
 #include <algorithm>
@@ -32,7 +33,7 @@ struct Settings {
   SolveOptions options;
 };
 
-// One way of planning, and its step at the budget before, the next smaller.
+// A combination of techniques, and its step time at the next smaller budget.
 struct Way {
   absl::string_view name;
   bool recompute = true, offload = true;
@@ -48,7 +49,7 @@ class Check {
         settings_(settings),
         all_(all) {}
 
-  // Budgets from the smallest met to the peak; returns the broken promises.
+  // Tries budgets from the smallest to the peak; returns the broken promises.
   int Run(int64_t smallest_bytes) {
     const int64_t most_bytes =
         std::max(all_.predicted.peak_bytes, smallest_bytes);

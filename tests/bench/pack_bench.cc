@@ -1,7 +1,7 @@
-// Packs every CSV file of a folder (columns id,lower,upper,size and, if there,
+// Packs every CSV file of a folder (columns id,lower,upper,size and optionally
 // group; the capacity in the name: NAME.CAPACITY.csv) for several seeds, then
-// made-up training steps and planted instances whose optimum is known, and
-// prints height over bound and seconds of processor time.
+// generated training steps and planted instances with a known optimum. Prints
+// height over bound and processor time.
 //
 //   pack_bench [FOLDER] [--seeds=N] [--work=N]
 #include <algorithm>
@@ -42,8 +42,8 @@ std::vector<PackItem> ReadItems(const std::filesystem::path& path) {
   return items;
 }
 
-// A rectangle of `height` bytes cut at random into `count` items, along time
-// or bytes: the optimum is the height.
+// A rectangle of `height` bytes cut at random into `count` items, along time or
+// bytes, so the optimum is the height.
 std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
                                    int64_t height) {
   std::mt19937_64 random(seed);
@@ -58,8 +58,8 @@ std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
   return items;
 }
 
-// Forward and backward of a deep stack: a layer's values are kept to their use
-// in the backward pass, computed again shortly before it, or copied out and
+// Forward and backward pass of a deep stack: a layer's values are kept until
+// the backward pass uses them, recomputed shortly before it, or copied out and
 // back; gradients and workspaces live for a few positions.
 std::vector<PackItem> TrainingItems(uint64_t seed, size_t count) {
   constexpr int64_t kUnit = 1 << 20;

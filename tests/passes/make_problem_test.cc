@@ -18,7 +18,7 @@ using models::Node;
 using models::ValueId;
 using ::testing::HasSubstr;
 
-// Every node takes ten times its number of inputs, and products need scratch.
+// Every node takes ten times its number of inputs; products need workspace.
 absl::StatusOr<NodeCost> TestCost(const Graph&, const Node& node) {
   return NodeCost{10 * static_cast<int64_t>(node.inputs.size()),
                   node.op == "MatMul" ? 256 : 0};
@@ -39,7 +39,7 @@ planner::Problem MustMakeProblem(const Graph& graph) {
   return *std::move(problem);
 }
 
-// In-place pairs of the only node named `name`, as "from>to " by file id.
+// In-place pairs of the only node named `name`, as "from>to " with file ids.
 std::string Pairs(const planner::Problem& problem, absl::string_view name) {
   std::string text;
   for (const planner::Node& node : problem.nodes) {
@@ -72,8 +72,8 @@ Graph SmallStep() {
 
 TEST(MakeProblem, WritesASmallStepAsThisFile) {
   const std::string json = planner::ProblemToJson(MustMakeProblem(SmallStep()));
-  // 2048 bytes = 32·16·4: under 4096, so never copied; x has 4096. Value 2 is
-  // the unused parameter, values 5 and 7 and nodes 1 and 3 are views.
+  // 2048 bytes = 32·16·4 are below 4096, so never copied; x has 4096. Value 2
+  // is the unused parameter; values 5 and 7 and nodes 1 and 3 are views.
   EXPECT_EQ(absl::StrReplaceAll(json, {{"{\"id\"", "\n{\"id\""}}),
             R"({"format":"loadline.problem/1","name":"test","values":[
 {"id":0,"name":"x","bytes":4096},
@@ -184,14 +184,14 @@ TEST(MakeProblem, MakesAValidProblemOfAWholeTrainingStep) {
   const absl::StatusOr<Graph> step = BuildTrainingStep(SmallMlp(), options, {});
   ASSERT_TRUE(step.ok()) << step.status();
   const planner::Problem problem = MustMakeProblem(*step);
-  // Parameters and their two moments, each with its next version.
+  // Parameters and their two moments, each with its new version.
   const planner::ProblemIndex index = planner::IndexProblem(problem);
   int updated = 0;
   for (planner::ValueId next : index.next_version) {
     updated += next != planner::kNoValue;
   }
   EXPECT_EQ(updated, 4 * 3);
-  // The file says the same.
+  // Reading the file back gives the same.
   const absl::StatusOr<planner::Problem> read =
       planner::ProblemFromJson(planner::ProblemToJson(problem));
   ASSERT_TRUE(read.ok()) << read.status();

@@ -1,6 +1,6 @@
-// Law 2 on models that nobody chose: whatever small network RapidCheck makes
-// up, every plan of its training step gives the weights of keep-everything, bit
-// by bit. A network that fails is shrunk to the fewest layers that still do.
+// Law 2 on random models: for every small network that RapidCheck generates,
+// every plan of its training step gives the weights of keep-everything, bit for
+// bit. A failing network is shrunk to as few layers as still fail.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -31,11 +31,11 @@ constexpr int64_t kWidth = 48;
 constexpr int64_t kClasses = 5;
 constexpr int kSteps = 3;
 
-// One layer: what it does (modulo the kinds there are) and how far back its
-// second operand lies.
+// One layer: its kind (modulo the number of kinds) and the distance to the
+// layer of its second operand.
 using Layers = std::vector<std::pair<uint8_t, uint8_t>>;
 
-// The same numbers for the same name.
+// Contents that depend on the name only.
 models::Tensor Contents(const std::string& name, std::vector<int64_t> dims) {
   models::TensorType type{models::DType::kF32, std::move(dims)};
   std::vector<float> values(static_cast<size_t>(type.elements()));
@@ -117,7 +117,7 @@ class Network {
   int parameters_ = 0;
 };
 
-// A machine on which copies and recomputation both pay now and then.
+// A machine on which both copies and recomputation are sometimes worthwhile.
 planner::Machine SlowMachine() {
   planner::Machine machine;
   machine.name = "made up";
@@ -163,11 +163,11 @@ absl::StatusOr<Step> MakeProblem(const Layers& layers) {
   return step;
 }
 
-// Weights and optimizer state after kSteps, one after the other.
+// Weights and optimizer state after kSteps, concatenated.
 absl::StatusOr<std::vector<std::byte>> Train(const Step& planned,
                                              const planner::Plan& plan) {
   executor::CpuDevice device;
-  // Freed bytes are overwritten, so a plan that lets go too early shows.
+  // Freed bytes are overwritten, which exposes a plan that frees too early.
   LOADLINE_ASSIGN_OR_RETURN(const auto program,
                             executor::Load(planned.graph, planned.problem, plan,
                                            device, {.poison = true}));

@@ -1,5 +1,5 @@
-// The waits that a device is told order the steps as the plan's do, and none of
-// them could be left out: random plans against reachability by brute force.
+// The needed waits order the steps exactly as the plan does, and none of them
+// is redundant: random plans compared with brute-force reachability.
 #include "executor/program/needed_waits.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Order HappensBefore(const planner::Plan& plan, const Waits& waits) {
   return before;
 }
 
-// Some order in which each step stands behind those of its lane and its waits.
+// An order with each step after its predecessors on the lane and its waits.
 std::vector<size_t> RandomOrder(const planner::Plan& plan, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<size_t> order;

@@ -23,7 +23,7 @@ TEST(BudgetsBetween, HoldBothEndsAndRise) {
   EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
 }
 
-// A plan with so many copies, by its prediction alone.
+// A plan with this many copies; only its prediction matters.
 planner::Plan PlanWith(int64_t step_ns, int copies) {
   planner::Plan plan;
   plan.predicted.step_ns = step_ns;
