@@ -191,11 +191,11 @@ class LtProduct final : public Product {
   }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* beside,
+                       const std::byte* c, const std::byte* auxiliary,
                        std::byte* y, std::byte* workspace,
                        Stream stream) const override {
     if (spec_.epilogue != Epilogue::kNone) {
-      LOADLINE_RETURN_IF_ERROR(SetBeside(beside));
+      LOADLINE_RETURN_IF_ERROR(SetAuxiliary(auxiliary));
     }
     return Check(
         lt_, "cublasLtMatmul",
@@ -227,7 +227,7 @@ class LtProduct final : public Product {
     const auto epilogue = static_cast<uint32_t>(EpilogueOf(spec_.epilogue));
     LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
     // The heuristic derives the alignment of the data from the pointer.
-    LOADLINE_RETURN_IF_ERROR(SetBeside(
+    LOADLINE_RETURN_IF_ERROR(SetAuxiliary(
         reinterpret_cast<const std::byte*>(planner::kBufferAlignmentBytes)));
     if (spec_.epilogue == Epilogue::kGeluTanhGrad) {
       return Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, spec_.columns);
@@ -236,11 +236,11 @@ class LtProduct final : public Product {
                static_cast<int32_t>(TypeOf(spec_.dtype)));
   }
 
-  absl::Status SetBeside(const std::byte* beside) const {
+  absl::Status SetAuxiliary(const std::byte* auxiliary) const {
     return Set(spec_.epilogue == Epilogue::kGeluTanhGrad
                    ? CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
                    : CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-               beside);
+               auxiliary);
   }
 
   absl::Status MakeLayout(int64_t rows, int64_t columns, int64_t stride,

@@ -55,10 +55,10 @@ class Product {
   virtual int64_t workspace_bytes() const = 0;
   // Proposals of cuBLASLt's heuristic for these shapes, best first.
   virtual std::vector<std::string> algorithms() const = 0;
-  // `c` may equal y; null if beta is 0. `beside`: the tensor that the epilogue
-  // reads or writes, of y's type; null without an epilogue.
+  // `c` may equal y; null if beta is 0. `auxiliary`: the tensor that the
+  // epilogue reads or writes, of y's type; null without an epilogue.
   virtual absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                               const std::byte* c, const std::byte* beside,
+                               const std::byte* c, const std::byte* auxiliary,
                                std::byte* y, std::byte* workspace,
                                Stream stream) const = 0;
 };

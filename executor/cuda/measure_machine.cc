@@ -118,8 +118,8 @@ absl::Status LoadConvolutions(cuda::Driver& driver,
 // Device memory in use besides an arena's bytes. All other devices must have
 // been destroyed. The driver allocates whole pages: this arena just begins a
 // new one, which is the largest overhead an arena can have.
-absl::StatusOr<int64_t> BesideAnArena(cuda::Driver& driver,
-                                      const CudaDoctorOptions& options) {
+absl::StatusOr<int64_t> ArenaOverheadBytes(cuda::Driver& driver,
+                                           const CudaDoctorOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             CudaDevice::Create(driver, options.device));
   const int64_t arena_bytes = kDriverPageBytes + 1;
@@ -158,7 +158,7 @@ absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
   LOADLINE_ASSIGN_OR_RETURN(const cuda::MemoryUse use, driver.Memory());
   machine.device_bytes = use.total_bytes;
   LOADLINE_ASSIGN_OR_RETURN(machine.reserved_bytes,
-                            BesideAnArena(driver, options));
+                            ArenaOverheadBytes(driver, options));
   return measured;
 }
 

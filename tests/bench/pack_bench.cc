@@ -79,11 +79,11 @@ std::vector<PackItem> TrainingItems(uint64_t seed, size_t count) {
   for (int64_t v = 0; v < values; ++v) {
     const int64_t size = kSizes[v % std::size(kSizes)];
     const int64_t use = 2 * values - v;
-    const int64_t way = in(0, 9);
-    if (way < 5) {
+    const int64_t kind = in(0, 9);
+    if (kind < 5) {
       add(v, use + 1, size);
     } else {
-      const bool copied = way >= 8;
+      const bool copied = kind >= 8;
       add(v, v + (copied ? in(4, 20) : in(1, 3)), size);
       const int64_t back = use - (copied ? in(6, 30) : in(1, 8));
       add(std::max(values, back), use + 1, size);

@@ -57,7 +57,7 @@ class PlainProduct final : public Product {
   std::vector<std::string> algorithms() const override { return {kUp, kDown}; }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* beside,
+                       const std::byte* c, const std::byte* auxiliary,
                        std::byte* y, std::byte* workspace,
                        Stream) const override {
     std::memset(workspace, 0xFF, workspace_bytes());
@@ -83,15 +83,15 @@ class PlainProduct final : public Product {
           double value = s_.alpha * sum;
           if (s_.beta != 0) value += s_.beta * Load(c, at, s_.dtype);
           if (s_.epilogue == Epilogue::kBias)
-            value += Load(beside, j, s_.dtype);
+            value += Load(auxiliary, j, s_.dtype);
           if (s_.epilogue == Epilogue::kGeluTanhGrad) {
-            value *= GeluSlope(Load(beside, at, s_.dtype));
+            value *= GeluSlope(Load(auxiliary, at, s_.dtype));
           }
           Store(y, at, static_cast<float>(value), s_.dtype);
         }
       }
     }
-    auto* const sums = const_cast<std::byte*>(beside);
+    auto* const sums = const_cast<std::byte*>(auxiliary);
     if (s_.epilogue == Epilogue::kSumA) {
       StoreSums(a, s_.rows, a_row, a_inner, sums);
     }

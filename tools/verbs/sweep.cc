@@ -37,10 +37,10 @@
 namespace loadline::tools {
 namespace {
 
-constexpr int64_t kLargestAsked = int64_t{1} << 20;
+constexpr int64_t kLargestTried = int64_t{1} << 20;
 // For most sizes of a search any plan suffices.
 constexpr int64_t kQuickWork = 300'000;
-constexpr int64_t kFirstAsked = 32;  // size to begin with, without --batch
+constexpr int64_t kFirstTried = 32;  // size to begin with, without --batch
 
 struct Flags {
   StepFlags step;
@@ -199,15 +199,16 @@ absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
 }
 
 // A step with a plan that fits.
-struct Met {
+struct FittingStep {
   PlannedStep step;
   bool quick = false;  // the plan of a search with little work
 };
 
 // Tries one size within the budget: its plan, or none.
-absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
-                                         const std::atomic<bool>* stop,
-                                         absl::Status* refusal) {
+absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
+                                                 const Place& place,
+                                                 const std::atomic<bool>* stop,
+                                                 absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
   PlanFlags plan_flags = flags.step.plan;
   // A time limit applies to each size, whatever the work.
@@ -222,7 +223,7 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
                plan.ok() ? "fits" : "does not fit");
   if (plan.ok()) {
     step.plan = *std::move(plan);
-    return Met{std::move(step), quick};
+    return FittingStep{std::move(step), quick};
   }
   // Reaching the time limit means no plan, unless the user stopped the search.
   const bool late = absl::IsDeadlineExceeded(plan.status()) &&
@@ -234,20 +235,20 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
 
 absl::Status RunLargest(const Flags& flags, const std::string& axis,
                         const std::atomic<bool>* stop) {
-  std::optional<Met> met;
+  std::optional<FittingStep> met;
   absl::Status refusal;
   const auto fits = [&](int64_t size) -> absl::StatusOr<bool> {
-    LOADLINE_ASSIGN_OR_RETURN(std::optional<Met> tried,
+    LOADLINE_ASSIGN_OR_RETURN(std::optional<FittingStep> tried,
                               TryAt(flags, {axis, size}, stop, &refusal));
     if (!tried.has_value()) return false;
     met = std::move(tried);
     return true;
   };
   const int64_t first = axis == kBatchAxis
-                            ? flags.step.model.batch.value_or(kFirstAsked)
-                            : kFirstAsked;
+                            ? flags.step.model.batch.value_or(kFirstTried)
+                            : kFirstTried;
   LOADLINE_ASSIGN_OR_RETURN(const Largest found,
-                            FindLargest(first, kLargestAsked, fits));
+                            FindLargest(first, kLargestTried, fits));
   if (!met.has_value()) return refusal;
   PlannedStep& best = met->step;
   if (met->quick) {

@@ -47,13 +47,14 @@ TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
 TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
   const Toy toy = MakeToy();
   CpuDevice device(ToyDevice());
-  int64_t told = 0;
-  const auto ops = Calibrate(
-      toy.graph, device,
-      {.evict_bytes = 1 << 20, .progress = [&](int64_t, int64_t) { ++told; }});
+  int64_t reported = 0;
+  const auto ops =
+      Calibrate(toy.graph, device,
+                {.evict_bytes = 1 << 20,
+                 .progress = [&](int64_t, int64_t) { ++reported; }});
   ASSERT_TRUE(ops.ok()) << ops.status();
   EXPECT_EQ(ops->size(), 5u);  // ToyMul, Loss, Count, MulGrad, Sgd
-  EXPECT_EQ(told, 5);
+  EXPECT_EQ(reported, 5);
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
   }
@@ -166,15 +167,15 @@ TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);
   CpuDevice device(ToyDevice());
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto ops =
       CalibrateStep(toy.graph, toy.problem, plan, device,
                     {.runs = 3, .progress = [&](int64_t done, int64_t of) {
-                       told.push_back(done);
+                       reported.push_back(done);
                        EXPECT_EQ(of, 3);
                      }});
   ASSERT_TRUE(ops.ok()) << ops.status();
-  EXPECT_EQ(told, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(reported, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(ops->size(), 5u);
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);

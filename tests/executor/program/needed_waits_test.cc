@@ -88,16 +88,16 @@ size_t Count(const Waits& waits) {
 }
 
 TEST(NeededWaits, OrderTheStepsAsAllWaitsDo) {
-  size_t all = 0, told = 0;
+  size_t all = 0, needed_count = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const planner::Plan plan = RandomPlan(seed);
     const Waits needed = NeededWaits(plan, RandomOrder(plan, seed));
     EXPECT_EQ(HappensBefore(plan, needed), HappensBefore(plan, AllWaits(plan)))
         << "seed " << seed;
     all += Count(AllWaits(plan));
-    told += Count(needed);
+    needed_count += Count(needed);
   }
-  EXPECT_LT(told, all * 2 / 3);
+  EXPECT_LT(needed_count, all * 2 / 3);
 }
 
 TEST(NeededWaits, HaveNoneThatTheOthersImply) {
