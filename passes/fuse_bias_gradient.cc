@@ -1,5 +1,6 @@
-// The fused product takes the place of the sum, because readers of the sum come
-// after it. Tested in tests/passes/fuse_bias_gradient_test.cc.
+// The fused node takes the product's place. Readers of the sum still come after
+// it, because only sums that follow the product are fused. Tested in
+// tests/passes/fuse_bias_gradient_test.cc.
 #include "passes/fuse_bias_gradient.h"
 
 #include <optional>

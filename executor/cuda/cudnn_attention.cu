@@ -1,7 +1,6 @@
-// cuDNN's fused attention for bf16. Our own kernels handle f32, because cuDNN
-// would use tensor cores, as well as masks and dropout, because cuDNN draws
-// other random bits. cuDNN's statistic is the same as ours, so forward and
-// backward may use different implementations.
+// cuDNN's fused attention, for bf16 only. Our own kernels handle f32, masks,
+// and dropout, for which cuDNN draws other random bits. cuDNN's statistic is
+// the same as ours, so forward and backward may use different implementations.
 //
 // Our kernels may write their result over q. cuDNN does not document this, so q
 // is copied into the workspace first; the workspace for it is always planned.

@@ -1,3 +1,4 @@
+// Used by gradient_test.cc and gradient_products_test.cc.
 #include "tests/models/differentiate.h"
 
 #include <gtest/gtest.h>

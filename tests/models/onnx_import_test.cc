@@ -1,5 +1,4 @@
 // Real PyTorch 2.15 exports, by both exporters, through the whole import.
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/onnx/import.h"

@@ -1,3 +1,4 @@
+// Used by every onnx_*_test.cc, and by tests of other rooms that import models.
 #include "tests/models/onnx_test_util.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// Used by the tests of FuseAttention.
 #include "tests/passes/attention_parts.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Used by the tests of the CUDA device in tests/executor/cuda.
 #include "tests/executor/support/toy_cuda.h"
 
 #include <gtest/gtest.h>
