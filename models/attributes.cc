@@ -11,7 +11,7 @@
 namespace loadline::models {
 namespace {
 
-// The value of kind T under `name`, or null where absent.
+// The value of kind T named `name`, or null if absent.
 template <typename T>
 const T* Get(const std::map<std::string, Attribute>& map,
              absl::string_view name) {
@@ -61,7 +61,7 @@ std::string FloatToText(double value) {
   char buffer[64];
   const auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   std::string text(buffer, result.ptr);
-  // "e" stands in exponents, "n" in inf and nan.
+  // 'e' marks exponents, 'n' inf and nan.
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;
 }

@@ -28,9 +28,9 @@ class Attributes {
   void Erase(absl::string_view name);
   bool Has(absl::string_view name) const;
 
-  // The value, or `fallback` where absent. A present attribute of another
-  // kind is a bug of whoever made the node: import and the text reader check
-  // kinds against the operator's table entry before a Graph exists.
+  // The value, or `fallback` if absent. A value of another kind is a bug in our
+  // code: the import and the text reader compare kinds with the operator table
+  // before a Graph exists.
   int64_t Int(absl::string_view name, int64_t fallback) const;
   double Float(absl::string_view name, double fallback) const;
   std::string String(absl::string_view name, absl::string_view fallback) const;
@@ -43,10 +43,10 @@ class Attributes {
   std::map<std::string, Attribute> map_;
 };
 
-// "1", "0.5" (always with a point, an exponent or a name, so that it is no
-// integer), "\"tanh\"" (escaped), "[1, 2]".
+// "1"; "0.5" (always with a point, an exponent or a name, to differ from an
+// integer); "\"tanh\"" (escaped); "[1, 2]".
 std::string AttributeToText(const Attribute& attribute);
-// The shortest decimal that reads back as the same double, marked as above.
+// The shortest decimal that reads back as the same double, in the same form.
 std::string FloatToText(double value);
 
 }  // namespace loadline::models

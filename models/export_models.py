@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes models/zoo: real PyTorch exports, real data, and what PyTorch itself
-gets on them. Needs torch, onnx, numpy and scikit-learn; its outputs are
-committed, so nobody needs them to build or test.
+"""Makes models/zoo: real PyTorch exports, real data, and PyTorch's own results
+on them. Needs torch, onnx, numpy and scikit-learn. The outputs are committed,
+so building and testing need none of these.
 
   *.onnx          exports (stack traces and file paths stripped)
-  *.weights.json  how make_weights.py makes weights too large to commit
-  large/          the same of models that only benchmarks on a GPU train;
-                  make_large.py makes their weights and data when asked
+  *.weights.json  recipes by which make_weights.py makes weights that are too
+                  large to commit
+  large/          the same for models that only benchmarks on a GPU train;
+                  make_large.py makes their weights and data
   digits-*.npz    scikit-learn's handwritten digits, 1,437 + 360 images
   text-*.npz      characters of the licence texts that every Debian holds
   reference/*.json  20 losses and the first step's gradients, by PyTorch
@@ -37,8 +38,8 @@ def initial_kind(name, shape):
         return "i64_zeros"
     # The last scale of each residual branch starts at zero (Goyal et al. 2017):
     # blocks start as identities. Otherwise these models, on images of 8 x 8,
-    # amplify rounding so much that PyTorch in f32 and in f64 part company
-    # within five steps.
+    # amplify rounding so much that PyTorch in f32 and in f64 diverge within five
+    # steps.
     if name.endswith(("bias", "running_mean", "bn2.weight", "bn3.weight")):
         return "zeros"
     if len(shape) == 1:
@@ -62,7 +63,7 @@ def initialise(model):
 
 
 def export(name, model, sample, exporter, external, folder=ZOO):
-    """Exports in training mode with a dynamic batch; strips what says where.
+    """Exports in training mode with a dynamic batch; strips file paths.
 
     optimize=False in the newer exporter: its optimizer merges parameters of
     equal contents (every LayerNorm's ones become one tensor), drops biases that
@@ -87,8 +88,8 @@ def export(name, model, sample, exporter, external, folder=ZOO):
             external_data=False, optimize=False)
     proto = onnx.load(str(path))
     strip(proto)
-    # Exporting runs the model in training mode, which moves its running
-    # statistics: write the initial values again.
+    # Exporting runs the model in training mode, which changes its running
+    # statistics, so restore the initial values.
     state = model.state_dict()
     named = [t for t in proto.graph.initializer if t.name in state]
     recipe = path.with_suffix(".weights.json")
@@ -186,7 +187,7 @@ def reference(name, make_model, data, optimizer, steps=20, batch=32):
         "adamw": (torch.optim.AdamW, dict(lr=1e-3, weight_decay=0.01)),
     }[optimizer]
     if name == "resnet18":
-        settings["lr"] /= 10  # as above: what f32 can tell from rounding
+        settings["lr"] /= 10  # as above, so that rounding in f32 does not dominate
     stepper = make(model.parameters(), **settings)
     arrays = np.load(ZOO / data)
     inputs = torch.from_numpy(arrays[[k for k in arrays if k != "target"][0]])
@@ -214,7 +215,7 @@ def reference(name, make_model, data, optimizer, steps=20, batch=32):
 
 
 def export_large(only):
-    """Of these only the shapes matter here: their weights are made elsewhere."""
+    """Models of which only the shapes matter; make_weights.py makes their weights."""
     large = ZOO / "large"
     large.mkdir(exist_ok=True)
     for name, make_model, sample in (

@@ -1,7 +1,7 @@
-// Building a Graph value by value and node by node. Names are searched for
-// linearly: building is quadratic in the number of values, which for the
-// tens of thousands that a training step has costs less than a second.
-// Tested in tests/models/graph_test.cc.
+// Builds a Graph value by value and node by node. Names are searched linearly,
+// so building is quadratic in the number of values; for the tens of thousands
+// of a training step that takes less than a second. Tested in
+// tests/models/graph_test.cc.
 #include "models/graph.h"
 
 #include "absl/strings/match.h"
@@ -14,8 +14,8 @@
 namespace loadline::models {
 namespace {
 
-// `base`, or the first of base.1, base.2, ... that no element of `things` has
-// as its name. At most two scans, however many suffixes are taken.
+// `base`, or the first of base.1, base.2, ... that is not the name of an
+// element of `things`. At most two scans, however many suffixes are taken.
 template <typename Thing>
 std::string UniqueName(const std::vector<Thing>& things,
                        absl::string_view base) {
@@ -118,8 +118,8 @@ std::optional<ValueId> Graph::Find(absl::string_view value_name) const {
 
 std::vector<ValueId> EraseNodes(Graph* graph, const std::vector<bool>& erase) {
   LOADLINE_CHECK(erase.size() == graph->nodes.size());
-  // Used: whatever is no intermediate, and what kept nodes, outputs and updates
-  // name.
+  // Kept: all values except intermediates that neither kept nodes, outputs nor
+  // updates refer to.
   std::vector<bool> used(graph->values.size(), false);
   auto use = [&](ValueId id) {
     if (id != kNoValue) used[Index(id)] = true;
@@ -177,7 +177,7 @@ GraphIndex IndexGraph(const Graph& graph) {
     for (ValueId v : graph.nodes[n].inputs) {
       if (v == kNoValue) continue;
       std::vector<NodeId>& readers = index.consumers[Index(v)];
-      // A node that reads a value twice is one reader.
+      // A node that reads a value twice is listed once.
       if (readers.empty() || readers.back() != id) readers.push_back(id);
     }
   }

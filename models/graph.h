@@ -1,5 +1,6 @@
-// The Graph: what a model or a whole training step computes. Static single
-// assignment, every value has a static type, nodes are kept in a valid order.
+// The Graph: what a model or a whole training step computes. It is in static
+// single assignment form, every value has a static type, and nodes are in a
+// valid order.
 //
 // Example:
 //   Graph graph;
@@ -8,8 +9,8 @@
 //   LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> y,
 //                             graph.AddNode("MatMul", "fc", {x, w}));
 //
-// Views: an operator with the `view` trait (Reshape) makes another name for
-// its input's bytes; see models/storage.h.
+// Views: the output of an operator with the `view` trait (Reshape) shares its
+// input's bytes; see models/storage.h.
 #ifndef LOADLINE_MODELS_GRAPH_H_
 #define LOADLINE_MODELS_GRAPH_H_
 
@@ -35,27 +36,27 @@ constexpr size_t Index(ValueId id) { return static_cast<size_t>(id); }
 constexpr size_t Index(NodeId id) { return static_cast<size_t>(id); }
 
 enum class ValueKind {
-  kInput,         // given at every step: data, target
+  kInput,         // passed at every step: data, target
   kParameter,     // persistent, trained
   kState,         // persistent: running statistics, optimizer state
   kConstant,      // persistent, never changes
-  kIntermediate,  // made by a node
+  kIntermediate,  // output of a node
 };
 
 struct Value {
   std::string name;  // unique within the graph
   TensorType type;
   ValueKind kind = ValueKind::kIntermediate;
-  // First contents of kParameter, kState, kConstant.
+  // Initial contents of kParameter, kState, kConstant.
   std::optional<Tensor> initial;
 };
 
-// Where in the training step a node stands; for reports.
+// The part of the training step that a node belongs to; for reports.
 enum class Phase { kForward, kLoss, kBackward, kUpdate };
 
 struct Node {
   std::string name;  // unique within the graph
-  std::string op;    // a name in the operator table, models/ops/operator.h
+  std::string op;    // a name of the operator table, models/ops/operator.h
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   Attributes attributes;
@@ -68,7 +69,7 @@ struct Graph {
   std::vector<Node> nodes;  // a valid order
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  // (persistent value, the value that takes its place when the step ends).
+  // (persistent value, the value that replaces it when the step ends).
   std::vector<std::pair<ValueId, ValueId>> updates;
 
   const Value& value(ValueId id) const { return values[Index(id)]; }
@@ -79,10 +80,10 @@ struct Graph {
   ValueId AddParameter(absl::string_view name, Tensor initial);
   ValueId AddState(absl::string_view name, Tensor initial);
   ValueId AddConstant(absl::string_view name, Tensor tensor);
-  // Appends a node; its outputs' types come from the operator's `infer`.
-  // Negative axes are normalized, trailing absent inputs dropped. Names
-  // already taken get a suffix. Outputs are named `name` or `name.1`, ...
-  // Errors: unknown operator (Unimplemented), types the operator refuses.
+  // Appends a node; its output types come from the operator's `infer`.
+  // Normalizes negative axes and drops trailing absent inputs. Names that are
+  // taken get a suffix. Outputs are named `name` or `name.1`, ... Errors:
+  // unknown operator (Unimplemented), types that the operator refuses.
   absl::StatusOr<std::vector<ValueId>> AddNode(absl::string_view op,
                                                absl::string_view name,
                                                std::vector<ValueId> inputs,
@@ -91,19 +92,19 @@ struct Graph {
   std::optional<ValueId> Find(absl::string_view value_name) const;
 };
 
-// Takes out the nodes marked in `erase` (one flag per node) and every
-// intermediate value that then is neither made nor used; ids move up. Gives the
-// new id of each old value, kNoValue for one taken out.
+// Removes the nodes marked in `erase` (one flag per node) and every
+// intermediate value that then is neither made nor used; ids move up. Returns
+// the new id of each old value, kNoValue for a removed one.
 std::vector<ValueId> EraseNodes(Graph* graph, const std::vector<bool>& erase);
 
-// Everything a Graph promises: ids in range, single assignment (every
-// intermediate value is made by exactly one node, nothing else is made), valid
+// Checks all invariants of a Graph: ids in range, single assignment (every
+// intermediate value is made by exactly one node, other values by none), valid
 // order, unique names, types as the operators infer them, initial contents of
-// the right size, `inputs` naming every kInput value once, updates of equal
-// type. Internal error naming the node or value otherwise.
+// the right size, `inputs` listing every kInput value once, updates of equal
+// type. Internal error naming the node or value.
 absl::Status VerifyGraph(const Graph& graph);
 
-// Node making each value (-1: none) and nodes reading each value, in order.
+// For each value, the node that makes it (-1: none) and its readers, in order.
 struct GraphIndex {
   std::vector<int32_t> producer;
   std::vector<std::vector<NodeId>> consumers;

@@ -2,12 +2,12 @@
 """Writes weights and data of the models in models/zoo/large: GPT-2 124M with
 1,024 tokens a sequence, and ResNet-50 with images of 224 x 224.
 
-Their graphs, exported by PyTorch, are committed; their weights (600 MB) are made
-as make_weights.py makes others, and their data are random: SHAKE-128 of the
-file's name. Benchmarks on a GPU train them (tests/bench/gpu_budgets.py), and
-nothing else. Standard library only. Files that are there already stay.
+Their graphs, exported by PyTorch, are committed. Their weights (600 MB) are made
+as in make_weights.py, and their data are random: SHAKE-128 of the file's name.
+Only benchmarks on a GPU train them (tests/bench/gpu_budgets.py). Uses the
+standard library only. Existing files are kept.
 
-Usage: make_large.py [--only NAME] [FOLDER]   (default: zoo/large beside this)
+Usage: make_large.py [--only NAME] [FOLDER]   (default: zoo/large next to this script)
 
 Tested by tests/gpu/make_large_test.
 """
@@ -22,8 +22,8 @@ import zipfile
 
 import make_weights
 
-# name: arrays of its data: name, type in NumPy's words, shape, least number,
-# and how many there are (None: floats in [0, 1)).
+# Model: its data arrays as name, NumPy type, shape and upper bound of the
+# integers (None: floats in [0, 1)).
 DATA = {
     "gpt2-124m": (("tokens", "<i8", (32, 1024), 50257),
                   ("target", "<i8", (32, 1024), 50257)),
@@ -33,7 +33,7 @@ DATA = {
 
 
 def numbers(key, dtype, count, below):
-    """`count` random numbers as bytes: whole ones in [0, below), or one of 256
+    """`count` random numbers as bytes: integers in [0, below), or one of 256
     floats in [0, 1)."""
     if dtype == "<f4":
         levels = [byte / 256 for byte in range(256)]
@@ -51,7 +51,7 @@ def numbers(key, dtype, count, below):
 
 
 def npy(dtype, shape, data):
-    """An array as NumPy saves it, format 1.0."""
+    """An array in NumPy's file format 1.0."""
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     return (b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
@@ -59,7 +59,7 @@ def npy(dtype, shape, data):
 
 
 def write_data(folder, name):
-    """Writes one model's data; returns the path, or None where it was there."""
+    """Writes one model's data; returns the path, or None if it exists."""
     target = folder / f"{name}-data.npz"
     if target.exists():
         return None
@@ -67,7 +67,7 @@ def write_data(folder, name):
           zipfile.ZipFile(temporary, "w") as archive):
         for key, dtype, shape, below in DATA[name]:
             data = numbers(f"{name} {key}", dtype, math.prod(shape), below)
-            # A date of its own would make other bytes every time.
+            # A fixed date, so that the bytes are always the same.
             archive.writestr(zipfile.ZipInfo(f"{key}.npy"),
                              npy(dtype, shape, data))
     return target

@@ -2,16 +2,16 @@
 """Writes the initial weights of the models in models/zoo whose graphs are
 committed without them.
 
-ResNet-18 has 11 million parameters: 45 MB that would say nothing. Its graph,
+ResNet-18 has 11 million parameters, 45 MB of meaningless numbers. Its graph,
 exported by PyTorch, is committed; its weights are ONNX external data that this
-script makes from the parameter's name: SHAKE-128(name) gives one byte an
-element, a byte is one of 256 evenly spaced values, scaled as Kaiming's uniform
-initialisation (He et al. 2015). Standard library only, so that a fresh machine
-has the models before it has anything else; export_models.py loads the same
-numbers into PyTorch before it computes reference losses. The shapes stand in
-NAME.weights.json beside NAME.onnx.
+script generates from each parameter's name: SHAKE-128(name) gives one byte per
+element, which selects one of 256 evenly spaced values, scaled as Kaiming's
+uniform initialisation (He et al. 2015). Uses the standard library only, so that
+a fresh machine can run it first. export_models.py loads the same numbers into
+PyTorch before it computes reference losses. NAME.weights.json, in the folder of
+NAME.onnx, has the shapes.
 
-Usage: make_weights.py [FOLDER]   (default: models/zoo beside this script)
+Usage: make_weights.py [FOLDER]   (default: models/zoo)
 """
 
 import array
@@ -45,7 +45,7 @@ def initial_values(name, shape, kind):
 
 @contextlib.contextmanager
 def replacing(target):
-    """A path to write to: what is written whole becomes `target`."""
+    """A temporary path that replaces `target` if the block succeeds."""
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     yield temporary
     os.replace(temporary, target)

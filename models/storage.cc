@@ -1,5 +1,5 @@
-// Views folded: one walk in the nodes' order, so that a base is known before
-// its views. Tested in tests/models/storage_test.cc.
+// One pass in the nodes' order, so that a base is known before its views.
+// Tested in tests/models/storage_test.cc.
 #include "models/storage.h"
 
 #include "models/ops/operator.h"

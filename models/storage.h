@@ -1,5 +1,5 @@
-// Views folded: which values share one storage. A view and its base are one
-// value to the planner and one address to the executor.
+// Which values share storage. A view and its base are one value to the planner
+// and one address to the executor.
 #ifndef LOADLINE_MODELS_STORAGE_H_
 #define LOADLINE_MODELS_STORAGE_H_
 
@@ -9,11 +9,11 @@
 
 namespace loadline::models {
 
-// For each value of the graph, the value whose storage it names: itself, or
-// the base of a chain of views.
+// For each value of the graph, the value that owns its storage: itself, or the
+// base of a chain of views.
 std::vector<ValueId> StorageRoots(const Graph& graph);
 
-// True for a node that only renames its input's bytes and never runs.
+// Whether the node only renames its input's bytes and so never runs.
 bool IsView(const Node& node);
 
 }  // namespace loadline::models

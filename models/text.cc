@@ -1,5 +1,5 @@
-// Writing a Graph as text: one line per value that no node makes, then one line
-// per node. The reader is text_reader.cc. Tested in tests/models/text_test.cc.
+// Writes a Graph as text: one line per value that no node makes, then one line
+// per node. text_reader.cc is the reader. Tested in tests/models/text_test.cc.
 #include "models/text.h"
 
 #include <cmath>
@@ -60,7 +60,7 @@ std::string HexText(const Tensor& tensor) {
                       "\"");
 }
 
-// "{1, 2}" of elements that numbers name exactly.
+// "{1, 2}", for elements that decimal numbers represent exactly.
 template <typename T>
 std::string NumbersText(const Tensor& tensor) {
   std::string text = "{";
@@ -68,7 +68,7 @@ std::string NumbersText(const Tensor& tensor) {
   for (const T element : tensor.as<T>()) {
     if constexpr (std::is_floating_point_v<T>) {
       if (!std::isfinite(element)) return HexText(tensor);
-      // A float is written as the double it equals.
+      // A float is written as the equal double.
       absl::StrAppend(&text, separator,
                       FloatToText(static_cast<double>(element)));
     } else {
@@ -110,7 +110,7 @@ std::string HashText(const Tensor& tensor) {
   return absl::StrFormat("%016x", hash);
 }
 
-// The key of `tensor` in the side map, where it is put if it is new.
+// The key of `tensor` in the side map; adds it if it is new.
 std::string KeyOf(const Tensor& tensor, LargeContents* large) {
   const std::string hash = HashText(tensor);
   if (large == nullptr) return hash;

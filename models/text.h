@@ -1,4 +1,4 @@
-// A readable text form of a Graph that parses back exactly.
+// A readable text form of a Graph that can be read back exactly.
 //
 //   loadline.graph/1 "mlp"
 //   %0 = input "x" f32[32,64]
@@ -11,10 +11,10 @@
 //   update %1 -> %5
 //
 // A value's number is its id. An absent input is "-". Strings are escaped as in
-// C. Contents of up to 16 elements stand in braces, as numbers, or as
-// hex "00ff" where numbers would lose something (half types, infinities);
-// larger ones are kept in a side map under the hash that the line names. Lines
-// that begin with # and empty lines are skipped.
+// C. Contents of up to 16 elements are in braces, as numbers, or as hex "00ff"
+// if numbers would lose information (half types, infinities). Larger contents
+// are in a side map under the hash in the line. Empty lines and lines that
+// begin with # are skipped.
 #ifndef LOADLINE_MODELS_TEXT_H_
 #define LOADLINE_MODELS_TEXT_H_
 
@@ -27,16 +27,15 @@
 
 namespace loadline::models {
 
-// Large first contents by their hash (16 hex digits, with "-1", "-2", ... where
-// two contents share one).
+// Large initial contents by their hash (16 hex digits, with "-1", "-2", ... if
+// two contents share a hash).
 using LargeContents = std::map<std::string, Tensor>;
 
-// Where `large` is null, large contents are named by hash and left out.
+// `large` null: large contents are left out; the text has only their hash.
 std::string GraphToText(const Graph& graph, LargeContents* large = nullptr);
 
-// The Graph that the text was made of, verified. InvalidArgument names the line
-// and what is wrong there; so do contents missing from `large` or of another
-// type.
+// Reads the text and verifies the Graph. InvalidArgument names the line and the
+// error, including contents that are missing from `large` or have another type.
 absl::StatusOr<Graph> GraphFromText(absl::string_view text,
                                     const LargeContents& large = {});
 

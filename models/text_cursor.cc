@@ -1,4 +1,4 @@
-// Numbers are checked against their element type; nothing is rounded silently.
+// Numbers are checked against their element type and never rounded silently.
 // Tested in tests/models/text_test.cc.
 #include "models/text_cursor.h"
 
@@ -18,7 +18,7 @@ absl::StatusOr<int64_t> ReadInt(absl::string_view word) {
   return Wrong("\"", word, "\" is not an integer");
 }
 
-// One element of `braces`, appended to `bytes`.
+// Reads one element of `braces` and appends it to `bytes`.
 template <typename T>
 absl::Status AppendNumber(absl::string_view word, std::string* bytes) {
   T element{};

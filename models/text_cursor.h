@@ -1,5 +1,5 @@
-// The pieces that the text form of a Graph is written in: words, strings, ids,
-// types, lists, attributes, contents. models/text_reader.cc puts them together.
+// Tokens of the text form of a Graph: words, strings, ids, types, lists,
+// attributes, contents. models/text_reader.cc combines them.
 #ifndef LOADLINE_MODELS_TEXT_CURSOR_H_
 #define LOADLINE_MODELS_TEXT_CURSOR_H_
 
@@ -19,13 +19,13 @@
 
 namespace loadline::models::text_internal {
 
-// InvalidArgument with the parts as its message.
+// InvalidArgument with the concatenated parts as its message.
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// What is left of one line. Words end at spaces and punctuation.
+// The rest of one line. Words end at spaces and punctuation.
 class Cursor {
  public:
   explicit Cursor(absl::string_view rest) : rest_(rest) {}
@@ -35,7 +35,7 @@ class Cursor {
     return rest_.empty();
   }
 
-  // Takes `token` if it comes next.
+  // Consumes `token` if it comes next.
   bool Take(absl::string_view token) {
     SkipSpaces();
     if (!absl::StartsWith(rest_, token)) return false;
@@ -55,7 +55,7 @@ class Cursor {
   }
 
   absl::string_view Word() { return TakeUntil(" ,(){}[]="); }
-  // A type holds commas.
+  // Like a word, but a type contains commas.
   absl::string_view TypeWord() {
     SkipSpaces();
     const size_t close = rest_.find(']');
@@ -85,7 +85,8 @@ class Cursor {
   absl::string_view rest_;
 };
 
-// A comma-separated list up to `close`, whose opening has been taken.
+// A comma-separated list up to `close`; its opening bracket is already
+// consumed.
 template <typename ReadItem>
 absl::Status ReadList(Cursor& cursor, absl::string_view close,
                       ReadItem read_item) {
@@ -99,7 +100,8 @@ absl::Status ReadList(Cursor& cursor, absl::string_view close,
 absl::StatusOr<TensorType> ReadType(Cursor& cursor);
 absl::StatusOr<Attribute> ReadAttribute(Cursor& cursor);
 
-// Contents of `type`: numbers in braces, hex, or the hash of one of `large`.
+// Contents of `type`: numbers in braces, hex, or the hash of an entry of
+// `large`.
 absl::StatusOr<Tensor> ReadContents(Cursor& cursor, const TensorType& type,
                                     const LargeContents& large);
 

@@ -1,6 +1,6 @@
-// Reading a Graph's text form, line by line. Ids may come in any order, so
-// values are collected by id and checked to be 0 to n-1 at the end; VerifyGraph
-// then checks what they mean. Tested in tests/models/text_test.cc.
+// Reads a Graph's text form line by line. Ids may come in any order: values are
+// collected by id and checked to be 0 to n-1 at the end, then VerifyGraph
+// checks the graph. Tested in tests/models/text_test.cc.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -23,7 +23,7 @@ class Mlp(nn.Module):
 
 
 def projection(channels_in, channels, stride):
-    """What a residual block's input passes on its short way; None: nothing."""
+    """The layers on a residual block's shortcut; None: the identity."""
     if stride == 1 and channels_in == channels:
         return None
     return nn.Sequential(

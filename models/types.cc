@@ -1,6 +1,6 @@
-// Element types, shapes and tensors: names, sizes and their limits. A type made
-// by MakeTensorType can be multiplied out in any order without overflow, even
-// with a zero among its dimensions. Tested in tests/models/types_test.cc.
+// Element types, shapes and tensors: names, sizes and limits. The dimensions of
+// a type made by MakeTensorType can be multiplied in any order without
+// overflow, even with a zero among them. Tested in tests/models/types_test.cc.
 #include "models/types.h"
 
 #include <array>
@@ -71,7 +71,7 @@ absl::StatusOr<TensorType> MakeTensorType(DType dtype,
       return absl::InvalidArgumentError(absl::StrCat(
           "negative dimension in shape [", absl::StrJoin(dims, ","), "]"));
     }
-    // A zero counts as one here, so that partial products fit as well.
+    // A zero counts as one, so that partial products fit as well.
     if (dim > 1 && bytes > std::numeric_limits<int64_t>::max() / dim) {
       return absl::InvalidArgumentError(
           absl::StrCat("shape [", absl::StrJoin(dims, ","), "] of ",

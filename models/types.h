@@ -43,7 +43,7 @@ absl::StatusOr<TensorType> MakeTensorType(DType dtype,
 // The inverse of TensorType::ToString. InvalidArgument on anything else.
 absl::StatusOr<TensorType> TensorTypeFromText(absl::string_view text);
 
-// A type and its bytes. Copies share the bytes, which nobody changes.
+// A type and its bytes. Copies share the bytes, which are immutable.
 struct Tensor {
   TensorType type;
   std::shared_ptr<const std::vector<std::byte>> data;

@@ -1,5 +1,5 @@
-// VerifyGraph: every promise of a Graph, checked in the order in which a reader
-// relies on them. Run after every pass. Tested in
+// VerifyGraph: checks every invariant of a Graph, in the order in which later
+// checks depend on them. Runs after every pass. Tested in
 // tests/models/verify_graph_test.cc, one corruption at a time.
 #include <set>
 
@@ -86,7 +86,7 @@ absl::Status CheckInputs(const Graph& graph) {
   return absl::OkStatus();
 }
 
-// One node, given which values exist before it; marks its outputs.
+// Checks one node, given the values that exist before it; marks its outputs.
 absl::Status CheckNode(const Graph& graph, const Node& node,
                        std::vector<bool>* ready) {
   std::vector<const TensorType*> types;

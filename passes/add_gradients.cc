@@ -1,7 +1,7 @@
-// Two sweeps. Forward: which values lead from a parameter (through floats;
+// Two sweeps. Forward: which values depend on a parameter (through floats;
 // integers and booleans carry no gradient). Backward from the loss: each node
-// whose outputs have a gradient hands gradients to those of its inputs that
-// lead from a parameter. Tested in tests/passes/add_gradients_test.cc for
+// whose outputs have a gradient passes gradients to those of its inputs that
+// depend on a parameter. Tested in tests/passes/add_gradients_test.cc for
 // structure and in tests/conformance/gradient_test.cc against finite
 // differences.
 #include "passes/add_gradients.h"
@@ -102,7 +102,7 @@ class Differentiator {
   }
 
   absl::Status Visit(NodeId id) {
-    // By value: emitting nodes moves the graph's vectors.
+    // A copy, because emitting nodes moves the graph's vectors.
     const Node node = graph_.node(id);
     std::vector<ValueId> output_gradients;
     bool any = false;
@@ -156,7 +156,7 @@ class Differentiator {
   Graph& graph_;
   const ValueId loss_;
   const size_t forward_nodes_;
-  // Both by the values there were before the first backward node.
+  // Both indexed by the values that existed before the first backward node.
   std::vector<bool> active_;
   std::vector<ValueId> gradient_;
 };

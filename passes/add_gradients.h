@@ -1,13 +1,13 @@
 // Reverse-mode differentiation: appends the nodes that compute the gradient of
 // the loss with respect to every parameter it depends on.
 //
-//   y = MatMul(x, w)                 w.grad = MatMul(x, y.grad) {trans_a=1}
-//   loss = MseLoss(y, target)   ->   (appended, after y.grad =
-//   MseLossGrad(...))
+//   y = MatMul(x, w)                 (appended:)
+//   loss = MseLoss(y, target)   ->   y.grad = MseLossGrad(...)
+//                                    w.grad = MatMul(x, y.grad) {trans_a=1}
 //
-// The rules are the operator table's (models/ops/operator.h). Nothing is
-// computed toward inputs, constants or states. Contributions from several
-// readers of a value are added in reverse order of the readers.
+// The rules are those of the operator table (models/ops/operator.h). No
+// gradients are computed for inputs, constants or states. If several nodes read
+// a value, their contributions are added in reverse order of the readers.
 #ifndef LOADLINE_PASSES_ADD_GRADIENTS_H_
 #define LOADLINE_PASSES_ADD_GRADIENTS_H_
 
@@ -23,8 +23,8 @@ namespace loadline::passes {
 using Gradients = std::map<models::ValueId, models::ValueId>;
 
 // `loss`: a value with one element. Errors: InvalidArgument (the loss has more
-// elements or depends on no parameter), Unimplemented listing every node on
-// the way that has no gradient rule.
+// elements or depends on no parameter), Unimplemented listing every node
+// between parameters and loss that has no gradient rule.
 absl::StatusOr<Gradients> AddGradients(models::Graph& graph,
                                        models::ValueId loss);
 

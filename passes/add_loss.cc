@@ -1,6 +1,6 @@
-// What the loss is comes from the recipe, its shapes from the model and the
-// data file; all three can disagree, so most of this file is the words for it.
-// Tested in tests/passes/add_loss_test.cc.
+// The recipe names the loss, while shapes come from the model and the data
+// file. All three can disagree, so most of this file is error messages. Tested
+// in tests/passes/add_loss_test.cc.
 #include "passes/add_loss.h"
 
 #include <utility>

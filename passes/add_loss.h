@@ -25,30 +25,30 @@ absl::StatusOr<LossKind> LossKindFromName(absl::string_view name);
 
 struct LossOptions {
   LossKind kind = LossKind::kCrossEntropy;
-  // Type of `target` with the batch dimension, as the data file holds it.
+  // Type of `target` including the batch dimension, as in the data file.
   // Cross-entropy: i64 or i32, the prediction's shape without the class axis.
-  // MSE: the prediction's own type.
+  // MSE: the prediction's type.
   models::TensorType target;
   // Cross-entropy's class axis; negative counts from the end. Absent: the one
-  // axis that `target` lacks. The first axis of a prediction with more than
-  // one holds the examples and is only taken when it is named here.
+  // axis that `target` lacks. The first axis of a prediction with several axes
+  // holds the examples and is used only if it is given here.
   std::optional<int64_t> class_axis;
-  // The output the loss is taken of; needed where the model has several.
+  // Output of which the loss is computed; required if the model has several.
   std::optional<std::string> prediction;
-  // Keep the model's outputs, after the loss.
+  // Keep the model's outputs, in addition to the loss.
   bool keep_outputs = false;
-  // Cross-entropy: also put out CountCorrect(prediction, target), right after
+  // Cross-entropy: also output CountCorrect(prediction, target), directly after
   // the loss.
   bool count_correct = false;
 };
 
-// The class axis of cross-entropy. InvalidArgument, with both shapes, where no
-// axis fits or more than one does.
+// The class axis of cross-entropy. InvalidArgument, with both shapes, if no
+// axis matches or several do.
 absl::StatusOr<int64_t> FindClassAxis(const models::TensorType& prediction,
                                       const LossOptions& options);
 
-// Errors: InvalidArgument (no or ambiguous prediction, shapes or dtypes that
-// do not fit, an input named `target` already).
+// Errors: InvalidArgument (no or ambiguous prediction, shapes or dtypes that do
+// not match, an existing input named `target`).
 absl::Status AddLoss(models::Graph& graph, const LossOptions& options);
 
 }  // namespace loadline::passes

@@ -1,6 +1,6 @@
-// All updates stand at the end, after the whole backward pass, as a program
-// that plans nothing would run them; the planner moves them forward where that
-// lowers the peak. Tested in tests/passes/add_optimizer_test.cc.
+// All updates are appended after the whole backward pass, as an unplanned
+// program would run them; the planner moves them forward where that lowers the
+// peak. Tested in tests/passes/add_optimizer_test.cc.
 #include "passes/add_optimizer.h"
 
 #include <cmath>
@@ -75,7 +75,7 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
   const Attributes attributes = AttributesOf(options);
   const std::string op = options.kind == OptimizerKind::kSgd ? "Sgd" : "AdamW";
   for (const auto& [parameter, gradient] : gradients) {
-    // Copies: adding values moves the graph's vector.
+    // Copies, because adding values moves the graph's vector.
     const std::string name = graph.value(parameter).name;
     const models::TensorType type = graph.value(parameter).type;
     std::vector<ValueId> inputs = {parameter, gradient};

@@ -1,12 +1,12 @@
 // Appends one optimizer node per parameter that has a gradient, in the
-// parameters' order, with the states it needs (zero at first).
+// parameters' order, with its optimizer states, initially zero.
 //
 //   w, w.grad     ->   w', momentum' = Sgd(w, w.grad, w.momentum)
 //                      update w -> w', w.momentum -> momentum'
 //
-// Sgd with momentum keeps `<parameter>.momentum`; AdamW keeps
-// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`. The learning rate is no
-// part of the graph: the executor gives it at every step.
+// Sgd with momentum has the state `<parameter>.momentum`; AdamW has
+// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`. The learning rate is not
+// part of the graph: the executor passes it at every step.
 #ifndef LOADLINE_PASSES_ADD_OPTIMIZER_H_
 #define LOADLINE_PASSES_ADD_OPTIMIZER_H_
 
@@ -23,9 +23,8 @@ enum class OptimizerKind { kSgd, kAdamW };
 // "sgd" or "adamw"; InvalidArgument for anything else.
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name);
 
-// The meaning and the defaults are those of torch.optim.SGD and
-// torch.optim.AdamW, except that AdamW's weight decay of 0.01 has to be asked
-// for.
+// Semantics and defaults are those of torch.optim.SGD and torch.optim.AdamW,
+// except that AdamW's default weight decay is 0 instead of 0.01.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;
@@ -38,8 +37,8 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
 };
 
-// Errors: InvalidArgument (a setting outside its range, a value that already
-// has a state's name).
+// Errors: InvalidArgument (a setting outside its range, or an existing value
+// with a state's name).
 absl::Status AddOptimizer(models::Graph& graph, const Gradients& gradients,
                           const OptimizerOptions& options);
 

@@ -1,7 +1,7 @@
-// A plan names values and nodes by number; under another graph the same
-// numbers mean other bytes. So the graph is posed again, without prices, and
-// everything that the executor relies on must agree. Tested in
-// tests/passes/check_plan_matches_test.cc.
+// A plan refers to values and nodes by number, and in another graph the same
+// numbers mean other tensors. So the problem is made again from the graph,
+// without times, and everything that the executor relies on must agree. Tested
+// in tests/passes/check_plan_matches_test.cc.
 #include "passes/check_plan_matches.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ absl::Status CompareValues(const Problem& theirs, const Problem& ours) {
   return absl::OkStatus();
 }
 
-// Ids of values agree by now, so positions may be compared.
+// Requires equal ids of values, so that positions can be compared.
 absl::Status CompareNode(const Problem& theirs, const Problem& ours,
                          const planner::Node& a, const planner::Node& b) {
   const std::string what =
@@ -88,7 +88,7 @@ absl::Status CompareNode(const Problem& theirs, const Problem& ours,
     }
   }
   for (const auto& pair : b.inplace) {
-    // An update that is not in place would leave the old contents behind.
+    // An update that is not in place would leave the old contents in memory.
     if (ours.value(pair.first).persistent &&
         std::find(a.inplace.begin(), a.inplace.end(), pair) ==
             a.inplace.end()) {
@@ -129,8 +129,8 @@ absl::Status CheckPlanMatches(const models::Graph& graph,
                               const Problem& problem,
                               const planner::Plan& plan) {
   MakeProblemOptions options;
-  options.price = [](const models::Graph&, const models::Node&) {
-    return NodePrice{};
+  options.cost = [](const models::Graph&, const models::Node&) {
+    return NodeCost{};
   };
   LOADLINE_ASSIGN_OR_RETURN(const Problem ours, MakeProblem(graph, options));
   LOADLINE_RETURN_IF_ERROR(CompareValues(problem, ours));

@@ -1,5 +1,4 @@
-// The bridge back: checks that a plan, made elsewhere perhaps, may run this
-// graph.
+// Checks that a plan, possibly made on another machine, may run this graph.
 //
 //   problem.json, plan.json, model.onnx  ->  ok, or the first difference
 #ifndef LOADLINE_PASSES_CHECK_PLAN_MATCHES_H_
@@ -12,12 +11,12 @@
 
 namespace loadline::passes {
 
-// OK if `problem` is what MakeProblem makes of `graph`, up to prices, names,
-// machine, alignment and what the problem leaves unused (fewer in-place pairs,
-// less recomputation, fewer copies), and planner::Verify accepts the plan for
-// it. Otherwise FailedPrecondition that names the first difference, or what
-// Verify says. Whether workspaces, codecs and variants of the plan suit the
-// device is the executor's to check.
+// OK if `problem` equals MakeProblem of `graph` and planner::Verify accepts the
+// plan for it. Times, names, machine and alignment may differ, and the problem
+// may use less (fewer in-place pairs, less recomputation, fewer copies).
+// Otherwise FailedPrecondition, naming the first difference or Verify's
+// finding. The executor checks whether workspaces, codecs and variants of the
+// plan suit the device.
 absl::Status CheckPlanMatches(const models::Graph& graph,
                               const planner::Problem& problem,
                               const planner::Plan& plan);

@@ -18,8 +18,8 @@ namespace {
 using models::Graph;
 using models::Node;
 
-absl::Status CannotPrice(const planner::Machine& machine, const Node& node,
-                         absl::string_view missing) {
+absl::Status NoEstimate(const planner::Machine& machine, const Node& node,
+                        absl::string_view missing) {
   return absl::FailedPreconditionError(absl::StrCat(
       "machine profile '", machine.name, "' has no measured time for ", node.op,
       " '", node.name, "' and no ", missing, " to estimate it from"));
@@ -27,10 +27,10 @@ absl::Status CannotPrice(const planner::Machine& machine, const Node& node,
 
 absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
                                  const Graph& graph, const Node& node) {
-  if (!machine.rates.has_value()) return CannotPrice(machine, node, "rates");
+  if (!machine.rates.has_value()) return NoEstimate(machine, node, "rates");
   const planner::Rates& rates = *machine.rates;
   if (!(rates.memory_bytes_per_s > 0)) {
-    return CannotPrice(machine, node, "rates.memory_bytes_per_s");
+    return NoEstimate(machine, node, "rates.memory_bytes_per_s");
   }
   const models::OperatorCost cost = models::CostOf(graph, node);
   double seconds = static_cast<double>(cost.bytes) / rates.memory_bytes_per_s;
@@ -38,13 +38,13 @@ absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
     const std::string dtype(
         models::DTypeName(graph.value(node.outputs[0]).type.dtype));
     auto rate = rates.matmul_flop_per_s.find(dtype);
-    // A profile that knows no rate for bf16 promises no more than f32's.
+    // A profile without a rate for bf16 is assumed to be as fast as in f32.
     if (rate == rates.matmul_flop_per_s.end() && dtype == "bf16") {
       rate = rates.matmul_flop_per_s.find("f32");
     }
     if (rate == rates.matmul_flop_per_s.end() || !(rate->second > 0)) {
-      return CannotPrice(machine, node,
-                         absl::StrCat("rates.matmul_flop_per_s.", dtype));
+      return NoEstimate(machine, node,
+                        absl::StrCat("rates.matmul_flop_per_s.", dtype));
     }
     seconds = std::max(seconds, cost.flops / rate->second);
   }
@@ -53,22 +53,21 @@ absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
 
 }  // namespace
 
-PriceFunction PriceFromMachine(planner::Machine machine,
-                               WorkspaceFunction workspace_bytes) {
+CostFunction CostFromMachine(planner::Machine machine,
+                             WorkspaceFunction workspace_bytes) {
   return [machine = std::move(machine),
           workspace_bytes = std::move(workspace_bytes)](
-             const Graph& graph,
-             const Node& node) -> absl::StatusOr<NodePrice> {
-    NodePrice price;
-    LOADLINE_ASSIGN_OR_RETURN(price.workspace_bytes,
+             const Graph& graph, const Node& node) -> absl::StatusOr<NodeCost> {
+    NodeCost cost;
+    LOADLINE_ASSIGN_OR_RETURN(cost.workspace_bytes,
                               workspace_bytes(graph, node));
     const auto measured = machine.ops.find(models::OperatorKey(graph, node));
     if (measured != machine.ops.end()) {
-      price.time_ns = measured->second;
+      cost.time_ns = measured->second;
     } else {
-      LOADLINE_ASSIGN_OR_RETURN(price.time_ns, Roofline(machine, graph, node));
+      LOADLINE_ASSIGN_OR_RETURN(cost.time_ns, Roofline(machine, graph, node));
     }
-    return price;
+    return cost;
   };
 }
 

@@ -1,7 +1,7 @@
-// A softmax has a NaN where its row has one, plus infinity, or nothing above
-// minus infinity. The first two come of a model that has diverged, and PyTorch
-// shows them; so the guard may go where the third cannot be.
-// Tested in tests/passes/drop_softmax_guards_test.cc.
+// A softmax gives NaN for a row that contains a NaN, contains plus infinity, or
+// has only minus infinities. The first two occur only in a model that has
+// diverged, and PyTorch shows them. So the guard can be removed where the third
+// is impossible. Tested in tests/passes/drop_softmax_guards_test.cc.
 #include "passes/drop_softmax_guards.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Guards {
   explicit Guards(const Graph& graph)
       : graph_(graph), index_(models::IndexGraph(graph)) {}
 
-  // The p that `node` guards, or kNoValue.
+  // The p whose NaNs `node` replaces, or kNoValue.
   ValueId Guarded(const Node& node) const {
     if (node.op != "Where" || ScalarConstant(graph_, node.inputs[1]) != 0.0) {
       return kNoValue;
@@ -62,7 +62,7 @@ class Guards {
                        [](float x) { return std::isfinite(x); });
   }
 
-  // Whether `id` is a product, scaled and masked by finite constants only.
+  // Whether `id` is a product that only finite constants scale and mask.
   bool IsFinite(ValueId id) const {
     while (const Node* node = Producer(id)) {
       if (node->op == "MatMul") return true;

@@ -1,7 +1,7 @@
-// Removes the guard that torch.onnx.export writes behind the softmax of an
-// attention, against rows in which every score is minus infinity, where no row
-// can be such: masks are constants and finite. PyTorch has no guard there, and
-// the attention behind it can be fused.
+// torch.onnx.export writes a guard after the softmax of an attention, against
+// rows in which every score is minus infinity. This pass removes the guard
+// where no such row can occur, because all masks are finite constants. PyTorch
+// computes no guard there, and without it the attention can be fused.
 //
 //   p = Softmax(Add(scores, mask))
 //   q = Where(Not(Equal(p, p)), 0, p)     ->     p

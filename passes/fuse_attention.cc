@@ -1,7 +1,8 @@
-// The product with v of a match, or the Transpose behind it, becomes the
-// Attention in place, so that its output keeps its name; what it replaces is
-// dead afterwards. The match itself is MatchAttention's. Tested in
-// tests/passes/fuse_attention_test.cc.
+// The product with v of a match, or the Transpose after it, is replaced in
+// place by the Attention, so that its output keeps its name. The other nodes of
+// the match then have no readers and are removed. MatchAttention finds the
+// match. Tested in tests/passes/fuse_attention_test.cc and
+// fuse_attention_masks_test.cc.
 #include "passes/fuse_attention.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ using models::kNoValue;
 using models::Node;
 using models::ValueId;
 
-// Makes the nodes that a match asks for, and the Attention.
+// Builds the nodes of a match's operands, and the Attention.
 class Rewriter {
  public:
   Rewriter(Graph& graph, const AttentionMatch& match)
@@ -59,7 +60,7 @@ class Rewriter {
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> made,
         graph_.AddNode("Attention", name_, inputs, attributes));
-    // The last node takes its place; its first output stays what it was.
+    // The last node becomes the Attention; its first output stays the same.
     Node& last = graph_.nodes[match_.last];
     const ValueId y = last.outputs[0];
     const std::string name = last.name;

@@ -1,16 +1,17 @@
-// Recognizes attention in what exporters write it as: two matrix products
-// around a softmax, a scale on either operand, on both or on the scores, an
-// additive mask or a Where, a dropout of the probabilities.
+// Recognizes attention in the operators that exporters write: two matrix
+// products around a softmax, a scale on either operand, on both or on the
+// scores, an additive mask or a Where, a dropout of the probabilities.
 //
 //   s = MatMul(Mul(q, a), Mul(Transpose(k), a))
 //   p = Softmax(Add(s, causal mask))       ->   y, lse = Attention(q, k, v)
 //   y = MatMul(Dropout(p), v)                     {scale=a², causal=1, ratio}
 //
-// One number per row is saved for the backward pass instead of the matrix of
-// probabilities. Where q, k, v and y are heads transposed out of [batch,
-// sequence, heads, width] and back, the operator reads them there and the
-// transposes go too. Left alone: probabilities or scores that anything else
-// reads, and masks with parameters in them, whose gradient needs the matrix.
+// The backward pass then needs one saved number per row instead of the matrix
+// of probabilities. If q, k, v and y are heads transposed from [batch,
+// sequence, heads, width] and back, the operator reads them in that layout and
+// the transposes are removed too. Not changed: probabilities or scores with
+// other readers, and masks that depend on parameters, whose gradient needs the
+// matrix.
 #ifndef LOADLINE_PASSES_FUSE_ATTENTION_H_
 #define LOADLINE_PASSES_FUSE_ATTENTION_H_
 

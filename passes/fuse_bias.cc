@@ -1,5 +1,5 @@
-// One walk in the nodes' order: an Add that fits is replaced where it stands,
-// and the product that it alone read is dead afterwards. Tested in
+// One pass over the nodes in order: an Add that matches is replaced in place,
+// and the product that only it read is then dead. Tested in
 // tests/passes/fuse_bias_test.cc.
 #include "passes/fuse_bias.h"
 
@@ -42,7 +42,7 @@ class BiasFuser {
  private:
   const TensorType& TypeOf(ValueId id) const { return nodes_.TypeOf(id); }
 
-  // The MatMul that makes `made`, if the Add and `bias` fit it.
+  // The MatMul that computes `made`, if it can take `bias`.
   const Node* ProductOf(const Node& add, ValueId made, ValueId bias) const {
     const Node* product = nodes_.MakerForOneReader(made);
     if (product == nullptr || made == bias || product->op != "MatMul") {

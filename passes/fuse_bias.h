@@ -1,17 +1,16 @@
-// A row added to every row of a product becomes the product's own bias, which
-// libraries add before they write the result.
+// Fuses the addition of one row into the matrix product before it, as Gemm's
+// bias, which libraries add before they write the result.
 //
 //   m = MatMul(x, w)                    r = Reshape(x) {shape=[rows, inner]}
 //   y = Add(m, b)             ->        g = Gemm(r, w, b)
 //                                       y = Reshape(g) {shape of y}
 //
-// The reshapes are views; a matrix x needs none. Left alone: products that
-// anything else reads, a w that is not one matrix, and a b that is not one row.
+// The reshapes are views; a matrix x needs none. Not changed: products with
+// other readers, a w that is not a single matrix, a b that is not one row.
 //
-// Activations stay nodes of their own. Libraries have them as epilogues too,
-// but a node is what a plan runs again: Gelu from its kept input costs a
-// fraction of the product that it would be a part of. Numbers stand in
-// ARCHITECTURE.md.
+// Activations are not fused, although libraries offer them as epilogues too: a
+// plan can recompute a separate Gelu from its saved input for a fraction of the
+// product's cost. ARCHITECTURE.md has the figures.
 #ifndef LOADLINE_PASSES_FUSE_BIAS_H_
 #define LOADLINE_PASSES_FUSE_BIAS_H_
 

@@ -1,5 +1,6 @@
-// The product makes the sum where it stands, so what reads the sum must come
-// after it: the sum does. Tested in tests/passes/fuse_bias_gradient_test.cc.
+// The fused node takes the product's place. Readers of the sum still come after
+// it, because only sums that follow the product are fused. Tested in
+// tests/passes/fuse_bias_gradient_test.cc.
 #include "passes/fuse_bias_gradient.h"
 
 #include <optional>
@@ -19,7 +20,7 @@ using models::Node;
 using models::TensorType;
 using models::ValueId;
 
-// Whether the node sums the rows of a bf16 matrix to one row.
+// Whether the node sums the rows of a bf16 matrix into one row.
 bool SumsRows(const Graph& graph, const Node& node) {
   if (node.op != "ReduceSum" || node.attributes.Int("keepdims", 1) != 0) {
     return false;
@@ -59,7 +60,7 @@ absl::Status FuseBiasGradient(Graph& graph) {
       break;
     }
   }
-  // Not KeepNodes: the sums that were made by nodes which go stay.
+  // Not KeepNodes: the outputs of removed sums still exist.
   std::vector<Node> nodes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (keep[i]) nodes.push_back(std::move(graph.nodes[i]));

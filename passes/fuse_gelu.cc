@@ -1,9 +1,8 @@
-// Exporters order and group the factors in many ways, so the match is made on
-// what is computed: the argument of Erf or Tanh is expanded to a polynomial of
-// degree three at most in a candidate x and compared with the formula's
-// coefficients; from there the way up must be "+ 1", then products with
-// polynomials in x whose product is x/2. Tested in
-// tests/passes/fuse_gelu_test.cc.
+// Exporters order and group the factors in many ways, so matching is algebraic:
+// the argument of Erf or Tanh is expanded to a polynomial of degree at most
+// three in a candidate x and compared with the formula's coefficients. Its
+// result must then pass through "+ 1" and products with polynomials in x whose
+// product is x/2. Tested in tests/passes/fuse_gelu_test.cc.
 #include "passes/fuse_gelu.h"
 
 #include <algorithm>
@@ -27,9 +26,10 @@ using models::ValueId;
 // Coefficients of 1, x, x², x³.
 using Polynomial = std::array<double, 4>;
 
-// Exports hold the constants as f32, some rounded to six digits.
+// Exports store the constants as f32, some rounded to six digits.
 constexpr double kTolerance = 1e-5;
-// Arithmetic between x and Erf or Tanh; the longest form seen has five.
+// Most arithmetic nodes between x and Erf or Tanh; the longest form seen has
+// five.
 constexpr int kMaxDepth = 8;
 
 bool Near(const Polynomial& a, const Polynomial& b) {
@@ -47,7 +47,7 @@ Polynomial Sum(const Polynomial& a, const Polynomial& b, double sign) {
   return sum;
 }
 
-// Nothing where the degree would pass three.
+// None if the degree would exceed three.
 std::optional<Polynomial> Product(const Polynomial& a, const Polynomial& b) {
   Polynomial product{};
   for (size_t i = 0; i < a.size(); ++i) {
@@ -71,7 +71,7 @@ class Matcher {
     ValueId x;
     NodeId last;  // the node whose output is Gelu(x)
   };
-  // The Gelu that is built on this Erf or Tanh node, if there is one.
+  // The Gelu that contains this Erf or Tanh node, if there is one.
   std::optional<Match> Find(const Node& node) const {
     const double beta = std::sqrt(2.0 / M_PI);
     const Polynomial argument = node.op == "Erf"
@@ -95,7 +95,7 @@ class Matcher {
     return producer < 0 ? nullptr : &graph_.nodes[producer];
   }
 
-  // Values that `id` is arithmetic on, nearest first.
+  // Values from which `id` is computed, nearest first.
   void CollectCandidates(ValueId id, int depth,
                          std::vector<ValueId>& candidates) const {
     if (depth == 0 || ScalarConstant(graph_, id).has_value()) return;
@@ -117,7 +117,7 @@ class Matcher {
     }
   }
 
-  // `id` as a polynomial in `x`; nothing where it is something else.
+  // `id` as a polynomial in `x`; none if it is not one.
   std::optional<Polynomial> Expand(ValueId id, ValueId x, int depth) const {
     if (id == x) return Polynomial{0, 1, 0, 0};
     const std::optional<double> constant = ScalarConstant(graph_, id);
@@ -146,7 +146,7 @@ class Matcher {
     return Sum(*a, *b, node->op == "Add" ? 1 : -1);
   }
 
-  // The only reader of `id`, if it has one and the graph does not name `id`.
+  // The only reader of `id`, if it has just one and is not named by the graph.
   std::optional<NodeId> OnlyReader(ValueId id) const {
     const std::vector<NodeId>& readers = index_.consumers[Index(id)];
     if (readers.empty() || named_[Index(id)]) return std::nullopt;
@@ -156,8 +156,8 @@ class Matcher {
     return readers[0];
   }
 
-  // From `value`, through "+ 1" and products up to x/2·(value + 1); the node
-  // that completes it.
+  // Follows "+ 1" and products from `value` up to x/2·(value + 1); returns the
+  // node that completes it.
   std::optional<NodeId> Climb(ValueId value, ValueId x) const {
     Polynomial factor{1, 0, 0, 0};
     bool one_added = false;
@@ -203,7 +203,7 @@ class Matcher {
 }  // namespace
 
 absl::Status FuseGelu(Graph& graph) {
-  // Matches never overlap: a node completes one product only.
+  // Matches cannot overlap, since a node completes only one product.
   std::vector<std::pair<Matcher::Match, bool>> matches;  // (match, tanh form)
   const Matcher matcher(graph);
   for (const Node& node : graph.nodes) {

@@ -1,6 +1,6 @@
-// Recognizes Gelu in the arithmetic that exporters write it as, in the exact
-// form x/2·(1 + erf(x/√2)) and in the tanh form
-// x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), whatever the order of the factors.
+// Recognizes Gelu in the arithmetic that exporters write for it: the exact form
+// x/2·(1 + erf(x/√2)) and the tanh form x/2·(1 + tanh(√(2/π)·(x +
+// 0.044715·x³))), in any order of the factors.
 //
 //   a = Div(x, 1.4142135)
 //   b = Erf(a)
@@ -8,7 +8,7 @@
 //   d = Mul(x, c)
 //   y = Mul(d, 0.5)
 //
-// One node saves one value for the backward pass instead of five.
+// One node needs one saved value for the backward pass instead of five.
 #ifndef LOADLINE_PASSES_FUSE_GELU_H_
 #define LOADLINE_PASSES_FUSE_GELU_H_
 

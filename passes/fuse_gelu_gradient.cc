@@ -1,5 +1,5 @@
-// One walk in the nodes' order: a GeluGrad that fits is replaced where it
-// stands, and the product that it alone read is dead afterwards. Tested in
+// One pass over the nodes in order: a GeluGrad that matches is replaced in
+// place, and the product that only it read is then dead. Tested in
 // tests/passes/fuse_gelu_gradient_test.cc.
 #include "passes/fuse_gelu_gradient.h"
 
@@ -42,7 +42,7 @@ class GeluGradientFuser {
  private:
   const TensorType& TypeOf(ValueId id) const { return nodes_.TypeOf(id); }
 
-  // The product that the node multiplies with the slope, if it fits.
+  // The product that the node multiplies with the slope, if it matches.
   std::optional<PlainProduct> ProductOf(const Node& node) const {
     if (node.op != "GeluGrad" || node.inputs[0] == node.inputs[1] ||
         node.attributes.String("approximate", "none") != "tanh" ||

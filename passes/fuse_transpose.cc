@@ -1,5 +1,5 @@
-// Each reader decides for itself; a Transpose left without readers dies here.
-// Tested in tests/passes/fuse_transpose_test.cc.
+// Each reader is rewritten separately; a Transpose that has lost all readers is
+// removed here. Tested in tests/passes/fuse_transpose_test.cc.
 #include "passes/fuse_transpose.h"
 
 #include <utility>
@@ -14,7 +14,7 @@ using models::Graph;
 using models::GraphIndex;
 using models::Node;
 
-// True for a Transpose that swaps the last two dimensions and no others.
+// Whether the node is a Transpose that swaps just the last two dimensions.
 bool SwapsLastTwo(const Node& node) {
   if (node.op != "Transpose") return false;
   models::Ints perm = node.attributes.IntList("perm");
@@ -26,7 +26,7 @@ bool SwapsLastTwo(const Node& node) {
   return true;
 }
 
-// Reads through the Transposes that make operand `position` of `product`.
+// Replaces operand `position` of `product` by the input of its Transposes.
 void AbsorbOperand(const Graph& graph, const GraphIndex& index, int position,
                    const char* flag, Node& product) {
   while (true) {

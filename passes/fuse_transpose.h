@@ -1,6 +1,5 @@
-// Lets matrix products read transposed operands where they lie: a Transpose of
-// the last two dimensions becomes a flag of the MatMul or Gemm that reads it.
-// Other readers keep the Transpose alive.
+// Turns a Transpose of the last two dimensions into a flag of the MatMul or
+// Gemm that reads it. A Transpose with other readers remains for these.
 //
 //   t = Transpose(w) {perm=[1, 0]}
 //   y = MatMul(x, t)                   ->   y = MatMul(x, w) {trans_b=1}

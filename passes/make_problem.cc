@@ -1,5 +1,5 @@
-// Tested in tests/passes/make_problem_test.cc: a small MLP as the file it
-// becomes, and each rule for views and in-place pairs by itself.
+// Tested in tests/passes/make_problem_test.cc: a small MLP compared with its
+// problem file, and each rule for views and in-place pairs separately.
 #include "passes/make_problem.h"
 
 #include <set>
@@ -24,9 +24,9 @@ bool IsPersistent(const models::Value& value) {
          value.kind == ValueKind::kState || value.kind == ValueKind::kConstant;
 }
 
-class Poser {
+class ProblemBuilder {
  public:
-  Poser(const Graph& graph, const MakeProblemOptions& options)
+  ProblemBuilder(const Graph& graph, const MakeProblemOptions& options)
       : graph_(graph),
         options_(options),
         roots_(models::StorageRoots(graph)),
@@ -54,17 +54,18 @@ class Poser {
     }
     std::set<models::ValueId> seen;
     for (models::ValueId id : graph_.outputs) {
-      if (seen.insert(Root(id)).second) problem_.outputs.push_back(Posed(id));
+      if (!seen.insert(Root(id)).second) continue;
+      problem_.outputs.push_back(PlannerValue(id));
     }
     return std::move(problem_);
   }
 
  private:
   models::ValueId Root(models::ValueId id) const { return roots_[Index(id)]; }
-  planner::ValueId Posed(models::ValueId id) const {
-    const planner::ValueId posed = planner_ids_[Index(Root(id))];
-    LOADLINE_CHECK(posed != planner::kNoValue);
-    return posed;
+  planner::ValueId PlannerValue(models::ValueId id) const {
+    const planner::ValueId id_in_problem = planner_ids_[Index(Root(id))];
+    LOADLINE_CHECK(id_in_problem != planner::kNoValue);
+    return id_in_problem;
   }
 
   void CollectRoles() {
@@ -78,7 +79,7 @@ class Poser {
     }
   }
 
-  // Roots that a node touches or the graph puts out, in order of their ids.
+  // Adds roots that a node touches or that are outputs, in order of their ids.
   void AddValues() {
     std::vector<bool> used = is_output_;
     for (const Node& node : graph_.nodes) {
@@ -93,13 +94,13 @@ class Poser {
       const models::Value& value = graph_.values[i];
       planner_ids_[i] =
           planner::ValueId{static_cast<int32_t>(problem_.values.size())};
-      planner::Value posed;
-      posed.file_id = static_cast<int64_t>(i);
-      posed.name = value.name;
-      posed.bytes = value.type.bytes();
-      posed.persistent = IsPersistent(value) || is_next_[i];
-      posed.offload = posed.bytes >= options_.smallest_offload_bytes;
-      problem_.values.push_back(std::move(posed));
+      planner::Value made;
+      made.file_id = static_cast<int64_t>(i);
+      made.name = value.name;
+      made.bytes = value.type.bytes();
+      made.persistent = IsPersistent(value) || is_next_[i];
+      made.offload = made.bytes >= options_.smallest_offload_bytes;
+      problem_.values.push_back(std::move(made));
     }
   }
 
@@ -107,35 +108,34 @@ class Poser {
     const Node& node = graph_.nodes[static_cast<size_t>(id)];
     const models::Operator* op = models::FindOperator(node.op);
     LOADLINE_CHECK(op != nullptr);
-    planner::Node posed;
-    posed.file_id = id;
-    posed.name = node.name;
+    planner::Node made;
+    made.file_id = id;
+    made.name = node.name;
     for (models::ValueId input : node.inputs) {
-      if (input != models::kNoValue) posed.inputs.push_back(Posed(input));
+      if (input != models::kNoValue) made.inputs.push_back(PlannerValue(input));
     }
     for (models::ValueId output : node.outputs) {
-      posed.outputs.push_back(Posed(output));
+      made.outputs.push_back(PlannerValue(output));
     }
-    posed.recompute = op->recompute;
+    made.recompute = op->recompute;
     for (const auto& [input, output] : op->inplace) {
       AddPair(node, static_cast<size_t>(input), static_cast<size_t>(output),
-              posed);
+              made);
     }
-    LOADLINE_ASSIGN_OR_RETURN(const NodePrice price,
-                              options_.price(graph_, node));
-    posed.time_ns = price.time_ns;
-    posed.workspace_bytes = price.workspace_bytes;
-    problem_.nodes.push_back(std::move(posed));
+    LOADLINE_ASSIGN_OR_RETURN(const NodeCost cost, options_.cost(graph_, node));
+    made.time_ns = cost.time_ns;
+    made.workspace_bytes = cost.workspace_bytes;
+    problem_.nodes.push_back(std::move(made));
     return absl::OkStatus();
   }
 
-  // Adds the operator's in-place pair where it is safe for this node: input
-  // and output are of one type's bytes (no broadcasting), the node reads the
-  // input's storage nowhere else, and nobody needs the old contents later: they
-  // are no output, no new contents of a persistent value, and persistent only
-  // if this is their update.
+  // Adds the operator's in-place pair if it is safe for this node: input and
+  // output have the same type and size (no broadcasting), the node reads the
+  // input's storage nowhere else, and the old contents are not needed later. So
+  // the input is no output and no new contents of a persistent value, and it is
+  // persistent only if the node is its update.
   void AddPair(const Node& node, size_t input, size_t output,
-               planner::Node& posed) {
+               planner::Node& out) {
     if (input >= node.inputs.size() || output >= node.outputs.size() ||
         node.inputs[input] == models::kNoValue) {
       return;
@@ -156,7 +156,7 @@ class Poser {
     const bool is_update = next_[Index(from)] == to;
     if ((IsPersistent(old) || is_next_[Index(from)]) && !is_update) return;
     if (is_update) paired_.insert(Index(from));
-    posed.inplace.emplace_back(Posed(from), Posed(to));
+    out.inplace.emplace_back(PlannerValue(from), PlannerValue(to));
   }
 
   const Graph& graph_;
@@ -174,7 +174,7 @@ class Poser {
 
 absl::StatusOr<planner::Problem> MakeProblem(
     const Graph& graph, const MakeProblemOptions& options) {
-  return Poser(graph, options).Run();
+  return ProblemBuilder(graph, options).Run();
 }
 
 }  // namespace loadline::passes

@@ -1,7 +1,8 @@
-// The match starts at a Softmax over the last axis and goes down to the product
-// of q and k, taking masks and scales on the way, and up through a Dropout to
-// the product with v. What lies between must have no other reader: it is gone
-// afterwards. Tested in tests/passes/fuse_attention_test.cc.
+// The match starts at a Softmax over the last axis. It goes backwards through
+// masks and scales to the product of q and k, and forwards through a Dropout to
+// the product with v. Nodes in between must have no other readers, since they
+// are removed. Tested in tests/passes/fuse_attention_test.cc and
+// fuse_attention_masks_test.cc.
 #include "passes/match_attention.h"
 
 #include <algorithm>
@@ -24,14 +25,15 @@ using models::TensorType;
 using models::ValueId;
 using models::ValueKind;
 
-// A masked score is as good as minus infinity where its row has others: no two
-// scores that a model trains with lie this far apart.
+// At most this counts as masked: scores of a trained model never differ that
+// much, so in a row with other scores it acts as minus infinity.
 constexpr float kMasked = -1e4f;
-// A score that is added to this is lost in rounding, so that to add it and to
-// put it in the score's place are the same even in a row that is masked whole.
+// Added to a score, at most this absorbs it in rounding. Adding it and
+// replacing the score then give the same result, even in a row that is masked
+// entirely.
 constexpr float kAbsorbing = -1e30f;
 
-// Swaps batches' heads with their sequences, and back.
+// Swaps heads and sequence, and is its own inverse.
 const Ints& HeadTranspose() {
   static const Ints& perm = *new Ints{0, 2, 1, 3};
   return perm;
@@ -54,8 +56,8 @@ Ints Permuted(const Ints& dims, const Ints& perm) {
   return permuted;
 }
 
-// Whether `hides(row, column)` holds exactly behind the diagonal of a constant
-// of the scores' last two dimensions.
+// Whether `hides(row, column)` holds exactly after the diagonal of a constant
+// with the last two dimensions of the scores, and `shows` elsewhere.
 template <typename T, typename Hides, typename Shows>
 bool IsCausal(const models::Value& value, const Ints& scores,
               const Hides& hides, const Shows& shows) {
@@ -105,14 +107,14 @@ class Matcher {
     return producer < 0 ? nullptr : &graph_.nodes[producer];
   }
 
-  // The only reader of `id`, if it has one and the graph does not name `id`.
+  // The only reader of `id`, if it has just one and is not named by the graph.
   std::optional<NodeId> OnlyReader(ValueId id) const {
     const std::vector<NodeId>& readers = index_.consumers[Index(id)];
     if (readers.size() != 1 || named_[Index(id)]) return std::nullopt;
     return readers[0];
   }
 
-  // Whether a gradient could flow to `id`.
+  // Whether `id` depends on a parameter, so that it may need a gradient.
   bool DependsOnParameter(ValueId id) const {
     std::vector<ValueId> rest = {id};
     std::vector<bool> seen(graph_.values.size(), false);
@@ -129,8 +131,8 @@ class Matcher {
     return false;
   }
 
-  // If `node` multiplies or divides by a number: the other factor, and *scale
-  // times that number.
+  // If `node` multiplies or divides by a number: returns the other factor, and
+  // multiplies *scale by that number.
   ValueId TakeScale(const Node& node, double* scale) const {
     if (node.op == "Div") {
       const std::optional<double> by = ScalarConstant(graph_, node.inputs[1]);
@@ -142,7 +144,7 @@ class Matcher {
     for (int i : {0, 1}) {
       const std::optional<double> by =
           ScalarConstant(graph_, node.inputs[1 - i]);
-      // A factor of rank 1 more would change the shape.
+      // A factor of higher rank would change the shape.
       if (!by.has_value() ||
           type(node.inputs[i]).dims != type(node.outputs[0]).dims) {
         continue;
@@ -153,7 +155,7 @@ class Matcher {
     return kNoValue;
   }
 
-  // From the scores that the softmax reads down to the product, masks first.
+  // Goes from the softmax's input back to the product, masks first.
   bool TakeScores(ValueId scores, const Ints& dims,
                   AttentionMatch& match) const {
     const Node* node = Producer(scores);
@@ -178,7 +180,7 @@ class Matcher {
       return TakeCondition(*node, kept, dims, match) &&
              TakeScores(node->inputs[kept], dims, match);
     }
-    // A scale behind a mask would scale the mask.
+    // A scale applied after a mask would scale the mask too.
     const ValueId factor = TakeScale(*node, &match.scale);
     if (factor == kNoValue || !OnlyReader(factor).has_value()) return false;
     const Node* product = Producer(factor);
@@ -234,8 +236,8 @@ class Matcher {
     return true;
   }
 
-  // `id`, or `id` with its last two dimensions swapped where `swapped`, without
-  // the scales on the way where `scale` is given.
+  // `id`, with its last two dimensions swapped if `swapped`; removes scales on
+  // the path if `scale` is given.
   AttentionOperand Rows(ValueId id, bool swapped, double* scale) const {
     while (const Node* node = Producer(id)) {
       if (scale != nullptr) {
@@ -262,8 +264,8 @@ class Matcher {
                    : AttentionOperand{id, {}};
   }
 
-  // The x of Reshape(Transpose(Reshape(x))) that swaps x's last two dimensions,
-  // the others folded into one meanwhile.
+  // The x of Reshape(Transpose(Reshape(x))) that swaps x's last two dimensions
+  // while the others are merged into one.
   ValueId UnfoldedTranspose(const Node& unfold) const {
     if (unfold.op != "Reshape") return kNoValue;
     const Node* transpose = Producer(unfold.inputs[0]);
@@ -282,7 +284,7 @@ class Matcher {
     return same_matrices ? fold->inputs[0] : kNoValue;
   }
 
-  // From the softmax's output up to the product with v.
+  // Goes from the softmax's output forward to the product with v.
   bool TakeProbabilities(ValueId p, AttentionMatch& match) const {
     std::optional<NodeId> reader = OnlyReader(p);
     if (!reader.has_value()) return false;
@@ -311,7 +313,8 @@ class Matcher {
     return made;
   }
 
-  // Whether the parts make an attention of these scores: no broadcasting.
+  // Whether the parts form an attention with these scores, without
+  // broadcasting.
   bool Fits(const Ints& scores, const AttentionMatch& match) const {
     const absl::StatusOr<models::AttentionShape> shape =
         models::AttentionShapeOf({}, TypeOf(match.q), TypeOf(match.k),
@@ -319,7 +322,7 @@ class Matcher {
     return shape.ok() && shape->ScoreDims() == scores;
   }
 
-  // The value of which `operand` is the HeadTranspose, if it is one.
+  // The value whose HeadTranspose `operand` is, or kNoValue.
   ValueId Headless(const AttentionOperand& operand) const {
     if (!operand.perm.empty()) {
       return operand.perm == HeadTranspose() ? operand.value : kNoValue;

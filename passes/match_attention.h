@@ -1,4 +1,4 @@
-// Finds attention in a graph: what FuseAttention replaces, taken apart.
+// Finds attention in a graph and splits it into its parts, for FuseAttention.
 #ifndef LOADLINE_PASSES_MATCH_ATTENTION_H_
 #define LOADLINE_PASSES_MATCH_ATTENTION_H_
 
@@ -11,13 +11,13 @@
 
 namespace loadline::passes {
 
-// A value, or Transpose(value) {perm} still to be made.
+// A value, or the Transpose(value) {perm} that is to be created.
 struct AttentionOperand {
   models::ValueId value = models::kNoValue;
   models::Ints perm;  // empty: the value itself
 };
 
-// An additive mask: a value, or Where(condition, kept, masked) to be made.
+// An additive mask: a value, or Where(condition, kept, masked) to be created.
 struct AttentionMask {
   models::ValueId value = models::kNoValue;
   models::ValueId condition = models::kNoValue;
@@ -36,8 +36,8 @@ struct AttentionMatch {
   size_t last = 0;  // the node that becomes the Attention
 };
 
-// The attention around a node that is a Softmax, if it is one's. `index` and
-// `named` are IndexGraph's and NamedByGraph's of the graph.
+// The attention that contains the Softmax `node`, if there is one. `index` and
+// `named` are IndexGraph and NamedByGraph of the graph.
 std::optional<AttentionMatch> MatchAttention(const models::Graph& graph,
                                              const models::GraphIndex& index,
                                              const std::vector<bool>& named,

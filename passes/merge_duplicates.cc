@@ -1,6 +1,6 @@
-// Value numbering: nodes are visited in order, their inputs already replaced
-// by the first equal value, so equal keys mean equal results. Sharing a value
-// longer costs bytes; the planner gets them back by recomputing. Tested in
+// Value numbering: nodes are visited in order, with inputs already replaced by
+// the first equal value, so equal keys mean equal results. A shared value may
+// live longer; the planner can recompute it to save its bytes. Tested in
 // tests/passes/simplify_test.cc.
 #include "passes/merge_duplicates.h"
 
@@ -24,7 +24,7 @@ using models::Value;
 using models::ValueId;
 using models::ValueKind;
 
-// Points every constant at the first one with its type and bytes.
+// Replaces every constant by the first one with its type and contents.
 void MergeConstants(const Graph& graph, std::vector<ValueId>& replacement) {
   const std::vector<bool> named = NamedByGraph(graph);
   std::map<std::pair<std::string, absl::string_view>, ValueId> first;

@@ -1,6 +1,6 @@
-// Computes once what the graph computes twice: nodes with the same operator,
-// inputs and attributes become one, and so do equal constants. Two dropouts
-// differ by their salt and stay two; updates stay.
+// Removes duplicate computations: nodes with the same operator, inputs and
+// attributes become one, and so do equal constants. Two dropouts stay separate
+// because their salts differ; updates stay too.
 //
 //   a = Exp(x)             a = Exp(x)
 //   b = Exp(x)        ->   c = Add(a, a)

@@ -1,8 +1,8 @@
-// One walk in the nodes' order. An operator of the list takes its data in bf16,
-// one that only moves elements takes them as they come, any other takes f32.
-// Each value has at most one cast, and a value that is a cast goes back to what
-// it was cast from: no two casts follow each other. What is not in the list is
-// right as it is, only larger. Tested in tests/passes/mixed_precision_test.cc.
+// One pass over the nodes in order. Listed operators take bf16, operators that
+// only move elements take either type, all others take f32. Each value has at
+// most one cast, and casting a cast uses the original value, so no two casts
+// follow each other. Operators missing from the list are still correct, only
+// larger. Tested in tests/passes/mixed_precision_test.cc.
 #include "passes/mixed_precision.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ using models::Phase;
 using models::TensorType;
 using models::ValueId;
 
-// Operators that compute in bf16, and how many of their inputs do; the others,
-// scales, biases and statistics, stay f32.
+// Operators that compute in bf16, and how many of their leading inputs are
+// bf16. The others (scales, biases, statistics) stay f32.
 const std::map<absl::string_view, size_t>& LowPrecisionInputs() {
   static const auto& table =
       *new std::map<absl::string_view, size_t>{{"MatMul", 2},
@@ -85,7 +85,7 @@ class Caster {
     });
   }
 
-  // The type in which a node wants its input, if that is a float.
+  // The type in which a node takes this input, if it is a float.
   DType Wanted(const Node& node, size_t input) const {
     if (MovesElements(node.op)) {
       return AnyLow(node) ? DType::kBF16 : DType::kF32;
@@ -97,8 +97,7 @@ class Caster {
     return node.op == "Gemm" && !IsPlain(node) ? DType::kF32 : DType::kBF16;
   }
 
-  // A Gemm that scales, or adds more than a row, rounds after the product and
-  // once more.
+  // Whether a Gemm rounds only once: neither scales nor adds more than a row.
   bool IsPlain(const Node& gemm) const {
     if (gemm.attributes.Float("alpha", 1) != 1 ||
         gemm.attributes.Float("beta", 1) != 1) {
@@ -127,7 +126,7 @@ class Caster {
     return cast[0];
   }
 
-  // Appends the node; its outputs get the types that follow from its inputs.
+  // Appends the node; its outputs' types are inferred from its inputs.
   absl::Status Append(Node node) {
     std::vector<const TensorType*> inputs;
     for (ValueId id : node.inputs) {
@@ -143,7 +142,7 @@ class Caster {
   }
 
   Graph& graph_;
-  std::map<ValueId, ValueId> other_;  // the same numbers in the other type
+  std::map<ValueId, ValueId> other_;  // the same value in the other type
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Dimension by dimension, and only where every reader's other operands make up
-// for it, so that no type of a result changes.
-// Tested in tests/passes/narrow_constants_test.cc.
+// Works dimension by dimension, and only if every reader's other operands still
+// broadcast to the full shape, so that no result changes its type. Tested in
+// tests/passes/narrow_constants_test.cc.
 #include "passes/narrow_constants.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool Broadcasts(const Node& node) {
   return kOps->count(node.op) > 0;
 }
 
-// Bytes of one step along `axis`, and of the whole axis.
+// Bytes of one element of `axis`, and of the whole axis.
 struct AxisBytes {
   int64_t step = 0;
   int64_t axis = 0;
@@ -68,8 +68,8 @@ Tensor FirstAlong(const Tensor& tensor, size_t axis) {
   return MakeTensor(std::move(type), first.data());
 }
 
-// Whether `node` still makes what it made if `id` has one element at the
-// dimension that is `from_end` from the last.
+// Whether `node` has the same output type if `id` has one element in the
+// dimension `from_end` from the last.
 bool MakesUp(const Graph& graph, const Node& node, ValueId id,
              size_t from_end) {
   if (!Broadcasts(node)) return false;

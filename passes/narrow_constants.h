@@ -1,6 +1,5 @@
-// A constant that repeats itself along a dimension, and whose readers broadcast
-// it anyway, holds that dimension once: exporters write the mask of an
-// attention out for every example.
+// Stores one copy of a constant that repeats along a dimension, if its readers
+// broadcast it anyway. Exporters write out an attention mask for every example.
 //
 //   mask f32[32,1,64,64], 32 times the same     mask f32[1,1,64,64]
 //   Add(scores f32[32,4,64,64], mask)       ->  Add(scores, mask)

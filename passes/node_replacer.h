@@ -1,5 +1,5 @@
-// One walk over a graph's nodes in their order, each of which is kept or
-// replaced where it stands.
+// One pass over a graph's nodes in order, in which each node is kept or
+// replaced.
 #ifndef LOADLINE_PASSES_NODE_REPLACER_H_
 #define LOADLINE_PASSES_NODE_REPLACER_H_
 
@@ -12,8 +12,8 @@ namespace loadline::passes {
 
 class NodeReplacer {
  public:
-  // Takes the graph's nodes out: what is to stay is kept. The graph must
-  // outlive this.
+  // Takes all nodes out of the graph; Keep and Make put nodes back. The graph
+  // must outlive this object.
   explicit NodeReplacer(models::Graph& graph);
 
   const std::vector<models::Node>& old_nodes() const { return old_nodes_; }
@@ -22,16 +22,16 @@ class NodeReplacer {
     return graph_.value(id).type;
   }
 
-  // The old node that makes `id` for one reader and for no output or update;
-  // null if there is none such.
+  // The old node that computes `id`, if `id` has exactly one reader and is no
+  // output or update; otherwise null.
   const models::Node* MakerForOneReader(models::ValueId id) const;
 
   void Keep(const models::Node& node) { graph_.nodes.push_back(node); }
-  // A new node, named after the one that it is for; its only output.
+  // Adds a new node named after `of`; returns its only output.
   absl::StatusOr<models::ValueId> Make(const models::Node& of, const char* op,
                                        std::vector<models::ValueId> inputs,
                                        models::Attributes attributes);
-  // The node made last makes what `old` made, under its name.
+  // Gives the outputs of `old`, with their names, to the node made last.
   void StandsFor(const models::Node& old);
 
  private:

@@ -1,6 +1,5 @@
-// A pass is any function on a graph; what every pass needs around it stands
-// here once, so that a pass is only its rewriting. Tested in
-// tests/passes/pass_runner_test.cc.
+// A pass is any function on a graph; PassRunner has everything that passes
+// share. Tested in tests/passes/pass_runner_test.cc.
 #include "passes/pass_runner.h"
 
 #include <chrono>
@@ -38,7 +37,7 @@ absl::Status PassRunner::Run(
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - start;
   const absl::Status verified = models::VerifyGraph(graph);
-  // Dump first: a broken graph is the one somebody wants to look at.
+  // Dump before verifying: a broken graph is the one to look at.
   if (!options_.dump_dir.empty()) LOADLINE_RETURN_IF_ERROR(Dump(name, graph));
   if (!verified.ok()) {
     return absl::InternalError(absl::StrCat(

@@ -1,5 +1,5 @@
-// The one wrapper around every pass: times it, verifies the graph after it,
-// can dump the graph after it, can switch it off by name.
+// Runs passes: times each one, verifies the graph after it, optionally dumps
+// the graph, and skips passes that are disabled by name.
 //
 //   PassRunner runner(options);
 //   LOADLINE_RETURN_IF_ERROR(
@@ -22,11 +22,10 @@
 namespace loadline::passes {
 
 struct PassOptions {
-  // Optional passes to leave out. Naming a required one, or one that does not
-  // exist, is an InvalidArgument.
+  // Optional passes to skip. InvalidArgument for a required or unknown name.
   std::set<std::string> disabled;
-  // Folder for the graph's text after every pass, as NN-name.txt; made if it
-  // is missing. Empty: no dump.
+  // Folder for the graph's text after every pass, as NN-name.txt; created if
+  // missing. Empty: no dump.
   std::string dump_dir;
   // Called after every pass that ran. May be empty.
   std::function<void(absl::string_view name, double seconds,
@@ -34,24 +33,23 @@ struct PassOptions {
       log;
 };
 
-// A required pass makes what later ones stand on; an optional one only makes
-// the graph better.
+// Later passes depend on required ones; optional ones only improve the graph.
 enum class PassNeed { kOptional, kRequired };
 
 class PassRunner {
  public:
   explicit PassRunner(PassOptions options) : options_(std::move(options)) {}
 
-  // Runs `pass` on `graph`, unless it is switched off. Errors: the pass's own;
-  // Internal naming the pass if the graph does not verify after it;
-  // InvalidArgument if a required pass is switched off; what writing the dump
-  // gives. After an error the graph is in no defined state.
+  // Runs `pass` on `graph` unless it is disabled. Errors: the pass's own;
+  // Internal naming the pass if the graph does not verify afterwards;
+  // InvalidArgument if a required pass is disabled; errors of writing the dump.
+  // After an error the graph is undefined.
   absl::Status Run(absl::string_view name, PassNeed need,
                    absl::FunctionRef<absl::Status(models::Graph&)> pass,
                    models::Graph& graph);
 
-  // InvalidArgument if a name in `disabled` belongs to no pass that was
-  // offered; the message lists those that can be switched off.
+  // InvalidArgument if a name in `disabled` is no pass that Run was called for;
+  // lists the optional passes.
   absl::Status Finish() const;
 
  private:

@@ -1,5 +1,5 @@
-// What a gradient rule leaves of a product of two matrices: a MatMul or a Gemm
-// that neither scales nor adds.
+// A product of two matrices as gradient rules emit it: a MatMul or Gemm without
+// scaling or addition.
 #ifndef LOADLINE_PASSES_PLAIN_PRODUCT_H_
 #define LOADLINE_PASSES_PLAIN_PRODUCT_H_
 
@@ -16,12 +16,11 @@ struct PlainProduct {
   bool trans_b = false;
 };
 
-// The node as one: op(a) op(b), neither operand empty. Nothing for any other
-// node.
+// The node as op(a) op(b) with nonempty operands; none for any other node.
 std::optional<PlainProduct> AsPlainProduct(const models::Graph& graph,
                                            const models::Node& node);
 
-// Attributes of a Gemm that is this product.
+// Attributes of a Gemm that computes this product.
 models::Attributes GemmAttributes(const PlainProduct& product);
 
 }  // namespace loadline::passes

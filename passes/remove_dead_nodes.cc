@@ -1,5 +1,5 @@
-// One walk backwards: a node lives if one of its outputs is needed, and then
-// its inputs are. Tested in tests/passes/simplify_test.cc.
+// One backward pass: a node is live if one of its outputs is needed, and then
+// its inputs are needed. Tested in tests/passes/simplify_test.cc.
 #include "passes/remove_dead_nodes.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Removes what no output of the graph and no update needs.
+// Removes nodes that neither an output nor an update of the graph needs.
 //
 //   y = Relu(x)            y = Relu(x)
 //   z = Exp(x)        ->   output y

@@ -1,5 +1,5 @@
-// A dropout that drops nothing is its input. An output of the graph loses its
-// own name by that; inputs of a loss have none to lose. Tested in
+// A dropout that drops nothing equals its input. If it was an output of the
+// graph, the output gets the input's name. Tested in
 // tests/passes/simplify_test.cc.
 #include "passes/remove_dropout.h"
 

@@ -1,5 +1,5 @@
-// Removes dropouts that drop nothing: those of ratio 0, or all of them (for
-// evaluation, and for --no-dropout).
+// Removes dropouts with ratio 0, or all of them (for evaluation and
+// --no-dropout).
 //
 //   y = Dropout(x) {ratio=0}
 //   z = Relu(y)                ->   z = Relu(x)

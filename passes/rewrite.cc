@@ -1,4 +1,4 @@
-// Tested through every pass, tests/passes/.
+// Tested through the passes that use it, in tests/passes/.
 #include "passes/rewrite.h"
 
 #include "planner/base/check.h"

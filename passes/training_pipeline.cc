@@ -1,6 +1,7 @@
-// Simplify before differentiating: a fused node has a cheaper gradient than
-// its parts. Simplify again after: rules that know only their own node emit
-// duplicates and transposes. Tested in tests/passes/training_pipeline_test.cc.
+// Simplify before differentiating, because a fused node has a cheaper gradient
+// than its parts. Simplify again afterwards, because gradient rules see only
+// their own node and emit duplicates and transposes. Tested in
+// tests/passes/training_pipeline_test.cc.
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"

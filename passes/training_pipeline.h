@@ -1,5 +1,5 @@
-// The way from a model to what is run: one function for a training step, one
-// for an evaluation, each a list of passes read from top to bottom.
+// From a model to the graph that runs: one function for a training step, one
+// for an evaluation, each a list of passes to be read from top to bottom.
 #ifndef LOADLINE_PASSES_TRAINING_PIPELINE_H_
 #define LOADLINE_PASSES_TRAINING_PIPELINE_H_
 
@@ -15,19 +15,20 @@ namespace loadline::passes {
 struct TrainingOptions {
   LossOptions loss;
   OptimizerOptions optimizer;
-  bool no_dropout = false;                // every ratio becomes 0
-  Precision precision = Precision::kF32;  // of what the model computes
+  bool no_dropout = false;                // removes every dropout
+  Precision precision = Precision::kF32;  // of the model's computation
 };
 
-// Forward, loss, backward and optimizer. The first output is the loss; the
-// updates are the running statistics', then the parameters' and optimizer
-// states'. Errors: those of AddLoss, AddGradients, AddOptimizer and PassRunner.
+// Forward pass, loss, backward pass and optimizer. The first output is the
+// loss. Updates are those of the running statistics, then of parameters and
+// optimizer states. Errors: those of AddLoss, AddGradients, AddOptimizer and
+// PassRunner.
 absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
                                                 const TrainingOptions& options,
                                                 const PassOptions& passes);
 
-// Forward and loss, with running statistics and without dropout; changes
-// nothing. The first output is the loss; for cross-entropy the second is the
+// Forward pass and loss, with running statistics and without dropout or
+// updates. The first output is the loss; for cross-entropy the second is the
 // number of correct predictions in the batch, i64. Errors: those of AddLoss and
 // PassRunner.
 absl::StatusOr<models::Graph> BuildEvaluation(models::Graph model,

@@ -1,5 +1,5 @@
-// The running statistics that belong to a normalization are those that its
-// batch statistics update. Tested in tests/passes/training_pipeline_test.cc.
+// A normalization's running statistics are those that its batch statistics
+// update. Tested in tests/passes/training_pipeline_test.cc.
 #include "passes/use_running_statistics.h"
 
 #include <utility>
@@ -15,7 +15,8 @@ using models::ValueId;
 
 namespace {
 
-// True if nothing but running statistics reads the batch statistics of `norm`.
+// Whether only updates of running statistics read the batch statistics of
+// `norm`.
 bool OnlyUpdatesReadStatistics(const Graph& graph,
                                const models::GraphIndex& index,
                                const Node& norm) {

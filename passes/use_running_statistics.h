@@ -1,12 +1,12 @@
-// Turns batch normalization from its training form, which normalizes with the
-// batch's statistics, into its inference form, which uses the running ones.
+// Converts batch normalization from training form, which uses the batch's
+// statistics, to inference form, which uses the running ones.
 //
 //   y, mean, rstd = BatchNormTraining(x, scale, bias)
 //   m', v' = RunningStatsUpdate(m, v, mean, rstd)      update m -> m', v -> v'
 //   ->
 //   y = BatchNormalization(x, scale, bias, m, v)
 //
-// A normalization without running statistics keeps using the batch's.
+// A normalization without running statistics still uses the batch's.
 #ifndef LOADLINE_PASSES_USE_RUNNING_STATISTICS_H_
 #define LOADLINE_PASSES_USE_RUNNING_STATISTICS_H_
 
@@ -15,7 +15,7 @@
 
 namespace loadline::passes {
 
-// Also drops every update: evaluation changes nothing.
+// Also drops all updates, since evaluation changes nothing.
 absl::Status UseRunningStatistics(models::Graph& graph);
 
 }  // namespace loadline::passes

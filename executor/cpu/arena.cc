@@ -1,6 +1,6 @@
-// Reserve inaccessible pages for everything, then open the middle: what is not
-// opened is the guard. Under the address sanitizer the slack between the
-// arena and the edges of its pages is poisoned too. Tested in
+// Reserves inaccessible pages for everything, then makes the middle accessible;
+// the remaining pages are the guards. Under the address sanitizer the slack
+// between the arena and the edges of its pages is poisoned too. Tested in
 // tests/executor/cpu/arena_test.cc.
 #include "executor/cpu/arena.h"
 
@@ -73,9 +73,9 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(int64_t bytes) {
       mprotect(begin, arena->mapped_bytes_, PROT_READ | PROT_WRITE) != 0) {
     return NoRoom(bytes);
   }
-  // Advice only: fewer page faults and TLB misses in large arenas.
+  // Only advice: fewer page faults and TLB misses in large arenas.
   if (bytes > 0) (void)madvise(begin, arena->mapped_bytes_, MADV_HUGEPAGE);
-  // The page boundary is a multiple of the alignment, so rounding the size up
+  // Page boundaries are multiples of the alignment, so rounding the size up
   // rounds the address down.
   const int64_t span = planner::AlignUp(bytes, kAlignment);
   arena->base_ = end - span;

@@ -1,21 +1,22 @@
-// Attention without the matrix of probabilities. A block of up to 64 queries
-// lies across the lanes of vectors and keys run down, so that maxima, sums and
-// statistics of rows are plain vectors:
+// Attention without storing the matrix of probabilities. A block of up to 64
+// queries is spread over the lanes of vectors, and the loop runs over keys, so
+// that maxima, sums and statistics of rows are plain vectors:
 //
 //   scores'[t][r] = k[t] . (scale q[r])     p' = exp(scores' - max)
 //   y'[e][r] = sum_t v[t][e] p'[t][r] / sum_t p'[t][r]
 //
-// Backward takes keys in blocks of 64 too and holds no full row of anything:
-// the statistic gives p again. What no row of a causal block sees is skipped.
+// Backward takes keys in blocks of 64 too and stores no full row: the saved
+// statistic gives p again. Columns that no row of a causal block may see are
+// skipped.
 //
-// Forward, a task is a block of rows; backward it is a head, whose blocks add
-// to dk and dv in order. So no result depends on the number of threads.
+// Forward, a task is a block of rows. Backward, a task is a head, whose blocks
+// add to dk and dv in order. So results do not depend on the number of threads.
 //
-// In bf16 rows become floats on their way into scratch, and dk and dv are
-// floats until the head is done.
+// In bf16, rows are converted to float when they are copied to scratch, and dk
+// and dv are float until the head is finished.
 //
-// attention_forward.cc and attention_backward.cc are the two kernels; here
-// stands what both need. Tested in tests/conformance/.
+// attention_forward.cc and attention_backward.cc are the two kernels; this file
+// has what both need. Tested in tests/conformance/.
 #include "executor/cpu/attention.h"
 
 #include "executor/cpu/families.h"
@@ -27,7 +28,7 @@ namespace loadline::executor::cpu::attention {
 namespace {
 
 // Adds the mask to scores'[t][r] of the columns [begin, end), and minus
-// infinity where a causal row does not see.
+// infinity where causal attention hides the column from the row.
 void MaskScores(const Attention& a, const Block& block, const float* mask,
                 int64_t begin, int64_t end, float* scores) {
   const int64_t lanes = a.block_rows;

@@ -1,6 +1,7 @@
-// What attention's forward and backward kernels share: the description of a
-// node, a block of its rows, the scores of a block, and the moves of rows into
-// scratch and back. See attention.cc. Only those three files include this.
+// Shared by attention's forward and backward kernels: the description of a
+// node, a block of its rows, the scores of a block, and copies of rows to
+// scratch and back. See attention.cc. Only these three files include this
+// header.
 #ifndef LOADLINE_EXECUTOR_CPU_ATTENTION_H_
 #define LOADLINE_EXECUTOR_CPU_ATTENTION_H_
 
@@ -25,7 +26,7 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 inline int64_t RoundUp(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// All that stays the same from run to run.
+// Everything that is the same in every run of a node.
 struct Attention : AttentionLayout {
   int mask_input = 0;
   int64_t block_rows = 0;  // a multiple of 16
@@ -37,15 +38,15 @@ struct Attention : AttentionLayout {
   }
 };
 
-// `first` is the position of q among the inputs.
+// `first`: the position of q among the node's inputs.
 absl::StatusOr<Attention> Describe(const Prepare& p, int first, int mask_input);
 
 // One block of rows of one head.
 struct Block {
   int64_t head;
   int64_t begin;    // its first row
-  int64_t rows;     // that exist; the lanes behind them hold nothing of use
-  int64_t columns;  // that its last row sees
+  int64_t rows;     // that exist; later lanes hold meaningless numbers
+  int64_t columns;  // that its last row may attend to
 
   Block(const Attention& a, int64_t of_head, int64_t block)
       : head(of_head),
@@ -54,7 +55,7 @@ struct Block {
         columns(a.VisibleColumns(begin + rows)) {}
 };
 
-// to[d][r] = factor * rows[r][d], 0 in the lanes behind the last row.
+// to[d][r] = factor * rows[r][d]; lanes after the last row are 0.
 void PackTransposed(const float* rows, int64_t stride, int64_t count,
                     int64_t width, float factor, int64_t lanes, float* to);
 
@@ -63,7 +64,7 @@ void StoreTransposed(const float* from, int64_t lanes, int64_t count,
                      int64_t width, const float* factor, float* rows,
                      int64_t stride);
 
-// Rows as floats: where they lie, or copied to `to`, one behind the other.
+// Rows as floats: in place, or copied contiguously to `to`.
 struct FloatRows {
   const float* data;
   int64_t stride;
@@ -83,7 +84,7 @@ FloatRows AsFloats(const T* rows, int64_t stride, int64_t count, int64_t width,
 template <typename T>
 inline constexpr bool kCopied = !std::is_same_v<T, float>;
 
-// StoreTransposed into rows of any type; `floats` holds them meanwhile.
+// StoreTransposed into rows of any type; `floats` is the intermediate buffer.
 template <typename T>
 void StoreRows(const float* from, int64_t lanes, int64_t count, int64_t width,
                const float* factor, T* rows, int64_t stride, float* floats) {
@@ -98,8 +99,8 @@ void StoreRows(const float* from, int64_t lanes, int64_t count, int64_t width,
   }
 }
 
-// Calls body(t, r, factor) for what dropout multiplies the probabilities of the
-// columns [begin, end) by.
+// Calls body(t, r, factor) with the dropout factor of each probability in the
+// columns [begin, end).
 template <typename Body>
 void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
                        const Block& block, int64_t begin, int64_t end,
@@ -118,7 +119,7 @@ void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
   }
 }
 
-// Scores of the columns [begin, end), of which `k` holds the keys, masked.
+// Masked scores of the columns [begin, end), whose keys are in `k`.
 void Scores(const Attention& a, const Block& block, const float* q,
             const FloatRows& k, const float* mask, int64_t begin, int64_t end,
             float* scores);

@@ -1,6 +1,6 @@
-// AttentionGrad: the statistic gives a block's probabilities again, one block
-// of keys after the other. A head is a task: its blocks of rows add to the same
-// dk and dv, in order. Tested in tests/conformance/.
+// AttentionGrad: recomputes a block's probabilities from the saved statistic,
+// one block of keys at a time. A task is a head; its blocks of rows add to the
+// same dk and dv, in order. Tested in tests/conformance/.
 #include "executor/cpu/attention.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/vector_math.h"
@@ -11,7 +11,7 @@
 namespace loadline::executor::cpu::attention {
 namespace {
 
-// Rows as they are, each padded to whole vectors; zeros behind the last.
+// Copies rows, each padded to whole vectors with zeros.
 template <typename T>
 void PackRows(const T* rows, int64_t stride, int64_t count, int64_t width,
               int64_t lanes, float* to) {
@@ -24,7 +24,7 @@ void PackRows(const T* rows, int64_t stride, int64_t count, int64_t width,
   }
 }
 
-// Floats of scratch that a backward task needs, and where they lie.
+// Layout of the scratch floats of a backward task.
 template <typename T>
 struct BackwardScratch {
   float* q;        // scale q'[width][lanes]
@@ -35,8 +35,8 @@ struct BackwardScratch {
   float* p;        // p'[key block][lanes]
   float* dp;
   float* kept;  // p' after dropout; p itself where there is none
-  // Where rows must be copied: a block of keys, one of values, and the head's
-  // dk and dv.
+  // For rows that must be copied: a block of keys, one of values, and the
+  // head's dk and dv.
   float *k_rows, *v_rows, *dk, *dv;
 
   static int64_t Floats(const Attention& a) {
@@ -130,7 +130,7 @@ void BackwardBlock(const Attention& a, const Block& block, const Head<T>& h,
                  scratch.q);
   PackTransposed(scratch.dy_rows, v_padded, lanes, s.value_width, 1, lanes,
                  scratch.dy);
-  // A statistic of infinity makes the probabilities of rows that are none 0.
+  // A statistic of infinity makes the probabilities of nonexistent rows 0.
   alignas(64) float lse[kMostRows];
   alignas(64) float delta[kMostRows] = {};
   alignas(64) float ones[kMostRows];

@@ -1,6 +1,6 @@
-// Attention: a block of rows keeps its scores whole, takes their maxima and
-// sums and multiplies them by the values. Blocks are independent: each is a
-// task. Tested in tests/conformance/.
+// Attention: for a block of rows, computes all scores, their maxima and sums,
+// and multiplies them by the values. Blocks are independent tasks. Tested in
+// tests/conformance/.
 #include "executor/cpu/attention.h"
 #include "executor/cpu/tile_product.h"
 #include "executor/cpu/vector_math.h"
@@ -11,13 +11,13 @@
 namespace loadline::executor::cpu::attention {
 namespace {
 
-// Floats of scratch that a forward task needs, and where they lie.
+// Layout of the scratch floats of a forward task.
 template <typename T>
 struct ForwardScratch {
   float* q;       // q'[width][lanes]
   float* y;       // y'[value_width][lanes]
   float* scores;  // [columns][lanes]
-  float* rows;    // of one block of any tensor, where they must be copied
+  float* rows;    // one block of any tensor, if it must be copied
 
   static int64_t Floats(const Attention& a) {
     return (a.width + a.value_width + a.columns) * a.block_rows +
@@ -101,7 +101,7 @@ PreparedKernel Forward(Attention a) {
         const DropoutMask dropout = DropoutMask{a.dropout}.At(*args.scalars);
         const float* mask = a.Mask(args);
         ParallelTasks(tasks, a.slots, [&](int64_t task, int64_t slot) {
-          // A causal head's last blocks are its longest: they go first.
+          // A causal head's last blocks take longest, so they start first.
           const int64_t head = task / a.row_blocks;
           const Block block(a, head, a.row_blocks - 1 - task % a.row_blocks);
           ForwardBlock<T>(

@@ -1,11 +1,10 @@
 // Batch normalization over [N, C, plane...] per channel.
 //
-// Two ways to walk it. Large planes: channel by channel, each plane a stretch
-// of memory; a channel's data stays in the cache between its passes. Small
-// planes (the last stages of a CNN on small images): rows of C * plane
-// elements are added elementwise over N into a row of sums, so that memory is
-// still read in long stretches.
-// Variance by two passes. Tested in tests/conformance/.
+// Two loop orders. Large planes: channel by channel, each plane contiguous; a
+// channel's data stays in the cache between passes. Small planes (late stages
+// of a CNN on small images): rows of C * plane elements are added elementwise
+// over N into a row of sums, so that memory is still read in long contiguous
+// runs. The variance takes two passes. Tested in tests/conformance/.
 #include <cmath>
 
 #include "executor/cpu/families.h"
@@ -20,7 +19,7 @@ namespace {
 
 // Below this a plane is too short for vector loops of its own.
 constexpr int64_t kSmallPlane = 64;
-// Columns (channel, position) handled together; multiples of whole channels.
+// Columns (channel, position) handled together; whole channels.
 constexpr int64_t kColumns = 256;
 
 struct Shape : NormChannels {
@@ -34,7 +33,7 @@ Shape MakeShape(const Prepare& p, const TensorType& x) {
   return {MakeNormChannels(p, x)};
 }
 
-// body(c, channels) for groups of channels that share a row of sums.
+// Calls body(c, channels) for groups of channels that share a row of sums.
 template <typename Body>
 void ForChannelGroups(const Shape& s, const Body& body) {
   const int64_t group = std::max<int64_t>(1, kColumns / s.plane);
@@ -44,7 +43,7 @@ void ForChannelGroups(const Shape& s, const Body& body) {
   });
 }
 
-// Spreads one number per channel over its columns.
+// Repeats one number per channel over the channel's columns.
 void Spread(const Shape& s, const float* per_channel, int64_t channels,
             float* columns) {
   for (int64_t c = 0; c < channels; ++c) {
@@ -54,7 +53,7 @@ void Spread(const Shape& s, const float* per_channel, int64_t channels,
   }
 }
 
-// Adds the columns of each channel up.
+// Sums the columns of each channel.
 void Fold(const Shape& s, const float* columns, int64_t channels,
           float* per_channel) {
   for (int64_t c = 0; c < channels; ++c) {

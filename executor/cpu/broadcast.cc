@@ -1,10 +1,9 @@
 // Operators that broadcast: arithmetic, comparison, logic, Where.
 //
-// A loop nest over the output's shape gives stretches along which each input
-// either advances or repeats; the loop for each such combination vectorizes.
-// The first input may be overwritten where its shape is the output's: element
-// i is read before it is written.
-// Tested in tests/conformance/.
+// A loop nest over the output's shape gives runs along which each input either
+// advances or repeats; the loop for each such combination vectorizes. The
+// output may overwrite the first input if their shapes are equal: element i is
+// read before it is written. Tested in tests/conformance/.
 #include <cmath>
 #include <limits>
 
@@ -13,14 +12,15 @@
 #include "executor/ops/arithmetic.h"
 #include "executor/ops/bf16.h"
 #include "executor/ops/dispatch.h"
+#include "executor/ops/elementwise_tables.h"
 #include "executor/ops/loop_nest.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-// y[i] = f(a[i * sa], b[i * sb]) with the strides 0 and 1 known to the
-// compiler.
+// y[i] = f(a[i * sa], b[i * sb]), with strides 0 and 1 as compile-time
+// constants.
 template <typename T, typename R, typename F>
 void Stretch(const T* a, int64_t sa, const T* b, int64_t sb, R* y, int64_t n,
              const F& f) {
@@ -98,8 +98,8 @@ PreparedKernel Div(const Prepare& p) {
   }
 }
 
-// The exponents that models really use are multiplications; the general case
-// calls libm. x^3 is (x * x) * x, as in PyTorch.
+// Common exponents are computed by multiplication; the general case calls libm.
+// x^3 is (x * x) * x, as in PyTorch.
 void PowByOne(const LoopNest<3>& nest, const float* a, const float* b,
               float* y) {
   const float e = *b;
@@ -190,24 +190,23 @@ PreparedKernel Where(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Add", Arithmetic<AddOf>},
-    {"Sub", Arithmetic<SubOf>},
-    {"Mul", Arithmetic<MulOf>},
-    {"Div", Div},
-    {"Pow", Pow},
-    {"Equal", Compare<EqualOf>},
-    {"Less", Compare<LessOf>},
-    {"LessOrEqual", Compare<LessOrEqualOf>},
-    {"Greater", Compare<GreaterOf>},
-    {"GreaterOrEqual", Compare<GreaterOrEqualOf>},
-    {"And", Logic<AndOf>},
-    {"Or", Logic<OrOf>},
-    {"Where", Where},
+struct Broadcast {
+  using Prepare = executor::Prepare;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kLogic = Logic<F>;
+  static constexpr PrepareKernelFunction<Prepare> kDiv = Div;
+  static constexpr PrepareKernelFunction<Prepare> kPow = Pow;
+  static constexpr PrepareKernelFunction<Prepare> kWhere = Where;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> BroadcastKernels() { return kKernels; }
+absl::Span<const KernelEntry> BroadcastKernels() {
+  return kBroadcastKernels<Broadcast>;
+}
 
 }  // namespace loadline::executor::cpu

@@ -10,7 +10,7 @@
 namespace loadline::executor::cpu {
 namespace {
 
-// What conversions of T are done in.
+// The type in which conversions from T are computed.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, Bf16>, float, T>;
 

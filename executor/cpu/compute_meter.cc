@@ -1,5 +1,5 @@
-// The buffers are made once, so that a measurement times no allocation and no
-// first touch. Tested in tests/executor/measure/measure_test.cc.
+// Buffers are allocated and touched once, so that no measurement includes it.
+// Tested in tests/executor/measure/measure_test.cc.
 #include "executor/cpu/compute_meter.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ ComputeMeter::~ComputeMeter() = default;
 absl::StatusOr<ComputeMeter> ComputeMeter::Create(int64_t buffer_bytes) {
   try {
     ComputeMeter meter(std::make_unique<State>(buffer_bytes));
-    meter.Matmul();  // whatever it cannot do shows here
+    meter.Matmul();  // reports errors here rather than in a measurement
     return meter;
   } catch (const dnnl::error& e) {
     return absl::InternalError(e.what());

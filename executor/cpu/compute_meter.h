@@ -1,4 +1,4 @@
-// What the cores of this machine compute in a second. Internal to the doctor.
+// Measures the compute rates of this machine. Internal to measure_machine.cc.
 #ifndef LOADLINE_EXECUTOR_CPU_COMPUTE_METER_H_
 #define LOADLINE_EXECUTOR_CPU_COMPUTE_METER_H_
 
@@ -9,8 +9,8 @@
 
 namespace loadline::executor {
 
-// Two loads on all threads: a square f32 matrix product by oneDNN, bound by
-// arithmetic, and a triad a = b + c/2, bound by memory.
+// Two loads on all threads: a square f32 matrix product by oneDNN, limited by
+// arithmetic, and a triad a = b + c/2, limited by memory.
 class ComputeMeter {
  public:
   // Three triad buffers of `buffer_bytes` each, three matrices of 4 MiB.

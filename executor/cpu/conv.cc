@@ -1,11 +1,10 @@
 // Convolution and its two gradients through oneDNN.
 //
-// oneDNN is asked for the formats it likes best ("any"), and tensors are
-// reordered into the workspace where those differ from plain NCHW, as PyTorch
-// does. The choice is oneDNN's and depends on shapes, machine and thread count
-// only, so runs repeat bit by bit.
-// A node with empty tensors never gets here: import refuses those.
-// Tested in tests/conformance/.
+// oneDNN chooses the formats ("any"), and tensors are reordered into the
+// workspace where those differ from plain NCHW, as PyTorch does. The choice
+// depends on shapes, machine and thread count only, so runs repeat bit for bit.
+// Nodes with empty tensors do not occur: the import refuses them. Tested in
+// tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/onednn.h"
 #include "executor/ops/conv_shapes.h"
@@ -17,7 +16,7 @@ namespace {
 using dnnl::algorithm;
 using dnnl::prop_kind;
 
-// Geometry in oneDNN's terms.
+// Geometry in oneDNN's conventions.
 struct Geometry {
   Ints x, w, y, bias;  // w is [group, O / group, I / group, ...] for groups
   Ints strides, dilations, pads_begin, pads_end;
@@ -37,7 +36,7 @@ absl::StatusOr<Geometry> MakeGeometry(const Prepare& p, const TensorType& x,
              .pads_begin = s.pads_begin,
              .pads_end = s.pads_end,
              .dtype = x.dtype};
-  // oneDNN counts the gaps: 0 is a dense kernel.
+  // oneDNN counts the gaps between taps: 0 is a dense kernel.
   for (int64_t& d : g.dilations) --d;
   if (s.group != 1) {
     g.w[0] /= s.group;

@@ -1,7 +1,7 @@
-// A ring with one producer and one consumer: `enqueued_` counts what the
-// producer has put in, `done_` what the thread has finished, and each side
-// sleeps on the other's counter. A slot belongs to whoever holds turn_ until
-// its command has ended. Tested in tests/executor/cpu/cpu_device_test.cc.
+// A ring with one producer and one consumer: `enqueued_` counts the producer's
+// commands, `done_` the finished ones, and each side sleeps on the other's
+// counter. The holder of turn_ owns the current slot until its command has
+// ended. Tested in tests/executor/cpu/cpu_device_test.cc.
 #include "executor/cpu/copy_lane.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace loadline::executor {
 namespace {
 
-// A copy on all threads is cut into so much.
+// Block size of a copy that all threads share.
 constexpr int64_t kBlockBytes = int64_t{256} << 10;
 
 }  // namespace
@@ -122,8 +122,8 @@ void CopyLane::Loop() {
       event = ring_[done_.load(std::memory_order_relaxed) % ring_.size()].event;
       step = context_->events->step();
     }
-    // Not under turn_: a helper may go on as soon as the event happens, and
-    // even end the step before this thread wakes.
+    // Not under turn_: the helper may continue as soon as the event happens,
+    // and even end the step before this thread wakes.
     context_->events->Wait(event, step);
   }
 }

@@ -1,6 +1,6 @@
-// A copy lane of the CPU device: a thread that works through a ring of
-// commands, one at a time and in order. Whoever waits for the lane may take
-// over its next command: waking a thread takes longer than many a copy.
+// A copy lane of the CPU device: a thread that executes a ring of commands in
+// order, one at a time. A thread that waits for the lane may execute its next
+// command itself, because waking a thread takes longer than many a copy.
 #ifndef LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
 #define LOADLINE_EXECUTOR_CPU_COPY_LANE_H_
 
@@ -20,13 +20,13 @@
 
 namespace loadline::executor {
 
-// The first error of a step, from whichever thread.
+// The first error of a step, on any thread.
 class FirstError {
  public:
   void Set(absl::Status status);
   bool IsSet() const { return set_.load(std::memory_order_acquire); }
   absl::Status Get();
-  // Hands the error out and forgets it.
+  // Returns the error and clears it.
   absl::Status Take();
 
  private:
@@ -35,7 +35,7 @@ class FirstError {
   absl::Status status_;
 };
 
-// What the lanes of one device share. Outlives them.
+// Shared by the lanes of one device; must outlive them.
 struct LaneContext {
   Arena* arena = nullptr;
   HostStore* store = nullptr;
@@ -57,34 +57,35 @@ struct LaneCommand {
   EventId event = kNoEvent;
 };
 
-// One producer. After an error copies and fills are skipped, but events still
-// happen and waits still end, so nobody is left waiting.
+// For one producer thread. After an error, copies and fills are skipped, but
+// events still happen and waits still end, so that no thread blocks.
 class CopyLane {
  public:
-  // `capacity` commands may be under way; Enqueue then waits for room, which
-  // comes by itself because commands arrive after all they wait for.
+  // `capacity`: commands that the ring holds. Enqueue waits when it is full;
+  // this cannot deadlock, because commands arrive after everything they wait
+  // for.
   CopyLane(Lane lane, int32_t capacity, LaneContext* context);
   ~CopyLane();  // after the last command
   CopyLane(const CopyLane&) = delete;
   CopyLane& operator=(const CopyLane&) = delete;
 
-  // Does not wake the thread: who goes on to other work calls Wake first, who
-  // goes on to wait, Help. Waits while the ring is full: wake all lanes before.
+  // Does not wake the lane's thread: call Wake before doing other work, or Help
+  // before waiting. Blocks while the ring is full; wake all lanes before that.
   void Enqueue(const LaneCommand& command);
   bool Full() const;
   void Wake();
-  // Returns when everything enqueued has ended.
+  // Returns when every enqueued command has ended.
   void Drain();
-  // Does the next command on the caller's thread, a large copy on all threads.
-  // False, at once, if there is none, it waits for an event, or the lane's
-  // thread is at it.
+  // Executes the next command on the caller's thread, a large copy on all
+  // threads. Returns false at once if there is none, it waits for an event, or
+  // the lane's thread is executing it.
   bool Help();
 
  private:
   enum class Turn { kDone, kNothing, kWaits, kStops };
 
   void Loop();
-  // The next command, if it can be done now. Under turn_.
+  // The next command, if it can be executed now. Requires turn_.
   Turn TakeTurn(bool all_threads);
   void Do(const LaneCommand& command, bool all_threads);
   absl::Status DoCopy(const CopyArgs& copy, bool all_threads);
@@ -95,9 +96,9 @@ class CopyLane {
   LaneContext* const context_;
   std::vector<LaneCommand> ring_;
   std::atomic<uint32_t> enqueued_{0};
-  uint32_t woken_at_ = 0;  // enqueued_ at the last Wake; the producer's own
+  uint32_t woken_at_ = 0;  // enqueued_ at the last Wake; producer only
   std::atomic<uint32_t> done_{0};
-  std::mutex turn_;  // of whoever does the command number done_
+  std::mutex turn_;  // held while command number done_ is executed
   std::thread thread_;
 };
 

@@ -1,7 +1,7 @@
-// Compute runs on the calling thread, so a launch is a call and a wait on the
-// compute lane blocks the caller, who then helps the lanes; copies, fills,
-// events and waits of the other lanes are put in their rings. Offsets become
-// pointers here and nowhere else, after the bounds check. Tested in
+// Compute runs on the calling thread: a launch is a call, and a wait on the
+// compute lane blocks the caller, who meanwhile helps the copy lanes. Commands
+// of the other lanes go to their rings. Offsets are converted to pointers only
+// here, after the bounds check. Tested in
 // tests/executor/cpu/cpu_device_test.cc.
 #include "executor/cpu/device.h"
 
@@ -187,7 +187,7 @@ absl::Status CpuDevice::EnableTrace(int32_t slot_count) {
 }
 
 void CpuDevice::Enqueue(Lane on, const LaneCommand& command) {
-  // Room may need commands of the other lane first.
+  // Making room may require commands of the other lane first.
   if (lane(on).Full()) WakeLanes();
   lane(on).Enqueue(command);
 }

@@ -1,6 +1,6 @@
-// The CPU device, the embedded default: the arena is one guarded mapping of
-// exactly the planned bytes, the compute lane is the calling thread, and each
-// copy lane is a thread that moves bytes to a host store.
+// The CPU device. The arena is one guarded mapping of exactly the planned
+// bytes, the compute lane is the calling thread, and each copy lane is a thread
+// that copies to and from a host store.
 #ifndef LOADLINE_EXECUTOR_CPU_DEVICE_H_
 #define LOADLINE_EXECUTOR_CPU_DEVICE_H_
 
@@ -19,13 +19,13 @@
 namespace loadline::executor {
 
 struct CpuDeviceOptions {
-  // Empty: the host store lies in memory. Else a file made here; see
+  // Empty: the host store is in memory. Otherwise a new file; see
   // MakeFileStore.
   std::string host_store_path;
-  // Commands that may be under way on one copy lane; the compute lane waits
-  // beyond that. At least 1.
+  // Commands that a copy lane's ring holds; beyond that the compute lane waits.
+  // At least 1.
   int32_t lane_capacity = 4096;
-  // Makes the kernels. Empty: PrepareCpuKernel.
+  // Makes kernels. Empty: PrepareCpuKernel.
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const models::Graph&,
                                                         const models::Node&)>
       prepare;
@@ -77,7 +77,7 @@ class CpuDevice : public Device {
   std::vector<TraceSpan> trace_;
   LaneContext context_;
   Operands operands_;
-  std::unique_ptr<CopyLane> d2h_;  // last: their threads use all of the above
+  std::unique_ptr<CopyLane> d2h_;  // last: their threads use the members above
   std::unique_ptr<CopyLane> h2d_;
 };
 

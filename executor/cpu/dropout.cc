@@ -1,8 +1,8 @@
 // Dropout. Element e is kept where word e % 4 of Philox's output is at least
 // ratio * 2^32. The counter's words are e / 4 (low, high), the step and the
-// salt (both modulo 2^32); the key is the run's seed. So the mask costs no
-// bytes: the gradient, or a recomputation, draws the same one.
-// Tested in tests/conformance/ and tests/executor/ops/kernel_philox_test.cc.
+// salt (both modulo 2^32); the key is the run's seed. The mask needs no memory:
+// the gradient and recomputations draw it again. Tested in tests/conformance/
+// and tests/executor/ops/kernel_philox_test.cc.
 #include <algorithm>
 
 #include "executor/cpu/dropout_mask.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBatchElements = DropoutMask::kBatchElements;
 
-// Elements [begin, begin + n), n at most a batch, begin a multiple of one.
+// Elements [begin, begin + n); n is at most a batch, begin a multiple of it.
 template <typename T>
 void DropBatch(const DropoutMask& m, const T* x, T* y, int64_t begin,
                int64_t n) {

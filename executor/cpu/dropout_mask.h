@@ -19,7 +19,7 @@ struct DropoutMask {
   uint64_t seed = 0;
   uint32_t step = 0;
 
-  // The same mask in one step of a run.
+  // The mask of one step of a run.
   DropoutMask At(const StepScalars& scalars) const {
     DropoutMask mask = *this;
     mask.seed = scalars.seed;
@@ -27,8 +27,8 @@ struct DropoutMask {
     return mask;
   }
 
-  // What elements [begin, begin + kBatchElements) are multiplied by; begin is a
-  // multiple of 4.
+  // Writes the factors of elements [begin, begin + kBatchElements); begin must
+  // be a multiple of 4.
   void Factors(int64_t begin, float* factors) const {
     PhiloxBatch batch;
     const uint64_t first = static_cast<uint64_t>(begin) / 4;

@@ -1,5 +1,5 @@
 // Events of the CPU device: one word each, holding the number of the last step
-// it happened in.
+// in which it happened.
 #ifndef LOADLINE_EXECUTOR_CPU_EVENTS_H_
 #define LOADLINE_EXECUTOR_CPU_EVENTS_H_
 
@@ -11,7 +11,7 @@
 
 namespace loadline::executor {
 
-// Everything done before Record is seen after the Wait that it ends.
+// Memory effects before Record are visible after the Wait that it ends.
 class EventTable {
  public:
   explicit EventTable(int32_t count)
@@ -19,7 +19,7 @@ class EventTable {
 
   int32_t count() const { return count_; }
 
-  // Makes every event unrecorded. Only while no lane has work.
+  // Marks every event as unrecorded. Only while no lane has work.
   void NextStep() { step_.fetch_add(1, std::memory_order_relaxed); }
   uint32_t step() const { return step_.load(std::memory_order_relaxed); }
 
@@ -28,7 +28,7 @@ class EventTable {
     events_[Index(event)].notify_all();
   }
 
-  // Whether it was recorded in that step or a later one.
+  // Whether it happened in step `step` or later.
   bool Happened(EventId event, uint32_t step) const {
     return Reached(events_[Index(event)].load(std::memory_order_acquire), step);
   }
@@ -42,20 +42,20 @@ class EventTable {
     }
   }
 
-  // Ends every wait of this step: the way out after an error.
+  // Ends every wait of this step. For the clean-up after an error.
   void ReleaseAll() {
     for (int32_t i = 0; i < count_; ++i) Record(EventId{i});
   }
 
  private:
-  // Also across the end of the numbers.
+  // Correct also when step numbers wrap around.
   static bool Reached(uint32_t seen, uint32_t step) {
     return static_cast<int32_t>(seen - step) >= 0;
   }
 
   int32_t count_;
-  // 0 is "never": steps are counted from 1. A lane takes it from here while it
-  // has a command, which the ring orders after NextStep.
+  // 0 means never; steps count from 1. A lane reads it while it has a command,
+  // and the ring orders that after NextStep.
   std::atomic<uint32_t> step_{0};
   std::unique_ptr<std::atomic<uint32_t>[]> events_;
 };

@@ -1,5 +1,5 @@
-// The families of kernels, one function each; kernels.cc joins them into the
-// table. A family's file holds everything about its operators on the CPU.
+// One function per family of kernels; kernels.cc collects them into the table.
+// A family's file holds everything about its operators on the CPU.
 #ifndef LOADLINE_EXECUTOR_CPU_FAMILIES_H_
 #define LOADLINE_EXECUTOR_CPU_FAMILIES_H_
 

@@ -1,5 +1,5 @@
-// Gather and its gradient. GatherGrad adds in index order, so equal indices
-// always round the same way; threads share columns, never rows.
+// Gather and its gradient. GatherGrad adds in index order, and threads divide
+// the columns but not the rows, so repeated indices always round the same.
 // Tested in tests/conformance/.
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// A gradient's product and what passes join it with, one after the other: the
-// same kernels, in the same order of sums, so the same bits as apart. What
-// joining saves, it saves on a GPU. Tested in tests/conformance/.
+// A gradient's matrix product and the operator that a pass fused with it, run
+// one after the other: same kernels, same order of sums and so the same bits as
+// unfused. Fusing saves time on a GPU only. Tested in tests/conformance/.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-// Two stores behind one interface. Tested in
+// Two stores with one interface: memory and a file. Tested in
 // tests/executor/cpu/host_store_test.cc.
 #include "executor/cpu/host_store.h"
 

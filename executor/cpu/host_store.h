@@ -1,4 +1,4 @@
-// Where the copy lanes of the CPU device put bytes: memory, or a file.
+// Where the CPU device's copy lanes store offloaded bytes: memory or a file.
 #ifndef LOADLINE_EXECUTOR_CPU_HOST_STORE_H_
 #define LOADLINE_EXECUTOR_CPU_HOST_STORE_H_
 
@@ -11,9 +11,9 @@
 
 namespace loadline::executor {
 
-// A fixed number of bytes, zero at first. Read and Write may be called from
-// several threads at once on ranges that do not overlap; both allocate nothing
-// on success and are OutOfRange outside the store.
+// A fixed number of bytes, initially zero. Read and Write may run on several
+// threads at once on disjoint ranges. Both allocate nothing on success and
+// return OutOfRange outside the store.
 class HostStore {
  public:
   virtual ~HostStore() = default;
@@ -27,10 +27,9 @@ class HostStore {
 absl::StatusOr<std::unique_ptr<HostStore>> MakeMemoryStore(int64_t bytes);
 
 // A file of exactly `bytes` bytes at `path`, which must not exist
-// (AlreadyExists). All its blocks are set aside here, so that a full disk is a
-// ResourceExhausted now and not an error in the middle of a run. The name is
-// removed as soon as the file is open: nothing is left behind, even by a
-// crash.
+// (AlreadyExists). All blocks are allocated here, so that a full disk is a
+// ResourceExhausted now and not an error during a run. The name is removed as
+// soon as the file is open, so nothing is left even after a crash.
 absl::StatusOr<std::unique_ptr<HostStore>> MakeFileStore(
     const std::string& path, int64_t bytes);
 

@@ -17,12 +17,12 @@ namespace loadline::executor {
 // Makes the kernel of `node`, whose types are those of `graph`'s values. The
 // kernel keeps no reference to the graph. Errors:
 //   Unimplemented    no kernel for this operator, or not for these types
-//   InvalidArgument  attributes and shapes that do not fit each other
-// Views (models::IsView) have no kernel: nothing runs for them.
+//   InvalidArgument  attributes and shapes that do not match
+// Views (models::IsView) have no kernel, since they do not run.
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareCpuKernel(
     const models::Graph& graph, const models::Node& node);
 
-// Whether the operator has a kernel here.
+// Whether the CPU has a kernel for this operator.
 bool HasCpuKernel(absl::string_view op);
 
 }  // namespace loadline::executor

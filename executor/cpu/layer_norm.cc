@@ -1,7 +1,7 @@
-// Layer normalization over rows: everything from `axis` on is one row.
+// Layer normalization over rows: all dimensions from `axis` on form one row.
 //
-// The gradient also sums over rows (dscale, dbias). Rows are cut into parts by
-// the shape alone; each part sums into its own row of the workspace, and the
+// The gradient also sums over rows (dscale, dbias). Rows are divided into parts
+// by the shape alone; each part sums into its own row of the workspace, and the
 // parts are added in order. Tested in tests/conformance/.
 #include <cmath>
 

@@ -1,8 +1,8 @@
-// A tensor as lines along one axis: softmax and its losses work on lines.
+// A tensor viewed as lines along one axis, for softmax and its losses.
 //
-// [outer, size, inner]: where inner is 1 a line is a stretch of memory;
-// otherwise `inner` lines lie side by side, and a kernel takes up to
-// kLineGroup neighbouring lines at once so that loops run along memory.
+// In [outer, size, inner] a line is contiguous if inner is 1; otherwise `inner`
+// lines are interleaved, and a kernel takes up to kLineGroup adjacent lines at
+// once so that loops read memory in order.
 #ifndef LOADLINE_EXECUTOR_CPU_LINES_H_
 #define LOADLINE_EXECUTOR_CPU_LINES_H_
 
@@ -16,8 +16,8 @@ namespace loadline::executor::cpu {
 
 inline constexpr int64_t kLineGroup = 64;
 
-// Largest of x[0, n), floats or bf16, NaNs left out (a sum over the line meets
-// them anyway).
+// Largest of x[0, n), floats or bf16. Ignores NaNs; a sum over the line finds
+// them anyway.
 template <typename T>
 float MaxOf(const T* x, int64_t n) {
   constexpr int kWidth = 4 * kLanes;
@@ -37,8 +37,8 @@ float MaxOf(const T* x, int64_t n) {
   return *std::max_element(best, best + kWidth);
 }
 
-// body(offset, count): `count` neighbouring lines of which the first begins at
-// element `offset`; their elements are `inner` apart.
+// Calls body(offset, count) for `count` adjacent lines, the first beginning at
+// element `offset`; elements of a line are `inner` apart.
 template <typename Body>
 void ForLineGroups(const AxisSplit& s, const Body& body) {
   const int64_t groups = (s.inner + kLineGroup - 1) / kLineGroup;
@@ -50,8 +50,8 @@ void ForLineGroups(const AxisSplit& s, const Body& body) {
                });
 }
 
-// For `count` neighbouring lines: the largest element and the sum of
-// exp(x - largest) of each.
+// For `count` adjacent lines: the largest element, and the sum of exp(x -
+// largest).
 template <typename T>
 void LineStatistics(const AxisSplit& s, const T* x, int64_t count,
                     float* largest, float* sum) {

@@ -1,7 +1,6 @@
-// Losses, their gradients, and CountCorrect. A target outside the classes is
-// an error of the step, found before anything is written. Logits of the cross
-// entropy may be bf16; what is computed from them is f32 all the same.
-// Tested in tests/conformance/.
+// Losses, their gradients, and CountCorrect. A target outside the classes is an
+// error of the step, detected before anything is written. Logits of the cross
+// entropy may be bf16; computation is in f32. Tested in tests/conformance/.
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -88,13 +87,13 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
       const T* x = logits + row * s.size;
       T* to = dx + row * s.size;
       const float shift = lse[row];
-      // Before it may be written over.
+      // Read before the output may overwrite it.
       const float hit = x[target[row]];
 #pragma omp simd
       for (int64_t j = 0; j < s.size; ++j) to[j] = Exp(x[j] - shift) * scale;
       if constexpr (std::is_same_v<T, float>) {
         to[target[row]] -= scale;
-      } else {  // rounded once
+      } else {  // round once
         to[target[row]] = Exp(hit - shift) * scale - scale;
       }
     });

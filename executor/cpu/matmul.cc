@@ -1,5 +1,5 @@
-// MatMul and Gemm through oneDNN's matmul, transposition as strides.
-// Tested in tests/conformance/.
+// MatMul and Gemm through oneDNN's matmul; transposition is expressed as
+// strides. Tested in tests/conformance/.
 #include <algorithm>
 
 #include "executor/cpu/families.h"
@@ -16,7 +16,7 @@ dnnl::memory::desc Desc(const MatMulOperand& o, DType dtype) {
   return dnnl::memory::desc(o.dims, OneDnnType(dtype), o.strides);
 }
 
-// As the product reads or writes it.
+// Descriptor of an operand as the product reads or writes it.
 dnnl::memory::desc ProductDesc(const MatMulOperand& o, DType dtype) {
   const DType type = ProductType(dtype);
   return type == dtype ? Desc(o, dtype) : PlainDesc(o.dims, type);
@@ -53,7 +53,7 @@ void AddProduct(OneDnnProgram& program, const MatMulShapes& s, DType dtype,
   program.StoreResult(result, output);
 }
 
-// An empty product: nothing to sum, so zeros.
+// A product over an empty inner dimension: zeros.
 PreparedKernel Zeros(int64_t bytes) {
   return MakeKernel([bytes](const KernelArgs& args) {
     std::fill(args.outputs[0], args.outputs[0] + bytes, std::byte{0});
@@ -100,12 +100,12 @@ PreparedKernel Gemm(const Prepare& p) {
     return p.Invalid("an empty operand");
   }
   const bool has_c = p.has_input(2);
-  // The usual case: c is one row, added by oneDNN itself.
+  // The usual case: c is one row, which oneDNN adds itself.
   const bool row_bias = has_c && alpha == 1.0f && beta == 1.0f &&
                         p.input(2).elements() == s.y.dims[1] &&
                         p.input(2).rank() > 0 &&
                         p.input(2).dims.back() == s.y.dims[1];
-  // What comes after oneDNN's product would round a second time.
+  // Applied after oneDNN's product, these would round a second time.
   const bool scaled = !row_bias && (has_c || alpha != 1.0f);
   if (scaled && dtype != DType::kF32) return p.Unsupported(dtype);
   return MakeOneDnnKernel(p, [&](OneDnnProgram& program) {

@@ -1,4 +1,4 @@
-// Rates and sizes of this machine, put together from two meters: of the cores
+// Combines two benchmarks into a machine profile: of the cores
 // (compute_meter.h) and of the copy lanes (executor/measure/copy_benchmark.h).
 // Tested in tests/executor/measure/measure_test.cc.
 #include "executor/cpu/measure_machine.h"
@@ -18,13 +18,13 @@ namespace {
 constexpr int64_t kSmallBytes = 256;
 constexpr int kSmallCopies = 200;
 constexpr int64_t kOrdinaryBytes = int64_t{1} << 20;
-// Copies beside computing must hide this share of the shorter of the two, or
-// they are planned one after the other: then the step is as fast or faster, and
-// lasts what the plan says.
+// If copies overlap with compute by less than this share of the shorter of the
+// two, they are planned one after the other: the step is then at least as fast,
+// and takes as long as predicted.
 constexpr double kLeastHidden = 0.75;
 
-// Costs nothing: what is left is the price of a launch. Opens a parallel
-// region, as nearly every real kernel does.
+// Does nothing, so that its time is the cost of a launch. Opens a parallel
+// region, as almost every real kernel does.
 class EmptyKernel : public Kernel {
  public:
   absl::Status Run(const KernelArgs& args) override {
@@ -40,8 +40,8 @@ double PerSecond(double amount, int64_t ns) {
   return amount / (static_cast<double>(ns) / 1e9);
 }
 
-// Copies that compute waits for, of an ordinary size, that find nothing in the
-// caches and leave nothing of a small kernel's operands there.
+// Cost of copies that compute waits for, of a typical size, with cold caches
+// before and after them.
 absl::Status MeasureWaitedCopies(const DoctorOptions& options,
                                  CopyBenchmark& lanes,
                                  planner::Machine& machine) {
@@ -97,7 +97,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(
       CopyBenchmark lanes,
       CopyBenchmark::Create(device, options.buffer_bytes, options.meter_ns));
-  // As much of both kinds of computing as one buffer's copy lasts.
+  // Both kinds of compute, each for as long as one buffer's copy takes.
   const int64_t alone_ns = lanes.CopyNs(true, false, options.buffer_bytes, 1);
   const int64_t rounds = std::max<int64_t>(
       1, alone_ns / std::max<int64_t>(1, matmul_ns + triad_ns));

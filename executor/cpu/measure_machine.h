@@ -1,4 +1,4 @@
-// Measures this machine.
+// Measures this machine for plans on the CPU.
 #ifndef LOADLINE_EXECUTOR_CPU_MEASURE_MACHINE_H_
 #define LOADLINE_EXECUTOR_CPU_MEASURE_MACHINE_H_
 
@@ -13,24 +13,25 @@ namespace loadline::executor {
 
 struct DoctorOptions {
   std::string name = "this-cpu";
-  // As in CpuDeviceOptions: the lanes are measured against this store.
+  // As in CpuDeviceOptions: copies are measured with this store.
   std::string host_store_path;
-  // Bytes of each buffer that is streamed or copied; four of them are held.
+  // Size of each buffer that is streamed or copied; four of them are allocated.
   int64_t buffer_bytes = int64_t{64} << 20;
-  int64_t meter_ns = kMeterNs;  // for each measurement, at least
+  int64_t meter_ns = kMeterNs;  // least duration of each measurement
 };
 
-// A profile of this machine for CPU plans: the rate of f32 matrix products
-// (oneDNN), of memory (a triad on all threads), of the CPU device's copy lanes
-// alone and together, their latency, the cost of a launch, and the sizes of
-// memory. It takes about three seconds. Copies use the cores and the
-// memory that computing uses: where running them beside it gains little, the
-// profile says that copies stop compute.
+// A profile of this machine for CPU plans: rates of f32 matrix products
+// (oneDNN) and of memory (a triad on all threads), rates of the CPU device's
+// copy lanes alone and together, their latency, the cost of a launch, and
+// memory sizes. Takes about three seconds. Copies use the same cores and memory
+// as compute: where overlapping them gains little, the profile says that copies
+// stop compute.
 absl::StatusOr<planner::Machine> MeasureMachine(
     const DoctorOptions& options = {});
 
-// The rates and the latency of copies once more, of the kind the profile says
-// (beside computing or not); all else stays. About a second and a half.
+// Measures the rates and the latency of copies again, overlapping with compute
+// or not as the profile says, and leaves the other fields. Takes about 1.5
+// seconds.
 absl::Status MeasureCopies(const DoctorOptions& options,
                            planner::Machine& machine);
 

@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 64;
 }  // namespace
 
 const dnnl::engine& CpuEngine() {
-  // Never destroyed: kernels may outlive any static of this file.
+  // Never destroyed: kernels may outlive the statics of this file.
   static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }

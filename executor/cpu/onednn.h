@@ -1,15 +1,13 @@
-// oneDNN behind the Kernel seam: a short program of primitives over tensors
-// that lie in the node's inputs, its outputs, or the workspace.
+// oneDNN as a Kernel: a short program of primitives over tensors in the node's
+// inputs, its outputs, or the workspace.
 //
-// Primitives, memory objects and argument lists are made at prepare time; a
-// run only tells the memory objects where the tensors lie.
-// Tensors, reordered copies and scratchpads lie in the workspace.
-// dnnl_primitive_execute itself takes some blocks from the heap and frees them
-// before it returns: a few KiB where the processor has instructions for the
-// product's type (AVX-512 for f32, AVX-512 BF16 for bf16), and up to 0.8 MiB
-// for each thread where it has not, for packed blocks of the operands. The
-// blocks do not grow with the tensors; tests/conformance holds them below 1 MiB
-// for each thread.
+// Primitives, memory objects and argument lists are created at prepare time; a
+// run only sets the addresses. Tensors, reordered copies and scratchpads are in
+// the workspace. dnnl_primitive_execute itself allocates blocks from the heap
+// and frees them before it returns: a few KiB if the processor has instructions
+// for the product's type (AVX-512 for f32, AVX-512 BF16 for bf16), otherwise up
+// to 0.8 MiB per thread for packed blocks of the operands. The blocks do not
+// grow with the tensors; tests/conformance limits them to 1 MiB per thread.
 #ifndef LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 #define LOADLINE_EXECUTOR_CPU_ONEDNN_H_
 
@@ -24,17 +22,18 @@ namespace loadline::executor::cpu {
 
 const dnnl::engine& CpuEngine();
 
-// Scratchpads in the caller's memory.
+// Attributes for a scratchpad that the caller provides.
 dnnl::primitive_attr UserScratchpad();
 
 // The element type, f32 or bf16.
 dnnl::memory::data_type OneDnnType(DType dtype);
-// What products of such elements are computed in: f32 where this processor has
-// nothing for bf16, so operands and results go through the workspace.
+// The type in which products of such elements are computed: f32 if this
+// processor cannot multiply bf16; operands and results then pass through the
+// workspace.
 DType ProductType(DType dtype);
 // A dense row-major tensor of these dimensions.
 dnnl::memory::desc PlainDesc(const Ints& dims, DType dtype);
-// The same dimensions in whatever format a product likes best.
+// The same dimensions in the format that a product prefers.
 dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype);
 
 class OneDnnProgram final : public Kernel {
@@ -49,19 +48,19 @@ class OneDnnProgram final : public Kernel {
   Slot AddOutput(int index, const dnnl::memory::desc& desc);
   Slot AddTemporary(const dnnl::memory::desc& desc);
 
-  // `from` itself, or a copy of it in format `desc` made by a step added here.
+  // `from` itself, or a copy in format `desc` made by an added step.
   Slot Reordered(Slot from, const dnnl::memory::desc& desc);
-  // Where a primitive may write `to` in format `desc`; call StoreResult with
-  // both after adding the primitive.
+  // A slot where a primitive may write `to` in format `desc`. Call StoreResult
+  // with both after adding the primitive.
   Slot ResultSlot(Slot to, const dnnl::memory::desc& desc);
   void StoreResult(Slot result, Slot to);
 
-  // A step. `scratchpad` is the primitive descriptor's scratchpad_desc().
+  // Adds a primitive. `scratchpad` is its descriptor's scratchpad_desc().
   void AddStep(const dnnl::primitive& primitive,
                const std::vector<std::pair<int, Slot>>& arguments,
                const dnnl::memory::desc& scratchpad);
 
-  // Plain code to run after the last step.
+  // Code to run after the last step.
   void SetEpilogue(std::function<void(const KernelArgs&)> epilogue) {
     epilogue_ = std::move(epilogue);
   }
@@ -73,7 +72,7 @@ class OneDnnProgram final : public Kernel {
   enum class Place { kInput, kOutput, kTemporary };
   struct Tensor {
     Place place;
-    int64_t position;  // index, or byte offset in the workspace
+    int64_t position;  // operand's index, or byte offset in the workspace
     dnnl::memory memory;
   };
   struct Step {
@@ -89,13 +88,14 @@ class OneDnnProgram final : public Kernel {
   std::vector<Tensor> tensors_;
   std::vector<Step> steps_;
   int64_t temporary_bytes_ = 0;
-  // One scratchpad behind the temporaries, as large as any step needs.
+  // One scratchpad after the temporaries, as large as the largest step needs.
   int64_t scratchpad_bytes_ = 0;
   std::function<void(const KernelArgs&)> epilogue_;
 };
 
-// Runs `make`, which fills the program and may throw dnnl::error; that becomes
-// Unimplemented (no such primitive) or InvalidArgument, naming the node.
+// Calls `make`, which fills the program and may throw dnnl::error. The
+// exception becomes Unimplemented (no such primitive) or InvalidArgument,
+// naming the node.
 PreparedKernel MakeOneDnnKernel(
     const Prepare& p, const std::function<void(OneDnnProgram&)>& make);
 

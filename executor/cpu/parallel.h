@@ -1,7 +1,8 @@
-// Loops over threads, and sums whose rounding does not depend on them.
+// Parallel loops, and sums whose rounding does not depend on the threads.
 //
-// Work is cut into blocks by the problem's size alone. Threads only decide who
-// runs a block, so results have the same bits at any number of threads.
+// Work is divided into blocks by the problem's size alone. The number of
+// threads only decides which thread runs a block, so results are bit-identical
+// for any number of threads.
 #ifndef LOADLINE_EXECUTOR_CPU_PARALLEL_H_
 #define LOADLINE_EXECUTOR_CPU_PARALLEL_H_
 
@@ -18,7 +19,7 @@ namespace loadline::executor::cpu {
 // than it saves.
 inline constexpr int64_t kElementBlock = 16384;
 
-// Threads that a loop may use.
+// Number of threads that a loop may use.
 inline int64_t ThreadCount() {
 #ifdef _OPENMP
   return omp_get_max_threads();
@@ -27,16 +28,17 @@ inline int64_t ThreadCount() {
 #endif
 }
 
-// One copy of a loop's code for every way to run it: a compiler may round two
-// inlined copies differently.
+// Keeps a single copy of a loop's code: a compiler may round two inlined copies
+// differently.
 template <typename Body>
 __attribute__((noinline)) void RunBlock(const Body& body, int64_t begin,
                                         int64_t end) {
   body(begin, end);
 }
 
-// body(begin, end) over [0, n) in blocks of `block`. One block, or one thread,
-// runs without OpenMP: libgomp takes heap for a team of one.
+// Calls body(begin, end) over [0, n) in blocks of `block`. A single block or a
+// single thread runs without OpenMP, because libgomp allocates for a team of
+// one.
 template <typename Body>
 void ParallelFor(int64_t n, int64_t block, const Body& body) {
   block = std::max<int64_t>(block, 1);
@@ -57,7 +59,7 @@ void ParallelFor(int64_t n, int64_t block, const Body& body) {
   }
 }
 
-// body(i) over [0, n), each about `cost` elements of work.
+// Calls body(i) over [0, n); each call is about `cost` elements of work.
 template <typename Body>
 void ParallelEach(int64_t n, int64_t cost, const Body& body) {
   const int64_t block = kElementBlock / std::max<int64_t>(cost, 1);
@@ -66,14 +68,14 @@ void ParallelEach(int64_t n, int64_t cost, const Body& body) {
   });
 }
 
-// How many of `tasks` may run at once: what a kernel that needs scratch for
-// each takes as the number of its slots when it is prepared.
+// How many of `tasks` may run at once. Kernels that need scratch per running
+// task allocate this many slots when they are prepared.
 inline int64_t TaskSlots(int64_t tasks) {
   return std::max<int64_t>(1, std::min(tasks, ThreadCount()));
 }
 
-// body(task, slot) over [0, tasks), on `slots` threads; no two tasks have the
-// same slot at the same time. Which slot a task gets must not matter to it.
+// Calls body(task, slot) over [0, tasks) on `slots` threads; concurrent tasks
+// have different slots. Results must not depend on the slot.
 template <typename Body>
 void ParallelTasks(int64_t tasks, int64_t slots, const Body& body) {
   if (slots <= 1) {
@@ -89,13 +91,13 @@ void ParallelTasks(int64_t tasks, int64_t slots, const Body& body) {
 #endif
 }
 
-// The vector of partial sums that LaneSum keeps.
+// Vector of LaneSum's partial sums.
 inline constexpr int kLanes = 16;
 typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
 
-// Sum of term(i) over [begin, end) in a fixed order: element i goes to lane
-// i - begin modulo 64, lanes are added pairwise at the end. Inline it into a
-// loop over at most some thousand elements; SumOf cuts longer ranges.
+// Sum of term(i) over [begin, end) in a fixed order: element i goes to lane i -
+// begin modulo 64; lanes are added pairwise at the end. Inline it into loops of
+// at most a few thousand elements; SumOf divides longer ranges.
 template <typename Term>
 float LaneSum(int64_t begin, int64_t end, const Term& term) {
   constexpr int kWidth = 4 * kLanes;

@@ -1,8 +1,7 @@
-// Elementwise kernels of one input, and the gradients that read dy and one
-// saved tensor. All of them may write over their first input: a loop reads
-// element i before it writes element i and nothing else. In bf16 an element is
-// computed as a float.
-// Tested in tests/conformance/.
+// Elementwise kernels of one input, and gradients that read dy and one saved
+// tensor. The output may overwrite the first input: a loop reads element i
+// before it writes element i and nothing else. bf16 elements are computed in
+// float. Tested in tests/conformance/.
 #include <string>
 
 #include "executor/cpu/families.h"
@@ -11,13 +10,12 @@
 #include "executor/cpu/vector_math.h"
 #include "executor/ops/bf16.h"
 #include "executor/ops/dispatch.h"
-#include "executor/ops/operator_shapes.h"
-#include "executor/ops/pointwise_formulas.h"
+#include "executor/ops/elementwise_tables.h"
 
 namespace loadline::executor::cpu {
 namespace {
 
-struct Math {
+struct VectorMath {
   static float Exp(float x) { return cpu::Exp(x); }
   static float Log(float x) { return cpu::Log(x); }
   static float Tanh(float x) { return cpu::Tanh(x); }
@@ -60,16 +58,6 @@ PreparedKernel Gradient(const Prepare& p) {
       });
 }
 
-PreparedKernel Gelu(const Prepare& p) {
-  return IsTanhGelu(p) ? Unary<GeluTanhOf<Math>>(p)
-                       : Unary<GeluExactOf<Math>>(p);
-}
-
-PreparedKernel GeluGrad(const Prepare& p) {
-  return IsTanhGelu(p) ? Gradient<GeluTanhGradOf<Math>>(p)
-                       : Gradient<GeluExactGradOf<Math>>(p);
-}
-
 PreparedKernel Not(const Prepare& p) {
   if (p.input(0).dtype != DType::kBool) {
     return p.Unsupported(p.input(0).dtype);
@@ -82,28 +70,20 @@ PreparedKernel Not(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Relu", Unary<ReluOf>},
-    {"Sigmoid", Unary<SigmoidOf<Math>>},
-    {"Tanh", Unary<TanhOf<Math>>},
-    {"Exp", Unary<ExpOf<Math>>},
-    {"Log", Unary<LogOf<Math>>},
-    {"Sqrt", Unary<SqrtOf>},
-    {"Neg", Unary<NegOf>},
-    {"Abs", Unary<AbsOf>},
-    {"Erf", Unary<ErfOf<Math>>},
-    {"Reciprocal", Unary<ReciprocalOf>},
-    {"Gelu", Gelu},
-    {"Not", Not},
-    {"ReluGrad", Gradient<ReluGradOf>},
-    {"SigmoidGrad", Gradient<SigmoidGradOf>},
-    {"TanhGrad", Gradient<TanhGradOf>},
-    {"GeluGrad", GeluGrad},
-    {"ErfGrad", Gradient<ErfGradOf<Math>>},
+struct Pointwise {
+  using Prepare = executor::Prepare;
+  using Math = VectorMath;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kUnary = Unary<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kGradient = Gradient<F>;
+  static constexpr PrepareKernelFunction<Prepare> kNot = Not;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> PointwiseKernels() { return kKernels; }
+absl::Span<const KernelEntry> PointwiseKernels() {
+  return kPointwiseKernels<Pointwise>;
+}
 
 }  // namespace loadline::executor::cpu

@@ -12,7 +12,7 @@
 namespace loadline::executor::cpu {
 namespace {
 
-// body(oh, ow) for one plane of outputs.
+// Calls body(oh, ow) for the outputs of one plane.
 template <typename Body>
 void ForWindows(const Pool& pool, const Body& body) {
   for (int32_t oh = 0; oh < pool.h.out; ++oh) {
@@ -20,7 +20,7 @@ void ForWindows(const Pool& pool, const Body& body) {
   }
 }
 
-// The first largest element wins, and a NaN wins over everything.
+// The first of equal maxima wins; NaN wins over everything.
 void MaxPlane(const Pool& pool, const float* x, float* y, int32_t* argmax) {
   ForWindows(pool, [&](int32_t oh, int32_t ow) {
     float best = -std::numeric_limits<float>::infinity();
@@ -63,7 +63,7 @@ PreparedKernel MaxPoolGrad(const Prepare& p) {
       float* to = Out(args, 0) + plane * in_plane;
       std::fill(to, to + in_plane, 0.0f);
       for (int64_t i = 0; i < out_plane; ++i) {
-        // A window of padding only has no maximum.
+        // A window with nothing but padding has no maximum.
         if (argmax[i] >= 0 && argmax[i] < in_plane) to[argmax[i]] += from[i];
       }
     });

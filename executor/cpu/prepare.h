@@ -1,4 +1,4 @@
-// The short way to make a CPU kernel.
+// MakeKernel: a CPU kernel from a lambda.
 //
 // Example:
 //   PreparedKernel PrepareNot(const Prepare& p) {
@@ -25,8 +25,7 @@ namespace loadline::executor::cpu {
 
 using KernelEntry = KernelEntryOf<Prepare>;
 
-// A kernel made of one callable, taking KernelArgs and returning void or
-// absl::Status.
+// A kernel that calls `run` with KernelArgs; it returns void or absl::Status.
 template <typename Callable>
 class FunctionKernel final : public Kernel {
  public:

@@ -1,12 +1,12 @@
 // ReduceSum and ReduceMean over any axes.
 //
-// The input is walked as (kept index, reduced index). Where the innermost
-// dimension is reduced, each output element sums stretches of memory; where it
-// is kept, whole rows are added to a row of sums, so memory is still read in
-// order. Order of additions: runs of 64 stretches or rows, then the runs. Few
-// outputs of many terms are cut into parts (by the shape alone) that threads
-// share and that are added in order at the end.
-// Tested in tests/conformance/.
+// The input is traversed as (kept index, reduced index). If the innermost
+// dimension is reduced, each output element sums contiguous runs; if it is
+// kept, whole rows are added to a row of sums. Either way memory is read in
+// order. Additions are in runs of 64 elements or rows, then over runs. A
+// reduction to few outputs is divided into parts (by the shape alone) that
+// threads share and that are added in order at the end. Tested in
+// tests/conformance/.
 #include <cstring>
 
 #include "executor/cpu/families.h"
@@ -23,7 +23,7 @@ constexpr int64_t kRun = 64;       // stretches or rows summed before carrying
 constexpr int64_t kColumns = 512;  // of a row summed at once: fits the L1 cache
 constexpr int64_t kInnerPiece = 4096;
 
-// What the shape and axes come down to. Strides are the input's.
+// Shape and axes of a reduction, reduced to loops. Strides are the input's.
 struct Reduction {
   LoopNest<1> kept;     // without the innermost stretch, if that one is kept
   LoopNest<1> reduced;  // without the innermost stretch, if that is reduced
@@ -33,7 +33,7 @@ struct Reduction {
   float divisor;
 };
 
-// Sums reduced stretches [begin, end) of one output element.
+// Sums the reduced runs [begin, end) of one output element.
 template <typename T>
 float SumStretches(const Reduction& r, const T* x, int64_t begin, int64_t end) {
   float total = 0;
@@ -136,7 +136,7 @@ int64_t Parts(int64_t kept_units, int64_t reduced_terms, int64_t elements) {
 
 std::vector<ReduceAxis> CutAxes(const Prepare& p) {
   std::vector<ReduceAxis> merged = MergedReduceAxes(p);
-  // One long reduced stretch becomes rows, so that parts can share it.
+  // One long contiguous reduction becomes rows, so that parts can share it.
   if (!merged.empty() && merged.back().reduced) {
     const int64_t inner = merged.back().dim;
     if (inner > kInnerPiece && inner % kInnerPiece == 0) {
@@ -188,7 +188,7 @@ PreparedKernel PrepareReduce(const Prepare& p, bool mean) {
         },
         partial * int64_t{sizeof(float)});
   }
-  // Sums are floats until they are whole.
+  // Sums stay float until they are complete.
   return WithFloat<Bf16>(p, p.output(0).dtype,
                          [&](auto type) -> PreparedKernel {
                            using T = decltype(type);

@@ -1,5 +1,5 @@
-// Kernels that move elements by stretches: Concat, Split, Slice, SliceGrad,
-// Expand. Tested in tests/conformance/.
+// Kernels that copy contiguous runs: Concat, Split, Slice, SliceGrad, Expand.
+// Tested in tests/conformance/.
 #include <cstring>
 
 #include "executor/cpu/families.h"
@@ -43,7 +43,7 @@ PreparedKernel Split(const Prepare& p) {
   });
 }
 
-// y[i * to_stride] = x[i * from_stride], by a nest over (from, to).
+// y[i * to_stride] = x[i * from_stride], for a nest over (from, to).
 template <typename T>
 void CopyNest(const LoopNest<2>& nest, const T* x, T* y) {
   const int64_t sx = nest.inner_stride(0);
@@ -85,8 +85,8 @@ PreparedKernel SliceGrad(const Prepare& p) {
     using T = decltype(type);
     return MakeKernel(
         [nest, bytes, first = window.first](const KernelArgs& args) {
-          // With nothing to write the pointer may be null, which memset
-          // refuses.
+          // The pointer may be null if there is nothing to write; memset
+          // requires non-null.
           if (bytes > 0) std::memset(args.outputs[0], 0, bytes);
           if (nest.elements() == 0) return;
           CopyNest(nest, In<T>(args, 0), Out<T>(args, 0) + first);

@@ -1,6 +1,6 @@
 // Softmax, LogSoftmax and their gradients along any axis. A line is read
-// completely before it is written, so all of them work in place.
-// Tested in tests/conformance/.
+// completely before it is written, so all of them work in place. Tested in
+// tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
 #include "planner/base/status_macros.h"

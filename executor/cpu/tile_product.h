@@ -1,8 +1,9 @@
-// Small matrix products inside a kernel that keeps its operands in cache: no
-// packing, no threads, no heap. A product that stands alone belongs to oneDNN.
+// Small matrix products inside a kernel whose operands are in cache: no
+// packing, threads or heap. Larger products use oneDNN.
 //
-// A tile of c stays in registers while the depth runs; each element is one sum
-// in the order of the depth, so its bits do not depend on the tiling.
+// A tile of c stays in registers during the loop over the depth. Each element
+// is one sum in the order of the depth, so its bits do not depend on the
+// tiling.
 #ifndef LOADLINE_EXECUTOR_CPU_TILE_PRODUCT_H_
 #define LOADLINE_EXECUTOR_CPU_TILE_PRODUCT_H_
 
@@ -14,7 +15,7 @@
 
 namespace loadline::executor::cpu {
 
-// An m x depth matrix of which neither dimension need be contiguous.
+// An m x depth matrix with arbitrary strides.
 struct StridedMatrix {
   const float* data;
   int64_t row;   // elements from one row to the next
@@ -23,19 +24,20 @@ struct StridedMatrix {
 
 namespace tile_product_internal {
 
-// Lanes go in and out by reference: how a call passes wider ones than the
-// machine's registers differs between compilers' settings.
+// Lanes are passed by reference: passing vectors wider than the machine's
+// registers by value depends on compiler settings.
 inline void LoadLanes(const float* from, Lanes* lanes) {
   std::memcpy(lanes, from, sizeof(*lanes));
 }
 
-// Writes the first `count` lanes, added to what is there where `add`.
+// Writes the first `count` lanes; `add`: adds them to the memory's contents.
 inline void StoreLanes(const Lanes& lanes, float* to, int64_t count, bool add) {
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i] + (add ? to[i] : 0.0f);
 }
 
-// kRows rows and `columns` columns, at most 16 kVectors and more than 16 less.
-// Loops are unrolled by name: only so does GCC keep `sum` in registers.
+// kRows rows and `columns` columns, with 16 (kVectors - 1) < columns <= 16
+// kVectors. Loops are unrolled by name, because only then does GCC keep `sum`
+// in registers.
 template <int kRows, int kVectors>
 void Tile(const StridedMatrix& a, const float* b, int64_t b_row, int64_t depth,
           float* c, int64_t c_row, int64_t columns, bool add) {
@@ -97,9 +99,9 @@ void Panel(int64_t rows, const StridedMatrix& a, const float* b, int64_t b_row,
 
 }  // namespace tile_product_internal
 
-// c = a b, or c += a b where `add`. Rows of b are b_row elements apart and can
-// be read up to the next multiple of 16 columns; rows of c are c_row apart and
-// no column beyond `columns` is touched.
+// c = a b, or c += a b if `add`. Rows of b are b_row elements apart and must be
+// readable up to the next multiple of 16 columns. Rows of c are c_row apart;
+// nothing beyond `columns` is touched.
 inline void TileProduct(int64_t rows, int64_t columns, int64_t depth,
                         const StridedMatrix& a, const float* b, int64_t b_row,
                         float* c, int64_t c_row, bool add) {

@@ -1,5 +1,5 @@
-// Transpose: copies of stretches where the innermost dimension stays, tiles of
-// 16 x 16 where it moves (so that both sides touch whole cache lines).
+// Transpose: copies contiguous runs if the innermost dimension stays innermost,
+// otherwise tiles of 16 x 16, so that both sides access whole cache lines.
 // Tested in tests/conformance/.
 #include <cstring>
 
@@ -67,7 +67,7 @@ PreparedKernel Transpose(const Prepare& p) {
   const LoopNest<2> nest = TransposeNest(p);
   return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
-    // A stride of 0 is a single element; nothing to copy needs no tiles.
+    // A stride of 0 means a single element; empty tensors need no tiles either.
     if (nest.inner_stride(0) <= 1 || nest.elements() == 0) {
       return CopyStretches<T>(nest);
     }

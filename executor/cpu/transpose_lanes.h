@@ -1,5 +1,5 @@
-// Small transpositions in registers, for kernels that turn a block of a matrix
-// on its way into or out of scratch.
+// Small transpositions in registers, for kernels that transpose a block of a
+// matrix while copying it to or from scratch.
 #ifndef LOADLINE_EXECUTOR_CPU_TRANSPOSE_LANES_H_
 #define LOADLINE_EXECUTOR_CPU_TRANSPOSE_LANES_H_
 
@@ -12,9 +12,9 @@ namespace loadline::executor::cpu {
 
 namespace transpose_lanes_internal {
 
-// Transposes 16 vectors of 16. Each round deals vectors i and i + 8 out as one
-// pack of cards, which rotates the eight bits of (vector, lane) by one; after
-// four of them vector and lane have changed places.
+// Transposes 16 vectors of 16. Each round interleaves vectors i and i + 8,
+// which rotates the eight bits of (vector, lane) by one; after four rounds
+// vector and lane are exchanged.
 inline void Transpose(Lanes (&x)[kLanes]) {
 #pragma GCC unroll 4
   for (int round = 0; round < 4; ++round) {

@@ -1,11 +1,11 @@
 // Elementary functions that compilers turn into vector code.
 //
-// libm's are scalar calls, tens of times slower in an elementwise loop. These
-// are straight-line: argument reduction, one polynomial, selects instead of
-// branches, so a plain loop over them vectorizes. Errors against the exact
-// value, measured by tests/executor/cpu/kernel_math_test.cc over the whole
-// range: Exp 1.5 ulp, Expm1 and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2
-// ulp. NaN in gives NaN out; infinities give the limits.
+// libm's functions are scalar calls, tens of times slower in an elementwise
+// loop. These have no branches: argument reduction, one polynomial, selects, so
+// a plain loop over them vectorizes. Errors against the exact value, measured
+// by tests/executor/cpu/kernel_math_test.cc over the whole range: Exp 1.5 ulp,
+// Expm1 and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2 ulp. NaN gives NaN;
+// infinities give the limits.
 #ifndef LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 #define LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 
@@ -54,12 +54,12 @@ inline Reduced Reduce(float x) {
 
 inline float Exp(float x) {
   using namespace vector_math_internal;  // NOLINT: a function's own scope
-  // Beyond these the result is 0 or infinity; NaN passes both tests.
+  // Beyond these the result is 0 or infinity; NaN passes both comparisons.
   const float low = x < -104.0f ? -104.0f : x;
   const float clamped = low > 89.0f ? 89.0f : low;
   const Reduced e = Reduce(clamped);
-  // Two factors, since 2^n alone leaves the range before the result does. NaN
-  // made n garbage: the mask keeps the factors defined.
+  // Two factors, because 2^n alone overflows before the result does. For NaN, n
+  // is arbitrary: the mask keeps the factors defined.
   const int32_t half = (e.n >> 1) & 0xff;
   const int32_t first = (half ^ 0x80) - 0x80;  // sign of the low eight bits
   const int32_t rest = e.n - (e.n >> 1);
@@ -67,7 +67,7 @@ inline float Exp(float x) {
   return ((1.0f + e.expm1_r) * PowerOfTwo(first)) * PowerOfTwo(second);
 }
 
-// e^x - 1 for x in [0, 64]; smaller and larger x are not this function's job.
+// e^x - 1 for x in [0, 64] only.
 inline float Expm1Positive(float x) {
   using namespace vector_math_internal;  // NOLINT
   const Reduced e = Reduce(x);
@@ -115,13 +115,13 @@ inline float Log(float x) {
   const float finite = x == 0.0f ? -kInfinity : y;
   const float positive =
       x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : finite;
-  // Infinity and NaN are their own logarithms.
+  // The logarithm of infinity is infinity, and of NaN is NaN.
   return x < kInfinity ? positive : x;
 }
 
-// Below 0.9 a polynomial in x^2 times x, above it 1 - e^q(|x|), where q fits
-// log(erfc). Both fits are least-squares ones made for this file; their own
-// errors are below 2e-9.
+// Below 0.9 x times a polynomial in x^2, above it 1 - e^q(|x|), where q fits
+// log(erfc). Both are least-squares fits made for this file, with errors below
+// 2e-9.
 inline float Erf(float x) {
   const float magnitude = x < 0.0f ? -x : x;
   const float z = x * x;
@@ -131,7 +131,7 @@ inline float Erf(float x) {
   p = p * z - 0.026858031749725342f;
   p = p * z + 0.11283671110868454f;
   p = p * z - 0.37612631916999817f;
-  // 2 / sqrt(pi) in two parts: this term alone decides the last bit.
+  // 2 / sqrt(pi) in two parts, since this term decides the last bit.
   const float small = x + x * (p * z + 0.128379167f);
   const float t = (magnitude > 4.0f ? 4.0f : magnitude) - 2.0f;
   float q = 0.00019961775979027152f;

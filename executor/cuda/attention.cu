@@ -1,14 +1,14 @@
-// Attention without the matrix of probabilities, in tiles of 32 queries by 32
-// keys. A block of 8 warps has one tile of the output for itself: a warp has
-// four rows of the tile, a lane one column, so that maxima and sums over a row
-// are shuffles within a warp, and every sum has one order.
+// Attention without storing the matrix of probabilities, in tiles of 32 queries
+// by 32 keys. A block of 8 warps computes one tile of the output. A warp has
+// four rows of the tile and a lane one column, so maxima and sums over a row
+// are shuffles within a warp, and every sum has a fixed order.
 //
 // Forward keeps a running maximum and sum per row (M. Milakov, N. Gimelshein,
-// "Online normalizer calculation for softmax", 2018). Backward makes the
-// probabilities again from the statistic: one kernel per tile of keys adds up
-// dk and dv over the queries, then one per tile of queries dq over the keys. dq
-// may lie on q, so it comes last and reads the rows of q that it writes, no
-// others.
+// "Online normalizer calculation for softmax", 2018). Backward recomputes the
+// probabilities from the saved statistic: one kernel per tile of keys sums dk
+// and dv over the queries, then one per tile of queries sums dq over the keys.
+// dq may share its memory with q, so it comes last and reads only those rows of
+// q that it writes.
 //
 // f32 and bf16, in float; the statistic and the mask are f32. Tested in
 // tests/conformance/.
@@ -29,10 +29,10 @@ namespace {
 constexpr int kTile = 32;
 constexpr int kWarps = kBlock / kWarp;
 constexpr int kRows = kTile / kWarps;  // of a warp
-// A thread keeps a row's share of the output in registers.
+// Widest row: a thread keeps its share of an output row in registers.
 constexpr int64_t kMostWidth = 256;
 
-// 32 by 32 numbers that the block shares; columns lie in different banks.
+// 32 by 32 numbers in shared memory; columns are in different banks.
 struct Tile {
   float at[kTile][kTile + 1];
 };
@@ -42,13 +42,13 @@ struct RowValues {
 };
 
 __device__ int Lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-// Row i of this warp, in the tile.
+// Index in the tile of this warp's row i.
 __device__ int TileRow(int i) {
   return static_cast<int>(threadIdx.x) / kWarp + i * kWarps;
 }
 
-// Rows [first, first + 32) and columns [column, column + 32) of one head's
-// tensor, zeros behind its ends.
+// Loads rows [first, first + 32) and columns [column, column + 32) of one
+// head's tensor; zeros outside it.
 template <typename T>
 __device__ void LoadTile(const T* head, int64_t first, int64_t rows,
                          int64_t stride, int64_t column, int64_t width,
@@ -71,7 +71,7 @@ struct Rows {
   int64_t stride;
 };
 
-// Row i of `a` times row Lane() of `b`.
+// Dot product of row i of `a` and row Lane() of `b`.
 template <typename T>
 __device__ RowValues Products(const Rows<T>& a, const Rows<T>& b, int64_t width,
                               Tile& of_a, Tile& of_b) {
@@ -91,13 +91,13 @@ __device__ RowValues Products(const Rows<T>& a, const Rows<T>& b, int64_t width,
   return sums;
 }
 
-// A thread's rows of an output: columns Lane(), Lane() + 32, ...
+// A thread's part of an output's rows: columns Lane(), Lane() + 32, ...
 template <int kParts>
 struct Output {
   float at[kRows][kParts];
 };
 
-// Adds the tile (transposed: its columns) times rows of `b`.
+// Adds the product of the tile (or its transpose) and rows of `b`.
 template <bool kTransposed, int kParts, typename T>
 __device__ void AddProduct(const Tile& tile, const Rows<T>& b, int64_t width,
                            Tile& of_b, Output<kParts>& sums) {
@@ -144,7 +144,7 @@ struct Place {
   int64_t head, row, column;
 };
 
-// Scales and masks; minus infinity where no score is.
+// Scales and masks scores; minus infinity outside the matrix.
 __device__ void FinishScores(const AttentionLayout& a, const Place& place,
                              const float* mask, RowValues& scores) {
   const int64_t t = place.column + Lane();
@@ -164,7 +164,7 @@ __device__ void FinishScores(const AttentionLayout& a, const Place& place,
   }
 }
 
-// What dropout multiplies a probability by.
+// The factor by which dropout multiplies a probability.
 __device__ float DropoutFactor(const AttentionLayout& a,
                                const StepScalars& scalars, const Place& place,
                                int i) {
@@ -219,7 +219,7 @@ __device__ void ForwardTile(const AttentionLayout& a,
       const float before = largest.of[i];
       const float now =
           fmaxf(before, TeamReduce<kWarp>(scores.of[i], Maximum()));
-      // A row that has seen nothing yet stays at nothing.
+      // Rows without any visible column so far stay at zero.
       const float of_p = now == -INFINITY ? 0 : Math::Exp(scores.of[i] - now);
       const float shrink = now == -INFINITY ? 1 : Math::Exp(before - now);
       largest.of[i] = now;
@@ -250,7 +250,7 @@ template <int kParts, typename T>
 __global__ void ForwardKernel(AttentionLayout a, ForwardTensors<T> x) {
   const int64_t tiles = TilesOf(a.rows);
   for (int64_t task = blockIdx.x; task < a.heads * tiles; task += gridDim.x) {
-    // A causal head's last tiles are its longest: they go first.
+    // A causal head's last tiles take longest, so they start first.
     ForwardTile<kParts>(a, x, task / tiles, (tiles - 1 - task % tiles) * kTile);
   }
 }
@@ -264,7 +264,7 @@ struct BackwardTensors {
   T *dq, *dk, *dv;
 };
 
-// delta = the sum of dy y over a row, a warp for each.
+// delta = sum of dy y over a row; one warp per row.
 template <typename T>
 __global__ void DeltaKernel(AttentionLayout a, BackwardTensors<T> x) {
   for (int64_t row = TeamIndex<kWarp>(); row < a.heads * a.rows;
@@ -280,7 +280,7 @@ __global__ void DeltaKernel(AttentionLayout a, BackwardTensors<T> x) {
   }
 }
 
-// One head's rows, from their first on.
+// Rows of one head, beginning with its first.
 template <typename T>
 struct HeadRows {
   Rows<T> dy, q, k, v;
@@ -302,8 +302,8 @@ struct HeadRows {
   }
 };
 
-// The tile's probabilities after dropout, and the gradient of its scores. Ends
-// with all threads seeing both.
+// Computes the tile's probabilities after dropout, and the gradient of its
+// scores. On return both are visible to all threads.
 template <typename T>
 __device__ void ScoreGradients(const AttentionLayout& a,
                                const BackwardTensors<T>& x,
@@ -335,7 +335,7 @@ __global__ void KeyGradientsKernel(AttentionLayout a, BackwardTensors<T> x) {
     HeadRows<T> h(a, x, place.head);
     Output<kParts> dk = {};
     Output<kParts> dv = {};
-    // No row before the tile's first key sees it.
+    // Rows before the tile's first key do not attend to it.
     if (a.causal) place.row = place.column;
     for (; place.row < a.rows; place.row += kTile) {
       h.MoveTo(place);
@@ -371,7 +371,8 @@ __global__ void QueryGradientsKernel(AttentionLayout a, BackwardTensors<T> x) {
   }
 }
 
-// body(parts) with the number of tiles across the widest row, as a constant.
+// Calls body(parts), with the number of tiles across the widest row as a
+// constant.
 template <typename Body>
 absl::Status WithParts(int64_t width, const Body& body) {
   if (width <= kTile) return body(std::integral_constant<int, 1>());
@@ -404,7 +405,8 @@ absl::Status CheckWidths(const Prepare& p, const AttentionLayout& a) {
       p.node().name, " has ", std::max(a.width, a.value_width), ")"));
 }
 
-// Without cuDNN, and where it has no kernel, ours is taken.
+// Whether to return cuDNN's result. Our own kernel is used without cuDNN, or if
+// cuDNN has none.
 bool IsAnswer(const absl::Status& library) {
   return !absl::IsUnimplemented(library) && !absl::IsUnavailable(library);
 }

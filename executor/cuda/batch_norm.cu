@@ -1,12 +1,12 @@
-// Batch normalization over [N, C, plane...] per channel; x, y and their
-// gradients f32 or bf16, the rest f32.
+// Batch normalization over [N, C, plane...] per channel. x, y and their
+// gradients are f32 or bf16, everything else f32.
 //
-// Three launches: a channel's elements are cut into parts (by the shape alone),
-// a block each; one thread per channel adds the parts in order; a grid of
-// elements does the rest. A part's variance is taken about its own mean, in a
-// second pass that the caches serve, and parts are joined exactly (T. Chan,
-// G. Golub, R. LeVeque, 1979): no cancellation far from zero.
-// Tested in tests/conformance/.
+// Three launches: blocks reduce parts of a channel (divided by the shape
+// alone); one thread per channel combines the parts in order; a grid over
+// elements writes the result. A part's variance is taken about its own mean, in
+// a second pass over cached data, and parts are combined exactly (T. Chan, G.
+// Golub, R. LeVeque, 1979), so there is no cancellation far from zero. Tested
+// in tests/conformance/.
 #include <algorithm>
 
 #include "executor/cuda/families.h"
@@ -103,7 +103,7 @@ __global__ void JoinStatisticsKernel(Channels c, const PartSums* sums,
   }
 }
 
-// y = (x - mean) rstd scale + bias, of every element; a pack lies in one
+// y = (x - mean) rstd scale + bias for every element; a pack is within one
 // channel.
 template <int kWidth, typename T>
 __global__ void NormalizeKernel(Channels c, int64_t elements, const T* x,

@@ -1,10 +1,10 @@
 // Operators that broadcast: arithmetic, comparison, logic, Where.
 //
-// A thread makes one pack of neighbouring outputs: along the innermost
-// dimension an input is either read as a pack or one element is repeated.
-// Where that dimension does not divide into packs, it makes one output. The
-// first input may be overwritten where its shape is the output's.
-// Tested in tests/conformance/.
+// A thread computes one pack of adjacent outputs. Along the innermost dimension
+// an input is either read as a pack, or one element is repeated. If that
+// dimension is no multiple of a pack, a thread computes one output. The output
+// may overwrite the first input if their shapes are equal. Tested in
+// tests/conformance/.
 #include <cmath>
 
 #include "executor/cuda/families.h"
@@ -13,6 +13,7 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/types.h"
 #include "executor/ops/arithmetic.h"
+#include "executor/ops/elementwise_tables.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -60,7 +61,7 @@ template <typename T, typename R, typename F>
 PreparedKernel Binary(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {1}, {}));
   LOADLINE_ASSIGN_OR_RETURN(const Nest<2> nest, BinaryNest(p));
-  // Comparisons and integers are rare on a device: one form is enough.
+  // Comparisons and integers are rare on a device: one form suffices.
   constexpr bool kHot = std::is_same_v<T, R> && (std::is_same_v<T, float> ||
                                                  std::is_same_v<T, BFloat16>);
   if constexpr (kHot) {
@@ -80,7 +81,7 @@ PreparedKernel Arithmetic(const Prepare& p) {
   });
 }
 
-// Zeros in b are reported, and the quotients there are 0.
+// Reports zeros in b; the quotient there is 0.
 template <typename T>
 __global__ void IntegerDivKernel(Nest<2> nest, const T* a, const T* b, T* y,
                                  DataErrorSink errors) {
@@ -125,8 +126,8 @@ PreparedKernel Div(const Prepare& p) {
   }
 }
 
-// The exponents that models really use are multiplications; x^3 is
-// (x * x) * x, as in PyTorch.
+// Common exponents are computed by multiplication; x^3 is (x * x) * x, as in
+// PyTorch.
 struct PowOf {
   __device__ float operator()(float x, float power) const {
     if (power == 2.0f) return x * x;
@@ -213,24 +214,23 @@ PreparedKernel Where(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Add", Arithmetic<AddOf>},
-    {"Sub", Arithmetic<SubOf>},
-    {"Mul", Arithmetic<MulOf>},
-    {"Div", Div},
-    {"Pow", Pow},
-    {"Equal", Compare<EqualOf>},
-    {"Less", Compare<LessOf>},
-    {"LessOrEqual", Compare<LessOrEqualOf>},
-    {"Greater", Compare<GreaterOf>},
-    {"GreaterOrEqual", Compare<GreaterOrEqualOf>},
-    {"And", Logic<AndOf>},
-    {"Or", Logic<OrOf>},
-    {"Where", Where},
+struct Broadcast {
+  using Prepare = cuda::Prepare;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kArithmetic = Arithmetic<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kCompare = Compare<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kLogic = Logic<F>;
+  static constexpr PrepareKernelFunction<Prepare> kDiv = Div;
+  static constexpr PrepareKernelFunction<Prepare> kPow = Pow;
+  static constexpr PrepareKernelFunction<Prepare> kWhere = Where;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> BroadcastKernels() { return kKernels; }
+absl::Span<const KernelEntry> BroadcastKernels() {
+  return kBroadcastKernels<Broadcast>;
+}
 
 }  // namespace loadline::executor::cuda

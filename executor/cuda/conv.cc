@@ -1,18 +1,18 @@
-// Convolution and its two gradients by cuDNN; a bias is added afterwards, by
-// our own kernel, over the result. A 1-d image is a 2-d one of height 1.
+// Convolution and its two gradients by cuDNN; our own kernel then adds the
+// bias. A 1-d image is a 2-d one of height 1.
 //
-// Tensor cores want channels last, and a graph's tensors have them first. cuDNN
-// takes either, transposing inside where it has to; the same engines over
-// operands that our own kernels have transposed into the workspace are offered
-// beside them, and taken where they are measured to be faster, or are the only
+// Tensor cores need channels last, while a graph's tensors have channels first.
+// cuDNN takes either and transposes internally where needed. The same engines
+// are also offered with operands that our own kernels transpose into the
+// workspace; these are used if they were measured to be faster or are the only
 // ones. Names of algorithms begin with the layout: "nhwc eng11_k2=3".
 //
-// Some of its engines take a border that is wider on one side for one that is
-// not (cuDNN 9.14, weight gradients, eng1: other sums, and no error), so they
-// see an image that has the wider side's excess as zeros of its own.
+// Some cuDNN engines compute wrong sums, without an error, if a border is wider
+// on one side (cuDNN 9.14, weight gradients, eng1). They therefore get an image
+// that contains the excess of the wider side as zeros.
 //
-// Tested in tests/conformance/ with a plain convolution in the library's place,
-// and with the library by the suite in tests/gpu.
+// Tested in tests/conformance/ with a plain loop instead of the library, and
+// with the library in tests/gpu.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -37,45 +37,47 @@ namespace {
 constexpr char kFirst[] = "nchw ";
 constexpr char kLast[] = "nhwc ";
 
-// What the library is to do, and the image that the graph has for it.
-struct Posed {
-  ConvSpec spec;  // its x is the image with the excess of its borders
+// The convolution that the library computes, and the graph's image.
+struct ConvProblem {
+  ConvSpec spec;  // spec.x is the image including the excess of its borders
   Ints image;     // NCHW
-  Ints starts;    // where it begins in spec.x
+  Ints starts;    // where the image begins in spec.x
 };
 
-absl::StatusOr<Posed> Pose(const Prepare& p, ConvKind kind, const TensorType& x,
-                           const TensorType& w, const TensorType& y) {
+absl::StatusOr<ConvProblem> MakeConvProblem(const Prepare& p, ConvKind kind,
+                                            const TensorType& x,
+                                            const TensorType& w,
+                                            const TensorType& y) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(p));
   LOADLINE_ASSIGN_OR_RETURN(const ConvShapes s, MakeConvShapes(p, x, w, y));
-  Posed posed{.spec = {.kind = kind,
-                       .dtype = x.dtype,
-                       .x = s.x,
-                       .w = s.w,
-                       .y = s.y,
-                       .strides = s.strides,
-                       .dilations = s.dilations},
-              .image = s.x};
-  ConvSpec& spec = posed.spec;
+  ConvProblem problem{.spec = {.kind = kind,
+                               .dtype = x.dtype,
+                               .x = s.x,
+                               .w = s.w,
+                               .y = s.y,
+                               .strides = s.strides,
+                               .dilations = s.dilations},
+                      .image = s.x};
+  ConvSpec& spec = problem.spec;
   for (size_t d = 0; d < s.strides.size(); ++d) {
     const int64_t pad = std::min(s.pads_begin[d], s.pads_end[d]);
     spec.pads.push_back(pad);
     spec.x[2 + d] += s.pads_begin[d] + s.pads_end[d] - 2 * pad;
-    posed.starts.push_back(s.pads_begin[d] - pad);
+    problem.starts.push_back(s.pads_begin[d] - pad);
   }
   if (s.strides.size() == 1) {
-    for (Ints* dims : {&spec.x, &spec.w, &spec.y, &posed.image}) {
+    for (Ints* dims : {&spec.x, &spec.w, &spec.y, &problem.image}) {
       dims->insert(dims->begin() + 2, 1);
     }
     spec.strides.insert(spec.strides.begin(), 1);
     spec.dilations.insert(spec.dilations.begin(), 1);
     spec.pads.insert(spec.pads.begin(), 0);
-    posed.starts.insert(posed.starts.begin(), 0);
+    problem.starts.insert(problem.starts.begin(), 0);
   }
-  return posed;
+  return problem;
 }
 
-// Two operands and a result, as ConvSpec lists them.
+// Two operands and a result, in ConvSpec's order.
 std::array<Ints, 3> TensorsOf(const ConvSpec& spec) {
   switch (spec.kind) {
     case ConvKind::kForward:
@@ -87,7 +89,7 @@ std::array<Ints, 3> TensorsOf(const ConvSpec& spec) {
   }
 }
 
-// A convolution of tensors as graphs have them.
+// A convolution of tensors in the graph's layout.
 class Convolution {
  public:
   static absl::StatusOr<std::shared_ptr<Convolution>> Make(const Prepare& p,
@@ -113,7 +115,7 @@ class Convolution {
     std::vector<std::string> names;
     ConvSpec spec = spec_;
     for (bool last : {false, true}) {
-      // Without tensor cores the order of channels matters little.
+      // Without tensor cores the layout makes little difference.
       if (last && spec.dtype == DType::kF32 && !names.empty()) break;
       spec.channels_last = last;
       for (const std::string& engine : CudnnAlgorithms(spec)) {
@@ -177,30 +179,30 @@ class Convolution {
   ConvSpec spec_;
   std::shared_ptr<CudnnOperation> operation_;
   int64_t workspace_bytes_ = 0;
-  // Of channels last only: where the transposed tensors lie in the workspace.
+  // Channels last only: positions of the transposed tensors in the workspace.
   std::array<std::shared_ptr<CudaKernel>, 3> transpose_;
   std::array<int64_t, 3> at_ = {};
   int64_t rest_at_ = 0;
 };
 
-// The same of an image whose border is wider on one side.
+// The same for an image whose border is wider on one side.
 class BorderedConvolution {
  public:
   static absl::StatusOr<std::shared_ptr<BorderedConvolution>> Make(
-      const Prepare& p, const Posed& posed) {
+      const Prepare& p, const ConvProblem& problem) {
     auto made = std::make_shared<BorderedConvolution>();
-    const ConvSpec& spec = posed.spec;
+    const ConvSpec& spec = problem.spec;
     made->kind_ = spec.kind;
     LOADLINE_ASSIGN_OR_RETURN(made->inner_, Convolution::Make(p, spec));
     made->workspace_bytes_ = made->inner_->workspace_bytes();
-    if (spec.x == posed.image) return made;
-    Ints ends = posed.starts;
-    for (size_t d = 0; d < ends.size(); ++d) ends[d] += posed.image[2 + d];
-    models::Attributes window = {{"starts", posed.starts},
+    if (spec.x == problem.image) return made;
+    Ints ends = problem.starts;
+    for (size_t d = 0; d < ends.size(); ++d) ends[d] += problem.image[2 + d];
+    models::Attributes window = {{"starts", problem.starts},
                                  {"ends", ends},
                                  {"axes", Ints{2, 3}},
                                  {"steps", Ints{1, 1}}};
-    const TensorType image{spec.dtype, posed.image};
+    const TensorType image{spec.dtype, problem.image};
     const TensorType wide{spec.dtype, spec.x};
     if (spec.kind == ConvKind::kInputGrad) {
       LOADLINE_ASSIGN_OR_RETURN(
@@ -245,7 +247,7 @@ class BorderedConvolution {
 
   ConvKind kind_ = ConvKind::kForward;
   std::shared_ptr<Convolution> inner_;
-  std::shared_ptr<CudaKernel> border_;  // null: both sides are alike
+  std::shared_ptr<CudaKernel> border_;  // null: borders are symmetric
   int64_t wide_at_ = 0;
   int64_t workspace_bytes_ = 0;
 };
@@ -254,9 +256,10 @@ PreparedKernel MakeConvKernel(const Prepare& p, ConvKind kind,
                               const TensorType& x, const TensorType& w,
                               const TensorType& y,
                               const std::shared_ptr<CudaKernel>& add_bias) {
-  LOADLINE_ASSIGN_OR_RETURN(const Posed posed, Pose(p, kind, x, w, y));
+  LOADLINE_ASSIGN_OR_RETURN(const ConvProblem problem,
+                            MakeConvProblem(p, kind, x, w, y));
   LOADLINE_ASSIGN_OR_RETURN(const auto conv,
-                            BorderedConvolution::Make(p, posed));
+                            BorderedConvolution::Make(p, problem));
   return MakeKernel(
       [conv, add_bias](const KernelArgs& args,
                        const LaunchContext& context) -> absl::Status {

@@ -1,7 +1,7 @@
-// cuBLASLt's matrices are column-major: what is [rows, columns] to us is
-// [columns, rows] to it. So y = a b is asked for as y' = b' a', with the
-// operands exchanged and nothing moved; its bias, one number per row of y', is
-// then our row, and a is its matrix B. Tested by the suite in tests/gpu.
+// cuBLASLt's matrices are column-major: our [rows, columns] is its [columns,
+// rows]. So y = a b is requested as y' = b' a', with the operands exchanged and
+// no data moved. Its bias, one number per row of y', is one row of ours, and a
+// is its matrix B. Tested in tests/gpu.
 #include "executor/cuda/cublas_lt.h"
 
 #include <cublasLt.h>
@@ -21,13 +21,13 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// What NVIDIA recommends for its largest GPUs; the heuristic takes less where
+// NVIDIA's recommendation for its largest GPUs; the heuristic uses less where
 // more does not help.
 constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20;
-// To choose among: the heuristic's order is a good one.
+// How many to measure: the heuristic's order is good.
 constexpr int kMostAlgorithms = 8;
 
-// The functions that are used, out of the library opened at run time.
+// The functions used, from the library opened at run time.
 struct CublasLt {
   decltype(&cublasLtCreate) Create;
   decltype(&cublasLtGetStatusString) GetStatusString;
@@ -89,8 +89,8 @@ absl::StatusOr<CublasLt> Load() {
   return lt;
 }
 
-// The process's library and handle, opened at the first product. Tried again
-// after a failure.
+// The process's library and handle, opened at the first product; retried after
+// a failure.
 absl::StatusOr<const CublasLt*> Library() {
   static std::mutex mutex;
   static const CublasLt* library = nullptr;
@@ -121,7 +121,7 @@ cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
   }
 }
 
-// Its number and all of its settings: "67.20.11.1.0.0.0.0.2".
+// The algorithm's number and all of its settings: "67.20.11.1.0.0.0.0.2".
 std::string NameOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorithm) {
   static constexpr cublasLtMatmulAlgoConfigAttributes_t kSettings[] = {
       CUBLASLT_ALGO_CONFIG_ID,
@@ -135,8 +135,8 @@ std::string NameOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorithm) {
       CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID};
   std::vector<uint32_t> values;
   for (cublasLtMatmulAlgoConfigAttributes_t setting : kSettings) {
-    // Of two or four bytes, little end first; one that an algorithm does not
-    // have stays 0.
+    // Settings have two or four bytes, little-endian; one that an algorithm
+    // does not have stays 0.
     uint32_t value = 0;
     size_t written = 0;
     for (size_t bytes : {sizeof(uint32_t), sizeof(uint16_t)}) {
@@ -164,7 +164,7 @@ class LtProduct final : public Product {
 
   absl::Status Prepare() {
     LOADLINE_RETURN_IF_ERROR(MakeDesc());
-    // As cuBLASLt sees them: rows and columns exchanged.
+    // In cuBLASLt's view, with rows and columns exchanged.
     const int64_t m = spec_.columns;
     const int64_t n = spec_.rows;
     const int64_t k = spec_.inner;
@@ -175,7 +175,7 @@ class LtProduct final : public Product {
                                         spec_.transpose_a ? k : n,
                                         spec_.batch_stride_a, &a_));
     LOADLINE_RETURN_IF_ERROR(MakeLayout(m, n, m * n, &y_));
-    return Choose();
+    return SelectAlgorithm();
   }
 
   int64_t workspace_bytes() const override {
@@ -191,11 +191,11 @@ class LtProduct final : public Product {
   }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* beside,
+                       const std::byte* c, const std::byte* auxiliary,
                        std::byte* y, std::byte* workspace,
                        Stream stream) const override {
     if (spec_.epilogue != Epilogue::kNone) {
-      LOADLINE_RETURN_IF_ERROR(SetBeside(beside));
+      LOADLINE_RETURN_IF_ERROR(SetAuxiliary(auxiliary));
     }
     return Check(
         lt_, "cublasLtMatmul",
@@ -226,8 +226,8 @@ class LtProduct final : public Product {
     if (spec_.epilogue == Epilogue::kNone) return absl::OkStatus();
     const auto epilogue = static_cast<uint32_t>(EpilogueOf(spec_.epilogue));
     LOADLINE_RETURN_IF_ERROR(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-    // The heuristic takes from the pointer how what it points to is aligned.
-    LOADLINE_RETURN_IF_ERROR(SetBeside(
+    // The heuristic derives the alignment of the data from the pointer.
+    LOADLINE_RETURN_IF_ERROR(SetAuxiliary(
         reinterpret_cast<const std::byte*>(planner::kBufferAlignmentBytes)));
     if (spec_.epilogue == Epilogue::kGeluTanhGrad) {
       return Set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, spec_.columns);
@@ -236,11 +236,11 @@ class LtProduct final : public Product {
                static_cast<int32_t>(TypeOf(spec_.dtype)));
   }
 
-  absl::Status SetBeside(const std::byte* beside) const {
+  absl::Status SetAuxiliary(const std::byte* auxiliary) const {
     return Set(spec_.epilogue == Epilogue::kGeluTanhGrad
                    ? CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
                    : CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-               beside);
+               auxiliary);
   }
 
   absl::Status MakeLayout(int64_t rows, int64_t columns, int64_t stride,
@@ -260,11 +260,11 @@ class LtProduct final : public Product {
                       &stride, sizeof(stride)));
   }
 
-  absl::Status Choose() {
+  absl::Status SelectAlgorithm() {
     cublasLtMatmulPreference_t preference = nullptr;
     LOADLINE_RETURN_IF_ERROR(Check(lt_, "cublasLtMatmulPreferenceCreate",
                                    lt_.PreferenceCreate(&preference)));
-    const absl::Status status = Ask(preference);
+    const absl::Status status = QueryHeuristic(preference);
     lt_.PreferenceDestroy(preference);
     LOADLINE_RETURN_IF_ERROR(status);
     if (proposals_.empty()) {
@@ -279,7 +279,7 @@ class LtProduct final : public Product {
     return absl::OkStatus();
   }
 
-  absl::Status Ask(cublasLtMatmulPreference_t preference) {
+  absl::Status QueryHeuristic(cublasLtMatmulPreference_t preference) {
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
                             const auto& value) {
       return Check(
@@ -288,7 +288,8 @@ class LtProduct final : public Product {
     };
     LOADLINE_RETURN_IF_ERROR(
         prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes));
-    // Partial sums are added up in one order only where they are kept apart.
+    // Partial sums are added in a fixed order only if they are stored
+    // separately.
     const uint32_t reductions =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     LOADLINE_RETURN_IF_ERROR(

@@ -15,7 +15,8 @@
 
 namespace loadline::executor::cuda {
 
-// What is done with a product beside storing it, and what that reads or writes.
+// Work done together with a product, and the extra tensor that it reads or
+// writes.
 enum class Epilogue {
   kNone,
   kBias,         // reads one row, which is added to every row of y
@@ -24,10 +25,10 @@ enum class Epilogue {
   kGeluTanhGrad  // reads x of y's shape: y is times the slope of Gelu at x
 };
 
-// y = alpha op(a) op(b) + beta c, for `batch` products at once; all
-// matrices dense and row-major. a is [rows, inner], or [inner, rows] where
-// transposed; b is [inner, columns], or the reverse; c and y are
-// [rows, columns].
+// y = alpha op(a) op(b) + beta c, for `batch` products at once; all matrices
+// dense and row-major. a is [rows, inner], or [inner, rows] if transposed; b is
+// [inner, columns], or [columns, inner] if transposed; c and y are [rows,
+// columns].
 struct ProductSpec {
   models::DType dtype = models::DType::kF32;  // or kBF16; sums are f32
   int64_t rows = 0;
@@ -36,15 +37,15 @@ struct ProductSpec {
   bool transpose_a = false;
   bool transpose_b = false;
   float alpha = 1;
-  float beta = 0;  // 0: there is no c
+  float beta = 0;  // 0: no c
   Epilogue epilogue = Epilogue::kNone;
   int64_t batch = 1;
-  // Elements from one product to the next; 0: the same matrix in all.
+  // Elements between consecutive products; 0: the same matrix in all.
   int64_t batch_stride_a = 0;
   int64_t batch_stride_b = 0;
-  // Bytes that every operand's address is a multiple of.
+  // Common alignment of all operands' addresses.
   int64_t alignment_bytes = 256;
-  // One of Product::algorithms; any other: the first.
+  // One of Product::algorithms; otherwise the first is used.
   std::string algorithm;
 };
 
@@ -52,18 +53,18 @@ class Product {
  public:
   virtual ~Product() = default;
   virtual int64_t workspace_bytes() const = 0;
-  // What cuBLASLt's heuristic proposes for these shapes, best guess first.
+  // Proposals of cuBLASLt's heuristic for these shapes, best first.
   virtual std::vector<std::string> algorithms() const = 0;
-  // `c` may be y; null where beta is 0. `beside`: what the epilogue reads or
-  // writes, of y's type; null where there is none.
+  // `c` may equal y; null if beta is 0. `auxiliary`: the tensor that the
+  // epilogue reads or writes, of y's type; null without an epilogue.
   virtual absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                               const std::byte* c, const std::byte* beside,
+                               const std::byte* c, const std::byte* auxiliary,
                                std::byte* y, std::byte* workspace,
                                Stream stream) const = 0;
 };
 
-// Only algorithms that give the same bits every time; f32 operands are not
-// rounded to TF32. Unavailable: no cuBLASLt. Unimplemented: no algorithm.
+// Uses only deterministic algorithms; f32 operands are not rounded to TF32.
+// Unavailable: no cuBLASLt. Unimplemented: no algorithm.
 absl::StatusOr<std::unique_ptr<Product>> MakeProduct(const ProductSpec& spec);
 
 }  // namespace loadline::executor::cuda

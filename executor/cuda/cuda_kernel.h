@@ -1,9 +1,9 @@
-// A kernel that puts its work on a stream.
+// A kernel that enqueues its work on a stream.
 //
-// Enqueue does not wait, allocates nothing and reads no tensor, so a step of
-// launches can be captured as one CUDA graph and replayed. What changes from
-// step to step it reads on the device: KernelArgs::scalars is a DEVICE pointer
-// here.
+// Enqueue does not wait, allocates nothing and reads no tensor on the host, so
+// the launches of a step can be captured as one CUDA graph and replayed.
+// Numbers that change from step to step are read on the device: here
+// KernelArgs::scalars is a DEVICE pointer.
 #ifndef LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
 #define LOADLINE_EXECUTOR_CUDA_CUDA_KERNEL_H_
 
@@ -21,12 +21,13 @@
 
 namespace loadline::executor::cuda {
 
-// Where and as what a kernel is launched.
+// Context of a launch within its step.
 struct LaunchContext {
   Stream stream = nullptr;
   // In device memory; kNoDataError at the start of a step.
   DataErrorWord* data_error = nullptr;
-  // The launch's place in the step, below 2^24: names the kernel in the word.
+  // Number of the launch in its step, below 2^24: identifies the kernel in
+  // data_error.
   int64_t launch = 0;
 
   DataErrorSink sink() const { return {data_error, launch}; }
@@ -34,19 +35,19 @@ struct LaunchContext {
 
 class CudaKernel : public Kernel {
  public:
-  // `args` as Run's, all pointers on the device. Buffers are 64-byte aligned
-  // or better, as arenas give them: kernels load 16 bytes at once. Internal
-  // where the launch itself fails.
+  // `args` as for Run, but with device pointers. Buffers are at least 64-byte
+  // aligned, as in an arena: kernels load 16 bytes at once. Internal: the
+  // launch itself fails.
   virtual absl::Status Enqueue(const KernelArgs& args,
                                const LaunchContext& context) = 0;
 
-  // What the data error that this kernel reported for `position` means.
+  // Describes the data error that this kernel reported for `position`.
   virtual absl::Status DescribeDataError(int64_t position) const {
     return absl::InternalError(
         absl::StrCat("a kernel reported position ", position));
   }
 
-  // FailedPrecondition: work goes on a stream.
+  // FailedPrecondition: this kernel needs a stream.
   absl::Status Run(const KernelArgs&) final {
     return absl::FailedPreconditionError(
         "a CUDA kernel can only be enqueued on a stream");
@@ -54,10 +55,10 @@ class CudaKernel : public Kernel {
 };
 
 using DescribeFunction = std::function<absl::Status(int64_t position)>;
-// Asked for only where algorithms are measured.
+// Lists a kernel's algorithms; called only when algorithms are measured.
 using AlgorithmsFunction = std::function<std::vector<std::string>()>;
 
-// A kernel made of one callable: Status(const KernelArgs&, const
+// A kernel that calls `enqueue`: Status(const KernelArgs&, const
 // LaunchContext&).
 template <typename Callable>
 class FunctionKernel final : public CudaKernel {

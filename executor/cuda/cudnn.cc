@@ -1,12 +1,11 @@
-// One graph of one node per operation. cuDNN's heuristics propose engines;
-// those that are not deterministic are struck out, and for f32 those that work
-// on tensor cores (which would round operands to TF32) or change the operands'
-// precision. The one that is asked for by name is taken, else the first that
-// builds and keeps to a workspace in proportion to its operands: the choice
-// depends on the shapes, the GPU and cuDNN's version only.
+// Each operation is a graph of one node. cuDNN's heuristics propose engines.
+// Nondeterministic ones are excluded, and for f32 also those that use tensor
+// cores (which would round operands to TF32) or reduce the operands' precision.
+// The engine requested by name is used, otherwise the first that builds and
+// whose workspace is in proportion to its operands. So the choice depends on
+// the shapes, the GPU and cuDNN's version only.
 //
-// cudnn-frontend throws; nothing leaves here but a status. Tested by the suite
-// in tests/gpu.
+// cudnn-frontend throws; only statuses leave this file. Tested in tests/gpu.
 #include "executor/cuda/cudnn.h"
 
 #include <cstdlib>
@@ -37,11 +36,11 @@ namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using models::Ints;
 
-// Engines are measured one by one, and what is far down the list is seldom the
+// Engines are measured one by one, and those far down the list are rarely the
 // fastest.
 constexpr size_t kMostAlgorithms = 4;
-// A plan pays for workspace: an engine may lay its operands out anew and keep
-// partial sums, but not fill the device.
+// Workspace counts against the budget: an engine may reorder its operands and
+// keep partial sums, but not fill the device.
 constexpr int64_t kMostPartialSumBytes = int64_t{32} << 20;
 
 absl::Status ToStatus(const char* what, const fe::error_t& error) {
@@ -51,28 +50,28 @@ absl::Status ToStatus(const char* what, const fe::error_t& error) {
   return absl::InternalError(message);
 }
 
-// Until there are engines the question is whether cuDNN has the operation at
-// all, and it has many codes for no.
+// Errors before engines are known mean that cuDNN lacks the operation; it has
+// many codes for that.
 absl::Status HasIt(const char* what, const fe::error_t& error) {
   const absl::Status status = ToStatus(what, error);
   return status.ok() ? status : absl::UnimplementedError(status.message());
 }
 
-// The process's handle, made at the first operation.
+// The process's handle, created at the first operation.
 absl::StatusOr<cudnnHandle_t> Handle() {
   static std::mutex mutex;
   static cudnnHandle_t handle = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
   if (handle != nullptr) return handle;
   const std::vector<std::string> folders = LibraryFolders(ProcessEnvironment);
-  // cuDNN and its frontend look for these by name; where they are nowhere,
-  // cuDNN itself says so. Without the compiler it has no engines that are made
-  // for a shape, and on Hopper no attention.
+  // cuDNN and its frontend open these by name; if they are missing, cuDNN
+  // reports it. Without the compiler cuDNN lacks engines specialized to a shape
+  // and, on Hopper, attention.
   const int major = CUDART_VERSION / 1000;
   for (const char* name : {"libcublasLt.so.", "libnvrtc.so."}) {
     OpenLibrary(absl::StrCat(name, major), folders).IgnoreError();
   }
-  // Of two runtimes the frontend would take the older one.
+  // With two runtimes present, the frontend would use the older one.
   const std::string runtime = absl::StrCat("libcudart.so.", major);
   if (OpenLibrary(runtime, folders).ok()) {
     setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), /*replace=*/0);
@@ -86,7 +85,7 @@ absl::StatusOr<cudnnHandle_t> Handle() {
       absl::StrCat("cudnnCreate: ", fe::detail::get_error_string(status)));
 }
 
-// Strides of dense dimensions, those last in `order` closest together.
+// Dense strides; dimensions later in `order` are closer together in memory.
 Ints StridesIn(const std::vector<size_t>& order, const Ints& dims) {
   Ints strides(dims.size());
   int64_t elements = 1;
@@ -97,12 +96,12 @@ Ints StridesIn(const std::vector<size_t>& order, const Ints& dims) {
   return strides;
 }
 
-// A graph under construction: a tensor's number is its place in the spec's
+// A graph under construction. A tensor's number is its position in the spec's
 // list, counted from 1.
 struct Draft {
   fe::graph::Graph graph;
   std::vector<fe::NumericalNote_t> struck_out;
-  // A wish: an engine that takes more is better than none.
+  // A preference: an engine that needs more is better than none.
   int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
 
   explicit Draft(models::DType dtype) {
@@ -146,7 +145,7 @@ std::unique_ptr<Draft> MakeDraft(const ConvSpec& spec) {
     return draft->Input(number, dims, strides(dims));
   };
   Tensor out;
-  // What the operands alone do not say.
+  // Dimensions that the operands do not determine.
   Ints dims;
   if (spec.kind == ConvKind::kForward) {
     dims = spec.y;
@@ -177,8 +176,8 @@ std::unique_ptr<Draft> MakeDraft(const ConvSpec& spec) {
   return draft;
 }
 
-// A tensor of an attention: its dimensions as cuDNN names them, [batch, heads,
-// rows, width], over [batch, rows, heads, width].
+// A tensor of an attention, with dimensions in cuDNN's order [batch, heads,
+// rows, width], stored as [batch, rows, heads, width].
 struct HeadTensor {
   Ints dims, strides;
 
@@ -230,7 +229,7 @@ std::unique_ptr<Draft> MakeDraft(const AttentionSpec& spec) {
   return draft;
 }
 
-// Up to the list of engines.
+// Builds the graph up to its list of engines.
 absl::Status Propose(cudnnHandle_t handle, Draft& draft) {
   fe::graph::Graph& graph = draft.graph;
   LOADLINE_RETURN_IF_ERROR(HasIt("validating", graph.validate()));
@@ -245,12 +244,12 @@ absl::Status Propose(cudnnHandle_t handle, Draft& draft) {
 }
 
 struct Engine {
-  int64_t place = 0;  // in cuDNN's list
+  int64_t place = 0;  // index in cuDNN's list
   std::string name;
   int64_t workspace_bytes = 0;
 };
 
-// The engine at that place, built; nothing where it cannot be.
+// Builds the engine at that index; none if it fails.
 std::optional<Engine> Build(fe::graph::Graph& graph, int64_t place) {
   Engine engine = {.place = place};
   if (graph.get_plan_name_at_index(place, engine.name).is_bad() ||
@@ -263,8 +262,8 @@ std::optional<Engine> Build(fe::graph::Graph& graph, int64_t place) {
   return engine;
 }
 
-// The first `most` that build and keep to their workspace; where none does, the
-// first that builds at all.
+// The first `most` engines that build and respect the workspace limit; if none
+// does, the first that builds at all.
 std::vector<Engine> FirstEngines(Draft& draft, size_t most) {
   std::vector<Engine> engines;
   std::optional<Engine> larger;
@@ -301,7 +300,7 @@ class Operation final : public CudnnOperation {
     LOADLINE_RETURN_IF_ERROR(Propose(handle, *draft));
     std::unique_ptr<Operation> operation(
         new Operation(handle, std::move(draft)));
-    LOADLINE_RETURN_IF_ERROR(operation->Choose(algorithm));
+    LOADLINE_RETURN_IF_ERROR(operation->SelectAlgorithm(algorithm));
     return operation;
   }
 
@@ -309,7 +308,7 @@ class Operation final : public CudnnOperation {
 
   absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
                        std::byte* workspace, Stream stream) const override {
-    // cuDNN takes inputs without const and leaves them alone.
+    // cuDNN's interface takes inputs as non-const but does not write them.
     std::unordered_map<int64_t, void*> numbered;
     for (size_t i = 0; i < tensors.size(); ++i) {
       numbered[static_cast<int64_t>(i) + 1] =
@@ -328,7 +327,7 @@ class Operation final : public CudnnOperation {
   Operation(cudnnHandle_t handle, std::unique_ptr<Draft> draft)
       : handle_(handle), draft_(std::move(draft)) {}
 
-  absl::Status Choose(const std::string& algorithm) {
+  absl::Status SelectAlgorithm(const std::string& algorithm) {
     std::optional<Engine> engine = EngineOfName(*draft_, algorithm);
     if (!engine.has_value()) {
       const std::vector<Engine> first = FirstEngines(*draft_, 1);
@@ -338,7 +337,7 @@ class Operation final : public CudnnOperation {
       engine = first[0];
     }
     workspace_bytes_ = engine->workspace_bytes;
-    // The one that is built last is the one that runs.
+    // The engine that is built last is the one that runs.
     return ToStatus("building an engine",
                     draft_->graph.build_plan_at_index(engine->place));
   }
@@ -351,7 +350,7 @@ class Operation final : public CudnnOperation {
 template <typename Spec>
 absl::StatusOr<std::unique_ptr<CudnnOperation>> Make(const Spec& spec) {
   try {
-    // First: a draft asks the library for its version.
+    // First, because a draft queries the library for its version.
     LOADLINE_ASSIGN_OR_RETURN(const cudnnHandle_t handle, Handle());
     return Operation::Make(handle, MakeDraft(spec), spec.algorithm);
   } catch (const std::exception& error) {

@@ -1,6 +1,5 @@
-// What is done by cuDNN: convolutions with their gradients, and attention. The
-// only door to cudnn-frontend, whose headers take a minute and a half to
-// compile.
+// Convolutions with their gradients, and attention, by cuDNN. Only cudnn.cc
+// includes cudnn-frontend, whose headers take a minute and a half to compile.
 #ifndef LOADLINE_EXECUTOR_CUDA_CUDNN_H_
 #define LOADLINE_EXECUTOR_CUDA_CUDNN_H_
 
@@ -26,17 +25,17 @@ enum class ConvKind { kForward, kInputGrad, kWeightGrad };
 struct ConvSpec {
   ConvKind kind = ConvKind::kForward;
   models::DType dtype = models::DType::kF32;  // or kBF16; sums are f32
-  // Dense NCHW and OIHW, I being the channels of one group; or, with channels
-  // last, these dimensions in this order over dense NHWC and OHWI.
+  // Dense NCHW and OIHW, where I counts the channels of one group. With
+  // channels last: the same order of dimensions, stored as dense NHWC and OHWI.
   models::Ints x, w, y;
   bool channels_last = false;
   models::Ints strides, dilations, pads;  // two each; pads on either side
-  // One of CudnnAlgorithms; any other: the first.
+  // One of CudnnAlgorithms; otherwise the first is used.
   std::string algorithm;
 };
 
 // Tensors: q, k, v, y, lse; backward: dy, q, k, v, y, lse, dq, dk, dv. bf16;
-// lse f32. No input may lie on an output.
+// lse f32. Inputs and outputs must not overlap.
 struct AttentionSpec {
   bool backward = false;
   int64_t batch = 0;
@@ -54,19 +53,19 @@ class CudnnOperation {
  public:
   virtual ~CudnnOperation() = default;
   virtual int64_t workspace_bytes() const = 0;
-  // `tensors` as the spec lists them.
+  // `tensors` in the order of the spec.
   virtual absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
                                std::byte* workspace, Stream stream) const = 0;
 };
 
-// Only engines that give the same bits every time, and none that rounds f32
-// operands. Unavailable: no cuDNN. Unimplemented: no such engine.
+// Uses only deterministic engines, and none that rounds f32 operands.
+// Unavailable: no cuDNN. Unimplemented: no such engine.
 absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(const ConvSpec& spec);
 absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(
     const AttentionSpec& spec);
 
-// The engines that MakeCudnn would take, cuDNN's best guess first, no more than
-// a few: each is built to see whether it can be. Empty: none, or an error.
+// The engines that MakeCudnn may use, cuDNN's best guess first, at most a few:
+// each is built to see whether it works. Empty: none, or an error.
 std::vector<std::string> CudnnAlgorithms(const ConvSpec& spec);
 std::vector<std::string> CudnnAlgorithms(const AttentionSpec& spec);
 

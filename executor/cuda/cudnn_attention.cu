@@ -1,12 +1,11 @@
-// cuDNN's fused attention takes bf16, and its scores in the tensor cores' order
-// of sums; f32 stays with our own kernels, and so do masks and a dropout, whose
-// bits cuDNN draws otherwise than we do. Its statistic is ours, so that forward
-// and backward may come from different hands.
+// cuDNN's fused attention, for bf16 only. Our own kernels handle f32, masks,
+// and dropout, for which cuDNN draws other random bits. cuDNN's statistic is
+// the same as ours, so forward and backward may use different implementations.
 //
-// Our kernels may have their result over q. Of cuDNN's nothing is said about
-// that: q is then copied into the workspace first, which is always planned.
-// Tested in tests/conformance/ with a plain attention in the library's place,
-// and with the library by the suite in tests/gpu.
+// Our kernels may write their result over q. cuDNN does not document this, so q
+// is copied into the workspace first; the workspace for it is always planned.
+// Tested in tests/conformance/ with a plain attention instead of the library,
+// and with the library in tests/gpu.
 #include <cuda_runtime.h>
 
 #include <string>
@@ -71,7 +70,7 @@ PreparedKernel PrepareCudnnAttention(const Prepare& p, const AttentionLayout& a,
           const LaunchContext& context) -> absl::Status {
         std::vector<const std::byte*> tensors(args.inputs.begin(),
                                               args.inputs.end());
-        tensors.resize(q == 0 ? 3 : 6);  // without the mask that is not there
+        tensors.resize(q == 0 ? 3 : 6);  // without the absent mask
         if (tensors[q] == args.outputs[0]) {
           LOADLINE_RETURN_IF_ERROR(CudaStatus(
               cudaMemcpyAsync(args.workspace, tensors[q],

@@ -1,4 +1,4 @@
-// Attention by cuDNN where it has it.
+// Attention by cuDNN, where cuDNN supports it.
 #ifndef LOADLINE_EXECUTOR_CUDA_CUDNN_ATTENTION_H_
 #define LOADLINE_EXECUTOR_CUDA_CUDNN_ATTENTION_H_
 
@@ -7,8 +7,8 @@
 
 namespace loadline::executor::cuda {
 
-// Attention, or AttentionGrad where `backward`. Unimplemented: our own kernels
-// are wanted, or cuDNN has none for it. Unavailable: no cuDNN.
+// Attention, or AttentionGrad if `backward`. Unimplemented: our own kernel was
+// requested, or cuDNN has none. Unavailable: no cuDNN.
 PreparedKernel PrepareCudnnAttention(const Prepare& p, const AttentionLayout& a,
                                      bool backward);
 

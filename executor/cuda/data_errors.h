@@ -1,9 +1,9 @@
-// Errors that only data can cause, found by kernels on the device: an index
-// out of range. One word in device memory holds the first of a step; the
-// device clears it at BeginStep and reads it at Synchronize.
+// Errors that only data can cause, such as an index out of range, detected by
+// kernels on the device. One word in device memory holds the first error of a
+// step; the device clears it at BeginStep and reads it at Synchronize.
 //
-// "First" is the lowest launch, then the lowest position within it, whatever
-// thread came first, so the same data gives the same error.
+// "First" means the lowest launch, then the lowest position in it, whatever the
+// order of threads, so the same data gives the same error.
 #ifndef LOADLINE_EXECUTOR_CUDA_DATA_ERRORS_H_
 #define LOADLINE_EXECUTOR_CUDA_DATA_ERRORS_H_
 
@@ -18,17 +18,16 @@ inline constexpr int kPositionBits = 40;
 
 struct DataError {
   int64_t launch;    // LaunchContext::launch
-  int64_t position;  // of the element that is wrong
+  int64_t position;  // of the wrong element
 };
-// Of a word that is not kNoDataError.
+// Requires a word other than kNoDataError.
 inline DataError UnpackDataError(DataErrorWord word) {
   return {
       static_cast<int64_t>(word >> kPositionBits),
       static_cast<int64_t>(word & ((DataErrorWord{1} << kPositionBits) - 1))};
 }
 
-// What a kernel needs to report (ReportDataError in launch.h): handed to it by
-// value.
+// Passed to kernels by value, for ReportDataError in launch.h.
 struct DataErrorSink {
   DataErrorWord* word;
   int64_t launch;

@@ -1,7 +1,7 @@
-// What the device holds between steps, and how bytes come in and out; steps are
-// told in device_step.cc. Tested without a GPU on a fake driver, whose streams
-// run their work late and in any order that events allow, in
-// tests/executor/cuda/cuda_device_test.cc.
+// State that the device keeps between steps, and copies of bytes in and out;
+// device_step.cc records and runs steps. Tested without a GPU in
+// tests/executor/cuda/cuda_device_test.cc, on a fake driver whose streams run
+// their work late and in any order that events allow.
 #include "executor/cuda/device.h"
 
 #include <cstring>
@@ -140,7 +140,7 @@ absl::Status CudaDevice::Read(Space space, int64_t offset, void* to,
 absl::Status CudaDevice::EnableTrace(int32_t slot_count) {
   LOADLINE_CHECK(state_ == State::kIdle);
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
-  kept_.clear();
+  captured_.clear();
   return timer_.Enable(slot_count);
 }
 

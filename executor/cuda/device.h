@@ -1,12 +1,11 @@
-// A GPU behind the Device seam: the arena is one allocation of exactly the
-// planned bytes, the host store one region of pinned memory, each lane a
-// stream. A step is captured as one CUDA graph when it first runs; Replay
-// launches that graph, so a step then costs the host one call.
+// A Device on a GPU. The arena is one allocation of exactly the planned bytes,
+// the host store one region of pinned memory, and each lane a stream. A step is
+// captured as one CUDA graph when it first runs; Replay launches that graph, so
+// that a step costs the host one call.
 //
-// Kernels are cuda::CudaKernel. Launches of cuda::GroupKernel that follow one
-// another on the compute lane, with nothing in between, go as one. Where
-// tracing is on, commands go straight to the streams, with timed events around
-// each.
+// Kernels must be cuda::CudaKernel. Consecutive launches of cuda::GroupKernel
+// on the compute lane are merged into one. With tracing on, commands go
+// directly to the streams, each between two timed events.
 #ifndef LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 #define LOADLINE_EXECUTOR_CUDA_DEVICE_H_
 
@@ -29,10 +28,10 @@
 namespace loadline::executor {
 
 struct CudaDeviceOptions {
-  int index = 0;  // among the GPUs that the process sees
-  // False: commands go straight to the streams, every step anew.
+  int index = 0;  // among the GPUs visible to the process
+  // False: no graphs; every step is submitted anew.
   bool graph = true;
-  // Makes the kernels.
+  // Makes kernels.
   std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const models::Graph&,
                                                         const models::Node&)>
       prepare;
@@ -40,10 +39,10 @@ struct CudaDeviceOptions {
 
 class CudaDevice : public Device {
  public:
-  // What the device allocates beside the arena, on either side.
+  // Bytes that the device allocates in addition to arena and host store, each.
   static constexpr int64_t kControlBytes = 256;
 
-  // `driver` outlives the device. Unavailable: no such GPU here.
+  // `driver` must outlive the device. Unavailable: no such GPU.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(
       cuda::Driver& driver, CudaDeviceOptions options);
   ~CudaDevice() override;
@@ -52,7 +51,7 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return false; }
-  bool chooses() const override { return true; }
+  bool offers_algorithms() const override { return true; }
   void SetAlgorithms(Algorithms algorithms) override;
   absl::Status CreateArena(const ArenaSpec& spec) override;
   absl::StatusOr<int64_t> UsedBytes() override;
@@ -73,7 +72,7 @@ class CudaDevice : public Device {
   absl::Status Wait(Lane lane, EventId event) override;
   absl::Status Synchronize() override;
   void Abort() override;
-  CapturedStep Keep() override;
+  CapturedStep Capture() override;
   absl::StatusOr<bool> Replay(CapturedStep id) override;
   void Forget(CapturedStep id) override;
   absl::Status EnableTrace(int32_t slot_count) override;
@@ -82,26 +81,26 @@ class CudaDevice : public Device {
   const cuda::DeviceFacts& facts() const { return facts_; }
 
  private:
-  // What the host tells a step, and what the step tells the host. It lies in
-  // device memory, and once more in pinned memory for the copies.
+  // Communication between host and step: one copy in device memory, one in
+  // pinned memory.
   struct Control {
     StepScalars scalars;
     cuda::DataErrorWord data_error = cuda::kNoDataError;
-    // Of the pinned one: what a check found.
+    // In pinned memory only: the bytes to be checked.
     std::array<std::byte, kMostCheckBytes> checked;
   };
   static_assert(sizeof(Control) <= kControlBytes);
 
   struct Step {
     cuda::OwnedGraphExec graph;  // none: not captured
-    // By launch: whom to ask what a data error means.
+    // By launch: describes a data error.
     std::vector<cuda::CudaKernel*> kernels;
     const StepScalars* scalars = nullptr;
-    // What the streams call, at addresses that stay.
+    // Functions that the streams call, at stable addresses.
     std::vector<std::unique_ptr<std::function<void()>>> host_work;
   };
 
-  enum class State { kIdle, kTelling, kRunning };
+  enum class State { kIdle, kRecording, kRunning };
 
   CudaDevice(cuda::Driver& driver, CudaDeviceOptions options);
 
@@ -109,7 +108,7 @@ class CudaDevice : public Device {
   absl::Status EnqueueControl();
   absl::Status Enqueue(const LaunchArgs& args, const KernelArgs& on_device,
                        cuda::CudaKernel& kernel);
-  // Enqueues what waits for company, before anything else on its lane.
+  // Enqueues the pending group of launches, before other work on its lane.
   absl::Status EndGroup();
   absl::Status EndGroupOn(Lane lane);
   cuda::LaunchContext ContextOf(size_t launch) const;
@@ -132,11 +131,11 @@ class CudaDevice : public Device {
 
   State state_ = State::kIdle;
   bool capturing_ = false;
-  Step told_;             // being told, or the last one that was
-  Step* step_ = nullptr;  // under way: told_, or one that is kept
-  std::map<CapturedStep, Step> kept_;
+  Step recorded_;         // being recorded, or the last one recorded
+  Step* step_ = nullptr;  // running: recorded_ or a captured one
+  std::map<CapturedStep, Step> captured_;
   int64_t next_id_ = 0;
-  absl::Status damage_;  // the first that a check of the step has found
+  absl::Status damage_;  // first failed Check of the step
   cuda::LaunchGroup group_;
   Operands operands_;
 };

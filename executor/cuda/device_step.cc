@@ -1,11 +1,11 @@
-// The first time a step is told, its commands are captured: BeginStep opens the
-// capture, Synchronize closes it and launches the graph. Learning rate, step
-// and seed lie in pinned memory and are copied to the device by the step's
-// first launch, so a replay sees the new ones; a word that says which data was
-// wrong comes back at the end.
+// A step is captured the first time it is submitted: BeginStep opens the
+// capture, and Synchronize closes it and launches the graph. Learning rate,
+// step and seed are in pinned memory and are copied to the device before the
+// step's first launch, so a replay uses the new ones. A word that reports wrong
+// data is copied back at the end.
 //
-// Tested without a GPU on a fake driver, whose streams run their work late and
-// in any order that events allow, in tests/executor/cuda/cuda_device_test.cc.
+// Tested without a GPU in tests/executor/cuda/cuda_device_test.cc, on a fake
+// driver whose streams run their work late and in any order that events allow.
 #include <cstring>
 #include <utility>
 
@@ -22,7 +22,7 @@ using cuda::CopyKind;
 using cuda::OwnedGraph;
 using cuda::OwnedGraphExec;
 
-// A launch's place must fit the word of data errors.
+// A launch's number must fit the word of data errors.
 constexpr size_t kMostLaunches = size_t{1} << (63 - cuda::kPositionBits);
 
 }  // namespace
@@ -30,13 +30,13 @@ constexpr size_t kMostLaunches = size_t{1} << (63 - cuda::kPositionBits);
 absl::Status CudaDevice::BeginStep() {
   LOADLINE_CHECK(has_arena_ && state_ == State::kIdle);
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
-  told_.graph = {};
-  told_.kernels.clear();
-  told_.scalars = nullptr;
-  told_.host_work.clear();
+  recorded_.graph = {};
+  recorded_.kernels.clear();
+  recorded_.scalars = nullptr;
+  recorded_.host_work.clear();
   damage_ = absl::OkStatus();
-  step_ = &told_;
-  state_ = State::kTelling;
+  step_ = &recorded_;
+  state_ = State::kRecording;
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
   if (options_.graph && !timer_.on()) {
     LOADLINE_RETURN_IF_ERROR(driver_.BeginCapture(compute));
@@ -50,31 +50,31 @@ CudaDevice::Control& CudaDevice::host_control() const {
   return *reinterpret_cast<Control*>(pinned_control_->base());
 }
 
-// Sets the scalars and clears the word of data errors.
+// Enqueues a copy of the scalars and a cleared word of data errors.
 absl::Status CudaDevice::EnqueueControl() {
-  host_control().scalars = *told_.scalars;
+  host_control().scalars = *recorded_.scalars;
   host_control().data_error = cuda::kNoDataError;
   return driver_.Copy(control_.get(), pinned_control_->base(), sizeof(Control),
                       CopyKind::kToDevice, lanes_.stream(Lane::kCompute));
 }
 
 absl::Status CudaDevice::Launch(const LaunchArgs& args) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(CheckLaunch(args, spec_));
   auto* kernel = dynamic_cast<cuda::CudaKernel*>(args.kernel);
   LOADLINE_CHECK(kernel != nullptr && args.scalars != nullptr);
-  if (told_.kernels.size() == kMostLaunches) {
+  if (recorded_.kernels.size() == kMostLaunches) {
     return absl::OutOfRangeError(
         absl::StrCat("a step with more than ", kMostLaunches, " launches"));
   }
-  if (told_.kernels.empty()) {
-    told_.scalars = args.scalars;
+  if (recorded_.kernels.empty()) {
+    recorded_.scalars = args.scalars;
     LOADLINE_RETURN_IF_ERROR(EnqueueControl());
   }
-  LOADLINE_CHECK(told_.scalars == args.scalars);
+  LOADLINE_CHECK(recorded_.scalars == args.scalars);
   KernelArgs on_device = operands_.Resolve(args, memory_.get());
   on_device.scalars = &reinterpret_cast<Control*>(control_.get())->scalars;
-  // A traced launch stands alone: its time is its own.
+  // A traced launch is never grouped, so that its time is its own.
   auto* group =
       timer_.on() ? nullptr : dynamic_cast<cuda::GroupKernel*>(kernel);
   if (group == nullptr) {
@@ -84,7 +84,7 @@ absl::Status CudaDevice::Launch(const LaunchArgs& args) {
     if (!group_.Takes(*group, args)) LOADLINE_RETURN_IF_ERROR(EndGroup());
     group_.Add(*group, args, on_device);
   }
-  told_.kernels.push_back(kernel);
+  recorded_.kernels.push_back(kernel);
   return absl::OkStatus();
 }
 
@@ -95,7 +95,7 @@ absl::Status CudaDevice::Enqueue(const LaunchArgs& args,
   const cuda::Range range(driver_, args.name);
   LOADLINE_RETURN_IF_ERROR(timer_.Start(args.trace_slot, stream));
   LOADLINE_RETURN_IF_ERROR(
-      kernel.Enqueue(on_device, ContextOf(told_.kernels.size())));
+      kernel.Enqueue(on_device, ContextOf(recorded_.kernels.size())));
   return timer_.End(args.trace_slot, stream);
 }
 
@@ -103,14 +103,14 @@ absl::Status CudaDevice::EndGroup() {
   if (group_.empty()) return absl::OkStatus();
   const std::string name = group_.name();
   const cuda::Range range(driver_, name.c_str());
-  return group_.Enqueue(ContextOf(told_.kernels.size() - group_.size()));
+  return group_.Enqueue(ContextOf(recorded_.kernels.size() - group_.size()));
 }
 
 absl::Status CudaDevice::EndGroupOn(Lane lane) {
   return lane == Lane::kCompute ? EndGroup() : absl::OkStatus();
 }
 
-// Of the step's launch of this number.
+// Context of the step's launch of this number.
 cuda::LaunchContext CudaDevice::ContextOf(size_t launch) const {
   return {.stream = lanes_.stream(Lane::kCompute),
           .data_error = &reinterpret_cast<Control*>(control_.get())->data_error,
@@ -118,7 +118,7 @@ cuda::LaunchContext CudaDevice::ContextOf(size_t launch) const {
 }
 
 absl::Status CudaDevice::Copy(const CopyArgs& args) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(CheckCopy(args, spec_));
   if (args.bytes == 0) return absl::OkStatus();
   std::byte* const device = memory_.get() + args.device_offset;
@@ -133,25 +133,25 @@ absl::Status CudaDevice::Copy(const CopyArgs& args) {
   return timer_.End(args.trace_slot, stream);
 }
 
-// At its place on the lane's stream, in replays too.
+// Enqueued on the lane's stream, and so called in replays too.
 absl::Status CudaDevice::CallHost(Lane lane, std::function<void()> work) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
-  told_.host_work.push_back(
+  recorded_.host_work.push_back(
       std::make_unique<std::function<void()>>(std::move(work)));
   return driver_.CallHost(
       lanes_.stream(lane),
       [](void* call) { (*static_cast<std::function<void()>*>(call))(); },
-      told_.host_work.back().get());
+      recorded_.host_work.back().get());
 }
 
 absl::Status CudaDevice::Delay(const DelayArgs& args) {
   return CallHost(args.lane, [args] { SleepNs(DelayNs(args)); });
 }
 
-// The bytes come to the host, which looks at them before the next check's.
+// Copies the bytes to the host, which checks them before the next Check's copy.
 absl::Status CudaDevice::Check(const CheckArgs& args) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(CheckCheck(args, spec_));
   if (args.region.bytes == 0) return absl::OkStatus();
   LOADLINE_RETURN_IF_ERROR(EndGroup());
@@ -165,7 +165,7 @@ absl::Status CudaDevice::Check(const CheckArgs& args) {
 
 absl::Status CudaDevice::Fill(Lane lane, Space space, const Region& region,
                               uint8_t byte) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(CheckFill(lane, space, region, spec_));
   if (region.bytes == 0) return absl::OkStatus();
   if (space == Space::kHost) {
@@ -180,24 +180,24 @@ absl::Status CudaDevice::Fill(Lane lane, Space space, const Region& region,
 }
 
 absl::Status CudaDevice::Record(Lane lane, EventId event) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   return lanes_.Record(lane, event);
 }
 
 absl::Status CudaDevice::Wait(Lane lane, EventId event) {
-  LOADLINE_CHECK(state_ == State::kTelling);
+  LOADLINE_CHECK(state_ == State::kRecording);
   LOADLINE_RETURN_IF_ERROR(EndGroupOn(lane));
   return lanes_.Wait(lane, event);
 }
 
-// The step has been told: what comes back to the host, and, where it was
-// captured, the graph, launched.
+// Ends the recording of a step: copies results back and, if the step was
+// captured, launches the graph.
 absl::Status CudaDevice::Close() {
   const cuda::Stream compute = lanes_.stream(Lane::kCompute);
   LOADLINE_RETURN_IF_ERROR(EndGroup());
   LOADLINE_RETURN_IF_ERROR(lanes_.Join());
-  if (!told_.kernels.empty()) {
+  if (!recorded_.kernels.empty()) {
     auto* control = reinterpret_cast<Control*>(control_.get());
     LOADLINE_RETURN_IF_ERROR(
         driver_.Copy(&host_control().data_error, &control->data_error,
@@ -210,13 +210,13 @@ absl::Status CudaDevice::Close() {
   const OwnedGraph owned(driver_, graph);
   LOADLINE_ASSIGN_OR_RETURN(const cuda::GraphExec exec,
                             driver_.Instantiate(graph));
-  told_.graph = OwnedGraphExec(driver_, exec);
+  recorded_.graph = OwnedGraphExec(driver_, exec);
   return driver_.LaunchGraph(exec, compute);
 }
 
 absl::Status CudaDevice::Synchronize() {
   if (state_ == State::kIdle) return absl::OkStatus();
-  if (state_ == State::kTelling) {
+  if (state_ == State::kRecording) {
     absl::Status status = Close();
     if (!status.ok()) {
       Abort();
@@ -224,8 +224,8 @@ absl::Status CudaDevice::Synchronize() {
     }
   }
   state_ = State::kIdle;
-  // The compute lane has joined the others, but they may have errors to tell.
-  // After one, what still runs must end before the step's memory goes.
+  // The compute lane has joined the others, but they may still report errors.
+  // After an error, running work must end before the step's memory is freed.
   absl::Status ended = lanes_.Synchronize();
   if (!ended.ok()) {
     Abort();
@@ -261,17 +261,18 @@ void CudaDevice::Abort() {
   state_ = State::kIdle;
 }
 
-CapturedStep CudaDevice::Keep() {
-  if (state_ != State::kIdle || told_.graph.get() == nullptr) return kNotKept;
+CapturedStep CudaDevice::Capture() {
+  if (state_ != State::kIdle || recorded_.graph.get() == nullptr)
+    return kNotCaptured;
   const CapturedStep id{next_id_++};
-  step_ = &(kept_[id] = std::move(told_));
-  told_ = {};
+  step_ = &(captured_[id] = std::move(recorded_));
+  recorded_ = {};
   return id;
 }
 
 absl::StatusOr<bool> CudaDevice::Replay(CapturedStep id) {
-  const auto found = kept_.find(id);
-  if (found == kept_.end()) return false;
+  const auto found = captured_.find(id);
+  if (found == captured_.end()) return false;
   LOADLINE_CHECK(state_ == State::kIdle);
   LOADLINE_RETURN_IF_ERROR(driver_.SetDevice(options_.index));
   step_ = &found->second;
@@ -284,6 +285,6 @@ absl::StatusOr<bool> CudaDevice::Replay(CapturedStep id) {
   return true;
 }
 
-void CudaDevice::Forget(CapturedStep id) { kept_.erase(id); }
+void CudaDevice::Forget(CapturedStep id) { captured_.erase(id); }
 
 }  // namespace loadline::executor

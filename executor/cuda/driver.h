@@ -1,10 +1,9 @@
-// The calls that the CUDA device makes of the CUDA runtime, and no others: a
-// thin table, so that the device runs on a fake driver where there is no GPU.
-// Handles are the runtime's own opaque pointers; nothing here needs its
-// headers.
+// The calls of the CUDA runtime that the CUDA device makes: a thin interface,
+// so that the device can run on a fake driver without a GPU. Handles are the
+// runtime's own opaque pointers; no CUDA header is needed.
 //
 // Every error names the call and says what to do. ResourceExhausted: out of
-// memory. Unavailable: no GPU, no driver, or one that is too old.
+// memory. Unavailable: no GPU, no driver, or a driver that is too old.
 #ifndef LOADLINE_EXECUTOR_CUDA_DRIVER_H_
 #define LOADLINE_EXECUTOR_CUDA_DRIVER_H_
 
@@ -31,7 +30,7 @@ struct DeviceFacts {
   int64_t memory_bytes = 0;
   int capability_major = 0;
   int capability_minor = 0;
-  // 1: copies in both directions take turns.
+  // 1: copies in both directions alternate.
   int copy_engines = 0;
   std::string pci_id;  // "0000:17:00.0"
 };
@@ -47,16 +46,16 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
-  // Makes device `index` the calling thread's. Starts it, where it is the
-  // first call that does.
+  // Selects device `index` for the calling thread; initializes it at the first
+  // call.
   virtual absl::Status SetDevice(int index) = 0;
   virtual absl::StatusOr<DeviceFacts> Facts(int index) = 0;
-  // Of the whole device, other processes included.
+  // For the whole device, including other processes.
   virtual absl::StatusOr<MemoryUse> Memory() = 0;
 
   virtual absl::StatusOr<std::byte*> Malloc(int64_t bytes) = 0;
   virtual absl::Status Free(std::byte* memory) = 0;
-  // Pins pages of the host's memory, so that copies run beside everything else.
+  // Pins host pages, so that copies run asynchronously.
   virtual absl::Status HostRegister(std::byte* memory, int64_t bytes) = 0;
   virtual absl::Status HostUnregister(std::byte* memory) = 0;
 
@@ -64,32 +63,32 @@ class Driver {
   virtual absl::Status DestroyStream(Stream stream) = 0;
   virtual absl::Status SynchronizeStream(Stream stream) = 0;
 
-  // Events without times cost less.
+  // Events without timing are cheaper.
   virtual absl::StatusOr<Event> CreateEvent(bool timed) = 0;
   virtual absl::Status DestroyEvent(Event event) = 0;
   virtual absl::Status RecordEvent(Event event, Stream stream) = 0;
   virtual absl::Status WaitEvent(Stream stream, Event event) = 0;
-  // Between two timed events that have happened.
+  // Nanoseconds between two timed events that have happened.
   virtual absl::StatusOr<int64_t> ElapsedNs(Event from, Event to) = 0;
 
-  // Enqueued; with pinned host memory the call returns at once.
+  // Enqueued; returns at once if the host memory is pinned.
   virtual absl::Status Copy(void* to, const void* from, int64_t bytes,
                             CopyKind kind, Stream stream) = 0;
   virtual absl::Status Fill(std::byte* memory, uint8_t byte, int64_t bytes,
                             Stream stream) = 0;
 
-  // What is enqueued from here to EndRange goes under a name of plain text, for
-  // a profiler (NVTX); ranges nest. Costs next to nothing without one.
+  // Names the work enqueued until EndRange, for a profiler (NVTX); ranges nest.
+  // Costs almost nothing without a profiler.
   virtual void BeginRange(const char* name) = 0;
   virtual void EndRange() = 0;
 
-  // Calls the function at its place on the stream, once per run of a graph. It
-  // calls nothing of the driver's.
+  // Calls the function in stream order, once per run of a graph. The function
+  // must not call the driver.
   virtual absl::Status CallHost(Stream stream, void (*function)(void*),
                                 void* data) = 0;
 
-  // From here on `stream`, and every stream that waits for an event recorded
-  // on it, takes notes instead of working.
+  // From here on `stream`, and every stream that waits for an event recorded on
+  // it, records commands instead of running them.
   virtual absl::Status BeginCapture(Stream stream) = 0;
   virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
   virtual absl::Status DestroyGraph(Graph graph) = 0;

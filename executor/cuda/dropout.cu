@@ -1,7 +1,7 @@
-// Dropout with the CPU's bits: element e is kept where word e % 4 of Philox's
+// Dropout with the CPU's bits. Element e is kept where word e % 4 of Philox's
 // output is at least ratio * 2^32. The counter's words are e / 4 (low, high),
 // the step and the salt (both modulo 2^32); the key is the run's seed. A thread
-// takes the four elements of one counter. Tested in tests/conformance/.
+// computes the four elements of one counter. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"

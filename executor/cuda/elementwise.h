@@ -1,5 +1,5 @@
-// Loops over dense elements: 16 bytes of the widest type at a time, then what
-// is left, one by one. Outputs may lie exactly on inputs: a thread reads its
+// Loops over dense elements: 16 bytes of the widest type at a time, then the
+// rest one by one. Outputs may share memory with inputs: a thread reads its
 // elements before it writes them.
 #ifndef LOADLINE_EXECUTOR_CUDA_ELEMENTWISE_H_
 #define LOADLINE_EXECUTOR_CUDA_ELEMENTWISE_H_
@@ -48,7 +48,7 @@ __global__ void MapPairKernel(F f, const T* a, const T* b, T* y, int64_t n) {
   if (last < n) y[last] = f(a[last], b[last]);
 }
 
-// A function of floats, for elements of type T.
+// Applies a function of floats to elements of type T.
 template <typename F, typename T>
 struct OnFloats {
   __device__ T operator()(T x) const { return Narrow<T>(F()(Widen(x))); }
@@ -57,7 +57,7 @@ struct OnFloats {
   }
 };
 
-// A kernel with nothing to do where the tensor is empty.
+// A kernel that does nothing if the tensor is empty.
 template <typename F, typename T, typename R>
 PreparedKernel MakeMap(int64_t n) {
   return MakeKernel([n](const KernelArgs& args, const LaunchContext& launch) {

@@ -1,8 +1,8 @@
 // Gather and its gradient. GatherGrad sorts the positions by row on the device;
-// each row of the result then adds its own, in the order of positions and in
-// float, so equal indices always round the same way and nothing is added
-// atomically. An index out of range is reported; it reads as zeros and adds to
-// no row. Tested in tests/conformance/.
+// each row of the result then sums its own, in the order of positions and in
+// float. So equal indices always round the same, and nothing is added
+// atomically. An index out of range is reported; it reads zeros and adds to no
+// row. Tested in tests/conformance/.
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +27,7 @@ DescribeFunction DescribeIndex(const Prepare& p, const GatherLayout& l) {
   };
 }
 
-// Elements are units of a row: as wide as rows and addresses allow.
+// Copies rows in units as wide as their size and address allow.
 template <typename Unit, typename Index>
 __global__ void GatherKernel(GatherLayout l, Divider by_inner, Divider by_count,
                              const Unit* data, const Index* indices, Unit* y,
@@ -80,12 +80,12 @@ PreparedKernel Gather(const Prepare& p) {
   });
 }
 
-// The rows' places, in front of the sort's lists.
+// Bytes of the row table, which precedes the sort's lists in the workspace.
 int64_t BeginsBytes(const GatherLayout& l) {
   return planner::AlignUp((l.data.size + 1) * int64_t{sizeof(int32_t)});
 }
 
-// Keys: the row, or `size` for an index out of range, which sorts last.
+// Keys: the row, or `size` for an index out of range, which then sorts last.
 template <typename Index>
 __global__ void MakeKeysKernel(GatherLayout l, const Index* indices,
                                Keyed* items, DataErrorSink errors) {
@@ -99,7 +99,7 @@ __global__ void MakeKeysKernel(GatherLayout l, const Index* indices,
   }
 }
 
-// The first sorted item whose key is at least `key`.
+// Index of the first sorted item whose key is at least `key`.
 __device__ int64_t LowerBound(const Keyed* items, int64_t count, int64_t key) {
   int64_t begin = 0;
   int64_t end = count;
@@ -114,7 +114,7 @@ __device__ int64_t LowerBound(const Keyed* items, int64_t count, int64_t key) {
   return begin;
 }
 
-// begins[row]: the row's first place in the sorted items, and one more row.
+// begins[row]: index of the row's first sorted item; one more entry at the end.
 __global__ void FindRowsKernel(GatherLayout l, const Keyed* items,
                                int32_t* begins) {
   for (int64_t row = GridThread(); row <= l.data.size; row += GridThreads()) {
@@ -122,7 +122,7 @@ __global__ void FindRowsKernel(GatherLayout l, const Keyed* items,
   }
 }
 
-// A pack of dx[outer, row, j...]: the sum of dy[outer, position, j...] of the
+// A pack of dx[outer, row, j...]: the sum of dy[outer, position, j...] over the
 // row's positions.
 template <int kWidth, typename T>
 __global__ void AddRowsKernel(GatherLayout l, Divider by_packs, Divider by_size,

@@ -1,15 +1,15 @@
-// A gradient's product with what passes have joined to it: the sum of dy, which
-// the library takes while it reads dy for the product, or the slope of Gelu,
-// which it applies before it writes the product. Both are bf16's: in f32 the
-// product takes so long that a read more or less does not show, and tanh would
-// be the library's, good to bf16.
+// A gradient's matrix product fused with another operator: the sum of dy, which
+// the library computes while it reads dy, or the slope of Gelu, which it
+// applies before it writes the product. Both for bf16 only: in f32 the product
+// takes so long that an additional read does not show, and the library's tanh
+// is only as accurate as bf16.
 //
-// Where the library has no such product, or the other way was measured to be
-// faster, our own kernel comes after a plain one. Names of algorithms begin
-// with the way: "joined 66.20...", "apart 66.20...".
+// If the library has no such product, or the other variant was measured to be
+// faster, our own kernel runs after a plain product. Names of algorithms begin
+// with the variant: "joined 66.20...", "apart 66.20...".
 //
-// Tested in tests/conformance/ with a plain product in the library's place, and
-// with the library by the suite in tests/gpu.
+// Tested in tests/conformance/ with a plain loop instead of the library, and
+// with the library in tests/gpu.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -31,13 +31,13 @@ namespace {
 
 constexpr char kJoined[] = "joined ";
 constexpr char kApart[] = "apart ";
-// What the library wants rows of x to be a multiple of.
+// The library requires rows of x to be a multiple of this.
 constexpr int64_t kGeluColumns = 8;
 
 // The product, with or without its epilogue.
 class JoinedProduct {
  public:
-  // `epilogue` kNone: the library is not asked for more than the product.
+  // `epilogue` kNone: always a plain product.
   static absl::StatusOr<std::shared_ptr<JoinedProduct>> Make(
       ProductSpec spec, Epilogue epilogue) {
     auto made = std::make_shared<JoinedProduct>();
@@ -49,16 +49,17 @@ class JoinedProduct {
     made->spec_ = std::move(spec);
     made->epilogue_ = epilogue;
     if (!apart) {
-      // The library has more than one word for no; where it is in trouble, the
-      // plain product below says so.
-      absl::StatusOr<std::unique_ptr<Product>> joined = made->Ask(epilogue);
+      // The library has several codes for "not supported". If it has failed
+      // altogether, the plain product below reports that.
+      absl::StatusOr<std::unique_ptr<Product>> joined =
+          made->MakeWith(epilogue);
       if (joined.ok()) {
         made->product_ = *std::move(joined);
         made->joined_ = true;
         return made;
       }
     }
-    LOADLINE_ASSIGN_OR_RETURN(made->product_, made->Ask(Epilogue::kNone));
+    LOADLINE_ASSIGN_OR_RETURN(made->product_, made->MakeWith(Epilogue::kNone));
     return made;
   }
 
@@ -73,18 +74,18 @@ class JoinedProduct {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<Product>> Ask(Epilogue epilogue) const {
+  absl::StatusOr<std::unique_ptr<Product>> MakeWith(Epilogue epilogue) const {
     ProductSpec spec = spec_;
     spec.epilogue = epilogue;
     return MakeProduct(spec);
   }
 
-  void AddAlgorithms(const char* way, Epilogue epilogue,
+  void AddAlgorithms(const char* prefix, Epilogue epilogue,
                      std::vector<std::string>* names) const {
-    const absl::StatusOr<std::unique_ptr<Product>> product = Ask(epilogue);
+    const absl::StatusOr<std::unique_ptr<Product>> product = MakeWith(epilogue);
     if (!product.ok()) return;
     for (const std::string& name : (*product)->algorithms()) {
-      names->push_back(absl::StrCat(way, name));
+      names->push_back(absl::StrCat(prefix, name));
     }
   }
 
@@ -94,7 +95,7 @@ class JoinedProduct {
   bool joined_ = false;
 };
 
-// `rest` comes after a product that is not joined with it.
+// `rest` runs after a product that is not fused with it.
 template <typename Callable>
 std::unique_ptr<Kernel> MakeJoinedKernel(
     const std::shared_ptr<JoinedProduct>& product, const CudaKernel& rest,

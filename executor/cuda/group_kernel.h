@@ -1,5 +1,5 @@
-// Kernels that can run as one: an update of every parameter is one launch over
-// all of them, not one each.
+// Kernels whose launches can be merged: the updates of all parameters become
+// one launch.
 #ifndef LOADLINE_EXECUTOR_CUDA_GROUP_KERNEL_H_
 #define LOADLINE_EXECUTOR_CUDA_GROUP_KERNEL_H_
 
@@ -17,15 +17,16 @@ class GroupKernel : public CudaKernel {
     KernelArgs args;
   };
 
-  // Whether a launch of this and one of `other` may go into one group. The same
-  // for all pairs of a group where it holds for each and the first.
+  // Whether a launch of this kernel and one of `other` may be in one group.
+  // Must be an equivalence: it holds for all pairs of a group if it holds for
+  // each member and the first.
   virtual bool Joins(const GroupKernel& other) const = 0;
-  // Of one group.
+  // Limit for one group.
   virtual int64_t most_members() const = 0;
 
-  // The members' launches, of kernels that join this one, in any order or at
-  // once; each has the bits that it has alone. No member writes what another
-  // one reads or writes. None has a workspace or reports data errors.
+  // Launches the members, whose kernels join this one, in any order or at once;
+  // each gives the bits that it gives alone. No member writes what another one
+  // reads or writes. None has a workspace or reports data errors.
   virtual absl::Status EnqueueGroup(absl::Span<const Member> members,
                                     const LaunchContext& context) = 0;
 

@@ -1,5 +1,5 @@
-// Owners of what a driver hands out, so that an error anywhere leaks nothing.
-// Errors of giving back are dropped: there is nobody left to act on them.
+// Owners of driver handles, so that errors leak nothing. Errors of destruction
+// are ignored, since nothing could be done about them.
 #ifndef LOADLINE_EXECUTOR_CUDA_HANDLES_H_
 #define LOADLINE_EXECUTOR_CUDA_HANDLES_H_
 
@@ -39,7 +39,7 @@ using OwnedEvent = Owned<Event, &Driver::DestroyEvent>;
 using OwnedGraph = Owned<Graph, &Driver::DestroyGraph>;
 using OwnedGraphExec = Owned<GraphExec, &Driver::DestroyGraphExec>;
 
-// A range of a driver's, as long as it lives.
+// A named range of driver calls; ends with the object.
 class Range {
  public:
   Range(Driver& driver, const char* name) : driver_(driver) {

@@ -12,7 +12,7 @@ namespace loadline::executor {
 PreparedKernel PrepareCudaKernel(const models::Graph& graph,
                                  const models::Node& node);
 
-// Whether the operator has a kernel here.
+// Whether CUDA has a kernel for this operator.
 bool HasCudaKernel(absl::string_view op);
 
 }  // namespace loadline::executor

@@ -1,6 +1,7 @@
-// Fork and Join tie the copy lanes to the compute lane at both ends of a step.
-// A capture demands that; without one it makes the compute lane's end the
-// step's end. Tested in tests/executor/cuda/cuda_device_test.cc.
+// Fork and Join connect the copy lanes to the compute lane at the beginning and
+// the end of a step. A capture requires this; without a capture it makes the
+// compute lane's end the step's end. Tested in
+// tests/executor/cuda/cuda_device_test.cc.
 #include "executor/cuda/lanes.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// The three lanes as streams, and what orders them: events, nothing else.
+// The three lanes as streams, ordered by events only.
 #ifndef LOADLINE_EXECUTOR_CUDA_LANES_H_
 #define LOADLINE_EXECUTOR_CUDA_LANES_H_
 
@@ -16,30 +16,31 @@ class Lanes {
  public:
   explicit Lanes(Driver& driver) : driver_(&driver) {}
 
-  // Once. With one copy engine both copy lanes share a stream: two would only
-  // take turns, and in an order that nobody chose.
+  // Call once. With one copy engine both copy lanes share a stream, because two
+  // streams would alternate in an arbitrary order.
   absl::Status Create(int copy_engines, int32_t event_count);
 
   Stream stream(Lane lane) const;
 
-  // Every event is unrecorded again, and nothing on any lane starts before
-  // what the compute lane has been given so far.
+  // Marks every event as unrecorded, and makes all lanes wait for what the
+  // compute lane has been given so far.
   absl::Status Fork();
-  // The compute lane waits for the others.
+  // Makes the compute lane wait for the others.
   absl::Status Join();
   // As Device's. OutOfRange: no such event. FailedPrecondition: a wait for an
-  // event that was not recorded since Fork, which CUDA would let pass.
+  // event that was not recorded since Fork; CUDA itself would ignore such a
+  // wait.
   absl::Status Record(Lane lane, EventId event);
   absl::Status Wait(Lane lane, EventId event);
 
-  // Waits until nothing is under way. The first error, after all have ended.
+  // Waits until all streams are idle, then returns the first error.
   absl::Status Synchronize();
 
  private:
   absl::Status CheckEvent(EventId event) const;
 
   Driver* driver_;
-  // The last is missing where both copy lanes share one.
+  // The last is empty if both copy lanes share a stream.
   std::array<OwnedStream, planner::kLaneCount> streams_;
   OwnedEvent begun_;
   std::array<OwnedEvent, planner::kLaneCount> ended_;

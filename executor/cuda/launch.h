@@ -1,6 +1,6 @@
-// The one way to launch: a function, not <<<>>>, so that a kernel file is
-// plain C++ to a compiler that finds other headers under the toolkit's names
-// (tests run it so, without a GPU).
+// LaunchKernel replaces <<<>>> by a function call, so that a kernel file is
+// plain C++: tests compile it with other headers under the toolkit's names and
+// run it without a GPU.
 #ifndef LOADLINE_EXECUTOR_CUDA_LAUNCH_H_
 #define LOADLINE_EXECUTOR_CUDA_LAUNCH_H_
 
@@ -16,12 +16,12 @@
 
 namespace loadline::executor::cuda {
 
-// Threads of a block where nothing speaks for another number.
+// Default number of threads of a block.
 inline constexpr int kBlock = 256;
 
-// Blocks enough to fill the largest GPU several times over. Kernels that take
-// more elements loop; the number never depends on the GPU, so results do not.
-// Tests set it low, so that small tensors go round the loops.
+// Enough blocks to fill the largest GPU several times over; kernels with more
+// elements loop. The number never depends on the GPU, so results do not either.
+// Tests set it low, so that small tensors exercise the loops.
 #ifdef LOADLINE_MOST_BLOCKS
 inline constexpr int64_t kMostBlocks = LOADLINE_MOST_BLOCKS;
 #else
@@ -34,7 +34,7 @@ inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
       absl::StrCat(what, ": ", cudaGetErrorString(error)));
 }
 
-// Blocks for a loop of `threads` threads, at least one.
+// Blocks for a loop of `threads` threads; at least one.
 inline unsigned GridFor(int64_t threads, int64_t block = kBlock) {
   return static_cast<unsigned>(
       std::clamp<int64_t>((threads + block - 1) / block, 1, kMostBlocks));

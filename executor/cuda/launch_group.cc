@@ -1,6 +1,6 @@
-// What makes a group one launch is that nobody could tell: its members touch no
-// byte that another one writes, and nothing on the lane stands between them.
-// Tested in tests/executor/cuda/cuda_launch_group_test.cc.
+// Merging launches is invisible: no member touches bytes that another one
+// writes, and nothing on the lane comes between them. Tested in
+// tests/executor/cuda/cuda_launch_group_test.cc.
 #include "executor/cuda/launch_group.h"
 
 #include <algorithm>

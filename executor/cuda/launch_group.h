@@ -1,5 +1,4 @@
-// Launches that have been told and not enqueued yet, because what follows may
-// go with them as one (group_kernel.h).
+// Pending launches that can still be merged with the next one (group_kernel.h).
 #ifndef LOADLINE_EXECUTOR_CUDA_LAUNCH_GROUP_H_
 #define LOADLINE_EXECUTOR_CUDA_LAUNCH_GROUP_H_
 
@@ -19,20 +18,19 @@ class LaunchGroup {
   bool empty() const { return members_.empty(); }
   size_t size() const { return members_.size(); }
 
-  // Whether the launch may go with those that are there: there are some, its
-  // kernel joins theirs, and none of them touches what it writes, nor it what
-  // they write.
+  // Whether the launch may be added: the group is not empty, the kernel joins
+  // its kernels, and neither side touches what the other writes.
   bool Takes(const GroupKernel& kernel, const LaunchArgs& args) const;
 
-  // Requires Takes, or an empty group. `on_device`: its addresses.
+  // Requires Takes or an empty group. `on_device`: the launch's addresses.
   void Add(GroupKernel& kernel, const LaunchArgs& args,
            const KernelArgs& on_device);
 
   // "update-1", "update-1 and 47 more".
   std::string name() const;
 
-  // Enqueues what is there, and empties the group whatever comes of it.
-  // Requires one at least.
+  // Enqueues the members and empties the group, even after an error. Requires
+  // at least one member.
   absl::Status Enqueue(const LaunchContext& context);
 
   void Clear();
@@ -44,7 +42,7 @@ class LaunchGroup {
   };
 
   std::vector<GroupKernel::Member> members_;
-  std::deque<Operands> operands_;  // the members' spans point here
+  std::deque<Operands> operands_;  // members' spans refer to these
   std::vector<Region> read_;
   std::vector<Region> written_;
   const char* first_name_ = "";

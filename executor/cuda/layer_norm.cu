@@ -1,10 +1,11 @@
-// Layer normalization over rows: everything from `axis` on is one row, for a
-// warp or a block. x, y and their gradients are f32 or bf16; scale, bias and
-// statistics f32; sums in float, variance by two passes.
+// Layer normalization over rows: all dimensions from `axis` on form one row,
+// which a warp or a block computes. x, y and their gradients are f32 or bf16;
+// scale, bias and statistics f32. Sums are in float; the variance takes two
+// passes.
 //
-// The gradient also sums over rows (dscale, dbias): blocks take 32 columns of a
-// part of the rows, the parts meet in the workspace and are added in order.
-// Tested in tests/conformance/.
+// The gradient also sums over rows (dscale, dbias): blocks sum 32 columns of a
+// part of the rows, and the parts are added from the workspace in order. Tested
+// in tests/conformance/.
 #include <algorithm>
 
 #include "executor/cuda/families.h"
@@ -154,7 +155,7 @@ __global__ void SumColumnsKernel(NormRows r, int64_t parts, GradTensors<T> t,
       partial[(part * 2) * r.size + j] = sum.a;
       partial[(part * 2 + 1) * r.size + j] = sum.b;
     }
-    __syncthreads();  // before the next unit writes its sums
+    __syncthreads();  // before the next iteration overwrites the sums
   }
 }
 
@@ -169,9 +170,9 @@ __global__ void AddPartsKernel(const float* partial, int64_t parts,
   }
 }
 
-// The kernel for rows of this size: a warp or a block, in packs or not.
+// The kernel for this row size: per warp or per block, with packs or without.
 template <typename T>
-auto ChooseForward(const NormRows& r) {
+auto ForwardKernelFor(const NormRows& r) {
   constexpr int kWidth = kPackWidth<T>;
   if (r.size % kWidth == 0) {
     return r.size > kLongRow ? LayerNormKernel<kBlock, kWidth, T>
@@ -181,7 +182,7 @@ auto ChooseForward(const NormRows& r) {
                            : LayerNormKernel<kWarp, 1, T>;
 }
 template <typename T>
-auto ChooseGrad(const NormRows& r) {
+auto GradKernelFor(const NormRows& r) {
   constexpr int kWidth = kPackWidth<T>;
   if (r.size % kWidth == 0) {
     return r.size > kLongRow ? LayerNormGradKernel<kBlock, kWidth, T>
@@ -202,7 +203,7 @@ PreparedKernel LayerNormalization(const Prepare& p) {
     return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
       if (r.rows == 0) return absl::OkStatus();
       return LaunchKernel(
-          ChooseForward<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
+          ForwardKernelFor<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
           launch.stream, r, In<T>(args, 0), In(args, 1),
           has_bias ? In(args, 2) : static_cast<const float*>(nullptr),
           Out<T>(args, 0), Out(args, 1), Out(args, 2));
@@ -224,8 +225,8 @@ absl::Status LaunchGrad(const NormRows& r, int64_t parts,
       AddPartsKernel, GridFor(2 * r.size), kBlock, 0, launch.stream, partial,
       parts, r.size, Out(args, 1), Out(args, 2)));
   if (r.rows == 0) return absl::OkStatus();
-  return LaunchKernel(ChooseGrad<T>(r), GridForRows(r.rows, r.size), kBlock, 0,
-                      launch.stream, r, t, Out<T>(args, 0));
+  return LaunchKernel(GradKernelFor<T>(r), GridForRows(r.rows, r.size), kBlock,
+                      0, launch.stream, r, t, Out<T>(args, 0));
 }
 
 PreparedKernel LayerNormGrad(const Prepare& p) {

@@ -1,5 +1,5 @@
-// dlopen, with a list of places. Libraries are opened RTLD_GLOBAL, because
-// cuDNN looks for cuBLASLt by name. Tested in
+// dlopen, with a list of folders. Libraries are opened with RTLD_GLOBAL,
+// because cuDNN looks for cuBLASLt by name. Tested in
 // tests/executor/cuda/cuda_libraries_test.cc.
 #include "executor/cuda/libraries.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders of `folder` whose names begin with `prefix`, sorted.
+// Sorted subfolders of `folder` whose names begin with `prefix`.
 std::vector<fs::path> Children(const fs::path& folder,
                                const std::string& prefix = "") {
   std::vector<fs::path> children;

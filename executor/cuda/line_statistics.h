@@ -1,7 +1,6 @@
 // The largest element of a line and the sum of exp(x - largest), in one pass:
-// where a new largest turns up, the sum so far is scaled down.
-// Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for
-// softmax", 2018.
+// when a new largest element appears, the sum so far is rescaled. Source: M.
+// Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018.
 #ifndef LOADLINE_EXECUTOR_CUDA_LINE_STATISTICS_H_
 #define LOADLINE_EXECUTOR_CUDA_LINE_STATISTICS_H_
 
@@ -27,7 +26,7 @@ __device__ inline ExpSum EmptyExpSum() { return {-INFINITY, 0.0f}; }
 struct AddExpSums {
   __device__ ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
     const float largest = fmaxf(a.largest, b.largest);
-    // Nothing but minus infinities so far: their difference would be NaN.
+    // Only minus infinities so far: their difference would be NaN.
     if (largest == -INFINITY) return {largest, a.sum + b.sum};
     return {largest, a.sum * Math::Exp(a.largest - largest) +
                          b.sum * Math::Exp(b.largest - largest)};
@@ -39,12 +38,12 @@ __device__ inline void AddElement(ExpSum& line, float x) {
     line.sum = line.sum * Math::Exp(line.largest - x) + 1.0f;
     line.largest = x;
   } else {
-    // A line of minus infinities has no softmax: NaN, as the CPU's.
+    // A line of minus infinities has no softmax: NaN, as on the CPU.
     line.sum += Math::Exp(x - line.largest);
   }
 }
 
-// Of x[0, size), by a team.
+// Statistics of x[0, size), computed by a team.
 template <int kTeam, int kWidth, typename T>
 __device__ ExpSum RowExpSum(const T* x, int64_t size) {
   ExpSum line = EmptyExpSum();
@@ -61,7 +60,7 @@ __device__ inline int64_t FirstOfLine(const AxisSplit& s, int64_t line) {
   return line / s.inner * s.size * s.inner + line % s.inner;
 }
 
-// Of x[0], x[inner], ..., by one thread.
+// Statistics of x[0], x[inner], ..., computed by one thread.
 template <typename T>
 __device__ ExpSum LineExpSum(const AxisSplit& s, const T* x) {
   ExpSum line = EmptyExpSum();

@@ -1,6 +1,6 @@
-// Losses, their gradients, and CountCorrect. Logits are f32 or bf16; losses,
-// lse and sums over targets f32, the last in double. A target outside the
-// classes is reported, and stands for none. Tested in tests/conformance/.
+// Losses, their gradients, and CountCorrect. Logits are f32 or bf16; losses and
+// lse are f32; sums over targets are computed in double. A target outside the
+// classes is reported and otherwise ignored. Tested in tests/conformance/.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,7 @@ DescribeFunction DescribeTarget(const Prepare& p, const ClassLines& c) {
   };
 }
 
-// Launches `rows` for lines in one stretch, `lines` otherwise; both take
+// Launches `rows` for contiguous lines, otherwise `lines`; both take
 // (ClassLines, arguments...).
 template <typename Kernel, typename... Arguments>
 absl::Status LaunchLines(Kernel warp_rows, Kernel block_rows, Kernel lines,
@@ -48,8 +48,8 @@ absl::Status LaunchLines(Kernel warp_rows, Kernel block_rows, Kernel lines,
                       arguments...);
 }
 
-// lse = log(sum(exp(line))) of every line; a team of one thread walks a line
-// that is not one stretch.
+// lse = log(sum(exp(line))) of every line; teams of one thread handle lines
+// that are not contiguous.
 template <int kTeam, typename T>
 __global__ void LogSumExpKernel(ClassLines c, const T* logits, float* lse) {
   for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
@@ -64,7 +64,7 @@ __global__ void LogSumExpKernel(ClassLines c, const T* logits, float* lse) {
   }
 }
 
-// loss = mean of lse - logit[target], by one block.
+// loss = mean of lse - logit[target], computed by one block.
 template <typename T, typename Index>
 __global__ void MeanLossKernel(ClassLines c, const T* logits,
                                const Index* target, const float* lse,
@@ -160,7 +160,7 @@ PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   });
 }
 
-// The part sums of (a - b)^2, then their mean.
+// Partial sums of (a - b)^2, then their mean.
 template <typename T>
 __global__ void SquaresKernel(const T* a, const T* b, int64_t n, double* sums) {
   double sum = 0;
@@ -229,8 +229,8 @@ struct Candidate {
   float value;
   int index;
 };
-// The first of equal logits counts as the argmax; as the CPU compares, a NaN
-// wins in the first place and nowhere else.
+// The first of equal logits counts as the argmax. As on the CPU, a NaN wins
+// only in the first place.
 struct Better {
   __device__ Candidate operator()(const Candidate& a,
                                   const Candidate& b) const {

@@ -1,4 +1,4 @@
-// Tested by the suite in tests/gpu.
+// Combines the real driver with all kernels. Tested in tests/gpu.
 #include "executor/cuda/make_device.h"
 
 #include "executor/cuda/device.h"

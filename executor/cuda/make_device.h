@@ -1,4 +1,4 @@
-// The CUDA device as the command has it: the real driver and every kernel.
+// The CUDA device that the command uses: the real driver and all kernels.
 #ifndef LOADLINE_EXECUTOR_CUDA_MAKE_DEVICE_H_
 #define LOADLINE_EXECUTOR_CUDA_MAKE_DEVICE_H_
 
@@ -10,11 +10,11 @@
 
 namespace loadline::executor {
 
-// GPU `index` of those that the process sees. Unavailable, with what to do:
-// there is none, or the program was built without CUDA.
+// GPU `index` of those visible to the process. Unavailable, saying what to do:
+// no such GPU, or the program was built without CUDA.
 absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(int index = 0);
 
-// That GPU, measured (doctor.h).
+// Measures that GPU (measure_machine.h).
 absl::StatusOr<MeasuredMachine> MeasureCuda(int index = 0);
 absl::Status MeasureCudaCopies(planner::Machine& machine, int index = 0);
 

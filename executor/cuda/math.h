@@ -1,5 +1,5 @@
-// The device's elementary functions, for formulas shared with the CPU. The
-// toolkit's own: within 2 ulp, 4 for Tanh's and Sigmoid's.
+// The device's elementary functions, for formulas shared with the CPU. They are
+// CUDA's own: accurate to 2 ulp; Tanh and Sigmoid to 4.
 #ifndef LOADLINE_EXECUTOR_CUDA_MATH_H_
 #define LOADLINE_EXECUTOR_CUDA_MATH_H_
 

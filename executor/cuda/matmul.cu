@@ -1,7 +1,7 @@
-// MatMul and Gemm as batches of products. Where the batches of the two operands
-// do not step on evenly (broadcasts in the middle), one call per run of those
-// that do. Tested in tests/conformance/ with a plain product in the library's
-// place, and with the library by the suite in tests/gpu.
+// MatMul and Gemm as batches of products. If the two operands' batches do not
+// advance by constant steps (broadcasts in the middle), each run that does is a
+// call of its own. Tested in tests/conformance/ with a plain loop instead of
+// the library, and with the library in tests/gpu.
 #include <numeric>
 
 #include "executor/cuda/cublas_lt.h"
@@ -17,8 +17,8 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// The most bytes, up to planner::kBufferAlignmentBytes, that every run's
-// operands are aligned to.
+// Alignment in bytes, up to planner::kBufferAlignmentBytes, common to the
+// operands of every run.
 int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
   int64_t alignment = planner::kBufferAlignmentBytes;
   for (const ProductRuns::Start& start : runs.starts) {
@@ -29,7 +29,7 @@ int64_t AlignmentOf(const ProductRuns& runs, int64_t element_bytes) {
   return alignment;
 }
 
-// Nothing to sum.
+// A product over an empty inner dimension.
 PreparedKernel Zeros(const Prepare& p) {
   return MakeKernel([bytes = p.output(0).bytes()](
                         const KernelArgs& args,
@@ -72,12 +72,12 @@ PreparedKernel MatMul(const Prepare& p) {
       [product] { return product->algorithms(); });
 }
 
-// How c comes into a Gemm.
+// How a Gemm adds c.
 enum class Addend {
   kNone,
-  kRow,     // one row, by the library
+  kRow,     // one row, added by the library
   kMatrix,  // as large as y
-  kExpand,  // anything else: written to y first, as often as it takes
+  kExpand,  // anything else: first expanded into y
 };
 
 Addend AddendOf(const Prepare& p, const TensorType& y, float beta) {

@@ -1,5 +1,5 @@
-// Everything goes through the device, as a plan's steps do: copies by its lanes
-// (copy_benchmark.h), rates by the kernels that it prepares, one node at a time
+// All measurements use the device as a plan's steps do: copies through its
+// lanes (copy_benchmark.h), rates through prepared kernels, one node at a time
 // (calibrate.h). Tested on a fake driver in
 // tests/end_to_end/cuda_doctor_test.cc.
 #include "executor/cuda/measure_machine.h"
@@ -20,10 +20,10 @@ namespace {
 using models::DType;
 
 constexpr int kCopySizes = 4;  // each a quarter of the next
-// Of large allocations on the GPUs that there are.
+// Page size of large allocations on present GPUs.
 constexpr int64_t kDriverPageBytes = int64_t{2} << 20;
 
-// The operators' rules are written for f32; kernels go by the types of values.
+// Graph inference is written for f32; kernels use the types of values.
 absl::StatusOr<models::Graph> OneNode(
     const std::string& op, const std::vector<std::vector<int64_t>>& inputs,
     DType type = DType::kF32) {
@@ -38,7 +38,7 @@ absl::StatusOr<models::Graph> OneNode(
   return graph;
 }
 
-// Its time, on a device of its own.
+// The node's duration, on a device of its own.
 absl::StatusOr<int64_t> NodeNs(cuda::Driver& driver,
                                const CudaDoctorOptions& options,
                                const absl::StatusOr<models::Graph>& graph) {
@@ -61,7 +61,7 @@ absl::StatusOr<double> MatMulRate(cuda::Driver& driver,
   return 2 * size * size * size / (static_cast<double>(ns) / 1e9);
 }
 
-// `sizes` gets the rates of copies of some sizes; null: those are not measured.
+// `sizes` receives the rates of copies of several sizes; null: skipped.
 absl::Status MeasureLanes(cuda::Driver& driver,
                           const CudaDoctorOptions& options,
                           planner::Machine& machine,
@@ -82,8 +82,8 @@ absl::Status MeasureLanes(cuda::Driver& driver,
   }
   lanes.MeasureCopies(machine);
   machine.switch_ns = lanes.AddedNs(*kernel, bytes, CopyBenchmark::kLongLag);
-  // Not that of copies in a row: in a plan a copy waits for computing, and
-  // computing for it.
+  // Not the latency of consecutive copies: in a plan a copy waits for compute,
+  // and compute waits for the copy.
   machine.copy_latency_ns =
       std::max(lanes.AddedNs(*kernel, bytes, 1) - machine.switch_ns,
                machine.copy_latency_ns);
@@ -105,8 +105,8 @@ absl::Status MeasureLaunch(cuda::Driver& driver,
   return lanes.status();
 }
 
-// A convolution, for cuDNN to be there. Where it is not installed it takes no
-// memory either, and models without convolutions do not ask for it.
+// Runs a convolution, so that cuDNN is loaded. If it is not installed it uses
+// no memory either, and models without convolutions do not need it.
 absl::Status LoadConvolutions(cuda::Driver& driver,
                               const CudaDoctorOptions& options) {
   const absl::Status status =
@@ -115,11 +115,11 @@ absl::Status LoadConvolutions(cuda::Driver& driver,
   return absl::IsUnavailable(status) ? absl::OkStatus() : status;
 }
 
-// What is taken while a device has an arena, beside the arena's bytes. Every
-// other device must have given its memory back. A driver hands out whole pages:
-// the arena here begins one more, so no other takes more than it does.
-absl::StatusOr<int64_t> BesideAnArena(cuda::Driver& driver,
-                                      const CudaDoctorOptions& options) {
+// Device memory in use besides an arena's bytes. All other devices must have
+// been destroyed. The driver allocates whole pages: this arena just begins a
+// new one, which is the largest overhead an arena can have.
+absl::StatusOr<int64_t> ArenaOverheadBytes(cuda::Driver& driver,
+                                           const CudaDoctorOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             CudaDevice::Create(driver, options.device));
   const int64_t arena_bytes = kDriverPageBytes + 1;
@@ -158,7 +158,7 @@ absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
   LOADLINE_ASSIGN_OR_RETURN(const cuda::MemoryUse use, driver.Memory());
   machine.device_bytes = use.total_bytes;
   LOADLINE_ASSIGN_OR_RETURN(machine.reserved_bytes,
-                            BesideAnArena(driver, options));
+                            ArenaOverheadBytes(driver, options));
   return measured;
 }
 

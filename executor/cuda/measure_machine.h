@@ -15,23 +15,23 @@ namespace loadline::executor {
 struct CudaDoctorOptions {
   CudaDeviceOptions device;
   int64_t copy_bytes = int64_t{64} << 20;     // the largest copy
-  int64_t memory_bytes = int64_t{256} << 20;  // read, and as many written
+  int64_t memory_bytes = int64_t{256} << 20;  // read, and as much written
   int64_t matmul_size = 4096;
-  int64_t meter_ns = kMeterNs;  // for each measurement of lanes, at least
+  int64_t meter_ns = kMeterNs;  // least duration of each copy measurement
 };
 
-// A profile for plans of that GPU: rates of matrix products in f32 and bf16, of
-// memory (an elementwise kernel), of copies of pinned memory alone and together
-// (at 1, 4, 16 and 64 MiB; the profile has the last), their latency from a
-// kernel to the next, what each costs computing besides (Machine::switch_ns),
-// the cost of a launch in a graph, and the sizes of memory. `reserved_bytes` is
-// what the driver says is taken beside an arena once our context and libraries
-// are there, the rest of the arena's last page included; what other processes
-// hold counts as well.
+// A profile for plans on that GPU: rates of matrix products in f32 and bf16; of
+// memory (an elementwise kernel); of copies of pinned memory, alone and
+// together (at 1, 4, 16 and 64 MiB; the profile has the last); the copies'
+// latency between two kernels and the compute time lost per copy
+// (Machine::switch_ns); the cost of a launch in a graph; and memory sizes.
+// `reserved_bytes` is the memory that the driver reports in use besides an
+// arena once our context and libraries are loaded. It includes the rest of the
+// arena's last page and the memory of other processes.
 absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
     cuda::Driver& driver, const CudaDoctorOptions& options);
 
-// What the profile says of copies once more; all else stays.
+// Measures the profile's copy figures again; other fields are unchanged.
 absl::Status MeasureCudaCopies(cuda::Driver& driver,
                                const CudaDoctorOptions& options,
                                planner::Machine& machine);

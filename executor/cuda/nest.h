@@ -1,5 +1,5 @@
-// A loop nest on the device: from a position in row-major order to the offset
-// in each of several strided tensors.
+// A loop nest on the device: maps a row-major position to the offset in each of
+// several strided tensors.
 #ifndef LOADLINE_EXECUTOR_CUDA_NEST_H_
 #define LOADLINE_EXECUTOR_CUDA_NEST_H_
 
@@ -14,10 +14,9 @@
 
 namespace loadline::executor::cuda {
 
-// Division by a number known beforehand: two instructions instead of dozens
-// where dividend and divisor are below 2^31.
-// Source: T. Granlund, P. Montgomery, "Division by Invariant Integers using
-// Multiplication", PLDI 1994.
+// Division by a number known in advance: two instructions instead of dozens if
+// dividend and divisor are below 2^31. Source: T. Granlund, P. Montgomery,
+// "Division by Invariant Integers using Multiplication", PLDI 1994.
 class Divider {
  public:
   Divider() = default;
@@ -39,7 +38,7 @@ class Divider {
 
  private:
   int64_t divisor_ = 1;
-  uint32_t multiplier_ = 0;  // 0: too large for the short way
+  uint32_t multiplier_ = 0;  // 0: too large, use ordinary division
   uint32_t shift_ = 0;
 };
 
@@ -71,7 +70,7 @@ struct Nest {
   }
 };
 
-// Unimplemented where more dimensions are left than a kernel takes.
+// Unimplemented: more dimensions remain than a kernel supports.
 template <int kTensors>
 absl::StatusOr<Nest<kTensors>> MakeNest(const executor::Prepare& p,
                                         const LoopNest<kTensors>& loops) {

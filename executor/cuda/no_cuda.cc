@@ -1,4 +1,4 @@
-// In place of make_device.cc where there was no toolkit to build with.
+// Replaces make_device.cc in builds without the CUDA Toolkit.
 #include "executor/cuda/make_device.h"
 
 namespace loadline::executor {

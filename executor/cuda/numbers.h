@@ -1,5 +1,5 @@
-// Element types on the device: f32 and bf16 computed as float, and packs of
-// elements that are loaded and stored as one.
+// Element types on the device: f32 and bf16, both computed in float, and packs
+// of elements that are loaded and stored at once.
 #ifndef LOADLINE_EXECUTOR_CUDA_NUMBERS_H_
 #define LOADLINE_EXECUTOR_CUDA_NUMBERS_H_
 
@@ -15,7 +15,7 @@ namespace loadline::executor::cuda {
 
 using BFloat16 = __nv_bfloat16;
 
-// What arithmetic on T is done in.
+// The type in which arithmetic on T is done.
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
 
@@ -53,7 +53,7 @@ __device__ inline void StorePack(T* to, const Pack<T, kWidth>& pack) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// A pack where the stride is 1, one element again and again where it is 0.
+// Loads a pack if the stride is 1; repeats one element if it is 0.
 template <int kWidth, typename T>
 __device__ inline Pack<T, kWidth> LoadOrRepeat(const T* from, int64_t stride) {
   if constexpr (kWidth > 1) {
@@ -67,7 +67,7 @@ __device__ inline Pack<T, kWidth> LoadOrRepeat(const T* from, int64_t stride) {
   return LoadPack<kWidth>(from);
 }
 
-// This thread's place in a loop of all threads of the grid, and their number.
+// This thread's index in a loop over all threads of the grid, and their number.
 __device__ inline int64_t GridThread() {
   return int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
@@ -75,14 +75,14 @@ __device__ inline int64_t GridThreads() {
   return int64_t{gridDim.x} * blockDim.x;
 }
 
-// body(T{}) with T of f32 or bf16; else Unsupported.
+// Calls body(T{}) with T of f32 or bf16; Unsupported for others.
 template <typename Body>
 PreparedKernel WithFloat(const executor::Prepare& p, DType dtype,
                          const Body& body) {
   return executor::WithFloat<BFloat16>(p, dtype, body);
 }
 
-// The same, and i64 and i32.
+// The same with i64 and i32 added.
 template <typename Body>
 PreparedKernel WithFloatOrInt(const executor::Prepare& p, DType dtype,
                               const Body& body) {

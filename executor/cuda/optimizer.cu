@@ -1,11 +1,10 @@
-// Optimizer updates, in place, of as many tensors in one launch as fit its
-// parameters: a table of them travels with the launch and lies in constant
-// memory. A block takes chunks of equal size, of whichever tensor, so that many
-// small tensors cost what one large one does; an element is computed alike
-// wherever its chunk lies. Learning rate and step are read on the device, so
-// that a captured step can be replayed; what depends on them alone is computed
-// in double, once a block. A gradient may be bf16.
-// Tested in tests/conformance/.
+// Optimizer updates in place, many tensors per launch: a table of tensors is
+// passed as the launch's parameters, which are in constant memory. Blocks take
+// chunks of equal size from any tensor, so many small tensors cost as much as
+// one large one, and an element's result does not depend on its chunk. Learning
+// rate and step are read on the device, so that a captured step can be
+// replayed; factors that depend on them alone are computed in double, once per
+// block. Gradients may be bf16. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/group_kernel.h"
 #include "executor/cuda/launch.h"
@@ -20,7 +19,7 @@ namespace {
 constexpr int kWidth = 4;
 constexpr int64_t kChunk = kBlock * kWidth;  // elements
 constexpr int kMostTensors = 48;
-// What every GPU takes of a launch's parameters.
+// Limit on launch parameters that every GPU supports.
 constexpr size_t kMostParameterBytes = 4096;
 
 template <typename Tensors>
@@ -33,8 +32,8 @@ struct Table {
   __device__ int64_t chunks() const { return first_chunk[count]; }
 };
 
-// body(tensors, begin, end) for each chunk of this block: elements [begin, end)
-// of one tensor.
+// Calls body(tensors, begin, end) for each chunk of this block: elements
+// [begin, end) of one tensor.
 template <typename Tensors, typename Body>
 __device__ inline void ForChunks(const Table<Tensors>& table,
                                  const Body& body) {
@@ -118,7 +117,7 @@ __global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
   });
 }
 
-// What one optimizer is to the group: Settings are the same for all members,
+// An optimizer as UpdateKernel needs it: Settings are common to all members,
 // Of(args) makes a member's Tensors, Kernel<G>() updates them.
 struct SgdUpdate {
   using Settings = SgdSettings;

@@ -1,6 +1,6 @@
-// Registering touches every page, one after the other on one thread: seconds
-// for a hundred gigabytes. So the pages are made first, by several threads, on
-// the node where they shall lie. Tested in
+// Registering touches every page on one thread, which takes seconds for a
+// hundred gigabytes. So several threads touch the pages first, which also
+// places them on the intended memory node. Tested in
 // tests/executor/cuda/cuda_pinned_test.cc.
 #include "executor/cuda/pinned.h"
 
@@ -47,7 +47,7 @@ void Prefault(std::byte* base, int64_t bytes) {
   for (std::thread& other : others) other.join();
 }
 
-// Advice: where it cannot be followed the pages lie elsewhere, and copies are
+// Only a hint: if it cannot be followed, the pages are elsewhere and copies are
 // slower.
 void PreferNode(std::byte* base, int64_t bytes, int node) {
   constexpr int kPreferred = 1;  // MPOL_PREFERRED of <numaif.h>

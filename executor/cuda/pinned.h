@@ -1,4 +1,4 @@
-// Pinned host memory: what copies to and from a GPU run at full rate with.
+// Pinned host memory, which copies to and from a GPU need to run at full rate.
 #ifndef LOADLINE_EXECUTOR_CUDA_PINNED_H_
 #define LOADLINE_EXECUTOR_CUDA_PINNED_H_
 
@@ -12,11 +12,11 @@
 
 namespace loadline::executor::cuda {
 
-// One region of exactly the bytes asked for, zero at first, registered once.
+// One region of exactly the requested bytes, initially zero, registered once.
 class PinnedRegion {
  public:
-  // On the memory node `numa_node` where it has room; -1: wherever.
-  // ResourceExhausted where the machine has not that much.
+  // Prefers memory node `numa_node`; -1: no preference. ResourceExhausted: the
+  // machine has too little memory.
   static absl::StatusOr<std::unique_ptr<PinnedRegion>> Create(Driver& driver,
                                                               int64_t bytes,
                                                               int numa_node);
@@ -36,8 +36,8 @@ class PinnedRegion {
   bool registered_ = false;
 };
 
-// The memory node next to a PCI device, as Linux says under `sysfs`; -1 where
-// there is only one, or none is known.
+// The memory node nearest to a PCI device, from Linux's `sysfs`; -1 if there is
+// only one or none is known.
 int NumaNodeOf(const std::string& pci_id, const std::string& sysfs = "/sys");
 
 }  // namespace loadline::executor::cuda

@@ -4,8 +4,7 @@
 #include "executor/cuda/families.h"
 #include "executor/cuda/math.h"
 #include "executor/cuda/types.h"
-#include "executor/ops/operator_shapes.h"
-#include "executor/ops/pointwise_formulas.h"
+#include "executor/ops/elementwise_tables.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
@@ -29,16 +28,6 @@ PreparedKernel Gradient(const Prepare& p) {
   });
 }
 
-PreparedKernel Gelu(const Prepare& p) {
-  return IsTanhGelu(p) ? Unary<GeluTanhOf<Math>>(p)
-                       : Unary<GeluExactOf<Math>>(p);
-}
-
-PreparedKernel GeluGrad(const Prepare& p) {
-  return IsTanhGelu(p) ? Gradient<GeluTanhGradOf<Math>>(p)
-                       : Gradient<GeluExactGradOf<Math>>(p);
-}
-
 struct NotOf {
   __device__ uint8_t operator()(uint8_t x) const { return x == 0; }
 };
@@ -50,28 +39,20 @@ PreparedKernel Not(const Prepare& p) {
   return MakeMap<NotOf, uint8_t, uint8_t>(p.output(0).elements());
 }
 
-constexpr KernelEntry kKernels[] = {
-    {"Relu", Unary<ReluOf>},
-    {"Sigmoid", Unary<SigmoidOf<Math>>},
-    {"Tanh", Unary<TanhOf<Math>>},
-    {"Exp", Unary<ExpOf<Math>>},
-    {"Log", Unary<LogOf<Math>>},
-    {"Sqrt", Unary<SqrtOf>},
-    {"Neg", Unary<NegOf>},
-    {"Abs", Unary<AbsOf>},
-    {"Erf", Unary<ErfOf<Math>>},
-    {"Reciprocal", Unary<ReciprocalOf>},
-    {"Gelu", Gelu},
-    {"Not", Not},
-    {"ReluGrad", Gradient<ReluGradOf>},
-    {"SigmoidGrad", Gradient<SigmoidGradOf>},
-    {"TanhGrad", Gradient<TanhGradOf>},
-    {"GeluGrad", GeluGrad},
-    {"ErfGrad", Gradient<ErfGradOf<Math>>},
+struct Pointwise {
+  using Prepare = cuda::Prepare;
+  using Math = cuda::Math;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kUnary = Unary<F>;
+  template <typename F>
+  static constexpr PrepareKernelFunction<Prepare> kGradient = Gradient<F>;
+  static constexpr PrepareKernelFunction<Prepare> kNot = Not;
 };
 
 }  // namespace
 
-absl::Span<const KernelEntry> PointwiseKernels() { return kKernels; }
+absl::Span<const KernelEntry> PointwiseKernels() {
+  return kPointwiseKernels<Pointwise>;
+}
 
 }  // namespace loadline::executor::cuda

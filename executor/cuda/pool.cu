@@ -1,7 +1,6 @@
-// Max and average pooling, 1-d and 2-d; f32 and bf16. A thread makes one
-// output; in the gradients one element of dx, by looking at the windows that
-// cover it in order, so nothing is added atomically.
-// Tested in tests/conformance/.
+// Max and average pooling, 1-d and 2-d; f32 and bf16. A thread computes one
+// output, or in the gradients one element of dx from the windows that cover it
+// in order, so nothing is added atomically. Tested in tests/conformance/.
 #include <cmath>
 
 #include "executor/cuda/families.h"
@@ -15,7 +14,7 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// A pool with its divisions prepared: positions to (plane, row, column).
+// A pool with precomputed divisions: maps positions to (plane, row, column).
 struct Planes {
   Pool pool;
   Divider in_width, in_plane, out_width, out_plane;
@@ -44,8 +43,8 @@ __device__ Place InPlace(const Planes& p, int64_t i) {
   return PlaceOf(i, p.in_plane, p.pool.in_plane(), p.in_width, p.pool.w.in);
 }
 
-// body(position in the output plane) for the windows that cover an element,
-// in order.
+// Calls body(position in the output plane) for the windows that cover an
+// element, in order.
 template <typename Body>
 __device__ void ForCoveringWindows(const Pool& pool, const Place& at,
                                    const Body& body) {
@@ -60,7 +59,7 @@ __device__ void ForCoveringWindows(const Pool& pool, const Place& at,
   }
 }
 
-// The first largest element wins, and a NaN wins over everything.
+// The first of equal maxima wins; NaN wins over everything.
 template <typename T>
 __global__ void MaxPoolKernel(Planes p, int64_t n, const T* x, T* y,
                               int32_t* argmax) {
@@ -124,9 +123,9 @@ __global__ void AveragePoolGradKernel(Planes p, int64_t n, const T* dy, T* dx) {
   }
 }
 
-// A kernel for each element of the output; `image` and `pooled` are the types
-// at either end of the pool. `launch` gets a float type's value, the planes and
-// the number of elements.
+// A kernel over the elements of the output; `image` and `pooled` are the types
+// on either side of the pool. `launch` gets a value of the float type, the
+// planes and the number of elements.
 template <typename Launch>
 PreparedKernel MakePoolKernel(const Prepare& p, const TensorType& image,
                               const TensorType& pooled, const Launch& launch) {

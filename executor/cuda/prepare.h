@@ -1,4 +1,4 @@
-// What a CUDA kernel's prepare function gets.
+// Argument of a CUDA kernel's prepare function.
 #ifndef LOADLINE_EXECUTOR_CUDA_PREPARE_H_
 #define LOADLINE_EXECUTOR_CUDA_PREPARE_H_
 

@@ -1,4 +1,4 @@
-// A node's product as the library is asked for it.
+// Describes a node's product for the library.
 #ifndef LOADLINE_EXECUTOR_CUDA_PRODUCT_SPEC_H_
 #define LOADLINE_EXECUTOR_CUDA_PRODUCT_SPEC_H_
 
@@ -9,7 +9,7 @@
 
 namespace loadline::executor::cuda {
 
-// One product of these shapes, by the algorithm that the node names.
+// One product of these shapes, with the algorithm that the node names.
 inline ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
   const size_t rank = s.y.dims.size();
   return {.dtype = p.input(0).dtype,

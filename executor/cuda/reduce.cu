@@ -1,12 +1,11 @@
 // ReduceSum and ReduceMean over any axes.
 //
-// The input is walked as (kept position, reduced position). Where the innermost
-// dimension is reduced, a team of threads sums one output; where it is kept, a
-// block of 32 x 8 threads sums 32 neighbouring outputs. Where outputs alone
-// would leave a GPU idle, the reduced positions are cut into parts, whose sums
-// meet in the workspace and are added in order. Sums are in float; all is cut
-// by the shape alone.
-// Tested in tests/conformance/.
+// The input is traversed as (kept position, reduced position). If the innermost
+// dimension is reduced, a team of threads sums one output; if it is kept, a
+// block of 32 x 8 threads sums 32 adjacent outputs. If the outputs alone would
+// leave a GPU idle, the reduced positions are divided into parts, whose sums
+// are added from the workspace in order. Sums are in float; all divisions
+// depend on the shape alone. Tested in tests/conformance/.
 #include <algorithm>
 
 #include "executor/cuda/families.h"
@@ -24,7 +23,7 @@ namespace {
 constexpr int kColumnRows = 8;  // threads that share a column
 constexpr int64_t kMostParts = 128;
 constexpr int64_t kWantedBlocks = 264;  // two for each of 132 processors
-// Fewest terms of a part, of columns and of rows.
+// Minimum terms of a part, for columns and for rows.
 constexpr int64_t kColumnTerms = 256;
 constexpr int64_t kRowTerms = 4096;
 
@@ -38,7 +37,7 @@ struct Reduction {
   }
 };
 
-// y[part, k] for every kept k, by a team each.
+// y[part, k] for every kept k; one team each.
 template <int kTeam, typename T, typename R>
 __global__ void SumRowsKernel(Reduction r, float divisor, const T* x, R* y) {
   const int64_t units = r.kept.elements * r.parts;
@@ -59,7 +58,7 @@ __global__ void SumRowsKernel(Reduction r, float divisor, const T* x, R* y) {
   }
 }
 
-// The same where neighbouring outputs are neighbours in x.
+// The same if adjacent outputs are adjacent in x.
 template <typename T, typename R>
 __global__ void SumColumnsKernel(Reduction r, float divisor, const T* x, R* y) {
   __shared__ float sums[kColumnRows][kWarp];
@@ -86,7 +85,7 @@ __global__ void SumColumnsKernel(Reduction r, float divisor, const T* x, R* y) {
       for (int i = 1; i < kColumnRows; ++i) sum += sums[i][lane];
       y[part * r.kept.elements + k] = Narrow<R>(sum / divisor);
     }
-    __syncthreads();  // before the next unit writes its sums
+    __syncthreads();  // before the next iteration overwrites the sums
   }
 }
 

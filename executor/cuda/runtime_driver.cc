@@ -1,5 +1,5 @@
-// One call each. What the runtime's error codes mean to a user is said once,
-// in ToStatus. Tested by the suite in tests/gpu.
+// One runtime call per method. ToStatus translates the runtime's error codes
+// for users. Tested in tests/gpu.
 #include "executor/cuda/runtime_driver.h"
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@ namespace {
 
 absl::Status ToStatus(absl::string_view call, cudaError_t error) {
   if (error == cudaSuccess) return absl::OkStatus();
-  // An error of a call stays behind as the "last error" and would be taken for
-  // one of the next launch.
+  // A failed call leaves a "last error", which would be reported by the next
+  // launch.
   (void)cudaGetLastError();
   const std::string what = absl::StrCat(call, ": ", cudaGetErrorString(error));
   switch (error) {
@@ -170,11 +170,10 @@ class Runtime final : public Driver {
                     cudaLaunchHostFunc(stream, function, data));
   }
 
-  // A library may load a kernel when it first enqueues it, and a module with
-  // it: any other mode refuses that, and what was captured is lost. Nothing
-  // that is left out of a capture so belongs to the step: we ourselves call
-  // nothing here that is not enqueued, which the fake driver of the tests
-  // insists on.
+  // Relaxed mode: a library may load a kernel and its module when it first
+  // enqueues it, which any other mode refuses, losing the capture. Work missing
+  // from a capture is never part of the step, since we enqueue everything here;
+  // the fake driver of the tests checks that.
   absl::Status BeginCapture(Stream stream) override {
     return ToStatus(
         "cudaStreamBeginCapture",

@@ -1,5 +1,5 @@
-// The real driver: the CUDA runtime, linked statically, so that a program that
-// has it starts on a machine without CUDA too.
+// The real driver: the CUDA runtime, linked statically, so that the program
+// also starts on a machine without CUDA.
 #ifndef LOADLINE_EXECUTOR_CUDA_RUNTIME_DRIVER_H_
 #define LOADLINE_EXECUTOR_CUDA_RUNTIME_DRIVER_H_
 
@@ -9,8 +9,8 @@
 
 namespace loadline::executor::cuda {
 
-// The process's only one; it has no state. Calls fail with Unavailable where
-// there is no GPU.
+// The process's only driver; it is stateless. Calls return Unavailable without
+// a GPU.
 Driver& RuntimeDriver();
 
 }  // namespace loadline::executor::cuda

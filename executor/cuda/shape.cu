@@ -1,5 +1,5 @@
-// Kernels that move elements: Concat, Split, Slice, SliceGrad, Expand.
-// Tested in tests/conformance/.
+// Kernels that move elements: Concat, Split, Slice, SliceGrad, Expand. Tested
+// in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
@@ -11,7 +11,7 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// Rows of `cells` units, at strides of their own, in units.
+// `rows` rows of `cells` units, with strides in units.
 struct RowCopy {
   int64_t rows, cells, from_stride, to_stride;
   Divider by_cells;
@@ -39,8 +39,8 @@ absl::Status LaunchRows(const std::byte* from, int64_t from_stride,
       reinterpret_cast<const Unit*>(from), reinterpret_cast<Unit*>(to));
 }
 
-// Copies `rows` rows of `bytes` between two strided places, all in bytes and
-// `offset` into the wider one, in the largest unit that divides everything.
+// Copies `rows` rows of `bytes` between two strided places, all in bytes, at
+// `offset` in the wider one. Uses the largest unit that divides everything.
 absl::Status CopyRows(const std::byte* from, int64_t from_stride, std::byte* to,
                       int64_t to_stride, int64_t rows, int64_t bytes,
                       const LaunchContext& launch) {
@@ -91,8 +91,8 @@ PreparedKernel Split(const Prepare& p) {
   });
 }
 
-// y[offset 1 of the nest] = x[offset 0], along the innermost dimension in
-// packs where both sides are dense there, or x repeats.
+// y[offset 1 of the nest] = x[offset 0]; uses packs along the innermost
+// dimension if both sides are dense there, or if x repeats.
 template <int kWidth, typename T>
 __global__ void CopyNestKernel(Nest<2> nest, const T* x, T* y) {
   const int64_t packs = nest.elements / kWidth;
@@ -103,8 +103,8 @@ __global__ void CopyNestKernel(Nest<2> nest, const T* x, T* y) {
   }
 }
 
-// Whether every stride but the innermost, and the first element, is a multiple
-// of a pack, and the innermost dimension divides into packs.
+// Whether the innermost dimension is a multiple of a pack, and so are the first
+// element's offset and all other strides.
 bool FitsPacks(const Nest<2>& nest, int64_t first, int64_t width) {
   bool fits = nest.inner() % width == 0 && first % width == 0 &&
               nest.inner_stride(0) <= 1 && nest.inner_stride(1) == 1;

@@ -1,8 +1,8 @@
-// Softmax, LogSoftmax and their gradients along any axis; f32 and bf16, in
-// float. Lines that lie in one stretch get a warp or a block each; others a
-// thread each, neighbouring threads on neighbouring lines. A line is read
+// Softmax, LogSoftmax and their gradients along any axis; f32 and bf16,
+// computed in float. A contiguous line is computed by a warp or a block; other
+// lines by one thread each, adjacent threads on adjacent lines. A line is read
 // completely before it is written, or every thread writes only what it alone
-// reads: all of them work in place. Tested in tests/conformance/.
+// reads, so all of them work in place. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/line_statistics.h"
@@ -15,7 +15,7 @@
 namespace loadline::executor::cuda {
 namespace {
 
-// y of a line's element, largest and the log or the inverse of its sum.
+// y from an element, the line's maximum, and the log or the inverse of its sum.
 template <bool kLog>
 __device__ float SoftmaxOf(float x, float largest, float factor) {
   return kLog ? (x - largest) - factor : Math::Exp(x - largest) * factor;
@@ -59,7 +59,7 @@ __global__ void SoftmaxLinesKernel(AxisSplit s, const T* x, T* y) {
   }
 }
 
-// dx of an element, and the term of the line's sum that it needs.
+// dx of an element, and its term in the line's sum.
 template <bool kLog>
 __device__ float GradTerm(float dy, float y) {
   return kLog ? dy : dy * y;
@@ -116,9 +116,9 @@ __global__ void SoftmaxGradLinesKernel(AxisSplit s, const T* dy, const T* y,
   }
 }
 
-// The kernel for rows of this size: a warp or a block, in packs or not.
+// The kernel for this row size: per warp or per block, with packs or without.
 template <bool kLog, typename T>
-auto ChooseRows(int64_t size) {
+auto RowsKernelFor(int64_t size) {
   constexpr int kWidth = kPackWidth<T>;
   if (size % kWidth == 0) {
     return size > kLongRow ? SoftmaxRowsKernel<kBlock, kWidth, kLog, T>
@@ -128,7 +128,7 @@ auto ChooseRows(int64_t size) {
                          : SoftmaxRowsKernel<kWarp, 1, kLog, T>;
 }
 template <bool kLog, typename T>
-auto ChooseGradRows(int64_t size) {
+auto GradRowsKernelFor(int64_t size) {
   constexpr int kWidth = kPackWidth<T>;
   if (size % kWidth == 0) {
     return size > kLongRow ? SoftmaxGradRowsKernel<kBlock, kWidth, kLog, T>
@@ -147,8 +147,9 @@ absl::Status LaunchSoftmax(const AxisSplit& s, const KernelArgs& args,
     return LaunchKernel(SoftmaxLinesKernel<kLog, T>, GridFor(s.outer * s.inner),
                         kBlock, 0, stream, s, x, y);
   }
-  return LaunchKernel(ChooseRows<kLog, T>(s.size), GridForRows(s.outer, s.size),
-                      kBlock, 0, stream, s.outer, s.size, x, y);
+  return LaunchKernel(RowsKernelFor<kLog, T>(s.size),
+                      GridForRows(s.outer, s.size), kBlock, 0, stream, s.outer,
+                      s.size, x, y);
 }
 
 template <bool kLog, typename T>
@@ -162,7 +163,7 @@ absl::Status LaunchSoftmaxGrad(const AxisSplit& s, const KernelArgs& args,
                         GridFor(s.outer * s.inner), kBlock, 0, stream, s, dy, y,
                         dx);
   }
-  return LaunchKernel(ChooseGradRows<kLog, T>(s.size),
+  return LaunchKernel(GradRowsKernelFor<kLog, T>(s.size),
                       GridForRows(s.outer, s.size), kBlock, 0, stream, s.outer,
                       s.size, dy, y, dx);
 }

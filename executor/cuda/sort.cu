@@ -1,8 +1,8 @@
-// Each pass: tiles count their digits; one block turns the counts, digit by
-// digit and tile by tile, into places; tiles move their items there. Within a
-// tile a warp owns neighbouring items and takes 32 at a time, and lanes with
-// one digit line up by their number. Tested through GatherGrad in
-// tests/conformance/ and in tests/conformance/cuda_sort_test.cc.
+// Radix sort passes: tiles count their digits; one block turns the counts into
+// offsets, by digit and then tile; tiles move their items there. Within a tile
+// a warp has adjacent items and moves 32 at a time; lanes with the same digit
+// are ordered by lane. Tested through GatherGrad in tests/conformance/ and in
+// tests/conformance/cuda_sort_test.cc.
 #include "executor/cuda/launch.h"
 #include "executor/cuda/sort.h"
 #include "executor/cuda/team.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr int kDigitBits = 8;
 constexpr int kDigits = 1 << kDigitBits;
 constexpr int kWarps = kBlock / kWarp;
-constexpr int kWarpItems = 256;  // of a tile, that one warp moves
+constexpr int kWarpItems = 256;  // items of a tile that one warp moves
 constexpr int64_t kTileItems = kWarps * kWarpItems;
 static_assert(kDigits == kBlock, "a thread per digit");
 
@@ -23,13 +23,13 @@ __device__ int DigitOf(const Keyed& item, int pass) {
   return static_cast<int>(item.key >> (pass * kDigitBits)) & (kDigits - 1);
 }
 
-// The lanes of the warp whose item has this lane's digit; lanes without an item
-// form a group of their own.
+// Mask of the lanes in this warp with the same digit as this lane; lanes
+// without an item form a group of their own.
 __device__ unsigned LanesWithDigit(int digit) {
   return __match_any_sync(kAllLanes, digit);
 }
 
-// body(item, has item) for the warp's items, 32 at a time; all lanes take part.
+// Calls body(item, has item) for the warp's items, 32 at a time, on all lanes.
 template <typename Body>
 __device__ void ForWarpItems(const Keyed* items, int64_t count,
                              const Body& body) {
@@ -42,7 +42,7 @@ __device__ void ForWarpItems(const Keyed* items, int64_t count,
   }
 }
 
-// Adds the warp's digits to its counters; one lane of each digit does.
+// Adds the warp's digits to its counters; one lane of each digit writes.
 __device__ void CountDigits(const Keyed* items, int64_t count, int pass,
                             int* counters) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -51,7 +51,7 @@ __device__ void CountDigits(const Keyed* items, int64_t count, int pass,
     const unsigned same = LanesWithDigit(digit);
     const bool first = __popc(same & ((1u << lane) - 1)) == 0;
     if (has && first) counters[digit] += __popc(same);
-    __syncwarp();  // before the next 32 touch the counters
+    __syncwarp();  // before the next 32 items use the counters
   });
 }
 
@@ -69,7 +69,7 @@ __global__ void CountKernel(const Keyed* items, int64_t count, int pass,
   counts[int64_t{digit} * gridDim.x + blockIdx.x] = sum;
 }
 
-// The sum of all earlier threads' values, and of all: `total`.
+// Returns the sum of all earlier threads' values, and `total` of all.
 __device__ int BlockPrefix(int value, int& total) {
   __shared__ int of_warp[kWarps];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -88,11 +88,11 @@ __device__ int BlockPrefix(int value, int& total) {
     if (w < warp) base += of_warp[w];
     total += of_warp[w];
   }
-  __syncthreads();  // before the next call writes
+  __syncthreads();  // before the next call overwrites the values
   return base + sum - value;
 }
 
-// counts[i] = sum of counts before i, by one block.
+// Replaces counts[i] by the sum of the counts before i; one block.
 __global__ void PlaceKernel(int* counts, int64_t n) {
   int carried = 0;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
@@ -107,7 +107,7 @@ __global__ void PlaceKernel(int* counts, int64_t n) {
 
 __global__ void MoveKernel(const Keyed* items, int64_t count, int pass,
                            const int* places, Keyed* moved) {
-  // First the counts, then the next free place, by warp and digit.
+  // First the counts, then the next free index, by warp and digit.
   __shared__ int next[kWarps][kDigits];
   const int digit = static_cast<int>(threadIdx.x);
   for (int w = 0; w < kWarps; ++w) next[w][digit] = 0;
@@ -128,7 +128,7 @@ __global__ void MoveKernel(const Keyed* items, int64_t count, int pass,
     const unsigned same = LanesWithDigit(d);
     const int before = __popc(same & ((1u << lane) - 1));
     if (has) moved[mine[d] + before] = item;
-    __syncwarp();  // all have read before one moves on
+    __syncwarp();  // after all reads, before writes
     if (has && before == 0) mine[d] += __popc(same);
     __syncwarp();
   });

@@ -1,5 +1,5 @@
-// A stable sort of positions by a small key, on the device: least significant
-// digit first, 8 bits at a time. No float is added, counters are integers, and
+// A stable radix sort of positions by a small key, on the device: least
+// significant digit first, 8 bits at a time. All counters are integers and
 // equal keys keep their order, so the result does not depend on timing.
 #ifndef LOADLINE_EXECUTOR_CUDA_SORT_H_
 #define LOADLINE_EXECUTOR_CUDA_SORT_H_
@@ -21,13 +21,13 @@ struct Keyed {
 
 class StableSort {
  public:
-  // Of `count` < 2^31 items with keys in [0, keys).
+  // For `count` < 2^31 items with keys in [0, keys).
   StableSort(int64_t count, int64_t keys);
 
-  // Two lists of items, and counters.
+  // Bytes of two lists of items, and counters.
   int64_t workspace_bytes() const;
-  // Where the caller writes the items, within the workspace, and where they
-  // are afterwards, sorted.
+  // Positions in the workspace: of the items that the caller writes, and of the
+  // sorted ones afterwards.
   Keyed* Unsorted(std::byte* workspace) const;
   const Keyed* Sorted(std::byte* workspace) const;
 

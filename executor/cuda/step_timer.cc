@@ -1,5 +1,5 @@
-// A traced step is not captured: an event that was recorded in a capture has no
-// time. Tested in tests/executor/cuda/cuda_device_test.cc.
+// A traced step is not captured: events recorded in a capture have no time.
+// Tested in tests/executor/cuda/cuda_device_test.cc.
 #include "executor/cuda/step_timer.h"
 
 #include <utility>

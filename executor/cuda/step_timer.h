@@ -1,4 +1,4 @@
-// When the commands of a step ran, by timed events around each of them.
+// Measures when the commands of a step ran, with timed events around each.
 #ifndef LOADLINE_EXECUTOR_CUDA_STEP_TIMER_H_
 #define LOADLINE_EXECUTOR_CUDA_STEP_TIMER_H_
 
@@ -16,16 +16,16 @@ class StepTimer {
  public:
   explicit StepTimer(Driver& driver) : driver_(driver) {}
 
-  // From now on on; 0 slots: off.
+  // Enables timing from now on; 0 slots: disables it.
   absl::Status Enable(int32_t slot_count);
   bool on() const { return !slots_.empty(); }
 
-  // Times are counted from here.
+  // Times are relative to this point.
   absl::Status BeginStep(Stream stream);
-  // Around a command on `stream`; nothing where it has no slot.
+  // Around a command on `stream`; no-op without a slot.
   absl::Status Start(int32_t slot, Stream stream);
   absl::Status End(int32_t slot, Stream stream);
-  // Once all has ended: the times of the slots that were used.
+  // After all work has ended: reads the times of the slots used.
   absl::Status Read();
   absl::Span<const TraceSpan> spans() const { return spans_; }
 

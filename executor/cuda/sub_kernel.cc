@@ -1,4 +1,4 @@
-// Tested in tests/conformance/, by Gemm and Conv with what they add.
+// Tested in tests/conformance/ through Gemm and Conv, which add a bias.
 #include "executor/cuda/sub_kernel.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// A kernel of the table as a part of another: what a library lacks, such as
-// adding a bias, is an operator that we have.
+// A kernel used as part of another one: what a library lacks, such as adding a
+// bias, is an operator of ours.
 #ifndef LOADLINE_EXECUTOR_CUDA_SUB_KERNEL_H_
 #define LOADLINE_EXECUTOR_CUDA_SUB_KERNEL_H_
 
@@ -12,14 +12,14 @@
 
 namespace loadline::executor::cuda {
 
-// The kernel of `op` from inputs of these types to one output. Who enqueues it
-// gives it the workspace that it wants.
+// The kernel of `op` from inputs of these types to one output. The caller
+// provides its workspace.
 absl::StatusOr<std::shared_ptr<CudaKernel>> MakeSubKernel(
     const Prepare& p, absl::string_view op,
     const std::vector<TensorType>& inputs, const TensorType& output,
     models::Attributes attributes = {});
 
-// The same of an operator that wants none, or Unimplemented.
+// The same for a kernel without workspace; Unimplemented if it needs one.
 absl::StatusOr<std::shared_ptr<CudaKernel>> MakeLeanSubKernel(
     const Prepare& p, absl::string_view op,
     const std::vector<TensorType>& inputs, const TensorType& output,

@@ -1,7 +1,7 @@
 // Reductions over a team of threads: a warp, or a whole block.
 //
 // The order of combination depends on the team's size alone, so sums have the
-// same bits on every run and every GPU. All threads of the team take part and
+// same bits on every run and every GPU. All threads of the team must call, and
 // all get the result.
 #ifndef LOADLINE_EXECUTOR_CUDA_TEAM_H_
 #define LOADLINE_EXECUTOR_CUDA_TEAM_H_
@@ -18,7 +18,7 @@ namespace loadline::executor::cuda {
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kWarp = 32;
 
-// Shuffles of any type made of 32-bit words.
+// Shuffles of any type that consists of 32-bit words.
 template <typename T, typename Shuffle>
 __device__ inline T ShuffleWords(const T& value, const Shuffle& shuffle) {
   static_assert(sizeof(T) % sizeof(int) == 0);
@@ -43,15 +43,15 @@ __device__ inline T ShuffleFrom(const T& value, int lane) {
       value, [lane](int word) { return __shfl_sync(kAllLanes, word, lane); });
 }
 
-// combine(a, b) of all threads' values, in pairs within a warp, then warp by
-// warp. kTeam is 32, or the size of the (one-dimensional) block.
+// Combines all threads' values, in pairs within a warp, then warp by warp.
+// kTeam is 32, or the size of the (one-dimensional) block.
 template <int kTeam, typename T, typename Combine>
 __device__ inline T TeamReduce(T value, const Combine& combine) {
 #pragma unroll
   for (int lane_mask = kWarp / 2; lane_mask > 0; lane_mask /= 2) {
     value = combine(value, ShuffleXor(value, lane_mask));
   }
-  // The two orders of a pair may round differently: the first lane's counts.
+  // The two orders of a pair may round differently: use the first lane's.
   if constexpr (kTeam == kWarp) return ShuffleFrom(value, 0);
   constexpr int kWarps = kTeam / kWarp;
   static_assert(kTeam % kWarp == 0);
@@ -60,7 +60,7 @@ __device__ inline T TeamReduce(T value, const Combine& combine) {
   __syncthreads();
   T result = of_warp[0];
   for (int w = 1; w < kWarps; ++w) result = combine(result, of_warp[w]);
-  __syncthreads();  // before the next reduction writes
+  __syncthreads();  // before the next reduction overwrites the values
   return result;
 }
 
@@ -79,8 +79,8 @@ __device__ inline T TeamSum(T value) {
   return TeamReduce<kTeam>(value, Plus());
 }
 
-// Blocks of 256 threads hold 8 teams of a warp or one of the block.
-// The team's number in the grid, and this thread's in the team.
+// The team's index in the grid, and this thread's index in the team. A block of
+// 256 threads is 8 teams of a warp, or one team.
 template <int kTeam>
 __device__ inline int64_t TeamIndex() {
   return (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kTeam;
@@ -94,8 +94,8 @@ __device__ inline int TeamThread() {
   return static_cast<int>(threadIdx.x) % kTeam;
 }
 
-// body(j) for the first elements of this thread's packs of a row; `size` is a
-// multiple of kWidth.
+// Calls body(j) for the first element of each of this thread's packs of a row;
+// `size` must be a multiple of kWidth.
 template <int kTeam, int kWidth, typename Body>
 __device__ inline void ForRowPacks(int64_t size, const Body& body) {
   for (int64_t j = int64_t{TeamThread<kTeam>()} * kWidth; j < size;
@@ -104,7 +104,7 @@ __device__ inline void ForRowPacks(int64_t size, const Body& body) {
   }
 }
 
-// Rows longer than this get a block each, shorter ones a warp.
+// Longer rows get a block each, shorter ones a warp.
 inline constexpr int64_t kLongRow = 2048;
 inline unsigned GridForRows(int64_t rows, int64_t size) {
   return GridFor(rows * (size > kLongRow ? kBlock : kWarp));

@@ -1,6 +1,6 @@
-// Transpose. Where the innermost dimension stays, rows are copied in packs;
-// where it moves, tiles of 32 x 32 go through shared memory, so that both
-// sides touch whole stretches of memory. Tested in tests/conformance/.
+// Transpose. If the innermost dimension stays innermost, rows are copied in
+// packs; otherwise tiles of 32 x 32 pass through shared memory, so that both
+// sides access contiguous memory. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
@@ -13,9 +13,9 @@ namespace loadline::executor::cuda {
 namespace {
 
 constexpr int kTile = 32;
-constexpr int kTileRows = 8;  // rows of a tile that a block moves at once
+constexpr int kTileRows = 8;  // rows of a tile that a block moves per iteration
 
-// Output position i comes from the nest's offset.
+// Copies to output position i from the nest's offset.
 template <int kWidth, typename T>
 __global__ void CopyKernel(Nest<1> nest, const T* x, T* y) {
   const int64_t packs = nest.elements / kWidth;
@@ -26,10 +26,10 @@ __global__ void CopyKernel(Nest<1> nest, const T* x, T* y) {
   }
 }
 
-// The two dimensions that trade places, and the others.
+// The two dimensions that are exchanged, and the others.
 struct Tiled {
   Nest<2> outer;  // offsets in x and y
-  // The dimension in which x is dense, and its stride in y.
+  // The dimension that is dense in x, and its stride in y.
   int64_t rows, out_stride;
   // The innermost dimension of y, and its stride in x.
   int64_t columns, in_stride;
@@ -38,8 +38,8 @@ struct Tiled {
 template <typename T>
 __global__ void TransposeKernel(Tiled t, Divider bands, Divider stripes,
                                 int64_t tiles, const T* x, T* y) {
-  // One more column than needed: a column of the tile then spreads over all
-  // memory banks.
+  // One more column than needed, so that a column of the tile is spread over
+  // all memory banks.
   __shared__ T tile[kTile][kTile + 1];
   const int64_t band_count = (t.rows + kTile - 1) / kTile;
   const int64_t stripe_count = (t.columns + kTile - 1) / kTile;
@@ -62,7 +62,7 @@ __global__ void TransposeKernel(Tiled t, Divider bands, Divider stripes,
         y[at[1] + (row + i) * t.out_stride + column + lane] = tile[lane][i];
       }
     }
-    __syncthreads();  // before the next tile is read
+    __syncthreads();  // before the next tile overwrites it
   }
 }
 
@@ -95,7 +95,7 @@ PreparedKernel Transpose(const Prepare& p) {
   const LoopNest<2> both = TransposeNest(p);
   return WithBits(p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);
-    // A stride of 0 is a single element; nothing to copy needs no tiles.
+    // A stride of 0 means a single element; empty tensors need no tiles either.
     if (both.inner_stride(0) > 1 && both.elements() > 0) {
       const TransposeTiles t = MakeTransposeTiles(both);
       LOADLINE_ASSIGN_OR_RETURN(const Nest<2> outer, MakeNest(p, t.outer));

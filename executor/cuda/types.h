@@ -1,4 +1,4 @@
-// Which types a kernel takes, asked when it is prepared.
+// Checks of the types that a kernel supports, at prepare time.
 #ifndef LOADLINE_EXECUTOR_CUDA_TYPES_H_
 #define LOADLINE_EXECUTOR_CUDA_TYPES_H_
 
@@ -9,7 +9,7 @@
 
 namespace loadline::executor::cuda {
 
-// Unsupported unless these inputs, where present, and outputs are of the type.
+// Unsupported unless these inputs, if present, and outputs have that type.
 inline absl::Status RequireType(const executor::Prepare& p, DType dtype,
                                 std::initializer_list<int> inputs,
                                 std::initializer_list<int> outputs) {
@@ -26,7 +26,7 @@ inline absl::Status RequireType(const executor::Prepare& p, DType dtype,
   return absl::OkStatus();
 }
 
-// Unsupported unless all inputs and outputs are of one type.
+// Unsupported unless all inputs and outputs have the same type.
 inline absl::Status RequireOneType(const executor::Prepare& p) {
   const DType dtype = p.output(0).dtype;
   for (int i = 0; i < p.inputs(); ++i) {
@@ -40,7 +40,7 @@ inline absl::Status RequireOneType(const executor::Prepare& p) {
   return absl::OkStatus();
 }
 
-// The same, and that it is f32 or bf16: what the libraries take.
+// The same, and that type is f32 or bf16, which the libraries support.
 inline absl::Status RequireFloat(const executor::Prepare& p) {
   const DType dtype = p.output(0).dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16) {

@@ -1,4 +1,5 @@
-// Tested in tests/executor/measure/measure_test.cc.
+// Adds the chosen algorithm to a node as an attribute, which kernels read when
+// they are prepared. Tested in tests/executor/measure/measure_test.cc.
 #include "executor/device/algorithms.h"
 
 #include "models/ops/operator.h"

@@ -1,7 +1,7 @@
-// Which algorithm a kernel takes where a library offers several. Devices differ
-// in what is fastest, so it is measured (calibrate.h) and kept in the profile:
-// the workspace that was planned is then the workspace that is used, and all
-// plans of a model compute with the same bits.
+// Which algorithm a kernel uses where a library offers several. The fastest
+// differs between devices, so it is measured once (calibrate.h) and kept in the
+// machine profile. The workspace that was planned is then the workspace that is
+// used, and all plans of a model compute the same bits.
 #ifndef LOADLINE_EXECUTOR_DEVICE_ALGORITHMS_H_
 #define LOADLINE_EXECUTOR_DEVICE_ALGORITHMS_H_
 
@@ -12,14 +12,16 @@
 
 namespace loadline::executor {
 
-// By models::OperatorKey: one of the names in Kernel::algorithms.
+// Keyed by models::OperatorKey; the value is one of Kernel::algorithms.
 using Algorithms = std::map<std::string, std::string>;
 
-// An attribute that no graph has: a device adds it to the node that it
-// prepares. A kernel that does not offer the name takes its first algorithm.
+// An attribute that graphs never have: the device adds it to the node that it
+// prepares. A kernel that does not offer the named algorithm uses its first
+// one.
 inline constexpr char kAlgorithmAttribute[] = "algorithm";
 
-// The node as it is to be prepared.
+// A copy of `node` that carries the algorithm which `algorithms` has for it, if
+// any.
 models::Node WithAlgorithm(const models::Graph& graph, const models::Node& node,
                            const Algorithms& algorithms);
 

@@ -1,10 +1,10 @@
-// The Device seam: everything the run loop asks of a machine. Stream-like, so
-// that a GPU can stand behind it: three lanes are three streams, events order
-// them, and between BeginStep and Synchronize the host decides nothing that
-// depends on data, so a whole step can be captured once and replayed.
+// The Device interface: everything that the run loop needs from a machine. It
+// is modelled on GPU streams: three lanes are three streams and events order
+// them. Between BeginStep and Synchronize no host decision depends on data, so
+// a whole step can be captured once and replayed.
 //
-// Memory is named by offsets only. A device checks that every access of every
-// command lies inside its arena, whatever the plan says ("Hard budget").
+// Memory is addressed by offsets only. A device checks that every access of
+// every command lies inside its arena, whatever the plan says ("Hard budget").
 //
 //   device.CreateArena({.arena_bytes = plan.arena_bytes, ...});   // once
 //   device.Write(Space::kDevice, 0, data, bytes);  // outside steps
@@ -14,8 +14,8 @@
 //   device.Wait(Lane::kD2h, done);
 //   device.Copy({.lane = Lane::kD2h, .device_offset = 0, ...});
 //   device.Synchronize();
-//   CapturedStep step = device.Keep();  // where a device can repeat a step
-//   itself device.Replay(step);            // the next step
+//   CapturedStep step = device.Capture();  // on devices that replay steps
+//   device.Replay(step);                   // the next step
 //   device.Synchronize();
 //
 // Threads: one caller at a time.
@@ -44,16 +44,16 @@ enum class EventId : int32_t {};
 inline constexpr EventId kNoEvent{-1};
 constexpr size_t Index(EventId id) { return static_cast<size_t>(id); }
 
-// A step that a device keeps.
+// A step that a device has captured and can replay.
 enum class CapturedStep : int64_t {};
-inline constexpr CapturedStep kNotKept{-1};
+inline constexpr CapturedStep kNotCaptured{-1};
 
 // Bytes [offset, offset + bytes) of the arena or of the host store.
 struct Region {
   int64_t offset = 0;
   int64_t bytes = 0;
 };
-// Stands for an absent optional input, or for no workspace.
+// An absent optional input, or no workspace.
 inline constexpr Region kNoRegion{-1, 0};
 constexpr bool IsPresent(const Region& r) { return r.offset >= 0; }
 constexpr bool Overlap(const Region& a, const Region& b) {
@@ -64,24 +64,25 @@ constexpr bool Overlap(const Region& a, const Region& b) {
 absl::Status CheckInside(const Region& region, int64_t limit_bytes,
                          absl::string_view what);
 
-// All that a device sets aside, once, before the first step.
+// Everything that a device allocates, once, before the first step.
 struct ArenaSpec {
   int64_t arena_bytes = 0;
   int64_t host_bytes = 0;
   int32_t event_count = 0;
-  int32_t max_operands = 0;  // most inputs, or outputs, of one launch
+  int32_t max_operands =
+      0;  // upper bound of inputs, and of outputs, of a launch
 };
 
-// A kernel on the compute lane.
+// Runs a kernel on the compute lane.
 struct LaunchArgs {
   Kernel* kernel = nullptr;
   absl::Span<const Region> inputs;  // kNoRegion: absent
   absl::Span<const Region> outputs;
   Region workspace = kNoRegion;
-  // At one address through all steps, so that a captured step can read it.
+  // Same address in every step, so that a captured step can read it.
   const StepScalars* scalars = nullptr;
   int32_t trace_slot = -1;
-  const char* name = "";  // for a profiler; stays where it is
+  const char* name = "";  // for a profiler; must outlive the step
 };
 
 // A copy between the arena and the host store, on kD2h or kH2d.
@@ -94,24 +95,25 @@ struct CopyArgs {
   const char* name = "";
 };
 
-// A pause of a lane, of a length that is drawn anew in every turn, replayed
-// ones too (executor/device/stress_commands.h).
+// Pauses a lane for a random time, drawn anew in every step, also in replayed
+// ones (executor/device/stress_commands.h).
 struct DelayArgs {
   Lane lane = Lane::kCompute;
   uint64_t seed = 0;
   int64_t most_ns = 0;
-  const uint64_t* turn = nullptr;  // stays where it is, as the step does
+  const uint64_t* turn = nullptr;  // step counter; must outlive the step
 };
 
-// Bytes of the arena that must all be `byte` at this place of the compute lane.
+// Checks that bytes of the arena all equal `byte` at this point of the compute
+// lane.
 inline constexpr int64_t kMostCheckBytes = 128;
 struct CheckArgs {
   Region region;
   uint8_t byte = 0;
-  absl::string_view owner;  // whom the error names; stays where it is
+  absl::string_view owner;  // named by the error; must outlive the step
 };
 
-// When a command ran, on the device's clock, from its BeginStep.
+// When a command ran, on the device's clock, counted from BeginStep.
 struct TraceSpan {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -123,70 +125,72 @@ class Device {
 
   virtual absl::string_view name() const = 0;
 
-  // A kernel for a node of a graph. Unimplemented: no kernel for it.
+  // Makes the kernel of a graph's node. Unimplemented: this device has none.
   virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) = 0;
 
-  // Whether the caller's memory and processor are the device's. Elsewhere a
-  // step has to be told before it runs, which takes longer than small launches
-  // do, so a step whose launches are traced is slower than one that is
-  // replayed.
+  // Whether the device computes on the host's own memory and processor. On
+  // other devices the host must submit each command before it runs, and
+  // submitting a small launch takes longer than running it; a step traced
+  // launch by launch is then slower than a replayed one.
   virtual bool is_host() const { return true; }
-  // Whether kernels may have algorithms to choose among (Kernel::algorithms).
-  virtual bool chooses() const { return false; }
-  // From now on Prepare takes these algorithms, in place of those named before.
+  // Whether some kernels offer several algorithms (Kernel::algorithms).
+  virtual bool offers_algorithms() const { return false; }
+  // Prepare uses these algorithms from now on. Replaces earlier ones.
   virtual void SetAlgorithms(Algorithms) {}  // NOLINT: taken over
 
-  // Once. ResourceExhausted where the machine has less.
+  // Allocates the arena, once. ResourceExhausted: the machine has less memory.
   virtual absl::Status CreateArena(const ArenaSpec& spec) = 0;
-  // Of the whole device, by whomever, as its driver says; 0 where the device is
-  // the host itself.
+  // Device memory in use by all processes, as the driver reports it; 0 where
+  // the device is the host itself.
   virtual absl::StatusOr<int64_t> UsedBytes() { return 0; }
   virtual bool has_arena() const = 0;
   virtual const ArenaSpec& arena() const = 0;
 
-  // Between the caller's memory and the device's, outside steps only.
+  // Copies between the caller's memory and the device's. Outside steps only.
   virtual absl::Status Write(Space space, int64_t offset, const void* from,
                              int64_t bytes) = 0;
   virtual absl::Status Read(Space space, int64_t offset, void* to,
                             int64_t bytes) = 0;
 
-  // Starts a step: every event is unrecorded again.
+  // Starts a step: no event is recorded yet.
   virtual absl::Status BeginStep() = 0;
   virtual absl::Status Launch(const LaunchArgs& args) = 0;
   virtual absl::Status Copy(const CopyArgs& args) = 0;
   // For finding bugs (poison.h, stress_device.h). Fill sets bytes of the arena
-  // or, on a copy lane, of the host store. An error that Check finds is told at
-  // once or by Synchronize: Internal.
+  // or, on a copy lane, of the host store. Check reports wrong bytes, at once
+  // or from Synchronize, as Internal.
   virtual absl::Status Fill(Lane lane, Space space, const Region& region,
                             uint8_t byte) = 0;
   virtual absl::Status Delay(const DelayArgs& args) = 0;
   virtual absl::Status Check(const CheckArgs& args) = 0;
-  // The event happens when everything before it on the lane has ended. At
-  // most once per event and step.
+  // The event happens when everything submitted before it on the lane has
+  // ended. At most once per event and step.
   virtual absl::Status Record(Lane lane, EventId event) = 0;
-  // Nothing after it on the lane starts before the event. An event is recorded
-  // before it is waited for, in the order of calls.
+  // Nothing submitted after it on the lane starts before the event has
+  // happened. Record of an event must be called before its Wait.
   virtual absl::Status Wait(Lane lane, EventId event) = 0;
-  // Waits for all lanes. The first error of the step, on any lane.
+  // Waits for all lanes. Returns the first error of the step, on any lane.
   virtual absl::Status Synchronize() = 0;
-  // After an error: drops what the lanes have not begun and returns when they
-  // are idle. The contents of the arena are then unknown.
+  // After an error: drops what has not started on the lanes and returns once
+  // they are idle. The contents of the arena are then undefined.
   virtual void Abort() = 0;
 
-  // For devices on which telling a step costs: they keep the step that has just
-  // ended well, under a name, so that it can be run again whole. Its kernels
-  // and scalars stay where they are until Forget. kNotKept: nothing is kept.
-  virtual CapturedStep Keep() { return kNotKept; }
-  // In place of BeginStep and the same commands; Synchronize follows. The
-  // scalars are read anew. False: the step is not kept (any more); tell it.
+  // Captures the step that has just ended without error, so that it can be run
+  // again as a whole. Useful where submitting a step costs time. The step's
+  // kernels and scalars must stay valid until Forget. kNotCaptured: this device
+  // captures nothing.
+  virtual CapturedStep Capture() { return kNotCaptured; }
+  // Takes the place of BeginStep and the step's commands; Synchronize follows.
+  // Scalars are read anew. False: the step is no longer captured and must be
+  // submitted again.
   virtual absl::StatusOr<bool> Replay(CapturedStep) { return false; }
   virtual void Forget(CapturedStep) {}
 
-  // From now on each command notes its times in its slot; kept steps are
-  // dropped. Allocates here.
+  // From now on each command records its times in its trace slot. Drops
+  // captured steps. Allocates here, not in steps.
   virtual absl::Status EnableTrace(int32_t slot_count) = 0;
-  // Of the last step; empty where tracing is off.
+  // The last step's times, by trace slot; empty where tracing is off.
   virtual absl::Span<const TraceSpan> trace() const = 0;
 };
 

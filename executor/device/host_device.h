@@ -1,8 +1,8 @@
-// Marks formulas that stand once for every device.
+// Marks formulas that host and device compilers share.
 #ifndef LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
 #define LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
 
-// A function that nvcc compiles for both sides; nothing to any other compiler.
+// Compiled for host and device by nvcc; expands to nothing for other compilers.
 #ifdef __CUDACC__
 #define LOADLINE_HOST_DEVICE __host__ __device__
 #else

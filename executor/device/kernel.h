@@ -1,5 +1,5 @@
 // A prepared kernel: one node with all its shapes, ready to run any number of
-// times inside memory that the caller hands in.
+// times inside memory that the caller provides.
 #ifndef LOADLINE_EXECUTOR_DEVICE_KERNEL_H_
 #define LOADLINE_EXECUTOR_DEVICE_KERNEL_H_
 
@@ -21,11 +21,11 @@ struct StepScalars {
 };
 
 struct KernelArgs {
-  // As the node's inputs; null for an absent optional input.
+  // In the order of the node's inputs; null for an absent optional input.
   absl::Span<const std::byte* const> inputs;
   absl::Span<std::byte* const> outputs;
-  // workspace_bytes() bytes, 256-byte aligned; null where that is 0. Holds
-  // nothing on entry and nothing after.
+  // workspace_bytes() bytes, 256-byte aligned; null where that is 0. Contents
+  // are undefined before and after the run.
   std::byte* workspace = nullptr;
   const StepScalars* scalars = nullptr;
 };
@@ -34,17 +34,18 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Scratch the kernel needs while it runs.
+  // Scratch memory that the kernel needs while it runs.
   virtual int64_t workspace_bytes() const { return 0; }
 
-  // Names of the algorithms that it could have been prepared with, its
-  // library's first choice first (algorithms.h). Empty: there is one only.
+  // Names of the algorithms that the kernel can be prepared with
+  // (algorithms.h), the library's first choice first. Empty: there is only one.
   virtual std::vector<std::string> algorithms() const { return {}; }
 
-  // Runs to completion. Allocates nothing; touches nothing outside `args`; the
-  // same inputs give the same bits, wherever the buffers lie. An output may
-  // lie exactly on an input where the operator's `inplace` trait says so.
-  // Errors are what data can cause (an index out of range).
+  // Runs to completion. Allocates nothing, touches nothing outside `args`, and
+  // gives the same bits for the same inputs wherever the buffers lie. An output
+  // may share its address with an input where the operator's `inplace` trait
+  // allows it. Errors are those that data can cause, such as an index out of
+  // range.
   virtual absl::Status Run(const KernelArgs& args) = 0;
 };
 

@@ -1,6 +1,6 @@
-// "Hard budget": no address leaves here that was not checked. Tested in
-// tests/executor/cpu/cpu_device_test.cc and
-// tests/executor/cuda/cuda_device_test.cc.
+// "Hard budget": every address given to a kernel or a copy is computed here,
+// after its region was checked. Tested in tests/executor/cpu/cpu_device_test.cc
+// and tests/executor/cuda/cuda_device_errors_test.cc.
 #include "executor/device/operands.h"
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +11,10 @@ namespace loadline::executor {
 absl::Status CheckLaunch(const LaunchArgs& args, const ArenaSpec& spec) {
   const auto most = static_cast<size_t>(spec.max_operands);
   if (args.inputs.size() > most || args.outputs.size() > most) {
-    return absl::OutOfRangeError(
-        absl::StrCat("a launch with ", args.inputs.size(), " inputs and ",
-                     args.outputs.size(), " outputs; the device was told of ",
-                     spec.max_operands));
+    return absl::OutOfRangeError(absl::StrCat(
+        "a launch with ", args.inputs.size(), " inputs and ",
+        args.outputs.size(), " outputs; the arena was created for ",
+        spec.max_operands));
   }
   for (const Region& r : args.inputs) {
     if (!IsPresent(r)) continue;

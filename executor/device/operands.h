@@ -1,4 +1,4 @@
-// From the regions of a launch to the addresses a kernel gets.
+// Checks the regions of a command and turns them into addresses.
 #ifndef LOADLINE_EXECUTOR_DEVICE_OPERANDS_H_
 #define LOADLINE_EXECUTOR_DEVICE_OPERANDS_H_
 
@@ -12,29 +12,30 @@
 
 namespace loadline::executor {
 
-// OutOfRange unless every region lies inside the arena, there are no more
-// operands than were announced, and the workspace is as large as the kernel
-// says.
+// OutOfRange unless every region lies inside the arena, the launch has no more
+// operands than ArenaSpec::max_operands, and its workspace is as large as the
+// kernel requires.
 absl::Status CheckLaunch(const LaunchArgs& args, const ArenaSpec& spec);
 
-// InvalidArgument: on the compute lane. OutOfRange: outside arena or store.
+// InvalidArgument: a copy on the compute lane. OutOfRange: outside arena or
+// host store.
 absl::Status CheckCopy(const CopyArgs& args, const ArenaSpec& spec);
 
-// InvalidArgument: the compute lane has no way to the host store. OutOfRange:
-// outside arena or store.
+// InvalidArgument: a fill of the host store on the compute lane. OutOfRange:
+// outside arena or host store.
 absl::Status CheckFill(Lane lane, Space space, const Region& region,
                        const ArenaSpec& spec);
 
-// OutOfRange: outside the arena, or more bytes than one check takes.
+// OutOfRange: outside the arena, or more than kMostCheckBytes.
 absl::Status CheckCheck(const CheckArgs& args, const ArenaSpec& spec);
 
-// Where the addresses of one launch lie; allocates once.
+// Holds the addresses of one launch; allocates only when constructed.
 class Operands {
  public:
   explicit Operands(int32_t most = 0) : inputs_(most), outputs_(most) {}
 
-  // Of a launch that CheckLaunch accepts, in an arena at `base`. Valid until
-  // the next call.
+  // Addresses of a launch that CheckLaunch accepts, in an arena at `base`.
+  // Valid until the next call.
   KernelArgs Resolve(const LaunchArgs& args, std::byte* base);
 
  private:

@@ -1,6 +1,6 @@
 // Philox 4x32-10: a counter-based random generator. Ten rounds turn a 128-bit
-// counter and a 64-bit key into four random words; nothing is carried from one
-// call to the next, so a mask can be made again anywhere in any order.
+// counter and a 64-bit key into four random words. It has no state, so a
+// dropout mask can be computed again anywhere in any order.
 // Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel Random Numbers: As
 // Easy as 1, 2, 3", SC 2011.
 #ifndef LOADLINE_EXECUTOR_DEVICE_PHILOX_H_

@@ -1,5 +1,5 @@
-// Random numbers are counter-based, so that a step that a device replays by
-// itself draws new delays without being told. Tested in
+// Random numbers are counter-based: a step that the device replays without the
+// host draws new delays from its step counter. Tested in
 // tests/executor/device/stress_device_test.cc.
 #include "executor/device/stress_commands.h"
 

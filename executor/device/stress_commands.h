@@ -1,5 +1,5 @@
-// What every device shares for the commands that look for bugs: how long a
-// delay lasts, and what a check has to say.
+// Delays and checks that every device implements the same way, for finding
+// bugs.
 #ifndef LOADLINE_EXECUTOR_DEVICE_STRESS_COMMANDS_H_
 #define LOADLINE_EXECUTOR_DEVICE_STRESS_COMMANDS_H_
 
@@ -11,15 +11,15 @@
 
 namespace loadline::executor {
 
-// From (seed, turn) alone. Half are none at all; the rest are as often short as
-// long: every power of two below `most_ns` is as likely as the next.
+// Depends on (seed, turn) only. Half of the delays are zero; the others are
+// uniform within a power of two below `most_ns`, every power equally likely.
 int64_t DelayNs(const DelayArgs& args);
 
-// Of the calling thread.
+// Blocks the calling thread.
 void SleepNs(int64_t ns);
 
-// OK if the bytes at `found` are what the check wants; else Internal, with the
-// owner, how many differ, and where the first of them lies.
+// OK if the bytes at `found` are as the check requires. Otherwise Internal:
+// names the owner, the number of wrong bytes and the position of the first.
 absl::Status FindDamage(const CheckArgs& args, const std::byte* found);
 
 }  // namespace loadline::executor

@@ -1,7 +1,6 @@
-// The canary lies in bytes that the plan gives to the workspace: the kernel
-// says that it needs them, so a plan made on this device has them, and one made
-// elsewhere is refused where it lacks them. Tested in
-// tests/executor/device/stress_device_test.cc.
+// The canary is part of the workspace: a guarded kernel asks for more bytes, so
+// plans made on this device include them, and plans made elsewhere are refused
+// where they lack them. Tested in tests/executor/device/stress_device_test.cc.
 #include "executor/device/stress_device.h"
 
 #include <string>

@@ -1,14 +1,14 @@
-// A device that makes another one's steps hard to survive, for finding bugs:
+// Wraps a device and provokes the bugs that a valid plan must survive:
 //
-//  - before every launch and copy it lets the lane pause for a random time, so
-//    that whatever only timing kept in order comes out of order;
-//  - it gives every kernel with a workspace some bytes more, puts a canary
-//    there before the kernel and looks for it after: the error names the node,
-//    the bytes and where they lie.
+//  - it pauses the lane for a random time before every launch and copy, so that
+//    accesses ordered by timing alone come out of order;
+//  - it adds canary bytes to every workspace, fills them before the kernel and
+//    checks them after it: the error names the node, the bytes and the offset.
 //
-// With LoadOptions::poison, which overwrites what is freed, a read too early or
-// too late gives NaN. No plan that Verify accepts may change a bit under it.
-// Works on every device, by the commands of the seam.
+// Together with LoadOptions::poison, which overwrites freed bytes, a read that
+// is too early or too late gives NaN. A plan that Verify accepts gives the same
+// bits as without this wrapper. Works on every device, since it uses commands
+// of the Device interface only.
 #ifndef LOADLINE_EXECUTOR_DEVICE_STRESS_DEVICE_H_
 #define LOADLINE_EXECUTOR_DEVICE_STRESS_DEVICE_H_
 
@@ -37,7 +37,9 @@ class StressDevice : public Device {
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(
       const models::Graph& graph, const models::Node& node) override;
   bool is_host() const override { return device_->is_host(); }
-  bool chooses() const override { return device_->chooses(); }
+  bool offers_algorithms() const override {
+    return device_->offers_algorithms();
+  }
   void SetAlgorithms(Algorithms algorithms) override {
     device_->SetAlgorithms(std::move(algorithms));
   }
@@ -76,7 +78,7 @@ class StressDevice : public Device {
   }
   absl::Status Synchronize() override { return device_->Synchronize(); }
   void Abort() override { device_->Abort(); }
-  CapturedStep Keep() override { return device_->Keep(); }
+  CapturedStep Capture() override { return device_->Capture(); }
   absl::StatusOr<bool> Replay(CapturedStep step) override;
   void Forget(CapturedStep step) override { device_->Forget(step); }
   absl::Status EnableTrace(int32_t slot_count) override {
@@ -92,7 +94,7 @@ class StressDevice : public Device {
   std::unique_ptr<Device> device_;
   const StressOptions options_;
   uint64_t turn_ = 0;    // steps so far
-  uint64_t pauses_ = 0;  // of the step that is being told
+  uint64_t pauses_ = 0;  // drawn since BeginStep
 };
 
 }  // namespace loadline::executor

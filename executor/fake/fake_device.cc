@@ -1,9 +1,8 @@
 // An event simulation of three lanes. Between two events every running copy
-// moves at a constant rate, so time advances to the nearest end. A race is two
-// operations of different lanes that overlap in simulated time and touch the
-// same bytes, at least one writing. Tested in
-// tests/executor/fake/fake_device_test.cc, among others against
-// planner::Replay.
+// progresses at a constant rate, so time advances to the nearest end. A race is
+// two overlapping operations of different lanes that touch the same bytes, at
+// least one of them writing. Tested in tests/executor/fake/fake_device_test.cc,
+// among others against planner::Replay.
 #include "executor/fake/fake_device.h"
 
 #include <algorithm>
@@ -40,13 +39,13 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// Where the replay stands.
+// State of the replay.
 struct FakeDevice::Clock {
   struct LaneState {
     size_t next = 0;  // position in the lane's ops
     bool running = false;
-    double latency_ns = 0;  // of the running copy, still to pass
-    double work = 0;        // of the running op, still to do
+    double latency_ns = 0;  // that remains of the running copy
+    double work = 0;        // that remains of the running op
   };
   double now_ns = 0;
   std::array<LaneState, planner::kLaneCount> lanes;
@@ -191,8 +190,8 @@ absl::Status FakeDevice::EnableTrace(int32_t slot_count) {
   return absl::OkStatus();
 }
 
-// Passes events and waits that have come, and starts what can start. True if
-// anything moved.
+// Executes events and waits that are due, and starts operations that can start.
+// True if anything changed.
 bool FakeDevice::TakeInstantOps(Clock& clock) {
   bool moved = false;
   for (size_t l = 0; l < ops_.size(); ++l) {
@@ -219,7 +218,7 @@ bool FakeDevice::TakeInstantOps(Clock& clock) {
   return moved;
 }
 
-// Moves time on to the next end of an op or of a copy's latency.
+// Advances time to the next end of an operation or of a copy's latency.
 void FakeDevice::Advance(Clock& clock) {
   const auto moving = [&](int l) {
     return clock.lanes[l].running && clock.lanes[l].latency_ns <= 0;
@@ -232,7 +231,7 @@ void FakeDevice::Advance(Clock& clock) {
           options_.slowdown[kD2h],
       options_.machine.h2d_bytes_per_s * 1e-9 * factor /
           options_.slowdown[kH2d]};
-  for (size_t l = 0; l < ops_.size(); ++l) {  // what is counted in ns
+  for (size_t l = 0; l < ops_.size(); ++l) {  // operations measured in ns
     const Clock::LaneState& lane = clock.lanes[l];
     if (lane.running && ops_[l][lane.next].kind == Op::Kind::kWork) rate[l] = 1;
   }

@@ -1,8 +1,8 @@
-// A device without a machine: it takes a step's commands, then replays them on
-// a simulated clock with a plan's prices, and looks for what a real machine
-// would only show now and then: two accesses of the same bytes at one time,
-// lanes that wait for each other. Faults can be injected. Kernels compute
-// nothing. For tests of the run loop.
+// A device without a machine, for tests of the run loop. It records a step's
+// commands, then replays them on a simulated clock with a plan's costs. It
+// reports what a real machine shows only now and then: two conflicting accesses
+// of the same bytes at one time, and lanes that wait for each other. Faults can
+// be injected. Kernels compute nothing.
 #ifndef LOADLINE_EXECUTOR_FAKE_FAKE_DEVICE_H_
 #define LOADLINE_EXECUTOR_FAKE_FAKE_DEVICE_H_
 
@@ -20,14 +20,14 @@ namespace loadline::executor {
 struct FakeDeviceOptions {
   // Copy rates, latency and the bidirectional factor.
   planner::Machine machine;
-  // Price of a node; empty: 1000 ns each.
+  // Duration of a node; empty: 1000 ns each.
   std::function<int64_t(const models::Node&)> node_ns;
   std::function<int64_t(const models::Node&)> workspace_bytes;
-  // Fails the copy or launch of this number, counted from 0 over the device's
-  // life. A launch fails when it is asked for, a copy at Synchronize.
+  // Number of the copy or launch that fails, counted from 0 over the device's
+  // life. A launch fails when it is submitted, a copy at Synchronize.
   int64_t fail_launch = -1;
   int64_t fail_copy = -1;
-  // By lane: everything on it lasts this many times as long.
+  // Factor on every duration, by lane.
   std::array<double, planner::kLaneCount> slowdown = {1.0, 1.0, 1.0};
 };
 
@@ -51,17 +51,17 @@ class FakeDevice : public Device {
   absl::Status Fill(Lane lane, Space space, const Region& region,
                     uint8_t byte) override;
   absl::Status Delay(const DelayArgs& args) override;
-  // Reads the bytes; as nothing computes, they are right.
+  // Accesses the bytes but always succeeds, since kernels compute nothing.
   absl::Status Check(const CheckArgs& args) override;
   absl::Status Record(Lane lane, EventId event) override;
   absl::Status Wait(Lane lane, EventId event) override;
-  // Replays the step. Internal: a race, or lanes waiting for each other.
+  // Replays the step. Internal: a race, or lanes that wait for each other.
   absl::Status Synchronize() override;
   void Abort() override;
   absl::Status EnableTrace(int32_t slot_count) override;
   absl::Span<const TraceSpan> trace() const override { return trace_; }
 
-  // End of the last step on the simulated clock.
+  // When the last step ended on the simulated clock.
   int64_t step_ns() const { return step_ns_; }
 
  private:

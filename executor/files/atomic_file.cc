@@ -35,6 +35,19 @@ std::string FolderOf(const std::string& path) {
 
 }  // namespace
 
+bool WriteAll(int fd, const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = write(fd, at, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written == 0) errno = EIO;
+    if (written <= 0) return false;
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
@@ -43,7 +56,7 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
   std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return PathError(path, "creating", errno);
-  // mkostemp makes it private; give it what a new file would have.
+  // mkostemp makes the file private; give it a new file's usual permissions.
   const mode_t mask = umask(0);
   umask(mask);
   fchmod(fd, 0666 & ~mask);
@@ -61,15 +74,8 @@ absl::Status AtomicFile::Failed(const char* doing, int error) const {
 }
 
 absl::Status AtomicFile::Write(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = write(fd_, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Failed("writing", n < 0 ? errno : EIO);
-    at += n;
-    bytes -= static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
+  return WriteAll(fd_, data, bytes) ? absl::OkStatus()
+                                    : Failed("writing", errno);
 }
 
 absl::Status AtomicFile::Commit() {
@@ -83,7 +89,7 @@ absl::Status AtomicFile::Commit() {
   const int folder =
       open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
-    fsync(folder);  // some file systems refuse; the rename stands anyway
+    fsync(folder);  // not supported everywhere; the rename is done either way
     close(folder);
   }
   return absl::OkStatus();

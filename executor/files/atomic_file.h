@@ -1,4 +1,4 @@
-// A file that appears whole or not at all.
+// Replaces a file as a whole or not at all.
 #ifndef LOADLINE_EXECUTOR_FILES_ATOMIC_FILE_H_
 #define LOADLINE_EXECUTOR_FILES_ATOMIC_FILE_H_
 
@@ -11,17 +11,21 @@
 
 namespace loadline::executor {
 
-// Written under a temporary name in the same folder; Commit brings it to disk
-// and renames it over `path`. Without a Commit that succeeds, the temporary is
-// removed and what stood at `path` stays as it was.
+// Writes all bytes to `fd`, repeating after signals and partial writes. False:
+// errno says why (EIO if the file takes no bytes).
+bool WriteAll(int fd, const void* data, size_t bytes);
+
+// Writes under a temporary name in the same folder; Commit syncs it to disk and
+// renames it to `path`. Without a successful Commit the temporary file is
+// removed and `path` is unchanged.
 //
 //   LOADLINE_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
 //   LOADLINE_RETURN_IF_ERROR(file->Write(data, bytes));
 //   LOADLINE_RETURN_IF_ERROR(file->Commit());
 //
 // Errors name the path and the system's reason: ResourceExhausted for a full
-// disk or a size limit, InvalidArgument otherwise. A process that runs under
-// RLIMIT_FSIZE should ignore SIGXFSZ to see the former.
+// disk or a file size limit, InvalidArgument otherwise. A process that runs
+// under RLIMIT_FSIZE must ignore SIGXFSZ to get the former.
 class AtomicFile {
  public:
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(

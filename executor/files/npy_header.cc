@@ -1,7 +1,6 @@
-// A small recursive-descent reader for the one Python literal that an .npy
-// header is. Nothing in it is trusted: lengths are checked before they are
-// used and products before they are made. Tested in
-// tests/executor/files/npy_header_test.cc.
+// A small recursive-descent parser for the Python literal in an .npy header.
+// The input is untrusted: lengths are checked before use and products against
+// overflow. Tested in tests/executor/files/npy_header_test.cc.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -21,7 +20,7 @@ absl::Status Bad(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("npy header: ", what));
 }
 
-// The dictionary's text, read from left to right.
+// Parses the dictionary's text from left to right.
 class Reader {
  public:
   explicit Reader(absl::string_view text) : text_(text) {}

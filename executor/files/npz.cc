@@ -1,6 +1,6 @@
 // An .npz file is a zip archive with one NAME.npy per array; libzip unpacks it.
-// Sizes that the archive declares are believed only as far as its bytes bear
-// them out. Tested in tests/executor/files/npz_test.cc.
+// Sizes that the archive declares are checked against the bytes it holds before
+// anything is allocated. Tested in tests/executor/files/npz_test.cc.
 #include <zip.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct ZipCloser {
 using Archive = std::unique_ptr<zip_t, ZipCloser>;
 using File = std::unique_ptr<zip_file_t, ZipCloser>;
 
-// Deflate packs at most about 1032 to 1; more is a lie or a bomb.
+// Deflate compresses at most about 1032 to 1; a larger ratio is an attack.
 constexpr uint64_t kMaxRatio = 1100;
 constexpr size_t kChunkBytes = 1 << 20;
 
@@ -56,7 +56,7 @@ std::string ArrayNames(zip_t* archive) {
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
 }
 
-// The whole entry, unpacked, its checksum compared by libzip.
+// The whole entry, unpacked; libzip compares its checksum.
 absl::StatusOr<std::vector<std::byte>> ReadEntry(zip_t* archive,
                                                  zip_uint64_t index) {
   zip_stat_t stat;

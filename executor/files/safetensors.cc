@@ -1,5 +1,5 @@
-// Writer and reader share nothing but the table of type names, so that the
-// reader never believes what the writer would have done. Tested in
+// Writer and reader share only the table of type names: the reader checks
+// everything and assumes nothing about the writer. Tested in
 // tests/executor/train/checkpoint_test.cc.
 #include "executor/files/safetensors.h"
 
@@ -102,7 +102,7 @@ absl::Status ReadMetadata(const Json& json, SafetensorsFile* file) {
   return absl::OkStatus();
 }
 
-// nlohmann keeps the last of two equal keys; the format allows none.
+// nlohmann keeps the last of two equal keys; the format forbids duplicates.
 bool HasDuplicateTopLevelKey(absl::string_view text) {
   std::map<std::string, int> seen;
   bool duplicate = false;

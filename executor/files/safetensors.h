@@ -1,5 +1,5 @@
 // The safetensors format: eight bytes of header length (little-endian), a JSON
-// header, the tensors' bytes.
+// header, and the tensors' bytes.
 #ifndef LOADLINE_EXECUTOR_FILES_SAFETENSORS_H_
 #define LOADLINE_EXECUTOR_FILES_SAFETENSORS_H_
 
@@ -23,9 +23,9 @@ struct NamedType {
   models::TensorType type;
 };
 
-// Writes the tensors in this order, one at a time: `contents(i, to)` fills in
-// the bytes of tensor i. Replaces `path` whole or leaves it untouched
-// (AtomicFile). Errors: AtomicFile's, and whatever `contents` returns.
+// Writes the tensors in this order, one at a time: `contents(i, to)` writes the
+// bytes of tensor i to `to`. Replaces `path` as a whole or leaves it unchanged
+// (AtomicFile). Errors: AtomicFile's, and those of `contents`.
 absl::Status WriteSafetensors(
     const std::string& path, const std::vector<NamedType>& tensors,
     const std::map<std::string, std::string>& metadata,
@@ -38,8 +38,8 @@ struct SafetensorsFile {
 };
 
 // Reads and checks everything: lengths within the file, offsets in order
-// without gaps or overlaps, sizes as the shapes say. NotFound: no such file.
-// InvalidArgument: not a sound file; names the tensor.
+// without gaps or overlaps, sizes that match the shapes. NotFound: no such
+// file. InvalidArgument: a malformed file; names the tensor.
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path);
 
 // The same from bytes in memory.

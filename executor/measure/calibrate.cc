@@ -1,8 +1,9 @@
-// For steps too large to be run whole (calibrate_step.h): there, what an
-// operator reads is not in the caches anyway.
-// Every operand gets its own place in one arena, as in a step without in-place
-// updates; each distinct operator is launched a few times with the caches
-// emptied in between. Tested in tests/executor/measure/measure_test.cc.
+// Measures operators one by one, for steps too large to run whole
+// (calibrate_step.h); in those an operator's inputs are not in the caches
+// anyway. Every operand has a place of its own in one arena, as in a step
+// without in-place updates. Each distinct operator is launched a few times,
+// with the caches emptied between runs. Tested in
+// tests/executor/measure/measure_test.cc.
 #include "executor/measure/calibrate.h"
 
 #include <algorithm>
@@ -22,13 +23,13 @@
 namespace loadline::executor {
 namespace {
 
-// Of large operands this much is made up, again and again.
+// Contents of a large operand repeat after this many bytes.
 constexpr int64_t kContentsBytes = int64_t{4} << 20;
 
 struct Trial {
   const models::Node* node = nullptr;
   std::string key;
-  std::string algorithm;  // where there are several
+  std::string algorithm;  // empty: the only one
   std::unique_ptr<Kernel> kernel;
   std::vector<Region> inputs;
   std::vector<Region> outputs;
@@ -112,7 +113,7 @@ absl::StatusOr<int64_t> Measure(const models::Graph& graph, const Trial& trial,
   return planner::MedianNs(std::move(ns));
 }
 
-// One node of each, in the graph's order.
+// One node of each distinct operator, in the graph's order.
 std::vector<std::pair<std::string, const models::Node*>> DistinctOperators(
     const models::Graph& graph) {
   std::vector<std::pair<std::string, const models::Node*>> distinct;
@@ -125,7 +126,7 @@ std::vector<std::pair<std::string, const models::Node*>> DistinctOperators(
   return distinct;
 }
 
-// Gives the device an arena that holds the largest trial; the time of each.
+// Gives the device an arena that holds the largest trial, and times each one.
 absl::StatusOr<std::vector<int64_t>> MeasureAll(
     const models::Graph& graph, const std::vector<Trial>& trials,
     Device& device, const CalibrateOptions& options) {
@@ -143,7 +144,7 @@ absl::StatusOr<std::vector<int64_t>> MeasureAll(
                         options.evict_bytes};
   spec.arena_bytes = evict.offset + evict.bytes;
   LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
-  // On the device's clock: telling a step to a GPU can take longer than the
+  // On the device's clock: submitting a step to a GPU can take longer than the
   // step.
   LOADLINE_RETURN_IF_ERROR(device.EnableTrace(1));
 
@@ -197,7 +198,7 @@ absl::StatusOr<Algorithms> ChooseAlgorithms(
   for (const auto& [key, node] : DistinctOperators(graph)) {
     if (device == nullptr) {
       LOADLINE_ASSIGN_OR_RETURN(device, make_device());
-      if (!device->chooses()) break;
+      if (!device->offers_algorithms()) break;
     }
     LOADLINE_ASSIGN_OR_RETURN(auto kernel, device->Prepare(graph, *node));
     std::vector<Trial> trials;
@@ -214,7 +215,7 @@ absl::StatusOr<Algorithms> ChooseAlgorithms(
                               MeasureAll(graph, trials, *device, options));
     const auto best = std::min_element(times_ns.begin(), times_ns.end());
     fastest[key] = trials[best - times_ns.begin()].algorithm;
-    // What belongs to a device goes before it does.
+    // A device's kernels are destroyed before the device.
     kernel.reset();
     trials.clear();
     device.reset();

@@ -20,18 +20,19 @@
 namespace loadline::executor {
 
 struct CalibrateOptions {
-  int32_t runs = 5;  // the median counts; one more goes before, unmeasured
-  // CalibrateStep only: more runs, so that they last so long together.
+  int32_t runs = 5;  // the median counts; one unmeasured run precedes them
+  // CalibrateStep only: adds runs until they last this long together.
   int64_t least_ns = 0;
-  // Other bytes of the device written before each run, so that operands are as
-  // cold as they are in a real step, and so that a GPU still has work when it
-  // is told the launch. Calibrate and ChooseAlgorithms only.
+  // Other bytes of the device, written before each run. They make operands as
+  // cold in the caches as in a real step, and keep a GPU busy while the launch
+  // is submitted. Calibrate and ChooseAlgorithms only.
   int64_t evict_bytes = int64_t{64} << 20;
   std::function<void(int64_t done, int64_t of)> progress;  // may be empty
   const std::atomic<bool>* stop = nullptr;                 // may be null
 };
 
-// Bytes of `type` that any kernel takes: floats in [0.5, 1.5), integers 0.
+// Contents of `type` that every kernel accepts: floats in [0.5, 1.5), integers
+// 0.
 std::vector<std::byte> MildContents(const models::TensorType& type);
 
 // Makes a device without an arena.
@@ -39,19 +40,19 @@ using MakeDeviceFunction =
     std::function<absl::StatusOr<std::unique_ptr<Device>>()>;
 
 // The fastest algorithm of each distinct operator whose kernel offers several
-// (algorithms.h); of equally fast ones the first offered. Measured as Calibrate
-// does, each operator on a device of its own: what libraries load for one is
-// gone before the next. None, and no kernel prepared, on a device that does not
-// choose. Errors: Calibrate's.
+// (algorithms.h); the first offered of equally fast ones. Measures as Calibrate
+// does, each operator on a device of its own, so that one operator's libraries
+// are unloaded before the next. Empty, and nothing is prepared, on a device
+// without a choice. Errors: Calibrate's.
 absl::StatusOr<Algorithms> ChooseAlgorithms(
     const models::Graph& graph, const MakeDeviceFunction& make_device,
     const CalibrateOptions& options = {});
 
 // Median nanoseconds of each distinct operator of the graph, by
-// models::OperatorKey: what machine.ops holds. Views cost nothing and have no
-// entry. Floats are filled with numbers around 1, integers with 0. The device
-// must have no arena yet; it gets one that holds the largest node. Errors: an
-// operator without a kernel, a device without room; Cancelled: stopped.
+// models::OperatorKey: the contents of machine.ops. Views have no entry. Floats
+// are filled with numbers around 1, integers with 0. The device must have no
+// arena yet; it gets one that holds the largest node. Errors: an operator
+// without a kernel, too little device memory; Cancelled: stopped.
 absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
     const models::Graph& graph, Device& device,
     const CalibrateOptions& options = {});

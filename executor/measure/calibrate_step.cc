@@ -1,10 +1,10 @@
-// What a node finds in the caches, and whether the threads that help it are
-// still awake, depends on the nodes before it: small operators measured alone
-// took half as long again as in their step. On a GPU a traced launch waits for
-// the next to be told, and a replayed one does not: on an H100 the launches of
-// a small GPT took 4.0 ms when traced, and 2.1 ms replayed. So there the step
-// is also run as it will be, its inputs' way to the device included, and what
-// all launches have too much is taken from each. Tested in
+// Operators are timed inside their step, because the nodes before them decide
+// what is in the caches and whether worker threads are awake: small operators
+// took half as long again when measured alone. On a GPU a traced launch waits
+// until the next one is submitted, and a replayed launch does not: on an H100
+// the launches of a small GPT took 4.0 ms traced and 2.1 ms replayed. So there
+// the step also runs untraced, with its inputs copied as in training, and the
+// excess of all launches is divided among them. Tested in
 // tests/executor/measure/measure_test.cc.
 #include "executor/measure/calibrate_step.h"
 
@@ -21,7 +21,7 @@
 namespace loadline::executor {
 namespace {
 
-// So small that the parameters stay what they are.
+// Small enough that the parameters keep their values.
 constexpr float kLearningRate = 1e-6f;
 constexpr int kUntracedRuns = 11;  // the median counts
 
@@ -52,7 +52,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
   int64_t runs = options.runs;
   for (int64_t run = 0; run <= runs; ++run) {
     LOADLINE_RETURN_IF_ERROR(run_once());
-    if (run == 0) {  // pages and caches are cold
+    if (run == 0) {  // cold pages and caches
       int64_t step_ns = 1;
       for (const TraceSpan& span : device.trace()) {
         step_ns = std::max(step_ns, span.end_ns);
@@ -66,7 +66,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
   if (device.is_host()) return times.Operators();
   LOADLINE_RETURN_IF_ERROR(device.EnableTrace(0));
   std::vector<int64_t> untraced_ns;
-  LOADLINE_RETURN_IF_ERROR(run_once());  // tells the step
+  LOADLINE_RETURN_IF_ERROR(run_once());  // submits the step; later runs replay
   for (int i = 0; i < kUntracedRuns; ++i) {
     const int64_t begin_ns = SteadyNowNs();
     LOADLINE_RETURN_IF_ERROR(run_once());

@@ -1,4 +1,4 @@
-// Measures operators where they will run: inside a step.
+// Measures operators inside the step that they will run in.
 #ifndef LOADLINE_EXECUTOR_MEASURE_CALIBRATE_STEP_H_
 #define LOADLINE_EXECUTOR_MEASURE_CALIBRATE_STEP_H_
 
@@ -15,10 +15,9 @@
 
 namespace loadline::executor {
 
-// As Calibrate, for all operators that the plan runs: as many steps as
-// `options.runs` says and one before, on inputs that are made up, with
-// parameters as they are at first. `options.evict_bytes` is not read. Errors:
-// those of Load and Run; Cancelled.
+// As Calibrate, for all operators that the plan runs. Runs one warm-up step and
+// `options.runs` measured ones, on made-up inputs and the initial parameters.
+// Ignores `options.evict_bytes`. Errors: those of Load and Run; Cancelled.
 absl::StatusOr<std::map<std::string, int64_t>> CalibrateStep(
     const models::Graph& graph, const planner::Problem& problem,
     const planner::Plan& plan, Device& device,

@@ -1,6 +1,6 @@
-// Each number is the median of some runs of a fixed size, taken in turns with
-// those that it is set against: enough to be steady, and never dependent on
-// what was measured before. Tested in tests/executor/measure/measure_test.cc.
+// Each figure is the median of runs of a fixed size, interleaved with the runs
+// that it is compared with. No run depends on what was measured before. Tested
+// in tests/executor/measure/measure_test.cc.
 #include "executor/measure/copy_benchmark.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr int kCopiesInRow = 64;
 constexpr int kLaunches = 200;
 constexpr int kSmallCopies = 200;
 constexpr int64_t kSmallBytes = 256;
-// The least that a profile may say.
+// Lower limit of the factor in a profile.
 constexpr double kLeastBidirectional = 0.001;
 
 double PerSecond(int64_t bytes, int64_t ns) {
@@ -69,27 +69,27 @@ absl::StatusOr<CopyBenchmark> CopyBenchmark::Create(Device& device,
   return CopyBenchmark(device, buffer_bytes, meter_ns);
 }
 
-// A step of what `tell` tells the device.
-void CopyBenchmark::Run(const std::function<void()>& tell) {
+// Runs one step whose commands `record` submits to the device.
+void CopyBenchmark::Run(const std::function<void()>& record) {
   if (!status_.ok()) return;
   Note(device_->BeginStep());
   if (!status_.ok()) return device_->Abort();
-  tell();
+  record();
   Note(device_->Synchronize());
 }
 
 std::vector<int64_t> CopyBenchmark::StepsNs(
-    const std::vector<std::function<void()>>& tells) {
-  std::vector<CapturedStep> kept(tells.size(), kNotKept);
+    const std::vector<std::function<void()>>& recordings) {
+  std::vector<CapturedStep> kept(recordings.size(), kNotCaptured);
   std::vector<std::function<void()>> works;
-  for (size_t i = 0; i < tells.size(); ++i) {
-    works.push_back([this, &step = kept[i], &tell = tells[i]] {
+  for (size_t i = 0; i < recordings.size(); ++i) {
+    works.push_back([this, &step = kept[i], &record = recordings[i]] {
       if (!status_.ok()) return;
       const absl::StatusOr<bool> replayed = device_->Replay(step);
       Note(replayed.status());
       if (replayed.ok() && *replayed) return Note(device_->Synchronize());
-      Run(tell);
-      if (status_.ok()) step = device_->Keep();
+      Run(record);
+      if (status_.ok()) step = device_->Capture();
     });
   }
   std::vector<int64_t> ns = MedianRunsNs(works, meter_ns_);
@@ -97,8 +97,8 @@ std::vector<int64_t> CopyBenchmark::StepsNs(
   return ns;
 }
 
-int64_t CopyBenchmark::StepNs(const std::function<void()>& tell) {
-  return StepsNs({tell})[0];
+int64_t CopyBenchmark::StepNs(const std::function<void()>& record) {
+  return StepsNs({record})[0];
 }
 
 void CopyBenchmark::Copy(bool d2h, bool h2d, int64_t bytes) {
@@ -161,8 +161,8 @@ int64_t CopyBenchmark::LatencyNs() {
       CopyNs(true, false, kSmallBytes, kSmallCopies) / kSmallCopies, 1);
 }
 
-// Of one input and one output of `bytes`. The device keeps `scalars` with the
-// step.
+// Launches a kernel with one input and one output of `bytes`. A captured step
+// refers to `scalars`.
 void CopyBenchmark::Launch(Kernel& kernel, int64_t bytes,
                            const StepScalars& scalars) {
   const Region input = {bytes_, bytes};
@@ -206,7 +206,7 @@ CopyRates CopyBenchmark::RatesOf(int64_t bytes) {
                                            [&] { Copy(false, true, bytes); },
                                            [&] { Copy(true, true, bytes); }});
   const int64_t d2h_ns = ns[0], h2d_ns = ns[1], both_ns = ns[2];
-  // Together they last as long as the slower one at its reduced rate.
+  // Both together last as long as the slower one at its reduced rate.
   return {.bytes = bytes,
           .d2h_bytes_per_s = PerSecond(bytes, d2h_ns),
           .h2d_bytes_per_s = PerSecond(bytes, h2d_ns),

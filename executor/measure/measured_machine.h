@@ -1,4 +1,4 @@
-// What a doctor finds: a profile, and what a reader of it may want to see.
+// Result of measuring a machine: its profile, and figures that `doctor` shows.
 #ifndef LOADLINE_EXECUTOR_MEASURE_MEASURED_MACHINE_H_
 #define LOADLINE_EXECUTOR_MEASURE_MEASURED_MACHINE_H_
 
@@ -11,7 +11,7 @@
 
 namespace loadline::executor {
 
-// Of copies of one size; as in a profile.
+// Rates of copies of one size; fields as in a profile.
 struct CopyRates {
   int64_t bytes = 0;
   double d2h_bytes_per_s = 0;
@@ -24,7 +24,7 @@ struct MeasuredMachine {
   std::vector<CopyRates> copies;  // by rising size; empty: one size only
 };
 
-// All the memory that this machine has.
+// Physical memory of this machine.
 inline int64_t HostMemoryBytes() {
   return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }

@@ -1,4 +1,4 @@
-// The clock that times are taken with.
+// The clock for all measurements.
 #ifndef LOADLINE_EXECUTOR_MEASURE_STEADY_CLOCK_H_
 #define LOADLINE_EXECUTOR_MEASURE_STEADY_CLOCK_H_
 
@@ -7,7 +7,7 @@
 
 namespace loadline::executor {
 
-// From an origin of its own; never goes back.
+// Nanoseconds from an arbitrary origin; monotonic.
 inline int64_t SteadyNowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

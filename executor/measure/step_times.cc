@@ -1,4 +1,5 @@
-// Tested in tests/executor/measure/measure_test.cc.
+// Medians over runs, by operator and by lane. Tested in
+// tests/executor/measure/measure_test.cc.
 #include "executor/measure/step_times.h"
 
 #include <algorithm>
@@ -56,8 +57,9 @@ std::map<std::string, int64_t> StepTimes::OperatorsWithin(
     }
     return sum_ns;
   };
-  // The smallest excess with which they fit; more than the longest has no
-  // effect, and to last longer than `launches_ns` each needs no more than that.
+  // Search for the smallest excess per launch with which the total fits. An
+  // excess above the longest launch changes nothing more; if every launch must
+  // become longer, none needs more than `launches_ns`.
   int64_t low = -launches_ns;
   int64_t high = 0;
   for (const auto& [key, ns] : ops) high = std::max(high, ns);

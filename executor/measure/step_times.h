@@ -1,4 +1,4 @@
-// What the steps of a plan took, gathered over runs of it.
+// Durations of a plan's steps, collected over several runs.
 #ifndef LOADLINE_EXECUTOR_MEASURE_STEP_TIMES_H_
 #define LOADLINE_EXECUTOR_MEASURE_STEP_TIMES_H_
 
@@ -16,28 +16,27 @@
 
 namespace loadline::executor {
 
-// Of a captured step on a GPU, an empty launch with its place in the queue.
+// An empty launch of a captured step on a GPU, including its queueing.
 inline constexpr int64_t kShortestLaunchNs = 500;
 
 class StepTimes {
  public:
-  // `plan` belongs to `problem`, and that to `graph`; none is read later.
+  // `plan` must belong to `problem`, and `problem` to `graph`. None is kept.
   StepTimes(const models::Graph& graph, const planner::Problem& problem,
             const planner::Plan& plan);
 
-  // One run: Device::trace() of a program loaded with LoadOptions::trace.
+  // Adds one run: Device::trace() of a program loaded with LoadOptions::trace.
   void Add(absl::Span<const TraceSpan> spans);
 
-  // Median nanoseconds of each operator, by models::OperatorKey: what
-  // machine.ops holds. Empty before the first run.
+  // Median nanoseconds of each operator, by models::OperatorKey: the contents
+  // of machine.ops. Empty before the first run.
   std::map<std::string, int64_t> Operators() const;
-  // The same, such that the plan's launches take `launches_ns` together: each
-  // lasts as much less, or more, as any other, and none less than
-  // kShortestLaunchNs where it was measured longer. For where tracing adds to
-  // each (Device::is_host).
+  // Operators(), with every launch shifted by one constant so that the plan's
+  // launches take `launches_ns` together. No launch becomes shorter than
+  // kShortestLaunchNs unless it was measured so. For devices where tracing
+  // lengthens each launch (not Device::is_host).
   std::map<std::string, int64_t> OperatorsWithin(int64_t launches_ns) const;
-  // Median over the runs of what all copies of a lane took together; 0 without
-  // any.
+  // Median over the runs of the total copy time of a lane; 0 without copies.
   int64_t CopyNs(Lane lane) const;
 
  private:

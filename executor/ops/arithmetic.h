@@ -1,4 +1,4 @@
-// Arithmetic and conversion of single elements, once for all devices.
+// Arithmetic and conversion of single elements, shared by all devices.
 #ifndef LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
 #define LOADLINE_EXECUTOR_OPS_ARITHMETIC_H_
 
@@ -9,8 +9,8 @@
 
 namespace loadline::executor {
 
-// Integer arithmetic wraps round, as NumPy's: done unsigned, where that is
-// defined.
+// Integer arithmetic wraps around as in NumPy. Computed unsigned, where that is
+// defined behaviour.
 template <typename T>
 using Wrapping =
     typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
@@ -37,7 +37,7 @@ struct MulOf {
                           static_cast<Wrapping<T>>(b));
   }
 };
-// Of integers only where b is not 0: kernels refuse that before.
+// Integer division requires b != 0: kernels refuse zero before.
 struct DivOf {
   template <typename T>
   LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
@@ -91,8 +91,8 @@ inline constexpr T kLowest = std::numeric_limits<T>::min();
 template <typename T>
 inline constexpr T kHighest = std::numeric_limits<T>::max();
 
-// Truncates towards zero; what does not fit becomes the nearest end of the
-// range and NaN becomes 0 (C++ leaves both undefined).
+// Truncates towards zero. Out-of-range numbers saturate and NaN becomes 0, both
+// of which C++ leaves undefined.
 template <typename To>
 LOADLINE_HOST_DEVICE To Truncate(float x) {
   // Both ends are powers of two (or minus one), exact as floats.

@@ -1,5 +1,5 @@
-// Attributes and shapes turned into numbers. Tested with the kernels that read
-// them in tests/conformance/.
+// Computes layouts from attributes and shapes. Tested through the attention
+// kernels in tests/conformance/.
 #include "executor/ops/attention_layout.h"
 
 #include <algorithm>

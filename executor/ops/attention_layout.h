@@ -1,4 +1,4 @@
-// Where the rows of an attention lie, once for all devices.
+// Memory layout of an attention's operands, shared by all devices.
 #ifndef LOADLINE_EXECUTOR_OPS_ATTENTION_LAYOUT_H_
 #define LOADLINE_EXECUTOR_OPS_ATTENTION_LAYOUT_H_
 
@@ -11,8 +11,8 @@
 
 namespace loadline::executor {
 
-// `heads` problems in all, of `rows` queries and `columns` keys each; see
-// models::AttentionShape. Plain data, so that kernels take it by value.
+// `heads` independent problems of `rows` queries and `columns` keys each; see
+// models::AttentionShape. Plain data: kernels take it by value.
 struct AttentionLayout {
   static constexpr int kMostLeading = 6;
 
@@ -33,17 +33,17 @@ struct AttentionLayout {
   int64_t mask_row = 0;
   int64_t mask_column = 0;
 
-  // Elements from one row of a head to the next, at a row width.
+  // Elements from one row of a head to the next; `of_width`: the row's width.
   LOADLINE_HOST_DEVICE int64_t RowStride(int64_t of_width) const {
     return interleave * of_width;
   }
-  // First element of a head, `of_rows` rows to a head.
+  // Offset of a head's first element, where each head has `of_rows` rows.
   LOADLINE_HOST_DEVICE int64_t HeadStart(int64_t head, int64_t of_rows,
                                          int64_t of_width) const {
     return (head / interleave * of_rows * interleave + head % interleave) *
            of_width;
   }
-  // Columns that the rows before `end_row` see between them.
+  // Number of columns that rows before `end_row` may attend to.
   LOADLINE_HOST_DEVICE int64_t VisibleColumns(int64_t end_row) const {
     return causal && end_row < columns ? end_row : columns;
   }
@@ -57,9 +57,9 @@ struct AttentionLayout {
   }
 };
 
-// Of Attention or AttentionGrad; `first` is the position of q among the
-// inputs. Unimplemented beyond kMostLeading dimensions; InvalidArgument where
-// shapes or attributes do not fit.
+// Layout of an Attention or AttentionGrad whose q is input `first`.
+// Unimplemented: more than kMostLeading leading dimensions. InvalidArgument:
+// shapes or attributes that do not match.
 absl::StatusOr<AttentionLayout> MakeAttentionLayout(const Prepare& p, int first,
                                                     int mask_input);
 

@@ -1,5 +1,6 @@
-// bfloat16: the upper half of a float. Arithmetic is float's; only what is
-// stored is rounded, to nearest and ties to even, as every device does it.
+// bfloat16: the upper half of a float. Arithmetic is done in float; only stored
+// numbers are rounded, to nearest with ties to even, identically on every
+// device.
 #ifndef LOADLINE_EXECUTOR_OPS_BF16_H_
 #define LOADLINE_EXECUTOR_OPS_BF16_H_
 
@@ -12,11 +13,11 @@ struct Bf16 {
   uint16_t bits = 0;
 
   Bf16() = default;
-  // Implicit both ways, so that a kernel written over T computes in float.
+  // Implicit conversions, so that a kernel written for T computes in float.
   Bf16(float x) {  // NOLINT(google-explicit-constructor)
     const uint32_t word = std::bit_cast<uint32_t>(x);
     const uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
-    // A NaN whose upper half alone would be an infinity keeps a bit.
+    // Keep one mantissa bit of a NaN; its upper half alone could be infinity.
     const uint32_t nan = (word >> 16) | 0x40u;
     bits = static_cast<uint16_t>((word & 0x7fffffffu) > 0x7f800000u ? nan
                                                                     : rounded);

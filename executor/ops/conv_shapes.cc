@@ -1,4 +1,4 @@
-// Attributes read, with ONNX's defaults. Tested in tests/conformance/.
+// Reads attributes with ONNX's defaults. Tested in tests/conformance/.
 #include "executor/ops/conv_shapes.h"
 
 namespace loadline::executor {

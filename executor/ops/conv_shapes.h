@@ -1,4 +1,4 @@
-// Conv and its gradients, once for all devices.
+// Shapes of Conv and its gradients, shared by all devices.
 #ifndef LOADLINE_EXECUTOR_OPS_CONV_SHAPES_H_
 #define LOADLINE_EXECUTOR_OPS_CONV_SHAPES_H_
 
@@ -13,7 +13,7 @@ struct ConvShapes {
   int64_t group = 1;
 };
 
-// InvalidArgument: attributes that do not fit. Unimplemented: neither 1-d nor
+// InvalidArgument: attributes that do not match. Unimplemented: neither 1-d nor
 // 2-d.
 absl::StatusOr<ConvShapes> MakeConvShapes(const Prepare& p, const TensorType& x,
                                           const TensorType& w,

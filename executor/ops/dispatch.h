@@ -1,4 +1,4 @@
-// From a type known at prepare time to a template argument.
+// Turns an element type known at prepare time into a template argument.
 #ifndef LOADLINE_EXECUTOR_OPS_DISPATCH_H_
 #define LOADLINE_EXECUTOR_OPS_DISPATCH_H_
 
@@ -8,7 +8,7 @@
 
 namespace loadline::executor {
 
-// body(T{}) with float, or the device's type of bf16; else Unsupported.
+// Calls body(T{}) with float or the device's bf16 type; Unsupported for others.
 template <typename DeviceBf16, typename Body>
 PreparedKernel WithFloat(const Prepare& p, DType dtype, const Body& body) {
   if (dtype == DType::kF32) return body(float{});
@@ -16,7 +16,7 @@ PreparedKernel WithFloat(const Prepare& p, DType dtype, const Body& body) {
   return p.Unsupported(dtype);
 }
 
-// The same, and i64 and i32.
+// The same with i64 and i32 added.
 template <typename DeviceBf16, typename Body>
 PreparedKernel WithNumber(const Prepare& p, DType dtype, const Body& body) {
   switch (dtype) {
@@ -32,7 +32,7 @@ PreparedKernel WithNumber(const Prepare& p, DType dtype, const Body& body) {
   }
 }
 
-// The same, and bool.
+// The same with bool added.
 template <typename DeviceBf16, typename Body>
 PreparedKernel WithNumberOrBool(const Prepare& p, DType dtype,
                                 const Body& body) {
@@ -40,8 +40,8 @@ PreparedKernel WithNumberOrBool(const Prepare& p, DType dtype,
   return WithNumber<DeviceBf16>(p, dtype, body);
 }
 
-// body(T{}) with an unsigned type of the element's size, for kernels that only
-// move elements.
+// Calls body(T{}) with an unsigned type of the element's size, for kernels that
+// only move elements.
 template <typename Body>
 PreparedKernel WithBits(DType dtype, const Body& body) {
   switch (models::DTypeBytes(dtype)) {
@@ -56,7 +56,7 @@ PreparedKernel WithBits(DType dtype, const Body& body) {
   }
 }
 
-// body(T{}) with the type of an index tensor: i64 or i32.
+// Calls body(T{}) with the type of an index tensor: i64 or i32.
 template <typename Body>
 PreparedKernel WithIndex(const Prepare& p, DType dtype, const Body& body) {
   if (dtype == DType::kI64) return body(int64_t{});

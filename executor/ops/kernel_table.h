@@ -1,5 +1,5 @@
-// The table of one device's kernels: its families joined, looked up by the
-// operator's name.
+// The kernels of one device, collected from its operator families and looked up
+// by operator name.
 #ifndef LOADLINE_EXECUTOR_OPS_KERNEL_TABLE_H_
 #define LOADLINE_EXECUTOR_OPS_KERNEL_TABLE_H_
 
@@ -12,11 +12,14 @@
 
 namespace loadline::executor {
 
-// `P` is the device's Prepare.
+// `P`: the device's Prepare class.
+template <typename P>
+using PrepareKernelFunction = PreparedKernel (*)(const P& prepare);
+
 template <typename P>
 struct KernelEntryOf {
   absl::string_view op;
-  PreparedKernel (*prepare)(const P& prepare);
+  PrepareKernelFunction<P> prepare;
 };
 
 template <typename P>
@@ -34,7 +37,7 @@ class KernelTable {
 
   bool Has(absl::string_view op) const { return entries_.count(op) > 0; }
 
-  // Unimplemented where the operator has no kernel here.
+  // Prepares the kernel of p.node(). Unimplemented: the device has none.
   PreparedKernel Make(const P& p) const {
     const auto it = entries_.find(p.node().op);
     if (it == entries_.end()) return p.NoKernel();
@@ -42,7 +45,7 @@ class KernelTable {
   }
 
  private:
-  std::map<absl::string_view, PreparedKernel (*)(const P&)> entries_;
+  std::map<absl::string_view, PrepareKernelFunction<P>> entries_;
 };
 
 }  // namespace loadline::executor

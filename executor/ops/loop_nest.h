@@ -1,8 +1,8 @@
-// Walks several strided tensors of one shape together.
+// Iterates over several strided tensors of one shape together.
 //
-// Dimensions of size 1 are dropped and neighbours that every tensor walks as
-// one are merged, so most nests end as one or two dimensions. Run hands out
-// stretches along the innermost one.
+// Dimensions of size 1 are dropped, and adjacent dimensions that are contiguous
+// in every tensor are merged, so most nests have one or two dimensions left.
+// Run calls its body with runs along the innermost dimension.
 #ifndef LOADLINE_EXECUTOR_OPS_LOOP_NEST_H_
 #define LOADLINE_EXECUTOR_OPS_LOOP_NEST_H_
 
@@ -15,8 +15,8 @@
 
 namespace loadline::executor {
 
-// Strides, for each dimension of `out`, of a tensor of shape `dims` broadcast
-// to `out` as NumPy does: 0 where it repeats.
+// Strides, by dimension of `out`, of a tensor of shape `dims` broadcast to
+// `out` as in NumPy; 0 where it repeats.
 models::Ints BroadcastStrides(absl::Span<const int64_t> dims,
                               absl::Span<const int64_t> out);
 
@@ -44,8 +44,9 @@ class LoopNest {
   const models::Ints& dims() const { return dims_; }
   const models::Ints& strides(int tensor) const { return strides_[tensor]; }
 
-  // body(offsets, count) for the elements [begin, end) in row-major order:
-  // `count` elements from `offsets`, each tensor going by its inner_stride.
+  // Calls body(offsets, count) for the elements [begin, end) in row-major
+  // order: `count` elements from `offsets`, each tensor advancing by its
+  // inner_stride.
   template <typename Body>
   void Run(int64_t begin, int64_t end, const Body& body) const {
     while (begin < end) {

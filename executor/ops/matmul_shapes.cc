@@ -1,6 +1,6 @@
-// A transposition is strides. Leading dimensions become runs from the innermost
-// outwards: one joins the run where both operands step on as evenly as before.
-// Tested in tests/executor/ops/matmul_shapes_test.cc.
+// A transposition only changes strides. Leading dimensions are merged into runs
+// from the innermost outwards, as long as both operands advance by constant
+// steps. Tested in tests/executor/ops/matmul_shapes_test.cc.
 #include "executor/ops/matmul_shapes.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ MatMulOperand MakeOperand(const Ints& dims, bool transposed) {
   return o;
 }
 
-// Dimensions of size 1 in front, up to `rank`.
+// Adds dimensions of size 1 at the front, up to `rank`.
 MatMulOperand WithRank(MatMulOperand o, size_t rank) {
   const int64_t elements = Elements(o.dims, 0, o.dims.size());
   while (o.dims.size() < rank) {
@@ -29,7 +29,7 @@ MatMulOperand WithRank(MatMulOperand o, size_t rank) {
   return o;
 }
 
-// True if all leading dimensions of a can be rows of one product with a 2-d b.
+// Whether all leading dimensions of a can be rows of one product with a 2-d b.
 bool CanFold(const MatMulShapes& s) {
   if (s.transpose_a || s.a.dims.size() < 3) return false;
   return std::all_of(s.b.dims.begin(), s.b.dims.end() - 2,
@@ -89,7 +89,7 @@ MatMulShapes MakeGemmShapes(const Prepare& p) {
 SummedOperand MakeSummedOperand(const Prepare& p) {
   const bool a = p.attributes().String("dy", "") == "a";
   const bool transposed = p.attributes().Int(a ? "transA" : "transB", 0) != 0;
-  // The product takes [rows, inner] and [inner, columns].
+  // The product's operands are [rows, inner] and [inner, columns].
   return {a ? 0 : 1, a == transposed ? 0 : 1};
 }
 

@@ -1,4 +1,4 @@
-// MatMul and Gemm as products of matrices, once for all devices.
+// MatMul and Gemm as matrix products, shared by all devices.
 #ifndef LOADLINE_EXECUTOR_OPS_MATMUL_SHAPES_H_
 #define LOADLINE_EXECUTOR_OPS_MATMUL_SHAPES_H_
 
@@ -8,37 +8,37 @@
 
 namespace loadline::executor {
 
-// One operand: its dims as the product sees them (after transposition), the
-// last two the matrix, and where its elements lie.
+// One operand: its dims after transposition, the last two being the matrix, and
+// its element strides.
 struct MatMulOperand {
   Ints dims;
   Ints strides;
 };
 
-// y = a b, all of one rank, at least 2; leading dimensions broadcast.
+// y = a b, all of the same rank >= 2; leading dimensions broadcast.
 struct MatMulShapes {
   MatMulOperand a, b, y;
   bool transpose_a = false;
   bool transpose_b = false;
 };
 
-// Of a MatMul. Where b is a single matrix and a is not transposed, all leading
-// dimensions of a are rows of one product.
+// Shapes of a MatMul. Where b is a single matrix and a is not transposed, all
+// leading dimensions of a are merged into the rows of one product.
 MatMulShapes MakeMatMulShapes(const Prepare& p);
-// Of a Gemm, without c.
+// Shapes of a Gemm, without c.
 MatMulShapes MakeGemmShapes(const Prepare& p);
 
-// Of a GemmBiasGrad: which operand is dy, and which of its dimensions is the
-// inner one, over which it is summed.
+// For GemmBiasGrad: which operand is dy, and the inner dimension over which it
+// is summed.
 struct SummedOperand {
   int operand = 0;
   int64_t axis = 0;
 };
 SummedOperand MakeSummedOperand(const Prepare& p);
 
-// The products of a MatMul, in runs of equal steps: `count` of them, a_step
-// and b_step elements from one to the next (0: the same matrix in all), y's
-// one behind the other. Every run is as long as the next.
+// The products of a MatMul, grouped into equally long runs. A run has `count`
+// products, a_step and b_step elements apart (0: the same matrix in all); the
+// results y are contiguous.
 struct ProductRuns {
   int64_t count = 1;
   int64_t a_step = 0;

@@ -1,5 +1,5 @@
-// Tested in tests/conformance/, by Gemm, Conv and GemmGeluGrad with what they
-// add to a product.
+// Tested in tests/conformance/ through Gemm, Conv and GemmGeluGrad, which use
+// other operators' kernels for bias and slope.
 #include "executor/ops/one_node.h"
 
 #include <string>
@@ -20,7 +20,7 @@ OneNode MakeOneNode(const Prepare& whole, absl::string_view op,
     one.node.inputs.push_back(one.graph.AddInput(
         absl::StrCat("input", one.node.inputs.size()), type));
   }
-  // Not by AddNode: kernels take more types than graphs have so far.
+  // Not AddNode: kernels support more types than graph inference does.
   one.node.outputs.push_back(one.graph.AddInput("output", output));
   return one;
 }

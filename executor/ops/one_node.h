@@ -1,4 +1,5 @@
-// A graph of one node: how a kernel is had of another operator's, as a part.
+// A graph of one node, to prepare another operator's kernel as part of a
+// kernel.
 #ifndef LOADLINE_EXECUTOR_OPS_ONE_NODE_H_
 #define LOADLINE_EXECUTOR_OPS_ONE_NODE_H_
 
@@ -9,14 +10,14 @@
 
 namespace loadline::executor {
 
-// The node is not in graph.nodes: kernels get it beside the graph.
+// The node is not in graph.nodes: prepare functions get it separately.
 struct OneNode {
   models::Graph graph;
   models::Node node;
 };
 
-// `op` from inputs of these types to one output, under the name of the node
-// that it is a part of.
+// `op` from inputs of these types to one output, named after the node that it
+// is a part of.
 OneNode MakeOneNode(const Prepare& whole, absl::string_view op,
                     const std::vector<TensorType>& inputs,
                     const TensorType& output, models::Attributes attributes);

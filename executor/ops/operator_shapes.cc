@@ -1,4 +1,4 @@
-// Shapes and attributes read. Tested through every device's kernels in
+// Reads shapes and attributes. Tested through every device's kernels in
 // tests/conformance/.
 #include "executor/ops/operator_shapes.h"
 

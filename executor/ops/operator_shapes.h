@@ -1,4 +1,4 @@
-// What nodes' shapes and attributes come down to, once for all devices.
+// Shapes and attributes of nodes as kernels need them, shared by all devices.
 #ifndef LOADLINE_EXECUTOR_OPS_OPERATOR_SHAPES_H_
 #define LOADLINE_EXECUTOR_OPS_OPERATOR_SHAPES_H_
 
@@ -12,8 +12,8 @@
 
 namespace loadline::executor {
 
-// Concat and Split: for each part, the bytes of one row of it; a row of the
-// whole is one row of every part after the other.
+// Concat and Split: bytes of one row of each part. A row of the whole tensor is
+// one row of each part in turn.
 struct Parts {
   int64_t rows = 0;
   int64_t whole_bytes = 0;
@@ -22,20 +22,20 @@ struct Parts {
 Parts ConcatParts(const Prepare& p);
 Parts SplitParts(const Prepare& p);
 
-// Where a slice of a dense tensor of shape `whole` lies in it.
+// Position of a slice in a dense tensor of shape `whole`.
 struct SliceWindow {
   int64_t first = 0;  // element offset
   Ints strides;
 };
 SliceWindow MakeSliceWindow(const Prepare& p, const Ints& whole);
 
-// The input and the output of a transpose, walked in the output's order.
+// Input and output of a transpose, iterated in the output's order.
 LoopNest<2> TransposeNest(const Prepare& p);
-// The two dimensions that trade places, and the others: for a nest whose
-// innermost dimension is not dense in the input.
+// The two dimensions that a transpose exchanges, and the others. For nests
+// whose innermost dimension is not dense in the input.
 struct TransposeTiles {
   LoopNest<2> outer;
-  // The dimension in which the input is dense, and its stride in the output.
+  // The dimension that is dense in the input, and its stride in the output.
   int64_t rows;
   int64_t out_stride;
   // The output's innermost dimension, and its stride in the input.
@@ -44,14 +44,14 @@ struct TransposeTiles {
 };
 TransposeTiles MakeTransposeTiles(const LoopNest<2>& nest);
 
-// Axes of a reduction: dimensions of size 1 dropped, neighbours of one kind
+// Axes of a reduction: size-1 dimensions dropped, adjacent axes of one kind
 // merged.
 struct ReduceAxis {
   int64_t dim;
   bool reduced;
 };
 std::vector<ReduceAxis> MergedReduceAxes(const Prepare& p);
-// What a mean divides by.
+// The divisor of a mean.
 float MeanDivisor(const Prepare& p);
 
 // Gather: data is [outer, size, inner]; y and dy are [outer, count, inner].
@@ -65,14 +65,14 @@ LOADLINE_HOST_DEVICE inline int64_t GatherRow(int64_t index, int64_t size) {
   return index < 0 ? index + size : index;
 }
 
-// A normalization over rows: everything from `axis` on is one row.
+// Normalization over rows: all dimensions from `axis` on form one row.
 struct NormRows {
   int64_t rows, size;
   float epsilon;
 };
 NormRows MakeNormRows(const Prepare& p, const TensorType& x);
 
-// A normalization per channel of [n, channels, plane].
+// Normalization per channel of [n, channels, plane].
 struct NormChannels {
   int64_t n, channels, plane;
   float epsilon;
@@ -112,22 +112,22 @@ struct RunningStats {
 };
 RunningStats MakeRunningStats(const Prepare& p);
 
-// Logits as lines along the class axis; line (outer, j) has target
-// outer * inner + j.
+// Logits as lines along the class axis; line (outer, j) has target outer *
+// inner + j.
 struct ClassLines {
   AxisSplit lines;
 
   LOADLINE_HOST_DEVICE int64_t targets() const {
     return lines.outer * lines.inner;
   }
-  // Offset in the logits of class `c` of target i.
+  // Offset in the logits of class `c` for target i.
   LOADLINE_HOST_DEVICE int64_t At(int64_t i, int64_t c) const {
     return (i / lines.inner * lines.size + c) * lines.inner + i % lines.inner;
   }
 };
 ClassLines MakeClassLines(const Prepare& p, const TensorType& logits);
 
-// Whether a Gelu, or its gradient, is the approximation by tanh.
+// Whether a Gelu or its gradient uses the tanh approximation.
 bool IsTanhGelu(const Prepare& p);
 
 // Dropout keeps element e where its random word is at least `threshold`.
@@ -136,8 +136,8 @@ struct DropoutSettings {
   uint64_t threshold;  // ratio 2^32, in [0, 2^32]
   float scale;
 };
-// InvalidArgument for a ratio outside [0, 1]. Without the attribute it is
-// `default_ratio`.
+// Uses `default_ratio` where the attribute is absent. InvalidArgument: a ratio
+// outside [0, 1].
 absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
                                                     double default_ratio = 0.5);
 

@@ -1,5 +1,5 @@
-// Optimizer updates of one element, once for all devices: as torch.optim.SGD
-// and torch.optim.AdamW, with the same order of operations.
+// Optimizer updates of one element, shared by all devices. Same order of
+// operations as torch.optim.SGD and torch.optim.AdamW.
 #ifndef LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
 #define LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
 
@@ -48,7 +48,7 @@ inline AdamSettings MakeAdamSettings(const Prepare& p) {
           p.attributes().Float("weight_decay", 0.01)};
 }
 
-// What is the same for all elements of a step, computed in double.
+// Factors common to all elements of a step, computed in double.
 struct AdamFactors {
   float decay;       // 1 - lr weight_decay
   float beta1_rest;  // 1 - beta1

@@ -1,4 +1,4 @@
-// Elementwise formulas, once for all devices. `Math` brings the device's
+// Elementwise formulas, shared by all devices. `Math` provides the device's
 // elementary functions: Exp, Log, Tanh, Erf, Sigmoid.
 #ifndef LOADLINE_EXECUTOR_OPS_POINTWISE_FORMULAS_H_
 #define LOADLINE_EXECUTOR_OPS_POINTWISE_FORMULAS_H_
@@ -69,7 +69,8 @@ struct GeluTanhOf {
   }
 };
 
-// Gradients: dx of dy and the saved tensor, x or y as operators.md says.
+// Gradients: dx from dy and the saved tensor, x or y as models/ops/operators.md
+// says.
 struct ReluGradOf {
   LOADLINE_HOST_DEVICE float operator()(float dy, float y) const {
     return y > 0.0f ? dy : 0.0f;

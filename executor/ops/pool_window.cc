@@ -1,4 +1,4 @@
-// Attributes of pooling nodes read. Tested in tests/conformance/.
+// Reads the attributes of pooling nodes. Tested in tests/conformance/.
 #include "executor/ops/pool_window.h"
 
 #include <array>
@@ -21,7 +21,7 @@ absl::StatusOr<PoolAxis> MakeAxis(const Prepare& p,
     narrow[i] = static_cast<int32_t>(fields[i]);
   }
   const auto& [in, out, kernel, stride, dilation, begin, end] = narrow;
-  // All that a window reaches: no sum of these overflows.
+  // The window's whole reach; with this limit no sum below overflows.
   if (int64_t{in} + begin + end + stride + int64_t{kernel} * dilation > kMost) {
     return p.Invalid("a window beyond 2^31 - 1");
   }

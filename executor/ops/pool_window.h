@@ -1,5 +1,5 @@
-// The windows of 1-d and 2-d pooling, once for all devices; a 1-d image is a
-// plane of one row.
+// Windows of 1-d and 2-d pooling, shared by all devices. A 1-d image is a plane
+// of one row.
 #ifndef LOADLINE_EXECUTOR_OPS_POOL_WINDOW_H_
 #define LOADLINE_EXECUTOR_OPS_POOL_WINDOW_H_
 
@@ -11,7 +11,8 @@
 
 namespace loadline::executor {
 
-// One spatial dimension. Of 32 bits, in which a GPU divides much faster.
+// One spatial dimension. 32-bit numbers, because a GPU divides them much
+// faster.
 struct PoolAxis {
   int32_t in = 1, out = 1;
   int32_t kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
@@ -30,14 +31,14 @@ struct PoolAxis {
     const int32_t fitting = (last + dilation - 1) / dilation;
     return fitting < kernel ? fitting : kernel;
   }
-  // Kernel positions inside image and padding: a window that ceil_mode lets
-  // hang over the end does not count what hangs over.
+  // Number of kernel positions inside image and padding. Positions beyond the
+  // padding, which ceil_mode allows, do not count.
   LOADLINE_HOST_DEVICE int32_t Padded(int32_t o) const {
     const int32_t last = in + pad_end - First(o);
     const int32_t fitting = (last + dilation - 1) / dilation;
     return fitting < kernel ? fitting : kernel;
   }
-  // Outputs [first, end) outside of which no window covers image position i.
+  // Range [first, end) of the outputs whose windows can cover image position i.
   LOADLINE_HOST_DEVICE int32_t FirstCovering(int32_t i) const {
     const int32_t past = i + pad_begin - (kernel - 1) * dilation;
     return past <= 0 ? 0 : (past + stride - 1) / stride;
@@ -46,7 +47,7 @@ struct PoolAxis {
     const int32_t end = (i + pad_begin) / stride + 1;
     return end < out ? end : out;
   }
-  // Whether output o's window has position i, for an o from that range.
+  // Whether output o's window covers position i, for o in that range.
   LOADLINE_HOST_DEVICE bool Covers(int32_t o, int32_t i) const {
     return (i - First(o)) % dilation == 0;
   }
@@ -63,12 +64,12 @@ struct Pool {
   }
 };
 
-// Of a node with the window's attributes. Unimplemented for other images;
-// InvalidArgument where a padded plane has 2^31 elements or more.
+// Windows of a pooling node. Unimplemented: images that are neither 1-d nor
+// 2-d. InvalidArgument: a padded plane with 2^31 elements or more.
 absl::StatusOr<Pool> MakePool(const Prepare& p, const TensorType& x,
                               const TensorType& y);
 
-// body(position in the plane) for the image positions of one window.
+// Calls body(position in the plane) for the image positions of one window.
 template <typename Body>
 LOADLINE_HOST_DEVICE void ForPositions(const Pool& pool, int32_t oh, int32_t ow,
                                        const Body& body) {
@@ -83,7 +84,7 @@ LOADLINE_HOST_DEVICE void ForPositions(const Pool& pool, int32_t oh, int32_t ow,
   }
 }
 
-// Elements an average divides by.
+// The divisor of an average.
 LOADLINE_HOST_DEVICE inline int32_t Divisor(const Pool& pool, int32_t oh,
                                             int32_t ow) {
   if (pool.count_padding) return pool.h.Padded(oh) * pool.w.Padded(ow);

@@ -1,4 +1,4 @@
-// Shapes taken apart, and the errors of kernels that cannot be made. Tested
+// Shape arithmetic, and the errors of kernels that cannot be prepared. Tested
 // through every device's kernels in tests/conformance/.
 #include "executor/ops/prepare.h"
 

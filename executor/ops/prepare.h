@@ -1,5 +1,5 @@
-// What every device's prepare functions get: a node with the types of its
-// values, and how shapes are taken apart.
+// Argument of every prepare function: a node with the types of its values. Also
+// shape arithmetic that kernels share.
 //
 // Example:
 //   PreparedKernel PrepareNot(const Prepare& p) {
@@ -26,7 +26,8 @@ using models::TensorType;
 
 using PreparedKernel = absl::StatusOr<std::unique_ptr<Kernel>>;
 
-// A node with the types of its values, on a device that errors name.
+// A node with the types of its values, and the device's name for error
+// messages.
 class Prepare {
  public:
   Prepare(const models::Graph& graph, const models::Node& node,
@@ -47,11 +48,11 @@ class Prepare {
     return graph_.value(node_.outputs[i]).type;
   }
 
-  // Unimplemented: no kernel for this operator at all.
+  // Unimplemented: the device has no kernel for this operator.
   absl::Status NoKernel() const;
   // Unimplemented, naming the operator and the type.
   absl::Status Unsupported(DType dtype) const;
-  // OK if every input and output given is f32, else Unsupported.
+  // OK if every present input and output is f32, otherwise Unsupported.
   absl::Status AllF32() const;
   // InvalidArgument naming the node.
   absl::Status Invalid(absl::string_view what) const;
@@ -77,14 +78,14 @@ T* Workspace(const KernelArgs& args) {
 
 // Product of dims[begin, end).
 int64_t Elements(absl::Span<const int64_t> dims, int64_t begin, int64_t end);
-// A possibly negative axis made positive.
+// Maps a possibly negative axis to [0, rank).
 inline int64_t PositiveAxis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 // Element strides of a dense row-major tensor.
 Ints DenseStrides(absl::Span<const int64_t> dims);
 
-// x seen as [outer, size, inner] around one axis.
+// x viewed as [outer, size, inner] around one axis.
 struct AxisSplit {
   int64_t outer;
   int64_t size;

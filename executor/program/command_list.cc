@@ -1,9 +1,9 @@
-// One thread feeds all lanes, and on the CPU it is the compute lane itself. So
-// a copy is handed out as soon as everything it waits for has been: then the
-// thread can block on the compute lane without holding back copies that could
-// run meanwhile, and a wait is never handed out before its event. Tested in
-// tests/executor/program/program_test.cc and, against the planner's own replay,
-// in tests/executor/fake/fake_device_test.cc.
+// One host thread submits the commands of all lanes, and on the CPU this thread
+// is the compute lane itself. So a copy is submitted as soon as everything that
+// it waits for has been submitted. The thread can then block on the compute
+// lane without delaying copies, and no wait is submitted before its event.
+// Tested in tests/executor/program/program_test.cc and, against the planner's
+// own replay, in tests/executor/fake/fake_device_test.cc.
 #include "executor/program/command_list.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ Region RegionOf(const planner::Plan& plan, planner::BufferId id) {
   return {buffer.offset, buffer.bytes};
 }
 
-// Regions for a graph node's operands out of the plan step's list, which skips
-// absent ones.
+// Regions of a graph node's operands, from the plan step's list, which omits
+// absent operands.
 absl::Status AddOperands(const models::Graph& graph, const models::Node& node,
                          const std::vector<models::ValueId>& operands,
                          const std::vector<planner::BufferId>& buffers,
@@ -98,7 +98,7 @@ CopyArgs LowerCopy(const planner::Plan& plan, const planner::Step& step) {
           .bytes = from.bytes};
 }
 
-// For each step: its event if a step of another lane waits for it.
+// For each step: its event, if a step of another lane waits for it.
 std::vector<EventId> AssignEvents(
     const std::vector<std::vector<planner::StepId>>& waits, int32_t* count) {
   std::vector<EventId> events(waits.size(), kNoEvent);
@@ -112,8 +112,8 @@ std::vector<EventId> AssignEvents(
   return events;
 }
 
-// The steps in the order they are handed out: each lane's in list order, and
-// copies before the next compute step wherever they can.
+// The order in which steps are submitted: each lane's in list order, and copies
+// before the next compute step wherever possible.
 absl::StatusOr<std::vector<size_t>> IssueOrder(const planner::Plan& plan) {
   std::array<std::vector<size_t>, planner::kLaneCount> lanes;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
@@ -169,7 +169,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
           PreparedLaunch launch,
           LowerLaunch(graph, problem, plan, step, placement.roots));
       launch.trace_slot = static_cast<int32_t>(s);
-      launch.name = StepName(problem, plan, step).c_str();
+      launch.name = TraceLabel(problem, plan, step).c_str();
       list.max_operands = std::max<int32_t>(
           list.max_operands, static_cast<int32_t>(std::max(
                                  launch.inputs.size(), launch.outputs.size())));
@@ -181,7 +181,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
     } else if (step.kind == planner::StepKind::kCopy) {
       CopyArgs copy = LowerCopy(plan, step);
       copy.trace_slot = static_cast<int32_t>(s);
-      copy.name = StepName(problem, plan, step).c_str();
+      copy.name = TraceLabel(problem, plan, step).c_str();
       list.commands.push_back(
           {.kind = Command::Kind::kCopy, .lane = step.lane, .copy = copy});
     } else {

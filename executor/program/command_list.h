@@ -1,5 +1,5 @@
-// A plan lowered to what a device is told in one step: a flat list, in an
-// order that every lane can be fed from one thread.
+// A plan lowered to the commands of one step: a flat list that a single thread
+// can submit without blocking any lane.
 #ifndef LOADLINE_EXECUTOR_PROGRAM_COMMAND_LIST_H_
 #define LOADLINE_EXECUTOR_PROGRAM_COMMAND_LIST_H_
 
@@ -44,9 +44,9 @@ struct CommandList {
 };
 
 // One event per step that another lane waits for; waits within a lane need
-// none. `poison`: freed bytes are filled after their last use (poison.h).
-// Trace slots are positions in plan.steps; names are the problem's (StepName),
-// which must outlive the list. Unimplemented: variants, codecs.
+// none. `poison`: freed bytes are filled after their last use (poison.h). Trace
+// slots are positions in plan.steps; names are those of the problem
+// (TraceLabel), which must outlive the list. Unimplemented: variants, codecs.
 // FailedPrecondition: the plan does not belong to the graph.
 absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Problem& problem,

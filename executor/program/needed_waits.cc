@@ -1,7 +1,7 @@
-// Vector clocks (Fidge 1988, Mattern 1989): how far into each lane a step is
-// known to stand behind. A wait for what is covered already is left out; each
-// one that is told costs a GPU some microseconds of computing. Tested in
-// tests/executor/program/needed_waits_test.cc.
+// Vector clocks (Fidge 1988, Mattern 1989): for each step, how much of every
+// lane is known to have ended. A wait that this already implies is omitted,
+// because each submitted wait costs a GPU some microseconds of compute. Tested
+// in tests/executor/program/needed_waits_test.cc.
 #include "executor/program/needed_waits.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace loadline::executor {
 namespace {
 
-// How many of each lane's steps have ended.
+// Number of steps of each lane that have ended.
 using Clock = std::array<int64_t, planner::kLaneCount>;
 
 void Join(const Clock& other, Clock& clock) {
@@ -32,7 +32,7 @@ std::vector<std::vector<planner::StepId>> NeededWaits(
     const planner::Step& step = plan.steps[order[p]];
     Clock& clock = lanes[static_cast<size_t>(step.lane)];
     std::vector<planner::StepId> waits = step.wait;
-    // The last ones first: they are behind most.
+    // Latest steps first: they imply the most.
     std::sort(waits.begin(), waits.end(),
               [&](planner::StepId a, planner::StepId b) {
                 return place[planner::Index(a)] > place[planner::Index(b)];

@@ -1,4 +1,4 @@
-// Which waits of a plan a device has to be told.
+// Removes waits of a plan that other waits imply.
 #ifndef LOADLINE_EXECUTOR_PROGRAM_NEEDED_WAITS_H_
 #define LOADLINE_EXECUTOR_PROGRAM_NEEDED_WAITS_H_
 
@@ -9,10 +9,10 @@
 
 namespace loadline::executor {
 
-// By step: the steps of other lanes that it waits for and that are not known to
-// have ended by what its lane has waited for before, or by what those waited
-// for. The plan's happens-before stays as it is. `order`: all steps, each
-// behind those of its lane and those that it waits for.
+// By step: the steps of other lanes that it must wait for, without those known
+// to have ended through earlier waits of its lane or the waits of those steps.
+// The plan's happens-before relation is unchanged. `order`: all steps, each
+// after its predecessors on the lane and after the steps that it waits for.
 std::vector<std::vector<planner::StepId>> NeededWaits(
     const planner::Plan& plan, const std::vector<size_t>& order);
 

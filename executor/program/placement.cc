@@ -1,7 +1,7 @@
-// A buffer that no step writes holds its value when the step starts: that is
-// the value's home. The last version of a persistent value ends at the same
-// place, which Verify has proved. Of an output's device buffers, the one to
-// read is the one that nothing overwrites. Tested in
+// A buffer that no step writes holds its value when the step starts: this is
+// the value's home. Verify has proved that the last version of a persistent
+// value ends at the same place. If an output has several device buffers, the
+// one to read is the one that is never overwritten. Tested in
 // tests/executor/program/program_test.cc.
 #include "executor/program/placement.h"
 

@@ -1,4 +1,4 @@
-// Where the values that outlive or precede a step lie: inputs, persistent
+// Locations of the values that exist before or after a step: inputs, persistent
 // values, outputs.
 #ifndef LOADLINE_EXECUTOR_PROGRAM_PLACEMENT_H_
 #define LOADLINE_EXECUTOR_PROGRAM_PLACEMENT_H_
@@ -24,14 +24,15 @@ struct Home {
 struct Placement {
   // Storage root of every graph value.
   std::vector<models::ValueId> roots;
-  // By graph value: where an input or persistent value lies when a step
+  // By graph value: location of an input or persistent value when a step
   // starts. None where no node of the step touches it.
   std::vector<std::optional<Home>> home;
-  // By position in graph.outputs: the buffer that holds it when a step ends.
+  // By position in graph.outputs: the buffer that holds the output after a
+  // step.
   std::vector<Home> outputs;
 };
 
-// FailedPrecondition where plan, problem and graph do not fit together.
+// FailedPrecondition: plan, problem and graph do not belong together.
 absl::StatusOr<Placement> PlaceValues(const models::Graph& graph,
                                       const planner::Problem& problem,
                                       const planner::Plan& plan);

@@ -1,8 +1,8 @@
-// A buffer is freed by the one access that every other access of it happens
-// before. Happens-before is kept as a vector clock: for each step and lane, the
-// last step of that lane that has surely ended when the step ends. Whoever
-// takes the bytes next must, in a valid plan, happen after that access, and so
-// after a fill that stands between it and its event. Tested in
+// A buffer is freed by the one access that all its other accesses happen
+// before. Happens-before is a vector clock: for each step and lane, the last
+// step of that lane that has certainly ended when the step ends. In a valid
+// plan the next user of the bytes happens after that access, hence after a fill
+// that is placed between the access and its event. Tested in
 // tests/executor/program/poison_test.cc.
 #include "executor/program/poison.h"
 
@@ -57,7 +57,7 @@ std::vector<std::vector<int32_t>> Accesses(const planner::Plan& plan) {
 }
 
 // Whether `step` writes into `region` a buffer other than `self`: an in-place
-// output has taken the bytes over. (Only the arena has such.)
+// output has taken over the bytes. Occurs in the arena only.
 bool TakenOver(const planner::Plan& plan, const planner::Step& step,
                size_t self, const Region& region) {
   for (planner::BufferId id : step.out) {
@@ -77,7 +77,8 @@ std::vector<std::vector<FreedBytes>> FreedAfterStep(
   const std::vector<Clock> clocks = Clocks(plan);
   const std::vector<std::vector<int32_t>> accesses = Accesses(plan);
 
-  // What must survive the step: outputs, and the homes of persistent values.
+  // Buffers that must survive the step: outputs, and homes of persistent
+  // values.
   std::vector<bool> is_output(plan.buffers.size(), false);
   for (const Home& home : placement.outputs) {
     is_output[planner::Index(home.buffer)] = true;

@@ -1,5 +1,4 @@
-// The debug mode that fills freed bytes, so that a read of what is no longer
-// there cannot go unnoticed.
+// Debug mode that fills freed bytes, so that reading a freed buffer is noticed.
 #ifndef LOADLINE_EXECUTOR_PROGRAM_POISON_H_
 #define LOADLINE_EXECUTOR_PROGRAM_POISON_H_
 
@@ -21,11 +20,10 @@ struct FreedBytes {
   Region region;
 };
 
-// By step: the bytes of the arena and of the host store that nobody reads again
-// once it has ended, workspaces included. Filling them on the step's lane
-// before the step's event is recorded changes nothing that a valid plan
-// computes. Bytes whose last use differs from lane to lane without an order
-// between them are left alone.
+// By step: bytes of the arena and the host store that are not read after it has
+// ended, workspaces included. Filling them on the step's lane before its event
+// is recorded changes nothing that a valid plan computes. Bytes with last uses
+// on several lanes, unordered among each other, are left alone.
 std::vector<std::vector<FreedBytes>> FreedAfterStep(
     const planner::Problem& problem, const planner::Plan& plan,
     const Placement& placement);

@@ -1,5 +1,5 @@
-// The run loop. Everything that takes thought happens in Load; a step walks
-// the command list. Tested in tests/executor/program/program_test.cc.
+// The run loop. Load makes all decisions; a step only submits the command list.
+// Tested in tests/executor/program/program_test.cc.
 #include "executor/program/program.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
   return program;
 }
 
-Program::~Program() { device_->Forget(kept_step_); }
+Program::~Program() { device_->Forget(captured_step_); }
 
 absl::Status Program::PrepareKernels() {
   kernels_.resize(graph_->nodes.size());
@@ -145,7 +145,7 @@ absl::Status Program::WriteInitial() {
 absl::Status Program::Run(const StepScalars& scalars,
                           absl::Span<const std::byte* const> inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckSound());
-  failed_ = true;  // until the step has ended well
+  failed_ = true;  // until the step has ended without error
   scalars_ = scalars;
   LOADLINE_RETURN_IF_ERROR(WriteInputs(inputs));
   LOADLINE_RETURN_IF_ERROR(RunCommands());
@@ -182,7 +182,7 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const models::ValueId id = graph_->inputs[i];
     const std::optional<Home>& home = placement_.home[models::Index(id)];
-    if (!home.has_value()) continue;  // nobody reads it
+    if (!home.has_value()) continue;  // not read by any step
     LOADLINE_RETURN_IF_ERROR(device_->Write(
         home->space, home->offset, inputs[i], graph_->value(id).type.bytes()));
   }
@@ -190,7 +190,8 @@ absl::Status Program::WriteInputs(absl::Span<const std::byte* const> inputs) {
 }
 
 absl::Status Program::RunCommands() {
-  LOADLINE_ASSIGN_OR_RETURN(const bool replayed, device_->Replay(kept_step_));
+  LOADLINE_ASSIGN_OR_RETURN(const bool replayed,
+                            device_->Replay(captured_step_));
   if (replayed) return device_->Synchronize();
   LOADLINE_RETURN_IF_ERROR(device_->BeginStep());
   for (const Command& command : list_.commands) {
@@ -201,7 +202,7 @@ absl::Status Program::RunCommands() {
     }
   }
   LOADLINE_RETURN_IF_ERROR(device_->Synchronize());
-  kept_step_ = device_->Keep();
+  captured_step_ = device_->Capture();
   return absl::OkStatus();
 }
 

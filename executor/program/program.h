@@ -30,32 +30,32 @@ namespace loadline::executor {
 
 struct LoadOptions {
   // Fill freed bytes of arena and host store after their last use (poison.h).
-  // Slower; changes no result.
+  // Slower; does not change results.
   bool poison = false;
-  // Note when each step of the plan ran (trace.h).
+  // Record when each step of the plan ran (trace.h).
   bool trace = false;
 };
 
-// Not thread-safe; uses the device alone while a call is under way.
+// Not thread-safe; uses the device exclusively during a call.
 class Program {
  public:
   ~Program();
-  // Runs the step once. `inputs` points to the data of each graph input, in
-  // the graph's order; unread after the call. Allocates nothing when it
-  // succeeds. After an error the persistent values are unknown, and every
-  // later call says so (FailedPrecondition): load the program anew.
+  // Runs the step once. `inputs` points to the data of each graph input, in the
+  // graph's order; not read after the call. Allocates nothing when it succeeds.
+  // After an error the persistent values are undefined and every later call
+  // returns FailedPrecondition: load the program again.
   absl::Status Run(const StepScalars& scalars,
                    absl::Span<const std::byte* const> inputs);
 
-  // Run, and the loss: the first output of type f32[].
+  // Run; returns the loss, which is the first output of type f32[].
   absl::StatusOr<float> Step(const StepScalars& scalars,
                              absl::Span<const std::byte* const> inputs);
 
-  // Copies output `i` of the last step to `to`, of exactly its type's bytes.
+  // Copies output `i` of the last step to `to`, whose size must match its type.
   absl::Status ReadOutput(size_t i, absl::Span<std::byte> to);
 
-  // Contents of a parameter, state or constant between steps. `data` has
-  // exactly its type's bytes. NotFound for any other name.
+  // Contents of a parameter, state or constant between steps. The size of
+  // `data` must match its type. NotFound: no such value.
   absl::Status ReadPersistent(absl::string_view name,
                               absl::Span<std::byte> data);
   absl::Status WritePersistent(absl::string_view name,
@@ -95,16 +95,17 @@ class Program {
   std::map<size_t, std::vector<std::byte>> untouched_;
   std::vector<models::ValueId> saved_;
   std::map<std::string, models::ValueId> persistent_;
-  StepScalars scalars_;  // where every launch reads them
+  StepScalars scalars_;  // every launch reads them at this address
   int32_t loss_output_ = -1;
-  CapturedStep kept_step_ = kNotKept;  // by the device, after the first run
+  // Set after the first run, on devices that capture steps.
+  CapturedStep captured_step_ = kNotCaptured;
   bool failed_ = false;
 };
 
-// Verifies the plan (and refuses what planner::Verify rejects), prepares one
-// kernel per node, creates the device's arena of exactly the planned bytes
-// where it has none yet, and writes the first contents of persistent values to
-// their homes. All four arguments must outlive the program. Errors:
+// Verifies the plan (refuses what planner::Verify rejects), prepares one kernel
+// per node, creates the device's arena of exactly the planned bytes if it has
+// none, and writes the initial contents of persistent values to their homes.
+// All four arguments must outlive the program. Errors:
 //   FailedPrecondition  invalid plan; plan of another graph; kernels need more
 //                       workspace than a plan for another device gives them
 //   ResourceExhausted   the device's arena is smaller than planned

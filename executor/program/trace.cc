@@ -1,6 +1,5 @@
-// Complete events ("ph": "X"), a process each for what was measured and what
-// was predicted, with one thread per lane. Tested
-// in tests/executor/train/train_test.cc.
+// Complete events ("ph": "X") in two processes, measured and predicted, with
+// one thread per lane. Tested in tests/executor/program/trace_test.cc.
 #include "executor/program/trace.h"
 
 #include <nlohmann/json.hpp>
@@ -8,9 +7,9 @@
 
 namespace loadline::executor {
 
-const std::string& StepName(const planner::Problem& problem,
-                            const planner::Plan& plan,
-                            const planner::Step& step) {
+const std::string& TraceLabel(const planner::Problem& problem,
+                              const planner::Plan& plan,
+                              const planner::Step& step) {
   if (step.kind == planner::StepKind::kNode) {
     return problem.node(step.node).name;
   }
@@ -30,8 +29,7 @@ void AddName(const char* what, int pid, int tid, std::string name,
                      {"args", {{"name", std::move(name)}}}});
 }
 
-// One process, where there is anything in it: a row for each lane, and the
-// steps on them.
+// One process, unless `spans` is empty: a row for each lane with its steps.
 void AddProcess(const char* name, int pid, const planner::Problem& problem,
                 const planner::Plan& plan, absl::Span<const TraceSpan> spans,
                 Events* events) {
@@ -53,7 +51,7 @@ void AddProcess(const char* name, int pid, const planner::Problem& problem,
       args["bytes"] = plan.buffer(step.from).bytes;
     }
     events->push_back(
-        {{"name", StepName(problem, plan, step)},
+        {{"name", TraceLabel(problem, plan, step)},
          {"ph", "X"},
          {"pid", pid},
          {"tid", static_cast<int>(step.lane)},

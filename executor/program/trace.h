@@ -1,4 +1,4 @@
-// What a step really did, as a Chrome trace (opens in Perfetto).
+// Writes the measured timeline of a step as a Chrome trace (opens in Perfetto).
 #ifndef LOADLINE_EXECUTOR_PROGRAM_TRACE_H_
 #define LOADLINE_EXECUTOR_PROGRAM_TRACE_H_
 
@@ -11,17 +11,17 @@
 
 namespace loadline::executor {
 
-// What a step is called in a trace and by a profiler: its node, or the value
-// that it copies. Lives as long as the problem.
-const std::string& StepName(const planner::Problem& problem,
-                            const planner::Plan& plan,
-                            const planner::Step& step);
+// Name of a step in traces and profilers: its node, or the value that it
+// copies. Lives as long as the problem.
+const std::string& TraceLabel(const planner::Problem& problem,
+                              const planner::Plan& plan,
+                              const planner::Step& step);
 
-// `measured[i]` is when plan.steps[i] ran: Device::trace() of a program loaded
-// with LoadOptions::trace. `predicted`: the same by the plan's replay. Either
-// may be empty; each is a process, the measured one above, with one row per
-// lane. An event carries its step, and for a copy its bytes. Times in
-// microseconds, as the format wants them.
+// `measured[i]`: when plan.steps[i] ran, which is Device::trace() of a program
+// loaded with LoadOptions::trace. `predicted`: the same by the plan's replay.
+// Either may be empty. Each is a process with one row per lane, the measured
+// one on top. An event carries its step, and for a copy its bytes. Times are in
+// microseconds, as the format requires.
 std::string ChromeTrace(const planner::Problem& problem,
                         const planner::Plan& plan,
                         absl::Span<const TraceSpan> measured,

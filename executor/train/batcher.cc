@@ -1,7 +1,7 @@
 // Fisher-Yates with splitmix64 (Steele, Lea, Flood: Fast Splittable
-// Pseudorandom Number Generators, 2014) keyed by seed and epoch; numbers below
-// a bound by Lemire's multiplication with rejection (2019), so that the order
-// is unbiased and the same everywhere. Tested in
+// Pseudorandom Number Generators, 2014), keyed by seed and epoch. Numbers below
+// a bound come from Lemire's multiplication with rejection (2019), so the order
+// is unbiased and the same on every machine. Tested in
 // tests/executor/train/data_test.cc.
 #include <cstring>
 #include <numeric>
@@ -74,7 +74,7 @@ void Batcher::Permute(int64_t epoch) {
   epoch_ = epoch;
   std::iota(order_.begin(), order_.end(), int64_t{0});
   if (!shuffle_) return;
-  // A hash of the pair: (1, 2) and (2, 1) differ.
+  // A hash of the pair, so that (1, 2) and (2, 1) differ.
   const uint64_t key = SplitMix64(seed_).Next() ^ static_cast<uint64_t>(epoch);
   SplitMix64 random(SplitMix64(key).Next());
   for (size_t i = order_.size() - 1; i > 0; --i) {

@@ -1,4 +1,4 @@
-// A safetensors file whose metadata holds the run's position. Tested in
+// A safetensors file whose metadata holds the position of the run. Tested in
 // tests/executor/train/checkpoint_test.cc.
 #include "executor/train/checkpoint.h"
 
@@ -19,7 +19,7 @@ constexpr char kFormat[] = "loadline.checkpoint/1";
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
     std::string operator()(int64_t i) const { return absl::StrCat("i", i); }
-    // Doubles by their bits: StrCat prints six digits.
+    // Doubles as their bits: StrCat prints only six digits.
     std::string operator()(double d) const {
       return std::string(reinterpret_cast<const char*>(&d), sizeof(d));
     }
@@ -63,7 +63,7 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   return position;
 }
 
-// Everything the program saves is there, with its type, and nothing else.
+// The file holds exactly the values that the program saves, with their types.
 absl::Status CheckContents(const SafetensorsFile& file,
                            const Program& program) {
   const models::Graph& graph = program.graph();

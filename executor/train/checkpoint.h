@@ -1,4 +1,4 @@
-// Checkpoints: everything a run needs to go on as if it had never stopped.
+// Checkpoints: everything needed to resume a run with the same bits.
 #ifndef LOADLINE_EXECUTOR_TRAIN_CHECKPOINT_H_
 #define LOADLINE_EXECUTOR_TRAIN_CHECKPOINT_H_
 
@@ -12,30 +12,32 @@
 
 namespace loadline::executor {
 
-// Where a run stands, beside its parameters and states.
+// Position of a run, without its parameters and states.
 struct RunPosition {
   int64_t step = 0;  // steps done
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t batch = 0;
-  int64_t examples_seen = 0;  // the data position: step * batch
+  int64_t examples_seen = 0;  // position in the data: step * batch
 };
 
-// What a checkpoint belongs to: names and types of all that is saved, and the
-// names and attributes of the operators. Not weights, nor rates of learning.
+// Identifies the model of a checkpoint: names and types of all saved values,
+// and names and attributes of the operators. Independent of weights and
+// learning rates.
 std::string ModelSha256(const models::Graph& graph);
 
 // SHA-256 over the raw bytes of the parameters, in the graph's order.
 absl::StatusOr<std::string> WeightsSha256(Program& program);
 
-// Writes parameters and states as safetensors. Whole or not at all: on any
-// error the checkpoint that was there stays.
+// Writes parameters and states as safetensors, atomically: on any error the
+// previous checkpoint stays.
 absl::Status SaveCheckpoint(const std::string& path, Program& program,
                             const RunPosition& position);
 
-// Reads a checkpoint into the program and returns where it stood. Nothing is
-// written to the program unless the whole file fits it. NotFound: no file.
-// InvalidArgument: not a sound file. FailedPrecondition: of another model.
+// Reads a checkpoint into the program and returns its position. The program is
+// unchanged unless the whole file fits it. NotFound: no such file.
+// InvalidArgument: a malformed file. FailedPrecondition: another model's
+// checkpoint.
 absl::StatusOr<RunPosition> LoadCheckpoint(const std::string& path,
                                            Program& program);
 

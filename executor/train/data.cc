@@ -1,5 +1,5 @@
-// Arrays become columns with the graph's types and one shared number of rows.
-// Tested in tests/executor/train/data_test.cc.
+// Converts arrays into columns of the graph's types with a common number of
+// rows. Tested in tests/executor/train/data_test.cc.
 #include "executor/train/data.h"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ bool ConvertAll(const std::vector<std::byte>& from,
   return true;
 }
 
-// The array's bytes as `wanted`. False: some number does not fit. NotFound: no
-// such conversion.
+// Converts the array's bytes to `wanted`. False: a number does not fit.
+// NotFound: conversion not supported.
 absl::StatusOr<bool> Convert(const NpyArray& array, DType wanted,
                              std::vector<std::byte>* to) {
   const auto& from = array.data;

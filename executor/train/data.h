@@ -1,4 +1,4 @@
-// Training data: one array per graph input, first axis = examples.
+// Training data: one array per graph input, whose first axis is the examples.
 #ifndef LOADLINE_EXECUTOR_TRAIN_DATA_H_
 #define LOADLINE_EXECUTOR_TRAIN_DATA_H_
 
@@ -28,13 +28,13 @@ struct DataSet {
   std::vector<Column> columns;
 };
 
-// Reads one array per input of `graph`, by name, from an .npz archive; other
-// arrays there are ignored. An array's shape is the input's with the first
-// axis, the batch, replaced by the number of examples, which all arrays share.
-// Conversions that lose nothing are made: f16 to f32, i32, i8, u8 and bool to
-// a wider integer, i64 to i32 where every number fits; and f64 to f32, by
-// rounding, since NumPy's default is f64. Anything else is InvalidArgument,
-// naming the array, what was expected, what was found and what to do.
+// Reads one array per input of `graph`, by name, from an .npz archive and
+// ignores others. An array has the input's shape with the first axis, the
+// batch, replaced by the number of examples, which all arrays share. Lossless
+// conversions are made: f16 to f32; i32, i8, u8 and bool to a wider integer;
+// i64 to i32 where every number fits. f64 is rounded to f32, since NumPy's
+// default is f64. Anything else is InvalidArgument and names the array, the
+// expected type, the type found and what to do.
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph);
 
@@ -42,26 +42,26 @@ absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph);
 
-// Examples per step: the first dimension of the graph's first input. Nothing
-// where it has none.
+// Examples per step: the first dimension of the graph's first input. None where
+// that is a scalar or absent.
 std::optional<int64_t> BatchOf(const models::Graph& graph);
 
-// Cuts a data set into batches. The batch of a step depends on nothing but the
-// step, so a run goes on from any step with the batches it would have had.
-// An epoch is examples/batch steps; what is left over sits out that epoch.
-// Shuffled: each epoch has its own permutation, from the seed and the epoch's
-// number, the same on every machine. Not shuffled: every epoch takes the
-// examples in order.
+// Cuts a data set into batches. The batch of a step depends only on the step's
+// number, so a resumed run gets the same batches. An epoch is examples/batch
+// steps; the remaining examples are left out of that epoch. Shuffled: each
+// epoch has its own permutation, from the seed and the epoch's number, the same
+// on every machine. Not shuffled: every epoch takes the examples in order.
 class Batcher {
  public:
-  // InvalidArgument: fewer examples than one batch. `data` outlives it.
+  // `data` must outlive the batcher. InvalidArgument: less than one batch of
+  // examples.
   static absl::StatusOr<std::unique_ptr<Batcher>> Create(const DataSet& data,
                                                          int64_t batch,
                                                          uint64_t seed,
                                                          bool shuffle);
 
-  // Pointers to each column's batch of a step counted from 0; valid until the
-  // next call. Allocates nothing.
+  // Pointers to each column's rows in the batch of a step, counted from 0.
+  // Valid until the next call. Allocates nothing.
   absl::Span<const std::byte* const> Batch(int64_t step);
 
   // The examples of that batch, in order.

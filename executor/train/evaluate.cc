@@ -1,5 +1,5 @@
-// Sums in double, weighted by examples, so that the batch does not show in the
-// result. Tested in tests/executor/train/train_test.cc.
+// Sums are in double and weighted by examples, so the result does not depend on
+// the batch. Tested in tests/executor/train/evaluate_test.cc.
 #include "executor/train/evaluate.h"
 
 #include <vector>

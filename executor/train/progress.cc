@@ -1,6 +1,5 @@
-// A live line is drawn over itself at most ten times a second, so that fast
-// steps are not slowed by the terminal. Tested in
-// tests/executor/train/train_test.cc.
+// A live line is redrawn at most ten times a second, so that the terminal does
+// not slow down fast steps. Tested in tests/executor/train/progress_test.cc.
 #include "executor/train/progress.h"
 
 #include <algorithm>
@@ -60,7 +59,7 @@ void ProgressLine::Show(const TrainProgress& p) {
   const int64_t now_ns = absl::GetCurrentTimeNanos();
   if (!ends && live_ && now_ns - shown_ns_ < kRedrawNs) return;
   shown_ns_ = now_ns;
-  // Return, draw, clear to the end of the line.
+  // Carriage return, text, clear to the end of the line.
   std::fprintf(out_, "\r%s%s\x1b[K", Bar(p).c_str(), ProgressText(p).c_str());
   if (ends) std::fputc('\n', out_);
   std::fflush(out_);

@@ -18,7 +18,7 @@ std::string ProgressText(const TrainProgress& progress);
 //   options.progress = [&](const TrainProgress& p) { line.Show(p); };
 class ProgressLine {
  public:
-  // `interval`: steps between lines where there is no terminal; the first and
+  // `interval`: steps between lines if `out` is not a terminal; the first and
   // the last step always have one. Does not own `out`.
   ProgressLine(std::FILE* out, bool terminal, int64_t interval);
   ~ProgressLine();  // ends a live line

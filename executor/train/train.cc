@@ -1,7 +1,6 @@
-// Step, look at the loss, tell, save. The batch of a step and its random
-// numbers depend on the step's number alone, so going on from a checkpoint is
-// the same as never having stopped. Tested in
-// tests/executor/train/train_test.cc.
+// Loop: run a step, check the loss, report progress, save. The batch of a step
+// and its random numbers depend on the step's number alone, so a resumed run
+// equals one that never stopped. Tested in tests/executor/train/train_test.cc.
 #include "executor/train/train.h"
 
 #include <algorithm>
@@ -117,7 +116,7 @@ class Run {
           "learning rate, and look for such numbers in the data)"));
     }
     result_.losses.push_back(loss);
-    Tell(step + 1, loss);
+    ReportProgress(step + 1, loss);
     if (options_.checkpoint_interval > 0 &&
         (step + 1) % options_.checkpoint_interval == 0) {
       LOADLINE_RETURN_IF_ERROR(Save(step + 1));
@@ -133,7 +132,7 @@ class Run {
     return elapsed_s > 0 ? examples / elapsed_s : 0;
   }
 
-  void Tell(int64_t done, float loss) const {
+  void ReportProgress(int64_t done, float loss) const {
     if (!options_.progress) return;
     const double rate = ExamplesPerSecond();
     const double left =

@@ -15,7 +15,7 @@
 namespace loadline::executor {
 
 struct TrainProgress {
-  int64_t step = 0;  // done, of all
+  int64_t step = 0;  // steps done
   int64_t steps = 0;
   float loss = 0;
   double examples_per_s = 0;  // since the start of this call
@@ -23,25 +23,25 @@ struct TrainProgress {
 };
 
 struct TrainOptions {
-  int64_t steps = 0;  // in all: a resumed run does the rest of them
+  int64_t steps = 0;  // total; a resumed run does the rest
   float learning_rate = 0;
-  // Steps that another program has done, whose persistent values this one has.
-  // Not with `resume`, which says so itself.
+  // Steps already done by another program whose persistent values this one took
+  // over. Not with `resume`, which reads it from the checkpoint.
   int64_t first_step = 0;
-  // Of this call; 0: all that are left. Ending before the last step of all
+  // Limit for this call; 0: no limit. Stopping before the last step of `steps`
   // saves nothing.
   int64_t most_steps = 0;
   uint64_t seed = 0;
   bool shuffle = true;
-  // Empty: no checkpoints. Else one every `checkpoint_interval` steps (0: none
-  // of these), one when interrupted and one at the end.
+  // Empty: no checkpoints. Otherwise one every `checkpoint_interval` steps (0:
+  // none of these), one when interrupted and one at the end.
   std::string checkpoint_path;
   int64_t checkpoint_interval = 0;
   // Start from the checkpoint at `checkpoint_path`, which must exist and come
-  // from a run of the same model, seed, batch and shuffling. The result has
-  // the same bits as a run that never stopped.
+  // from a run of the same model, seed, batch and shuffling. The result has the
+  // same bits as an uninterrupted run.
   bool resume = false;
-  // Set by a signal handler: the step under way is finished, the checkpoint
+  // Set by a signal handler: the current step is finished, the checkpoint
   // written, and Train returns with `interrupted`. May be null.
   const std::atomic<bool>* stop = nullptr;
   // Called after each step. May be empty.
@@ -49,7 +49,7 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  int64_t first_step = 0;     // as asked, or where the checkpoint stood
+  int64_t first_step = 0;     // from the options or the checkpoint
   std::vector<float> losses;  // of the steps done in this call
   bool interrupted = false;
   int64_t step_ns = 0;  // median over the steps; 0 without any
@@ -61,11 +61,11 @@ struct TrainResult {
 
 // Trains `program` on `data`, whose columns are the program's inputs. The batch
 // is the first axis of the graph's first input. Errors:
-//   InvalidArgument    a loss that is no number or infinite, naming the step;
-//                      data shorter than one batch; an option out of range
+//   InvalidArgument    a loss that is NaN or infinite, naming the step; data
+//                      shorter than one batch; an option out of range
 //   NotFound, FailedPrecondition  no or a wrong checkpoint to resume from
-// and those of Program::Step and SaveCheckpoint. An error leaves the last
-// checkpoint as it was.
+// and those of Program::Step and SaveCheckpoint. After an error the last
+// checkpoint is intact.
 absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                                   const TrainOptions& options);
 

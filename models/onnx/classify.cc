@@ -1,4 +1,4 @@
-// "What no gradient can reach" is one backward sweep over the nodes.
+// One backward sweep over the nodes finds values that no gradient can reach.
 // Tested in tests/models/onnx_classify_test.cc.
 #include "models/onnx/classify.h"
 
@@ -18,10 +18,10 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Smaller tensors are equal by chance (zeros, ones) too easily.
+// Smaller tensors are often equal by chance (zeros, ones).
 constexpr int64_t kMinTiedElements = 64;
 
-// val_72, _val_3, onnx::MatMul_12, Constant_5.
+// Names such as val_72, _val_3, onnx::MatMul_12, Constant_5.
 bool IsInventedName(absl::string_view name) {
   const size_t underscore = name.rfind('_');
   if (underscore == absl::string_view::npos || underscore + 1 == name.size() ||
@@ -34,7 +34,7 @@ bool IsInventedName(absl::string_view name) {
          absl::StartsWith(stem, "onnx::");
 }
 
-// By its contents alone.
+// Whether the contents show that the tensor is not trained.
 bool IsNeverTrained(const Tensor& tensor) {
   return IsMask(tensor) || IsSineTable(tensor) || IsFrequencies(tensor);
 }
@@ -47,7 +47,7 @@ bool MatchesAny(const std::string& name,
                      });
 }
 
-// Whether a gradient flows from the node's output to input i.
+// Whether a gradient flows from the node's output to its input i.
 bool GradientFlows(const onnx::NodeProto& node, int i) {
   const std::string& op = node.op_type();
   if (op == "Where") return i > 0;
@@ -119,7 +119,7 @@ bool IsTransposed(const Tensor& a, const Tensor& b) {
   const auto x = a.as<float>(), y = b.as<float>();
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      // Bits, so that a NaN equals itself.
+      // Compared as bits, so that a NaN equals itself.
       if (std::bit_cast<uint32_t>(x[static_cast<size_t>(r * columns + c)]) !=
           std::bit_cast<uint32_t>(y[static_cast<size_t>(c * rows + r)])) {
         return false;
@@ -135,7 +135,7 @@ bool IsConstantFill(const Tensor& tensor) {
                      [&](float v) { return v == values[0]; });
 }
 
-// Parameters that are scales (input 1) of several normalizations.
+// Parameters that are the scale (input 1) of several normalizations.
 std::vector<std::string> SharedScales(
     const PreparedModel& model, const std::map<std::string, ValueKind>& kinds) {
   std::map<std::string, int> uses;

@@ -1,15 +1,16 @@
-// Which initializers are trained. ONNX does not say, so this is a rule:
+// Decides which initializers are trained. ONNX does not say, so these are
+// rules:
 //
 // 1. Running statistics (inputs 3 and 4 of BatchNormalization, also through
 //    Identity) are states.
-// 2. Constants are: everything that is not f32; names that a pattern of
-//    ImportOptions::frozen matches; a single element under a name that
-//    exporters invent ("val_72", "onnx::Mul_9"); masks, tables of sines and
-//    their frequencies, told by their contents (tables.h); and what no
-//    gradient can reach, because it only feeds comparisons, conditions, shapes
-//    or indices.
-// 3. All other initializers are parameters. So any other float buffer that
-//    takes part in the arithmetic is trained unless a frozen pattern names it.
+// 2. Constants are: everything that is not f32; initializers that match a
+//    pattern of ImportOptions::frozen; a single element with a name that
+//    exporters generate ("val_72", "onnx::Mul_9"); masks, tables of sines and
+//    their frequencies, recognized by their contents (tables.h); and values
+//    that no gradient can reach, because they only feed comparisons,
+//    conditions, shapes or indices.
+// 3. All other initializers are parameters. So any other float buffer that is
+//    part of the arithmetic is trained unless a frozen pattern matches it.
 //
 // Constant nodes are never trained.
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_
@@ -28,10 +29,9 @@ namespace loadline::models::onnx_internal {
 std::map<std::string, ValueKind> ClassifyInitializers(
     const PreparedModel& model, const std::vector<std::string>& frozen);
 
-// Signs that the exporter rearranged the weights so that training would not
-// be what the model's author meant: parameters that several normalizations
-// share (equal ones merged), and copies of one parameter (a tied weight
-// duplicated).
+// Warns if the exporter changed the weights so that training would differ from
+// the author's model: equal parameters of several normalizations merged into
+// one, or a tied weight duplicated.
 std::vector<std::string> WarnAboutWeights(
     const PreparedModel& model, const std::map<std::string, ValueKind>& kinds);
 

@@ -1,5 +1,5 @@
-// Reading stops before anything is checked or converted, so that a model that
-// cannot be imported yet still says what it lacks. Tested in
+// Reads the file before anything is checked or converted, so that inputs can be
+// shown even for a model that cannot be imported yet. Tested in
 // tests/models/onnx_import_test.cc.
 #include "models/onnx/declared_inputs.h"
 

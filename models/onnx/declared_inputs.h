@@ -1,5 +1,5 @@
-// A model's inputs as its file declares them: which axes are open, and what
-// the options make of them.
+// A model's inputs as its file declares them, and the sizes that options give
+// to open axes.
 #ifndef LOADLINE_MODELS_ONNX_DECLARED_INPUTS_H_
 #define LOADLINE_MODELS_ONNX_DECLARED_INPUTS_H_
 
@@ -21,18 +21,18 @@ struct DeclaredAxis {
 
 struct DeclaredInput {
   std::string name;
-  // Absent: the file gives no shape at all.
+  // Absent: the file declares no shape.
   std::optional<std::vector<DeclaredAxis>> axes;
 };
 
-// The inputs that are no initializers, before any option. Errors: those of
+// The inputs that are not initializers, as in the file. Errors: those of
 // ImportOnnx for a file that cannot be read.
 absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
     const std::string& path, const ImportOptions& options);
 
-// What the options make of an open axis: the input's whole shape counts first,
-// then the axis' name, then (for the first axis) the batch, or its default.
-// Requires axes.
+// Size that the options give to an open axis: from the input's whole shape,
+// then by the axis' name, then (first axis only) the batch or its default.
+// Requires input.axes.
 std::optional<int64_t> GivenSize(const DeclaredInput& input, size_t axis,
                                  const ImportOptions& options);
 

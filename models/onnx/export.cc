@@ -1,5 +1,5 @@
-// The original file is read again and only initializer contents change, so
-// every name, attribute and opset survives. Tested in
+// Reads the original file again and replaces only the contents of initializers,
+// so every name, attribute and opset stays. Tested in
 // tests/models/onnx_export_test.cc.
 #include "models/onnx/export.h"
 
@@ -40,7 +40,7 @@ absl::Status WriteAll(int fd, const std::string& path,
   return fsync(fd) == 0 ? absl::OkStatus() : SystemError(path, errno);
 }
 
-// The rename itself reaches the disk with its folder.
+// Syncs the folder, which makes the rename durable.
 void SyncFolder(const std::string& path) {
   const int fd = open(onnx_internal::FolderOf(path).c_str(),
                       O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// ONNX export: the model that was imported, with trained numbers in it.
+// ONNX export: the imported model with its trained weights.
 #ifndef LOADLINE_MODELS_ONNX_EXPORT_H_
 #define LOADLINE_MODELS_ONNX_EXPORT_H_
 
@@ -11,11 +11,11 @@
 namespace loadline::models {
 
 // Writes the model at `original_path` to `out_path` with the contents of the
-// initializers named in `trained` replaced; everything else stays as it was.
-// External data is embedded, so the result is one file (at most 2 GiB, a
-// limit of protobuf). Written under a temporary name beside `out_path`,
-// flushed, then renamed: on an error nothing is left behind and an older
-// `out_path` is untouched.
+// initializers named in `trained` replaced; everything else is unchanged.
+// External data is embedded, so the result is one file (at most 2 GiB, a limit
+// of protobuf). Writes to a temporary file in the same folder, syncs and
+// renames it: after an error no new file is left and an existing `out_path` is
+// unchanged.
 //
 // Errors: InvalidArgument (no such initializer, other type or shape, result
 // too large), NotFound, ResourceExhausted (disk full), Unavailable (other

@@ -1,5 +1,5 @@
-// The frame around single operators: widen, check sizes before any memory is
-// taken, evaluate, narrow. Tested in tests/models/onnx_fold_test.cc.
+// Common steps around an operator's evaluation: widen, check sizes before
+// allocating, evaluate, narrow. Tested in tests/models/onnx_fold_test.cc.
 #include "models/onnx/fold.h"
 
 #include <utility>
@@ -16,8 +16,8 @@ FoldRule FindRule(const std::string& op_type) {
   return FindArithmeticRule(op_type);
 }
 
-// The fewest inputs without which an evaluation cannot start. The checker
-// has compared counts with the schema, but an input may also be empty.
+// Number of leading inputs that an evaluation requires. The checker has
+// compared the count with the schema, but an input may still be empty.
 size_t RequiredInputs(const std::string& op_type) {
   if (op_type == "Where" || op_type == "Range") return 3;
   for (const char* two : {"Reshape", "Unsqueeze",   "Expand",  "Tile",

@@ -14,34 +14,34 @@
 
 namespace loadline::models::onnx_internal {
 
-// Whether the operator can be evaluated at all.
+// Whether the operator can be folded in any form.
 bool CanFold(const std::string& op_type);
 
 // The node's outputs; `inputs[i]` is null for an absent optional input.
-// `max_elements` limits each output; ResourceExhausted beyond it.
-// InvalidArgument: the node is wrong. Unimplemented: this form or element
-// type is not folded (the caller may emit the node instead).
+// ResourceExhausted: an output has more than `max_elements`. InvalidArgument:
+// the node is wrong. Unimplemented: this form or element type is not folded
+// (the caller may emit the node instead).
 absl::StatusOr<std::vector<Tensor>> Fold(const onnx::NodeProto& node,
                                          absl::Span<const Tensor* const> inputs,
                                          int64_t max_elements);
 
-// What an operator's evaluation gets. `in[i]` is null where absent.
+// Input of an operator's evaluation. `in[i]` is null if absent.
 struct FoldContext {
   const onnx::NodeProto& node;
   std::vector<const Wide*> in;
   int64_t max_elements;
 
-  // The elements of an integer input, or `fallback` where it is absent.
+  // The elements of an integer input, or `fallback` if it is absent.
   Ints IntsOf(size_t i, const Ints& fallback = {}) const;
   bool Has(size_t i) const { return i < in.size() && in[i] != nullptr; }
-  // ResourceExhausted where a result of this shape is too large.
+  // ResourceExhausted if a result of this shape is too large.
   absl::Status CheckSize(const Ints& dims) const;
 };
 
 using FoldRule = absl::StatusOr<std::vector<Wide>> (*)(const FoldContext&);
 
-// Operators that move elements and those that make them from nothing
-// (fold_movement.cc); those that compute (fold_arithmetic.cc). Null: not here.
+// Operators that move elements or create them (fold_movement.cc), and those
+// that compute (fold_arithmetic.cc). Null: not in that file.
 FoldRule FindMovementRule(const std::string& op_type);
 FoldRule FindArithmeticRule(const std::string& op_type);
 

@@ -1,6 +1,6 @@
-// Folding of operators that compute. Integers wrap as on every machine the
-// exporters ran on; dividing by zero is the file's error.
-// Tested in tests/models/onnx_fold_test.cc.
+// Folding of operators that compute. Integers wrap around, as on every machine
+// that exporters run on; division by zero is an error of the file. Tested in
+// tests/models/onnx_fold_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -58,7 +58,7 @@ double RealBinary(const std::string& op, double a, double b) {
   return std::isnan(a) ? a : b < a || std::isnan(b) ? b : a;  // Min
 }
 
-// Division by zero is excluded before.
+// Requires b != 0 for divisions.
 int64_t IntBinary(const std::string& op, int64_t a, int64_t b, bool c_mod) {
   if (op == "Add" || op == "Sum") return Wrap(Bits(a) + Bits(b));
   if (op == "Sub") return Wrap(Bits(a) - Bits(b));
@@ -67,7 +67,7 @@ int64_t IntBinary(const std::string& op, int64_t a, int64_t b, bool c_mod) {
   if (op == "Mod") {
     if (b == -1) return 0;
     const int64_t rest = a % b;
-    // Python's sign rule unless fmod is asked for.
+    // Python's sign rule unless fmod is requested.
     return !c_mod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
   if (op == "Pow") return IntPower(a, b);
@@ -234,7 +234,7 @@ int64_t Reduced(const std::string& op, int64_t a, int64_t b) {
   return Wrap(Bits(a) + Bits(b));
 }
 
-// Where each element goes when `axes` shrink to one element.
+// The output element of each input element when `axes` are reduced.
 std::vector<int64_t> ReduceTargets(const Wide& x, const Ints& axes,
                                    Ints* kept) {
   *kept = x.dims;
@@ -303,7 +303,7 @@ Result CumSum(const FoldContext& c) {
   const int64_t step = RowMajorStrides(result.dims)[static_cast<size_t>(axis)];
   const auto sum_along = [&](auto& numbers) {
     for (int64_t i = 0; i < result.size(); ++i) {
-      if (i / step % size != 0) continue;  // not the first of its line
+      if (i / step % size != 0) continue;  // only the first of each line
       typename std::decay_t<decltype(numbers)>::value_type sum{};
       for (int64_t k = 0; k < size; ++k) {
         auto& number = numbers[static_cast<size_t>(

@@ -1,5 +1,5 @@
-// Folding of operators that move elements or make them from shapes.
-// Tested in tests/models/onnx_fold_test.cc.
+// Folding of operators that move elements or create them from shapes. Tested in
+// tests/models/onnx_fold_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -111,14 +111,14 @@ Result Slice(const FoldContext& c) {
   for (size_t i = 0; i < spec.axes.size(); ++i) {
     const size_t axis = static_cast<size_t>(spec.axes[i]);
     dims[axis] = SliceLength(spec.starts[i], spec.ends[i], spec.steps[i]);
-    // An axis of one element never steps; a huge step must not multiply.
+    // An axis of one element never advances, so a huge step must not multiply.
     start += spec.starts[i] * strides[axis];
     strides[axis] = dims[axis] > 1 ? strides[axis] * spec.steps[i] : 0;
   }
   return One(Pick(x, dims, StridedIndex(dims, strides, start)));
 }
 
-// Elements of x with `axis` replaced by the rows that `rows` names.
+// Takes the given `rows` of x along `axis`.
 Wide TakeRows(const Wide& x, size_t axis, const Ints& rows, Ints dims) {
   const int64_t inner = RowMajorStrides(x.dims)[axis];
   const int64_t block = inner * x.dims[axis];
@@ -324,7 +324,7 @@ Result Trilu(const FoldContext& c) {
   const int64_t columns = result.dims.back();
   const bool upper = IntAttribute(c.node, "upper", 1) != 0;
   const Ints given = c.IntsOf(1, {0});
-  // Beyond the matrix every diagonal is alike.
+  // Beyond the matrix all diagonals are equivalent.
   const int64_t k =
       given.empty() ? 0 : std::clamp(given[0], -rows - 1, columns + 1);
   for (int64_t i = 0; i < result.size(); ++i) {
@@ -378,7 +378,7 @@ Result Range(const FoldContext& c) {
   }
   Wide result{c.in[0]->dtype, {static_cast<int64_t>(count)}, {}, {}};
   for (int64_t i = 0; i < result.dims[0]; ++i) {
-    // Inside [start, limit), so nothing overflows.
+    // Within [start, limit), so nothing overflows.
     if (real) {
       result.reals.push_back(
           static_cast<double>(start + static_cast<long double>(i) * delta));

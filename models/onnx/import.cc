@@ -1,12 +1,12 @@
-// Three steps: read the file, let the onnx library make it uniform
-// (prepare.h), walk it (walk.h). Tested in tests/models/onnx_import_test.cc.
+// Three steps: read the file, normalize it with the onnx library (prepare.h),
+// build the Graph (importer.h). Tested in tests/models/onnx_import_test.cc.
 #include "models/onnx/import.h"
 
 #include <utility>
 
+#include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/prepare.h"
-#include "models/onnx/walk.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -18,7 +18,7 @@ absl::StatusOr<Imported> Import(onnx::ModelProto proto,
   LOADLINE_ASSIGN_OR_RETURN(
       onnx_internal::PreparedModel model,
       onnx_internal::PrepareModel(std::move(proto), folder, options));
-  return onnx_internal::Walk(model, options).Run();
+  return onnx_internal::Importer(model, options).Run();
 }
 
 }  // namespace

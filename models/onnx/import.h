@@ -1,11 +1,11 @@
-// ONNX import: a file nobody trusts becomes a Graph with every shape known.
+// ONNX import: an untrusted file becomes a Graph with every shape known.
 //
 //   ImportOptions options;
 //   options.batch = 32;
 //   LOADLINE_ASSIGN_OR_RETURN(Imported imported,
 //                             ImportOnnx("resnet18.onnx", options));
 //
-// Which initializers are trained: see models/onnx/classify.h.
+// models/onnx/classify.h decides which initializers are trained.
 #ifndef LOADLINE_MODELS_ONNX_IMPORT_H_
 #define LOADLINE_MODELS_ONNX_IMPORT_H_
 
@@ -23,56 +23,55 @@
 namespace loadline::models {
 
 struct ImportOptions {
-  // Whole shapes of graph inputs by name; may fill open axes, not change
-  // fixed ones.
+  // Whole shapes of graph inputs by name; may set open axes, not change fixed
+  // ones.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   // Values of symbolic axes by name ("batch", "sequence").
   std::map<std::string, int64_t> dims;
-  // The first axis of every graph input where it is still open.
+  // Size of the first axis of every graph input where it is open.
   std::optional<int64_t> batch;
-  // The same where `batch` is absent: nobody asked for it, so an axis that is
-  // fixed to another size is worth no warning.
+  // Used if `batch` is absent. Unlike `batch`, it gives no warning if the axis
+  // is fixed to another size.
   std::optional<int64_t> default_batch;
-  // False: every Dropout disappears.
+  // False: removes every Dropout.
   bool dropout = true;
-  // False: inference forms, for evaluation: BatchNormalization reads its
-  // running statistics and Dropout disappears.
+  // False: inference form, for evaluation. BatchNormalization uses its running
+  // statistics and Dropout is removed.
   bool training = true;
-  // Initializers that are never trained, as shell patterns ("encoder.*").
-  // A BatchNormalization whose running statistics are frozen keeps its
-  // inference form.
+  // Initializers that are not trained, as shell patterns ("encoder.*"). A
+  // BatchNormalization with frozen running statistics keeps its inference form.
   std::vector<std::string> frozen;
-  // The file and its external data together; more is refused.
+  // Limit for the file and its external data together.
   int64_t max_bytes = int64_t{1} << 40;
-  // Folded constants alive at one time; more is refused.
+  // Limit for folded constants in memory at the same time.
   int64_t max_folded_bytes = int64_t{1} << 30;
 };
 
-// The nodes that act otherwise in training than in inference, as imported.
+// Nodes whose training form differs from their inference form, as imported.
 struct TrainingForms {
-  int batch_norms = 0;           // that train
+  int batch_norms = 0;           // in training form
   int batch_norms_restored = 0;  // of these: in inference form in the file
-  int batch_norms_fixed = 0;     // read their running statistics only
-  int dropouts = 0;              // that drop
+  int batch_norms_fixed = 0;     // use their running statistics only
+  int dropouts = 0;              // that drop elements
   int dropouts_restored = 0;     // of these: in inference form in the file
-  int dropouts_off = 0;          // taken out
+  int dropouts_off = 0;          // removed
 };
 
 struct Imported {
-  // Parameters and running statistics bear their initializers' names.
+  // Parameters and running statistics have their initializers' names.
   Graph graph;
-  // One sentence each, for a person.
+  // One sentence each, for the user.
   std::vector<std::string> warnings;
   TrainingForms forms;
-  // The graph's value for each of the model's tensors that became one, by
-  // its name in the model after opset conversion and inlining.
+  // The graph's value for each tensor of the model that has one, by the
+  // tensor's name after opset conversion and inlining.
   std::map<std::string, ValueId> value_of;
 };
 
-// Errors: NotFound (no such file), InvalidArgument (a file that is damaged,
-// hostile, or needs dimensions that the options do not give),
-// Unimplemented (operators nobody here knows, all of them in the message:
-// IsUnsupported tells these from other causes), ResourceExhausted (limits).
+// Errors: NotFound (no such file), InvalidArgument (a file that is damaged or
+// hostile, or needs dimensions that the options do not give), Unimplemented
+// (unknown operators, all listed in the message: IsUnsupported distinguishes
+// this error), ResourceExhausted (limits).
 absl::StatusOr<Imported> ImportOnnx(const std::string& path,
                                     const ImportOptions& options);
 
@@ -85,15 +84,15 @@ absl::StatusOr<Imported> ImportOnnxBytes(absl::string_view bytes,
 absl::StatusOr<std::vector<std::string>> ExternalDataFiles(
     const std::string& path);
 
-// True for the error that lists unsupported operators.
+// Whether the error lists unsupported operators.
 bool IsUnsupported(const absl::Status& status);
 
 struct UnsupportedOperator {
   std::string name;  // "Det", "com.example::Relu"
-  std::string why;   // empty: it is unknown altogether
+  std::string why;   // empty: the operator is unknown
   std::vector<std::string> nodes;
 };
-// What that error lists; empty for any other status.
+// The operators that this error lists; empty for any other status.
 std::vector<UnsupportedOperator> UnsupportedOperators(
     const absl::Status& status);
 

@@ -1,6 +1,6 @@
-// A fixed axis is part of the traced program (its size may be baked into
-// reshapes), so options never overrule it; they only fill what is open.
-// Tested in tests/models/onnx_import_test.cc.
+// A fixed axis is part of the traced program (its size may be built into
+// reshapes), so options never override it; they only set open axes. Tested in
+// tests/models/onnx_import_test.cc.
 #include "models/onnx/input_shapes.h"
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Keeps every later product of a few of them well inside int64.
+// Keeps later products of a few dimensions well within int64.
 constexpr int64_t kMaxDim = int64_t{1} << 40;
 
 absl::StatusOr<int64_t> ResolveOpenAxis(const DeclaredInput& input, size_t axis,

@@ -1,4 +1,4 @@
-// Graph inputs get whole shapes, from the file and from what the user gives.
+// Determines whole shapes of graph inputs from the file and the user's options.
 #ifndef LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
 #define LOADLINE_MODELS_ONNX_INPUT_SHAPES_H_
 
@@ -13,9 +13,9 @@
 
 namespace loadline::models::onnx_internal {
 
-// The input's type with every axis known: fixed axes as the file says, open
-// ones from `options.input_shapes`, else `options.dims` by the axis' name,
-// else (first axis) the batch. InvalidArgument says which are missing.
+// The input's type with every axis known: fixed axes as in the file, open ones
+// from `options.input_shapes`, else `options.dims` by the axis' name, else
+// (first axis only) the batch. InvalidArgument lists the missing ones.
 absl::StatusOr<TensorType> ResolveInput(const onnx::ValueInfoProto& input,
                                         const ImportOptions& options,
                                         std::vector<std::string>* warnings);

@@ -1,7 +1,7 @@
-// Everything in the file is a claim: each size is compared with the bytes
-// that are really there before memory is taken for it. External data is found
-// by resolving both paths (symbolic links included) and comparing prefixes.
-// Tested in tests/models/onnx_hostile_test.cc.
+// The file is untrusted: each size is compared with the bytes that really exist
+// before memory is allocated for it. External data must resolve, symbolic links
+// included, to a path within the model's folder. Tested in
+// tests/models/onnx_hostile_test.cc.
 #include "models/onnx/model_file.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ namespace loadline::models::onnx_internal {
 namespace {
 
 constexpr int kMaxRank = 16;
-// Nested subgraphs and functions; real models stay far below.
+// Limit on nested subgraphs and functions; real models stay far below.
 constexpr int kMaxProtobufDepth = 64;
 
 struct OnnxType {
@@ -78,7 +78,7 @@ absl::StatusOr<OpenFile> OpenRegularFile(const std::string& path, int flags) {
   return OpenFile{fd, static_cast<int64_t>(info.st_size)};
 }
 
-// Where a tensor's external data lies, as the file claims.
+// Location of a tensor's external data as the file claims it.
 struct ExternalClaim {
   std::string location;
   int64_t offset = 0;
@@ -106,7 +106,7 @@ absl::StatusOr<ExternalClaim> ReadClaim(const onnx::TensorProto& proto) {
   return claim;
 }
 
-// The real path of `location`, which must lie inside `folder`.
+// The real path of `location`; an error unless it is inside `folder`.
 absl::StatusOr<std::string> ResolveInside(const onnx::TensorProto& proto,
                                           const std::string& folder,
                                           const std::string& location) {

@@ -1,5 +1,5 @@
-// Reading .onnx files: bytes to protobuf, TensorProto to Tensor, external
-// data from inside the model's folder and nowhere else.
+// Reads .onnx files: bytes to protobuf, TensorProto to Tensor, external data
+// from inside the model's folder only.
 #ifndef LOADLINE_MODELS_ONNX_MODEL_FILE_H_
 #define LOADLINE_MODELS_ONNX_MODEL_FILE_H_
 
@@ -31,15 +31,16 @@ std::vector<std::string> ExternalDataPaths(const onnx::ModelProto& model,
 absl::StatusOr<DType> DTypeFromOnnx(int32_t onnx_type, absl::string_view what);
 int32_t DTypeToOnnx(DType dtype);
 
-// The tensor's contents, wherever they lie. The declared shape must agree
-// with the bytes that are there, so a small file cannot ask for much memory.
-// `folder` empty: external data is refused. `budget_bytes` is lowered by the
-// tensor's bytes; ResourceExhausted where it would fall below 0.
+// The tensor's contents, from the protobuf or external data. The declared shape
+// must agree with the bytes that exist, so a small file cannot demand much
+// memory. `folder` empty: external data is refused. Subtracts the tensor's
+// bytes from `budget_bytes`; ResourceExhausted if it would become negative.
 absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
                                   const std::string& folder,
                                   int64_t* budget_bytes);
 
-// Replaces contents; type and dims stay. External data becomes embedded.
+// Replaces the contents and keeps type and dims. External data becomes
+// embedded.
 void WriteTensor(const Tensor& tensor, onnx::TensorProto* proto);
 
 }  // namespace loadline::models::onnx_internal

@@ -1,4 +1,4 @@
-// Tested with the rules that use it, in tests/models/onnx_rules_test.cc and
+// Tested through the rules that use it, in tests/models/onnx_rules_test.cc and
 // tests/conformance/imported_operators_test.cc.
 #include "models/onnx/movement.h"
 
@@ -7,22 +7,23 @@
 
 namespace loadline::models::onnx_internal {
 
-absl::StatusOr<ValueId> EmitTake(Walk& walk, const onnx::NodeProto& node,
-                                 ValueId x, int64_t axis,
-                                 const Ints& positions) {
-  const ValueId indices = walk.UseTensor(
+absl::StatusOr<ValueId> EmitTake(Importer& importer,
+                                 const onnx::NodeProto& node, ValueId x,
+                                 int64_t axis, const Ints& positions) {
+  const ValueId indices = importer.UseTensor(
       absl::StrCat(node.name(), "/positions"), Int64Tensor(positions));
-  return walk.EmitValue(node, "Gather", {x, indices}, {{"axis", axis}});
+  return importer.EmitValue(node, "Gather", {x, indices}, {{"axis", axis}});
 }
 
-absl::StatusOr<ValueId> EmitRepeat(Walk& walk, const onnx::NodeProto& node,
-                                   ValueId x, const Ints& apart,
-                                   const Ints& wide, const Ints& result) {
+absl::StatusOr<ValueId> EmitRepeat(Importer& importer,
+                                   const onnx::NodeProto& node, ValueId x,
+                                   const Ints& apart, const Ints& wide,
+                                   const Ints& result) {
   LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Reshape", {x}, {{"shape", apart}}));
+      x, importer.EmitValue(node, "Reshape", {x}, {{"shape", apart}}));
   LOADLINE_ASSIGN_OR_RETURN(
-      x, walk.EmitValue(node, "Expand", {x}, {{"shape", wide}}));
-  return walk.EmitValue(node, "Reshape", {x}, {{"shape", result}});
+      x, importer.EmitValue(node, "Expand", {x}, {{"shape", wide}}));
+  return importer.EmitValue(node, "Reshape", {x}, {{"shape", result}});
 }
 
 }  // namespace loadline::models::onnx_internal

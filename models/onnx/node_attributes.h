@@ -1,5 +1,5 @@
 // Attributes of an ONNX node. The checker has compared their kinds with the
-// operator's schema; an absent one gives the fallback.
+// operator's schema. Returns `fallback` if absent.
 #ifndef LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 #define LOADLINE_MODELS_ONNX_NODE_ATTRIBUTES_H_
 
@@ -16,8 +16,8 @@ const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node,
                                           absl::string_view name);
 int64_t IntAttribute(const onnx::NodeProto& node, absl::string_view name,
                      int64_t fallback);
-// ONNX holds floats; what somebody wrote was 0.1 or 1e-5. This is the double
-// nearest to the shortest decimal that gives the float.
+// ONNX stores floats, while authors write decimals such as 0.1 or 1e-5. Returns
+// the double nearest to the shortest decimal that gives the float.
 double FloatAttribute(const onnx::NodeProto& node, absl::string_view name,
                       double fallback);
 std::string StringAttribute(const onnx::NodeProto& node, absl::string_view name,

@@ -1,9 +1,9 @@
-// The order matters. Contents leave the protobuf first, so that the checker,
-// the converter and shape inference copy a few kilobytes and not the weights.
-// Operators nobody knows are listed before the onnx library interprets them.
-// Attention (opset 23) is written out before conversion, which cannot lower
-// it; other composite operators after it.
-// Tested in tests/models/onnx_import_test.cc, hostile files in
+// The order matters. Contents are moved out of the protobuf first, so that the
+// checker, the converter and shape inference copy a few kilobytes instead of
+// the weights. Unknown operators are listed before the onnx library interprets
+// them. Attention (opset 23) is inlined before the conversion, which cannot
+// lower it; other composite operators after it. Tested in
+// tests/models/onnx_import_test.cc, hostile files in
 // tests/models/onnx_hostile_test.cc.
 #include "models/onnx/prepare.h"
 
@@ -26,15 +26,16 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Initializers up to this size stay in the protobuf: shapes and axes, which
-// the converter and shape inference want to read.
+// Initializers up to this size stay in the protobuf, because the converter and
+// shape inference read shapes and axes.
 constexpr int64_t kSmallBytes = 1024;
 constexpr int kMaxNodes = 1 << 16;
 constexpr size_t kMaxNameBytes = 4096;
-constexpr int kMinIrVersion = 10;  // what opset kOpset expects
+constexpr int kMinIrVersion = 10;  // as opset kOpset requires
 
-// Runs a step of the onnx library. Its exceptions derive from std::exception
-// in several unrelated ways, and its messages can be long.
+// Runs a step of the onnx library and turns its exceptions into a status. They
+// derive from std::exception in several unrelated ways, and their messages can
+// be long.
 template <typename Step>
 absl::Status Guard(absl::string_view what, Step step) {
   std::string message;
@@ -93,7 +94,7 @@ absl::Status CheckOutline(const onnx::ModelProto& proto) {
   return CheckNames(proto.graph());
 }
 
-// Moves initializers into `prepared`; leaves small ones in the protobuf too.
+// Moves initializers to `prepared`; small ones also stay in the protobuf.
 absl::Status TakeInitializers(const std::string& folder,
                               const ImportOptions& options,
                               PreparedModel* prepared) {
@@ -124,7 +125,7 @@ absl::Status TakeInitializers(const std::string& folder,
   return absl::OkStatus();
 }
 
-// A size for an axis that no input has is a slip of the pen.
+// InvalidArgument for a size given to an axis that no input has: a typo.
 absl::Status CheckDimNames(const ImportOptions& options,
                            const std::set<std::string>& axes) {
   for (const auto& [name, size] : options.dims) {
@@ -138,7 +139,7 @@ absl::Status CheckDimNames(const ImportOptions& options,
   return absl::OkStatus();
 }
 
-// Real inputs get whole types; large initializers become inputs after them.
+// Gives inputs their whole types; large initializers become further inputs.
 absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
   auto* graph = prepared->proto.mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
@@ -174,12 +175,12 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
     SetType(tensor.type, info);
   }
   graph->mutable_input()->Swap(&inputs);
-  // What the file says about intermediate shapes is inferred anew.
+  // Discard the file's intermediate shapes; they are inferred anew.
   graph->clear_value_info();
   return absl::OkStatus();
 }
 
-// Output shapes may name axes that have sizes by now.
+// Clears output shapes, whose named axes may have sizes by now.
 void ForgetOutputShapes(onnx::GraphProto* graph) {
   for (auto& output : *graph->mutable_output()) {
     if (output.type().has_tensor_type()) {
@@ -198,7 +199,7 @@ int DefaultOpset(const onnx::ModelProto& proto) {
   return 0;
 }
 
-// A function's body reads attributes of its call and knows no defaults.
+// Writes defaults out, because a function's body reads attributes of its call.
 void WriteDefaults(onnx::NodeProto* node, int opset) {
   const auto* schema = onnx::OpSchemaRegistry::Schema(node->op_type(), opset);
   if (schema == nullptr) return;
@@ -280,7 +281,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     }));
   }
   LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
-  // The checker wants output shapes, inference must not compare with them.
+  // The checker requires output shapes; inference must not compare with them.
   ForgetOutputShapes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));
   LOADLINE_RETURN_IF_ERROR(Guard("the model's shapes do not fit", [&] {

@@ -1,5 +1,5 @@
-// The model made uniform by the onnx library: checked, one opset, no
-// functions, known input shapes, inferred types.
+// Normalizes a model with the onnx library: checked, one opset, no functions,
+// known input shapes, inferred types.
 #ifndef LOADLINE_MODELS_ONNX_PREPARE_H_
 #define LOADLINE_MODELS_ONNX_PREPARE_H_
 
@@ -14,23 +14,23 @@
 
 namespace loadline::models::onnx_internal {
 
-// The one opset of the default domain that the importer reads. 22 is the
-// newest that onnx 1.22 converts to from every older one that matters.
+// The opset of the default domain that the importer reads. onnx 1.22 converts
+// from every relevant older opset to 22, but not to newer ones.
 inline constexpr int kOpset = 22;
 
 struct PreparedModel {
-  // Opset kOpset, inlined, shapes inferred. Initializers of any size are
-  // listed below; the large ones are graph inputs here, without contents.
+  // Opset kOpset, inlined, shapes inferred. All initializers are in
+  // `initializers`; large ones are graph inputs here, without contents.
   onnx::ModelProto proto;
   std::map<std::string, Tensor> initializers;
   std::vector<std::string> initializer_order;  // as in the file
-  // The real inputs, in the file's order, with whole shapes.
+  // The inputs that are not initializers, in the file's order.
   std::vector<std::pair<std::string, TensorType>> inputs;
   std::vector<std::string> warnings;
 };
 
-// `folder` is the model's, for external data; empty: none is allowed. The
-// onnx library's exceptions end here.
+// `folder`: the model's folder for external data; empty: none is allowed. Does
+// not throw.
 absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
                                            const std::string& folder,
                                            const ImportOptions& options);

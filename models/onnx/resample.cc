@@ -1,5 +1,5 @@
-// A resized axis is a linear map of the old one, one sparse row for each new
-// element. Tested in tests/models/onnx_resample_test.cc.
+// A resized axis is a linear map of the input axis, with one sparse row per
+// output element. Tested in tests/models/onnx_resample_test.cc.
 #include "models/onnx/resample.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Where element i of the result lies among the elements of the input.
+// Position in the input axis of output element i.
 double Position(const Resampling& r, int64_t i, int64_t in, int64_t out,
                 double scale) {
   const double x = static_cast<double>(i);

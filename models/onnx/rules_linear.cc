@@ -1,54 +1,55 @@
-// Rules for matrix products and convolutions.
-// Tested in tests/models/onnx_rules_test.cc.
+// Rules for matrix products and convolutions. Tested in
+// tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
-#include "models/onnx/walk.h"
 #include "models/onnx/window.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
-absl::Status MatMul(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId a, walk.Use(node, 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId b, walk.Use(node, 1));
-  return walk.EmitOne(node, "MatMul", {a, b});
+absl::Status MatMul(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId a, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId b, importer.Use(node, 1));
+  return importer.EmitOne(node, "MatMul", {a, b});
 }
 
-absl::Status Gemm(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Gemm(Importer& importer, const onnx::NodeProto& node) {
   std::vector<ValueId> inputs;
-  for (int i = 0; i < (walk.Has(node, 2) ? 3 : 2); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+  for (int i = 0; i < (importer.Has(node, 2) ? 3 : 2); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }
-  return walk.EmitOne(node, "Gemm", std::move(inputs),
-                      {{"alpha", FloatAttribute(node, "alpha", 1.0)},
-                       {"beta", FloatAttribute(node, "beta", 1.0)},
-                       {"transA", IntAttribute(node, "transA", 0)},
-                       {"transB", IntAttribute(node, "transB", 0)}});
+  return importer.EmitOne(node, "Gemm", std::move(inputs),
+                          {{"alpha", FloatAttribute(node, "alpha", 1.0)},
+                           {"beta", FloatAttribute(node, "beta", 1.0)},
+                           {"transA", IntAttribute(node, "transA", 0)},
+                           {"transB", IntAttribute(node, "transB", 0)}});
 }
 
-absl::Status Conv(Walk& walk, const onnx::NodeProto& node) {
-  const Ints weight = walk.Type(node, 1).dims;
+absl::Status Conv(Importer& importer, const onnx::NodeProto& node) {
+  const Ints weight = importer.Type(node, 1).dims;
   if (weight.size() < 3) {
     return absl::InvalidArgumentError("its weight needs spatial axes");
   }
   LOADLINE_ASSIGN_OR_RETURN(
       Attributes attributes,
-      WindowAttributes(node, walk.Type(node, 0).dims,
+      WindowAttributes(node, importer.Type(node, 0).dims,
                        {weight.begin() + 2, weight.end()}));
   attributes.Set("group", IntAttribute(node, "group", 1));
   std::vector<ValueId> inputs;
-  for (int i = 0; i < (walk.Has(node, 2) ? 3 : 2); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+  for (int i = 0; i < (importer.Has(node, 2) ? 3 : 2); ++i) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }
-  return walk.EmitOne(node, "Conv", std::move(inputs), std::move(attributes));
+  return importer.EmitOne(node, "Conv", std::move(inputs),
+                          std::move(attributes));
 }
 
-// Sizes of a ConvTranspose's output: what a Conv with these windows must read
-// to give `dims`. ONNX, ConvTranspose: stride (in - 1) + output_padding +
+// Sizes of a ConvTranspose's output, which is the input of the Conv whose
+// output has `dims`. ONNX, ConvTranspose: stride (in - 1) + output_padding +
 // (kernel - 1) dilation + 1 - pads.
 absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
                                      const Ints& dims, int64_t channels,
@@ -82,17 +83,17 @@ absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
   return shape;
 }
 
-// Its weight [C, M/group, k...] is the weight of the Conv whose input gradient
-// it is.
-absl::Status ConvTranspose(Walk& walk, const onnx::NodeProto& node) {
+// ConvTranspose is the input gradient of the Conv with the same weight [C,
+// M/group, k...].
+absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
   const std::string auto_pad = StringAttribute(node, "auto_pad", "NOTSET");
   if ((auto_pad != "NOTSET" && !auto_pad.empty()) ||
       FindAttribute(node, "output_shape") != nullptr) {
-    walk.Unsupported(node, "with auto_pad or output_shape");
+    importer.Unsupported(node, "with auto_pad or output_shape");
     return absl::OkStatus();
   }
-  const Ints weight = walk.Type(node, 1).dims;
-  const Ints dims = walk.Type(node, 0).dims;
+  const Ints weight = importer.Type(node, 1).dims;
+  const Ints dims = importer.Type(node, 0).dims;
   if (weight.size() < 3 || weight.size() != dims.size()) {
     return absl::InvalidArgumentError("its weight needs its input's rank");
   }
@@ -105,20 +106,21 @@ absl::Status ConvTranspose(Walk& walk, const onnx::NodeProto& node) {
                             TransposedShape(node, dims, channels, attributes));
   attributes.Set("group", group);
   attributes.Set("shape", std::move(shape));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId w, walk.Use(node, 1));
-  if (!walk.Has(node, 2)) {
-    return walk.EmitOne(node, "ConvInputGrad", {x, w}, std::move(attributes));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId w, importer.Use(node, 1));
+  if (!importer.Has(node, 2)) {
+    return importer.EmitOne(node, "ConvInputGrad", {x, w},
+                            std::move(attributes));
   }
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId y,
-      walk.EmitValue(node, "ConvInputGrad", {x, w}, std::move(attributes)));
+      importer.EmitValue(node, "ConvInputGrad", {x, w}, std::move(attributes)));
   Ints column(dims.size() - 1, 1);
   column[0] = channels;
-  LOADLINE_ASSIGN_OR_RETURN(ValueId b, walk.Use(node, 2));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId b, importer.Use(node, 2));
   LOADLINE_ASSIGN_OR_RETURN(
-      b, walk.EmitValue(node, "Reshape", {b}, {{"shape", column}}));
-  return walk.EmitOne(node, "Add", {y, b});
+      b, importer.EmitValue(node, "Reshape", {b}, {{"shape", column}}));
+  return importer.EmitOne(node, "Add", {y, b});
 }
 
 }  // namespace

@@ -1,29 +1,30 @@
-// The rule for Pad: a slice's gradient pads with zeros, a gather with what lies
-// inside. Tested in tests/conformance/imported_operators_test.cc.
+// The rule for Pad: SliceGrad pads with zeros, Gather with elements of the
+// tensor. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
-#include "models/onnx/walk.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
 struct Margins {
-  Ints before, after;  // by axis; negative ones cut
+  Ints before, after;  // by axis; negative: removes elements
 };
 
-absl::StatusOr<Margins> ReadMargins(Walk& walk, const onnx::NodeProto& node,
+absl::StatusOr<Margins> ReadMargins(Importer& importer,
+                                    const onnx::NodeProto& node,
                                     const Ints& dims) {
   const int64_t rank = static_cast<int64_t>(dims.size());
-  LOADLINE_ASSIGN_OR_RETURN(Ints pads, walk.ConstantInts(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(Ints pads, importer.ConstantInts(node, 1));
   Ints axes;
-  if (walk.Has(node, 3)) {
-    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 3));
+  if (importer.Has(node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 3));
   }
   LOADLINE_ASSIGN_OR_RETURN(axes, AxesOrAll(axes, rank));
   if (pads.size() != 2 * axes.size()) {
@@ -46,9 +47,10 @@ absl::StatusOr<Margins> ReadMargins(Walk& walk, const onnx::NodeProto& node,
   return margins;
 }
 
-// Cuts what negative pads take away, and leaves the others.
-absl::StatusOr<ValueId> CutMargins(Walk& walk, const onnx::NodeProto& node,
-                                   ValueId x, Ints& dims, Margins& margins) {
+// Removes what negative pads remove, and leaves the others.
+absl::StatusOr<ValueId> CutMargins(Importer& importer,
+                                   const onnx::NodeProto& node, ValueId x,
+                                   Ints& dims, Margins& margins) {
   Ints starts, ends, axes;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t start = std::max<int64_t>(0, -margins.before[i]);
@@ -63,7 +65,7 @@ absl::StatusOr<ValueId> CutMargins(Walk& walk, const onnx::NodeProto& node,
   }
   if (axes.empty()) return x;
   const Ints steps(axes.size(), 1);
-  return walk.EmitValue(
+  return importer.EmitValue(
       node, "Slice", {x},
       {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
 }
@@ -94,8 +96,8 @@ Tensor MarginValues(const Ints& dims, const Margins& margins, float value) {
   return MakeTensor({DType::kF32, std::move(shape)}, values.data());
 }
 
-absl::Status PadConstant(Walk& walk, const onnx::NodeProto& node, ValueId x,
-                         const Ints& dims, const Margins& margins,
+absl::Status PadConstant(Importer& importer, const onnx::NodeProto& node,
+                         ValueId x, const Ints& dims, const Margins& margins,
                          double value) {
   Ints starts, ends, axes, shape = dims;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -106,37 +108,39 @@ absl::Status PadConstant(Walk& walk, const onnx::NodeProto& node, ValueId x,
     ends.push_back(margins.before[i] + dims[i]);
   }
   if (axes.empty()) {
-    walk.Define(node, 0, x);
+    importer.Define(node, 0, x);
     return absl::OkStatus();
   }
   const Ints steps(axes.size(), 1);
   LOADLINE_RETURN_IF_ERROR(ElementCount(shape).status());
-  LOADLINE_ASSIGN_OR_RETURN(ValueId wide, walk.EmitValue(node, "SliceGrad", {x},
-                                                         {{"starts", starts},
-                                                          {"ends", ends},
-                                                          {"axes", axes},
-                                                          {"steps", steps},
-                                                          {"shape", shape}}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId wide,
+                            importer.EmitValue(node, "SliceGrad", {x},
+                                               {{"starts", starts},
+                                                {"ends", ends},
+                                                {"axes", axes},
+                                                {"steps", steps},
+                                                {"shape", shape}}));
   if (value == 0) {
-    walk.Define(node, 0, wide);
+    importer.Define(node, 0, wide);
     return absl::OkStatus();
   }
-  // Beyond a plane or so the margins' values would be another activation.
+  // Larger than about a plane, the constant would be as large as an activation.
   int64_t count = 1;
   for (size_t i = 0; i < dims.size(); ++i) {
     count *= shape[i] == dims[i] ? 1 : shape[i];
   }
   if (count > kMaxConstant) {
-    walk.Unsupported(node, "with a value in too many axes");
+    importer.Unsupported(node, "with a value in too many axes");
     return absl::OkStatus();
   }
-  const ValueId values =
-      walk.UseTensor(absl::StrCat(node.name(), "/margins"),
-                     MarginValues(dims, margins, static_cast<float>(value)));
-  return walk.EmitOne(node, "Add", {wide, values});
+  const ValueId values = importer.UseTensor(
+      absl::StrCat(node.name(), "/margins"),
+      MarginValues(dims, margins, static_cast<float>(value)));
+  return importer.EmitOne(node, "Add", {wide, values});
 }
 
-// Where element i of an axis of `size` lies that goes on beyond its ends.
+// Index of the element that an axis of `size` has at position i, beyond its
+// ends.
 int64_t Beyond(const std::string& mode, int64_t i, int64_t size) {
   if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
   const int64_t period =
@@ -145,8 +149,8 @@ int64_t Beyond(const std::string& mode, int64_t i, int64_t size) {
   return place < size ? place : period - place;
 }
 
-absl::Status PadFromInside(Walk& walk, const onnx::NodeProto& node, ValueId x,
-                           const Ints& dims, const Margins& margins,
+absl::Status PadFromInside(Importer& importer, const onnx::NodeProto& node,
+                           ValueId x, const Ints& dims, const Margins& margins,
                            const std::string& mode) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (margins.before[axis] == 0 && margins.after[axis] == 0) continue;
@@ -159,20 +163,20 @@ absl::Status PadFromInside(Walk& walk, const onnx::NodeProto& node, ValueId x,
       positions.push_back(Beyond(mode, i, dims[axis]));
     }
     LOADLINE_ASSIGN_OR_RETURN(
-        x, EmitTake(walk, node, x, static_cast<int64_t>(axis), positions));
+        x, EmitTake(importer, node, x, static_cast<int64_t>(axis), positions));
   }
-  walk.Define(node, 0, x);
+  importer.Define(node, 0, x);
   return absl::OkStatus();
 }
 
-absl::Status Pad(Walk& walk, const onnx::NodeProto& node) {
-  const TensorType type = walk.Type(node, 0);
+absl::Status Pad(Importer& importer, const onnx::NodeProto& node) {
+  const TensorType type = importer.Type(node, 0);
   Ints dims = type.dims;
   const std::string mode = StringAttribute(node, "mode", "constant");
-  LOADLINE_ASSIGN_OR_RETURN(Margins margins, ReadMargins(walk, node, dims));
+  LOADLINE_ASSIGN_OR_RETURN(Margins margins, ReadMargins(importer, node, dims));
   double value = 0;
-  if (walk.Has(node, 2)) {
-    LOADLINE_ASSIGN_OR_RETURN(value, walk.ConstantReal(node, 2));
+  if (importer.Has(node, 2)) {
+    LOADLINE_ASSIGN_OR_RETURN(value, importer.ConstantReal(node, 2));
   }
   const bool nothing =
       std::all_of(dims.begin(), dims.end(), [&](const int64_t& dim) {
@@ -180,17 +184,18 @@ absl::Status Pad(Walk& walk, const onnx::NodeProto& node) {
         return margins.before[i] == 0 && margins.after[i] == 0;
       });
   if (nothing) {
-    walk.Alias(node, 0, 0);
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
   if (mode == "constant" && type.dtype != DType::kF32) {
-    walk.Unsupported(node, "of a type that is not f32");
+    importer.Unsupported(node, "of a type that is not f32");
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  LOADLINE_ASSIGN_OR_RETURN(x, CutMargins(walk, node, x, dims, margins));
-  return mode == "constant" ? PadConstant(walk, node, x, dims, margins, value)
-                            : PadFromInside(walk, node, x, dims, margins, mode);
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(x, CutMargins(importer, node, x, dims, margins));
+  return mode == "constant"
+             ? PadConstant(importer, node, x, dims, margins, value)
+             : PadFromInside(importer, node, x, dims, margins, mode);
 }
 
 }  // namespace

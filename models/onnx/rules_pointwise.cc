@@ -1,100 +1,102 @@
-// Rules for operators that work element by element. Most have the same name
-// and inputs on both sides. Tested in tests/models/onnx_rules_test.cc.
+// Rules for elementwise operators. Most have the same name and inputs in ONNX
+// and in the Graph. Tested in tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
-#include "models/onnx/walk.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
-absl::Status Same(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Same(Importer& importer, const onnx::NodeProto& node) {
   std::vector<ValueId> inputs;
   for (int i = 0; i < node.input_size(); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }
-  return walk.EmitOne(node, node.op_type(), std::move(inputs));
+  return importer.EmitOne(node, node.op_type(), std::move(inputs));
 }
 
-// ONNX lets the exponent have another type than the base.
-absl::Status Pow(Walk& walk, const onnx::NodeProto& node) {
-  if (!walk.IsConstant(node, 1) ||
-      walk.Type(node, 0).dtype == walk.Type(node, 1).dtype ||
-      walk.Type(node, 1).elements() != 1) {
-    return Same(walk, node);
+// In ONNX the exponent's type may differ from the base's.
+absl::Status Pow(Importer& importer, const onnx::NodeProto& node) {
+  if (!importer.IsConstant(node, 1) ||
+      importer.Type(node, 0).dtype == importer.Type(node, 1).dtype ||
+      importer.Type(node, 1).elements() != 1) {
+    return Same(importer, node);
   }
-  LOADLINE_ASSIGN_OR_RETURN(double exponent, walk.ConstantReal(node, 1));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId base, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(double exponent, importer.ConstantReal(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId base, importer.Use(node, 0));
   Tensor scalar = ScalarTensor(static_cast<float>(exponent));
-  const ValueId power = walk.UseTensor(node.input(1), scalar);
-  return walk.EmitOne(node, "Pow", {base, power});
+  const ValueId power = importer.UseTensor(node.input(1), scalar);
+  return importer.EmitOne(node, "Pow", {base, power});
 }
 
-absl::Status Gelu(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(
+absl::Status Gelu(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(
       node, "Gelu", {x},
       {{"approximate", StringAttribute(node, "approximate", "none")}});
 }
 
-absl::Status CastTo(Walk& walk, const onnx::NodeProto& node, DType to) {
-  if (walk.Type(node, 0).dtype == to) {
-    walk.Alias(node, 0, 0);
+absl::Status CastTo(Importer& importer, const onnx::NodeProto& node, DType to) {
+  if (importer.Type(node, 0).dtype == to) {
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Cast", {x}, {{"to", std::string(DTypeName(to))}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Cast", {x},
+                          {{"to", std::string(DTypeName(to))}});
 }
 
-absl::Status Cast(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Cast(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(
       DType to, DTypeFromOnnx(static_cast<int32_t>(IntAttribute(node, "to", 0)),
                               "its result"));
-  return CastTo(walk, node, to);
+  return CastTo(importer, node, to);
 }
 
-absl::Status CastLike(Walk& walk, const onnx::NodeProto& node) {
-  return CastTo(walk, node, walk.Type(node, 1).dtype);
+absl::Status CastLike(Importer& importer, const onnx::NodeProto& node) {
+  return CastTo(importer, node, importer.Type(node, 1).dtype);
 }
 
 // a + b + c as two Adds.
-absl::Status Sum(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, walk.Use(node, 0));
+absl::Status Sum(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, importer.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
-    LOADLINE_ASSIGN_OR_RETURN(sum, walk.EmitValue(node, "Add", {sum, next}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId next, importer.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(sum,
+                              importer.EmitValue(node, "Add", {sum, next}));
   }
-  walk.Define(node, 0, sum);
+  importer.Define(node, 0, sum);
   return absl::OkStatus();
 }
 
-// Max(a, b) is a where a > b, else b; of more inputs, pair by pair.
-absl::Status Extreme(Walk& walk, const onnx::NodeProto& node) {
+// Max(a, b) is a where a > b, else b; more inputs pairwise.
+absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
   const char* const compare = node.op_type() == "Max" ? "Greater" : "Less";
-  LOADLINE_ASSIGN_OR_RETURN(ValueId best, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId best, importer.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId next, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId next, importer.Use(node, i));
     LOADLINE_ASSIGN_OR_RETURN(ValueId better,
-                              walk.EmitValue(node, compare, {best, next}));
+                              importer.EmitValue(node, compare, {best, next}));
     LOADLINE_ASSIGN_OR_RETURN(
-        best, walk.EmitValue(node, "Where", {better, best, next}));
+        best, importer.EmitValue(node, "Where", {better, best, next}));
   }
-  walk.Define(node, 0, best);
+  importer.Define(node, 0, best);
   return absl::OkStatus();
 }
 
-// Nothing but a NaN differs from itself.
-absl::Status IsNaN(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+// Only a NaN differs from itself.
+absl::Status IsNaN(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(ValueId same,
-                            walk.EmitValue(node, "Equal", {x, x}));
-  return walk.EmitOne(node, "Not", {same});
+                            importer.EmitValue(node, "Equal", {x, x}));
+  return importer.EmitOne(node, "Not", {same});
 }
 
-absl::Status Identity(Walk& walk, const onnx::NodeProto& node) {
-  walk.Alias(node, 0, 0);
+absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
+  importer.Alias(node, 0, 0);
   return absl::OkStatus();
 }
 

@@ -1,86 +1,87 @@
 // Rules for pools and reductions. Tested in tests/models/onnx_rules_test.cc.
 #include <numeric>
 
+#include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
-#include "models/onnx/walk.h"
 #include "models/onnx/window.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
-absl::Status MaxPool(Walk& walk, const onnx::NodeProto& node) {
-  if (walk.Wants(node, 1)) {
-    walk.Unsupported(node, "whose indices are read");
+absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
+  if (importer.Wants(node, 1)) {
+    importer.Unsupported(node, "whose indices are read");
     return absl::OkStatus();
   }
   LOADLINE_ASSIGN_OR_RETURN(
       Attributes attributes,
-      WindowAttributes(node, walk.Type(node, 0).dims, {}));
+      WindowAttributes(node, importer.Type(node, 0).dims, {}));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "MaxPool", {x}, std::move(attributes));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "MaxPool", {x}, std::move(attributes));
 }
 
-absl::Status AveragePool(Walk& walk, const onnx::NodeProto& node) {
+absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(
       Attributes attributes,
-      WindowAttributes(node, walk.Type(node, 0).dims, {}));
+      WindowAttributes(node, importer.Type(node, 0).dims, {}));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
   attributes.Set("count_include_pad",
                  IntAttribute(node, "count_include_pad", 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "AveragePool", {x}, std::move(attributes));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "AveragePool", {x}, std::move(attributes));
 }
 
-absl::Status GlobalMaxPool(Walk& walk, const onnx::NodeProto& node) {
-  const Ints dims = walk.Type(node, 0).dims;
+absl::Status GlobalMaxPool(Importer& importer, const onnx::NodeProto& node) {
+  const Ints dims = importer.Type(node, 0).dims;
   if (dims.size() < 3) {
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
   const size_t n = dims.size() - 2;
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "MaxPool", {x},
-                      {{"kernel_shape", Ints(dims.begin() + 2, dims.end())},
-                       {"strides", Ints(n, 1)},
-                       {"pads", Ints(2 * n, 0)},
-                       {"dilations", Ints(n, 1)},
-                       {"ceil_mode", int64_t{0}}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "MaxPool", {x},
+                          {{"kernel_shape", Ints(dims.begin() + 2, dims.end())},
+                           {"strides", Ints(n, 1)},
+                           {"pads", Ints(2 * n, 0)},
+                           {"dilations", Ints(n, 1)},
+                           {"ceil_mode", int64_t{0}}});
 }
 
-absl::Status EmitReduce(Walk& walk, const onnx::NodeProto& node,
+absl::Status EmitReduce(Importer& importer, const onnx::NodeProto& node,
                         const std::string& op, Ints axes, int64_t keepdims) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, op, {x},
-                      {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, op, {x},
+                          {{"axes", std::move(axes)}, {"keepdims", keepdims}});
 }
 
-absl::Status GlobalAveragePool(Walk& walk, const onnx::NodeProto& node) {
+absl::Status GlobalAveragePool(Importer& importer,
+                               const onnx::NodeProto& node) {
   Ints axes;
-  for (int64_t i = 2; i < walk.Type(node, 0).rank(); ++i) axes.push_back(i);
+  for (int64_t i = 2; i < importer.Type(node, 0).rank(); ++i) axes.push_back(i);
   if (axes.empty()) {
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
-  return EmitReduce(walk, node, "ReduceMean", std::move(axes), 1);
+  return EmitReduce(importer, node, "ReduceMean", std::move(axes), 1);
 }
 
-absl::Status Reduce(Walk& walk, const onnx::NodeProto& node) {
-  const int64_t rank = walk.Type(node, 0).rank();
+absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {
+  const int64_t rank = importer.Type(node, 0).rank();
   Ints axes;
-  if (walk.Has(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 1));
+  if (importer.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 1));
     LOADLINE_ASSIGN_OR_RETURN(axes, NormalizeAxes(axes, rank));
   }
   if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) != 0) {
-    walk.Alias(node, 0, 0);
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
   if (axes.empty()) {
     axes.resize(static_cast<size_t>(rank));
     std::iota(axes.begin(), axes.end(), 0);
   }
-  return EmitReduce(walk, node, node.op_type(), std::move(axes),
+  return EmitReduce(importer, node, node.op_type(), std::move(axes),
                     IntAttribute(node, "keepdims", 1));
 }
 

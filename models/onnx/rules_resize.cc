@@ -1,15 +1,15 @@
-// The rule for Resize: what is simply repeated is a broadcast, other nearest
-// elements are a gather, and a mix of neighbours is a product with a constant
+// The rule for Resize: repeated elements are a broadcast, other nearest
+// elements a gather, and mixtures of neighbours a product with a constant
 // matrix. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/resample.h"
 #include "models/onnx/shape_math.h"
-#include "models/onnx/walk.h"
 #include "models/onnx/wide.h"
 #include "planner/base/status_macros.h"
 
@@ -23,35 +23,35 @@ struct ResizedAxis {
   std::vector<std::vector<Tap>> taps;
 };
 
-absl::StatusOr<std::vector<double>> ConstantReals(Walk& walk,
+absl::StatusOr<std::vector<double>> ConstantReals(Importer& importer,
                                                   const onnx::NodeProto& node,
                                                   int i) {
-  if (!walk.IsConstant(node, i) ||
-      !CanWiden(walk.Input(node, i).constant->type.dtype)) {
+  if (!importer.IsConstant(node, i) ||
+      !CanWiden(importer.Input(node, i).constant->type.dtype)) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", i, " must be known when the model is imported"));
   }
-  return Widen(*walk.Input(node, i).constant).reals;
+  return Widen(*importer.Input(node, i).constant).reals;
 }
 
-bool IsGiven(Walk& walk, const onnx::NodeProto& node, int i) {
-  return walk.Has(node, i) && walk.Type(node, i).elements() > 0;
+bool IsGiven(Importer& importer, const onnx::NodeProto& node, int i) {
+  return importer.Has(node, i) && importer.Type(node, i).elements() > 0;
 }
 
-// How many elements an axis gets, and the ratio that positions are made with.
+// New size of an axis, and the ratio that determines positions.
 struct NewSize {
   int64_t out = 0;
   double scale = 1;
 };
 
-absl::StatusOr<std::vector<NewSize>> ReadSizes(Walk& walk,
+absl::StatusOr<std::vector<NewSize>> ReadSizes(Importer& importer,
                                                const onnx::NodeProto& node,
                                                const Ints& dims,
                                                const Ints& axes) {
   std::vector<NewSize> sizes;
-  if (IsGiven(walk, node, 2)) {
+  if (IsGiven(importer, node, 2)) {
     LOADLINE_ASSIGN_OR_RETURN(std::vector<double> scales,
-                              ConstantReals(walk, node, 2));
+                              ConstantReals(importer, node, 2));
     for (size_t i = 0; i < std::min(axes.size(), scales.size()); ++i) {
       const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
       const double out = std::floor(in * scales[i]);
@@ -61,8 +61,8 @@ absl::StatusOr<std::vector<NewSize>> ReadSizes(Walk& walk,
       }
       sizes.push_back({static_cast<int64_t>(out), scales[i]});
     }
-  } else if (IsGiven(walk, node, 3)) {
-    LOADLINE_ASSIGN_OR_RETURN(Ints outs, walk.ConstantInts(node, 3));
+  } else if (IsGiven(importer, node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(Ints outs, importer.ConstantInts(node, 3));
     for (size_t i = 0; i < std::min(axes.size(), outs.size()); ++i) {
       const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
       sizes.push_back({outs[i], static_cast<double>(outs[i]) / in});
@@ -75,13 +75,13 @@ absl::StatusOr<std::vector<NewSize>> ReadSizes(Walk& walk,
 }
 
 absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
-    Walk& walk, const onnx::NodeProto& node, const Ints& dims,
+    Importer& importer, const onnx::NodeProto& node, const Ints& dims,
     const Resampling& resampling) {
   LOADLINE_ASSIGN_OR_RETURN(Ints axes,
                             AxesOrAll(IntsAttribute(node, "axes"),
                                       static_cast<int64_t>(dims.size())));
   LOADLINE_ASSIGN_OR_RETURN(std::vector<NewSize> sizes,
-                            ReadSizes(walk, node, dims, axes));
+                            ReadSizes(importer, node, dims, axes));
   std::vector<ResizedAxis> resized;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t in = dims[static_cast<size_t>(axes[i])];
@@ -97,8 +97,8 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
 }
 
 // [d0, d1] -> [d0, 1, d1, 1] -> [d0, r0, d1, r1] -> [d0 r0, d1 r1], for all
-// axes that are simply repeated; takes them out of `resized`.
-absl::StatusOr<ValueId> Repeat(Walk& walk, const onnx::NodeProto& node,
+// axes that are repeated; removes them from `resized`.
+absl::StatusOr<ValueId> Repeat(Importer& importer, const onnx::NodeProto& node,
                                ValueId x, Ints& dims,
                                std::vector<ResizedAxis>& resized) {
   Ints repeats(dims.size(), 1);
@@ -120,12 +120,12 @@ absl::StatusOr<ValueId> Repeat(Walk& walk, const onnx::NodeProto& node,
   }
   if (result == dims) return x;
   dims = result;
-  return EmitRepeat(walk, node, x, apart, broadcast, result);
+  return EmitRepeat(importer, node, x, apart, broadcast, result);
 }
 
-// x times a matrix of weights, along one of the last two axes.
-absl::StatusOr<ValueId> Mix(Walk& walk, const onnx::NodeProto& node, ValueId x,
-                            bool last, const ResizedAxis& axis) {
+// Multiplies x by a matrix of weights, along one of the last two axes.
+absl::StatusOr<ValueId> Mix(Importer& importer, const onnx::NodeProto& node,
+                            ValueId x, bool last, const ResizedAxis& axis) {
   const int64_t out = static_cast<int64_t>(axis.taps.size());
   std::vector<float> weights(static_cast<size_t>(out * axis.in));
   for (int64_t row = 0; row < out; ++row) {
@@ -136,13 +136,13 @@ absl::StatusOr<ValueId> Mix(Walk& walk, const onnx::NodeProto& node, ValueId x,
   }
   const Ints shape = last ? Ints{axis.in, out} : Ints{out, axis.in};
   const ValueId matrix =
-      walk.UseTensor(absl::StrCat(node.name(), "/weights"),
-                     MakeTensor({DType::kF32, shape}, weights.data()));
-  return last ? walk.EmitValue(node, "MatMul", {x, matrix}, {})
-              : walk.EmitValue(node, "MatMul", {matrix, x}, {});
+      importer.UseTensor(absl::StrCat(node.name(), "/weights"),
+                         MakeTensor({DType::kF32, shape}, weights.data()));
+  return last ? importer.EmitValue(node, "MatMul", {x, matrix}, {})
+              : importer.EmitValue(node, "MatMul", {matrix, x}, {});
 }
 
-absl::Status Resize(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Resize(Importer& importer, const onnx::NodeProto& node) {
   Resampling resampling;
   resampling.mode = StringAttribute(node, "mode", "nearest");
   resampling.coordinates =
@@ -160,34 +160,34 @@ absl::Status Resize(Walk& walk, const onnx::NodeProto& node) {
     known = absl::UnimplementedError("that keeps the aspect ratio");
   }
   if (!known.ok()) {
-    walk.Unsupported(node, std::string(known.message()));
+    importer.Unsupported(node, std::string(known.message()));
     return absl::OkStatus();
   }
-  Ints dims = walk.Type(node, 0).dims;
+  Ints dims = importer.Type(node, 0).dims;
   LOADLINE_ASSIGN_OR_RETURN(std::vector<ResizedAxis> resized,
-                            ReadResizedAxes(walk, node, dims, resampling));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  LOADLINE_ASSIGN_OR_RETURN(x, Repeat(walk, node, x, dims, resized));
+                            ReadResizedAxes(importer, node, dims, resampling));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(x, Repeat(importer, node, x, dims, resized));
   for (const ResizedAxis& axis : resized) {
     if (resampling.mode == "nearest") {
       Ints positions;
       for (const std::vector<Tap>& row : axis.taps) {
         positions.push_back(row[0].from);
       }
-      LOADLINE_ASSIGN_OR_RETURN(x,
-                                EmitTake(walk, node, x, axis.axis, positions));
+      LOADLINE_ASSIGN_OR_RETURN(
+          x, EmitTake(importer, node, x, axis.axis, positions));
       continue;
     }
     const int64_t from_end = static_cast<int64_t>(dims.size()) - axis.axis;
     const int64_t out = static_cast<int64_t>(axis.taps.size());
     if (from_end > 2 || dims.size() < 2 || out * axis.in > kMaxConstant) {
-      walk.Unsupported(node, from_end > 2 ? "that mixes along outer axes"
-                                          : "of so many elements");
+      importer.Unsupported(node, from_end > 2 ? "that mixes along outer axes"
+                                              : "of so many elements");
       return absl::OkStatus();
     }
-    LOADLINE_ASSIGN_OR_RETURN(x, Mix(walk, node, x, from_end == 1, axis));
+    LOADLINE_ASSIGN_OR_RETURN(x, Mix(importer, node, x, from_end == 1, axis));
   }
-  walk.Define(node, 0, x);
+  importer.Define(node, 0, x);
   return absl::OkStatus();
 }
 

@@ -1,13 +1,13 @@
-// Rules for operators that rearrange: what ONNX passes as constant tensors
-// becomes attributes, all of them normalized (no negative axes or indices).
-// Tested in tests/models/onnx_rules_test.cc.
+// Rules for operators that rearrange elements: ONNX's constant input tensors
+// become normalized attributes, without negative axes or indices. Tested in
+// tests/models/onnx_rules_test.cc.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
-#include "models/onnx/walk.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -15,46 +15,48 @@ namespace {
 
 constexpr int64_t kMaxParts = 1 << 16;
 
-absl::Status EmitReshape(Walk& walk, const onnx::NodeProto& node,
+absl::Status EmitReshape(Importer& importer, const onnx::NodeProto& node,
                          absl::StatusOr<Ints> shape) {
   LOADLINE_RETURN_IF_ERROR(shape.status());
-  if (*shape == walk.Type(node, 0).dims) {
-    walk.Alias(node, 0, 0);
+  if (*shape == importer.Type(node, 0).dims) {
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Reshape", {x}, {{"shape", *std::move(shape)}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Reshape", {x}, {{"shape", *std::move(shape)}});
 }
 
-absl::Status Reshape(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(Ints target, walk.ConstantInts(node, 1));
-  return EmitReshape(walk, node,
-                     ResolveReshape(walk.Type(node, 0).dims, std::move(target),
-                                    IntAttribute(node, "allowzero", 0) != 0));
-}
-
-absl::Status Flatten(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Reshape(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints target, importer.ConstantInts(node, 1));
   return EmitReshape(
-      walk, node,
-      ResolveFlatten(walk.Type(node, 0).dims, IntAttribute(node, "axis", 1)));
+      importer, node,
+      ResolveReshape(importer.Type(node, 0).dims, std::move(target),
+                     IntAttribute(node, "allowzero", 0) != 0));
 }
 
-absl::Status Squeeze(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Flatten(Importer& importer, const onnx::NodeProto& node) {
+  return EmitReshape(importer, node,
+                     ResolveFlatten(importer.Type(node, 0).dims,
+                                    IntAttribute(node, "axis", 1)));
+}
+
+absl::Status Squeeze(Importer& importer, const onnx::NodeProto& node) {
   Ints axes;
-  if (walk.Has(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(axes, walk.ConstantInts(node, 1));
+  if (importer.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 1));
   }
-  return EmitReshape(walk, node, ResolveSqueeze(walk.Type(node, 0).dims, axes));
+  return EmitReshape(importer, node,
+                     ResolveSqueeze(importer.Type(node, 0).dims, axes));
 }
 
-absl::Status Unsqueeze(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(Ints axes, walk.ConstantInts(node, 1));
-  return EmitReshape(walk, node,
-                     ResolveUnsqueeze(walk.Type(node, 0).dims, axes));
+absl::Status Unsqueeze(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes, importer.ConstantInts(node, 1));
+  return EmitReshape(importer, node,
+                     ResolveUnsqueeze(importer.Type(node, 0).dims, axes));
 }
 
-absl::Status Transpose(Walk& walk, const onnx::NodeProto& node) {
-  const int64_t rank = walk.Type(node, 0).rank();
+absl::Status Transpose(Importer& importer, const onnx::NodeProto& node) {
+  const int64_t rank = importer.Type(node, 0).rank();
   Ints perm = IntsAttribute(node, "perm");
   if (FindAttribute(node, "perm") == nullptr) {
     for (int64_t i = rank; i-- > 0;) perm.push_back(i);
@@ -64,52 +66,52 @@ absl::Status Transpose(Walk& walk, const onnx::NodeProto& node) {
   }
   if (std::is_sorted(perm.begin(), perm.end()) &&
       static_cast<int64_t>(perm.size()) == rank) {
-    walk.Alias(node, 0, 0);
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Transpose", {x}, {{"perm", perm}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Transpose", {x}, {{"perm", perm}});
 }
 
-absl::Status Concat(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      int64_t axis,
-      NormalizeAxis(IntAttribute(node, "axis", 0), walk.Type(node, 0).rank()));
+absl::Status Concat(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(int64_t axis,
+                            NormalizeAxis(IntAttribute(node, "axis", 0),
+                                          importer.Type(node, 0).rank()));
   std::vector<ValueId> inputs;
   for (int i = 0; i < node.input_size(); ++i) {
-    LOADLINE_ASSIGN_OR_RETURN(ValueId id, walk.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }
-  return walk.EmitOne(node, "Concat", std::move(inputs), {{"axis", axis}});
+  return importer.EmitOne(node, "Concat", std::move(inputs), {{"axis", axis}});
 }
 
-// The axis of a split and the size of it.
+// The axis of a split and its size.
 struct SplitAxis {
   int64_t axis = 0;
   int64_t size = 0;
 };
 
-absl::StatusOr<SplitAxis> ReadSplitAxis(Walk& walk,
+absl::StatusOr<SplitAxis> ReadSplitAxis(Importer& importer,
                                         const onnx::NodeProto& node) {
-  const TensorType& type = walk.Type(node, 0);
+  const TensorType& type = importer.Type(node, 0);
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis, NormalizeAxis(IntAttribute(node, "axis", 0), type.rank()));
   return SplitAxis{axis, type.dims[static_cast<size_t>(axis)]};
 }
 
-absl::StatusOr<std::vector<ValueId>> EmitSplit(Walk& walk,
+absl::StatusOr<std::vector<ValueId>> EmitSplit(Importer& importer,
                                                const onnx::NodeProto& node,
                                                int64_t axis, Ints sizes) {
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.Emit(node, "Split", {x},
-                   {{"axis", axis}, {"sizes", std::move(sizes)}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.Emit(node, "Split", {x},
+                       {{"axis", axis}, {"sizes", std::move(sizes)}});
 }
 
-absl::Status Split(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(walk, node));
+absl::Status Split(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(importer, node));
   Ints sizes;
-  if (walk.Has(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(sizes, walk.ConstantInts(node, 1));
+  if (importer.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(sizes, importer.ConstantInts(node, 1));
   } else {
     LOADLINE_ASSIGN_OR_RETURN(
         sizes, EqualParts(along.size, IntAttribute(node, "num_outputs",
@@ -120,31 +122,31 @@ absl::Status Split(Walk& walk, const onnx::NodeProto& node) {
         sizes.size(), " parts for ", node.output_size(), " outputs"));
   }
   LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> parts,
-                            EmitSplit(walk, node, along.axis, sizes));
+                            EmitSplit(importer, node, along.axis, sizes));
   for (size_t i = 0; i < parts.size(); ++i) {
-    walk.Define(node, static_cast<int>(i), parts[i]);
+    importer.Define(node, static_cast<int>(i), parts[i]);
   }
   return absl::OkStatus();
 }
 
 // torch's default exporter without optimization writes Tensor.split as
 // SplitToSequence and one SequenceAt per part.
-absl::Status SplitToSequence(Walk& walk, const onnx::NodeProto& node) {
-  if (!walk.Has(node, 1) && IntAttribute(node, "keepdims", 1) == 0) {
-    walk.Unsupported(node, "with keepdims=0");
+absl::Status SplitToSequence(Importer& importer, const onnx::NodeProto& node) {
+  if (!importer.Has(node, 1) && IntAttribute(node, "keepdims", 1) == 0) {
+    importer.Unsupported(node, "with keepdims=0");
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(walk, node));
+  LOADLINE_ASSIGN_OR_RETURN(SplitAxis along, ReadSplitAxis(importer, node));
   Ints sizes;
   int64_t chunk = 1;
-  if (walk.Has(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(sizes, walk.ConstantInts(node, 1));
-    if (walk.Type(node, 1).rank() == 0) {
+  if (importer.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(sizes, importer.ConstantInts(node, 1));
+    if (importer.Type(node, 1).rank() == 0) {
       chunk = sizes[0];
       sizes.clear();
     }
   }
-  if (!walk.Has(node, 1) || walk.Type(node, 1).rank() == 0) {
+  if (!importer.Has(node, 1) || importer.Type(node, 1).rank() == 0) {
     if (chunk < 1 || along.size / chunk > kMaxParts) {
       return absl::InvalidArgumentError(
           absl::StrCat("parts of ", chunk, " of an axis of ", along.size));
@@ -157,65 +159,65 @@ absl::Status SplitToSequence(Walk& walk, const onnx::NodeProto& node) {
     return absl::InvalidArgumentError("splits into no parts");
   }
   LOADLINE_ASSIGN_OR_RETURN(std::vector<ValueId> parts,
-                            EmitSplit(walk, node, along.axis, sizes));
-  walk.DefineSequence(node, std::move(parts));
+                            EmitSplit(importer, node, along.axis, sizes));
+  importer.DefineSequence(node, std::move(parts));
   return absl::OkStatus();
 }
 
-absl::Status SequenceAt(Walk& walk, const onnx::NodeProto& node) {
-  const std::vector<ValueId>& parts = walk.Input(node, 0).sequence;
-  LOADLINE_ASSIGN_OR_RETURN(Ints position, walk.ConstantInts(node, 1));
+absl::Status SequenceAt(Importer& importer, const onnx::NodeProto& node) {
+  const std::vector<ValueId>& parts = importer.Input(node, 0).sequence;
+  LOADLINE_ASSIGN_OR_RETURN(Ints position, importer.ConstantInts(node, 1));
   if (position.size() != 1 || parts.empty()) {
     return absl::InvalidArgumentError("needs a sequence and one position");
   }
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t i,
       NormalizeAxis(position[0], static_cast<int64_t>(parts.size())));
-  walk.Define(node, 0, parts[static_cast<size_t>(i)]);
+  importer.Define(node, 0, parts[static_cast<size_t>(i)]);
   return absl::OkStatus();
 }
 
-absl::Status Slice(Walk& walk, const onnx::NodeProto& node) {
+absl::Status Slice(Importer& importer, const onnx::NodeProto& node) {
   SliceSpec spec;
-  LOADLINE_ASSIGN_OR_RETURN(spec.starts, walk.ConstantInts(node, 1));
-  LOADLINE_ASSIGN_OR_RETURN(spec.ends, walk.ConstantInts(node, 2));
-  if (walk.Has(node, 3)) {
-    LOADLINE_ASSIGN_OR_RETURN(spec.axes, walk.ConstantInts(node, 3));
+  LOADLINE_ASSIGN_OR_RETURN(spec.starts, importer.ConstantInts(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(spec.ends, importer.ConstantInts(node, 2));
+  if (importer.Has(node, 3)) {
+    LOADLINE_ASSIGN_OR_RETURN(spec.axes, importer.ConstantInts(node, 3));
   }
-  if (walk.Has(node, 4)) {
-    LOADLINE_ASSIGN_OR_RETURN(spec.steps, walk.ConstantInts(node, 4));
+  if (importer.Has(node, 4)) {
+    LOADLINE_ASSIGN_OR_RETURN(spec.steps, importer.ConstantInts(node, 4));
   }
   LOADLINE_ASSIGN_OR_RETURN(
-      spec, ResolveSlice(walk.Type(node, 0).dims, std::move(spec)));
+      spec, ResolveSlice(importer.Type(node, 0).dims, std::move(spec)));
   if (std::any_of(spec.steps.begin(), spec.steps.end(),
                   [](int64_t step) { return step < 0; })) {
-    walk.Unsupported(node, "with a negative step");
+    importer.Unsupported(node, "with a negative step");
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Slice", {x},
-                      {{"starts", spec.starts},
-                       {"ends", spec.ends},
-                       {"axes", spec.axes},
-                       {"steps", spec.steps}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Slice", {x},
+                          {{"starts", spec.starts},
+                           {"ends", spec.ends},
+                           {"axes", spec.axes},
+                           {"steps", spec.steps}});
 }
 
-absl::Status Expand(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(Ints target, walk.ConstantInts(node, 1));
+absl::Status Expand(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints target, importer.ConstantInts(node, 1));
   LOADLINE_ASSIGN_OR_RETURN(Ints shape,
-                            BroadcastDims(walk.Type(node, 0).dims, target));
-  if (shape == walk.Type(node, 0).dims) {
-    walk.Alias(node, 0, 0);
+                            BroadcastDims(importer.Type(node, 0).dims, target));
+  if (shape == importer.Type(node, 0).dims) {
+    importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Expand", {x}, {{"shape", shape}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Expand", {x}, {{"shape", shape}});
 }
 
 // [d0, d1] -> [1, d0, 1, d1] -> [r0, d0, r1, d1] -> [r0 d0, r1 d1].
-absl::Status Tile(Walk& walk, const onnx::NodeProto& node) {
-  LOADLINE_ASSIGN_OR_RETURN(Ints repeats, walk.ConstantInts(node, 1));
-  const Ints dims = walk.Type(node, 0).dims;
+absl::Status Tile(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints repeats, importer.ConstantInts(node, 1));
+  const Ints dims = importer.Type(node, 0).dims;
   if (repeats.size() != dims.size()) {
     return absl::InvalidArgumentError("repeats do not fit the input");
   }
@@ -226,22 +228,22 @@ absl::Status Tile(Walk& walk, const onnx::NodeProto& node) {
     LOADLINE_ASSIGN_OR_RETURN(int64_t d, ElementCount({repeats[i], dims[i]}));
     result.push_back(d);
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(
-      x, EmitRepeat(walk, node, x, split, broadcast, result));
-  walk.Define(node, 0, x);
+      x, EmitRepeat(importer, node, x, split, broadcast, result));
+  importer.Define(node, 0, x);
   return absl::OkStatus();
 }
 
-// Constant indices are checked and made non-negative here, once.
-absl::Status Gather(Walk& walk, const onnx::NodeProto& node) {
-  const TensorType& data = walk.Type(node, 0);
+// Constant indices are checked and made non-negative here.
+absl::Status Gather(Importer& importer, const onnx::NodeProto& node) {
+  const TensorType& data = importer.Type(node, 0);
   LOADLINE_ASSIGN_OR_RETURN(
       int64_t axis, NormalizeAxis(IntAttribute(node, "axis", 0), data.rank()));
   const int64_t size = data.dims[static_cast<size_t>(axis)];
   ValueId indices = kNoValue;
-  if (walk.IsConstant(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(Ints values, walk.ConstantInts(node, 1));
+  if (importer.IsConstant(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(Ints values, importer.ConstantInts(node, 1));
     for (int64_t& v : values) {
       if (v < -size || v >= size) {
         return absl::InvalidArgumentError(
@@ -249,14 +251,14 @@ absl::Status Gather(Walk& walk, const onnx::NodeProto& node) {
       }
       if (v < 0) v += size;
     }
-    indices = walk.UseTensor(
+    indices = importer.UseTensor(
         node.input(1),
-        MakeTensor({DType::kI64, walk.Type(node, 1).dims}, values.data()));
+        MakeTensor({DType::kI64, importer.Type(node, 1).dims}, values.data()));
   } else {
-    LOADLINE_ASSIGN_OR_RETURN(indices, walk.Use(node, 1));
+    LOADLINE_ASSIGN_OR_RETURN(indices, importer.Use(node, 1));
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, walk.Use(node, 0));
-  return walk.EmitOne(node, "Gather", {x, indices}, {{"axis", axis}});
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  return importer.EmitOne(node, "Gather", {x, indices}, {{"axis", axis}});
 }
 
 }  // namespace

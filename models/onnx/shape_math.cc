@@ -1,5 +1,5 @@
-// Sizes come from the file: every product and difference is checked.
-// Tested in tests/models/onnx_fold_test.cc.
+// Sizes come from the file, so every product and difference is checked. Tested
+// in tests/models/onnx_fold_test.cc.
 #include "models/onnx/shape_math.h"
 
 #include <algorithm>

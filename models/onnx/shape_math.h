@@ -1,5 +1,5 @@
 // Shape arithmetic of ONNX operators, shared by folding and by the rules that
-// emit nodes. Errors are InvalidArgument without the node's name; the walk
+// emit nodes. Errors are InvalidArgument without the node's name; the importer
 // adds it.
 #ifndef LOADLINE_MODELS_ONNX_SHAPE_MATH_H_
 #define LOADLINE_MODELS_ONNX_SHAPE_MATH_H_
@@ -11,16 +11,16 @@
 
 namespace loadline::models::onnx_internal {
 
-// Product of dims; InvalidArgument where one is negative or it overflows.
+// Product of dims; InvalidArgument if one is negative or the product overflows.
 absl::StatusOr<int64_t> ElementCount(const Ints& dims);
 
-// 0 <= axis < rank from ONNX's -rank <= axis < rank.
+// Maps ONNX's -rank <= axis < rank to [0, rank).
 absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, int64_t rank);
 // Sorted, without duplicates.
 absl::StatusOr<Ints> NormalizeAxes(const Ints& axes, int64_t rank);
 
-// In the order given, all of them where none is given; InvalidArgument where
-// one is given twice.
+// Normalized axes in the given order; all axes if none is given.
+// InvalidArgument for duplicates.
 absl::StatusOr<Ints> AxesOrAll(Ints axes, int64_t rank);
 
 // Reshape's target with -1 and (unless `allow_zero`) 0 resolved.
@@ -33,13 +33,12 @@ absl::StatusOr<Ints> ResolveUnsqueeze(const Ints& dims, const Ints& axes);
 absl::StatusOr<Ints> BroadcastDims(const Ints& a, const Ints& b);
 
 struct SliceSpec {
-  Ints starts, ends, axes, steps;  // as ONNX gives them; axes, steps optional
+  Ints starts, ends, axes, steps;  // as in ONNX; axes, steps optional
 };
-// With every index clamped into range, axes normalized and steps present.
-// For a step > 0: 0 <= start <= end <= dim. For a step < 0:
-// -1 <= end <= start < dim.
+// Clamps every index into range, normalizes axes and adds missing steps. For a
+// step > 0: 0 <= start <= end <= dim. For a step < 0: -1 <= end <= start < dim.
 absl::StatusOr<SliceSpec> ResolveSlice(const Ints& dims, SliceSpec spec);
-// How many elements a resolved slice takes.
+// Number of elements in a resolved slice.
 int64_t SliceLength(int64_t start, int64_t end, int64_t step);
 
 // Sizes of `parts` near-equal parts; the last one may be smaller.

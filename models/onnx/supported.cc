@@ -1,6 +1,6 @@
-// An unsupported operator is the user's to act on, so the error names every
-// node that needs one, not the first.
-// Tested in tests/models/onnx_import_test.cc.
+// The user has to change the model, so the error names every node with an
+// unsupported operator, not just the first. Tested in
+// tests/models/onnx_import_test.cc.
 #include "models/onnx/supported.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
-#include "models/onnx/walk.h"
+#include "models/onnx/importer.h"
 
 namespace loadline::models {
 namespace {
@@ -24,8 +24,8 @@ bool IsUnsupported(const absl::Status& status) {
          status.GetPayload(kPayload).has_value();
 }
 
-// The payload has a line for each operator: its name, why, its nodes, with
-// tabs between them. No name has control characters.
+// The payload has a line per operator: its name, the reason and its nodes,
+// separated by tabs. Names have no control characters.
 std::vector<UnsupportedOperator> UnsupportedOperators(
     const absl::Status& status) {
   std::vector<UnsupportedOperator> operators;

@@ -1,4 +1,4 @@
-// Which ONNX operators the importer takes, and the error that lists the rest.
+// Which ONNX operators the importer supports, and the error for the others.
 #ifndef LOADLINE_MODELS_ONNX_SUPPORTED_H_
 #define LOADLINE_MODELS_ONNX_SUPPORTED_H_
 
@@ -12,19 +12,19 @@
 
 namespace loadline::models::onnx_internal {
 
-// Operators newer than kOpset that become older ones before conversion.
+// Operators newer than kOpset that are inlined before the conversion.
 const std::vector<std::string>& LateOperators();
-// Operators that become simpler ones, by the definition in ONNX's schema.
+// Operators that are inlined into simpler ones, as ONNX's schema defines.
 const std::vector<std::string>& CompositeOperators();
 
-// Collects what cannot be imported, then says all of it at once.
+// Collects unsupported operators and reports all of them at once.
 class UnsupportedList {
  public:
-  // `why` is empty for an operator that is unknown altogether.
+  // `why` is empty for an unknown operator.
   void Add(const onnx::NodeProto& node, const std::string& why);
   bool empty() const { return nodes_.empty(); }
-  // Unimplemented, with counts, node names and what to do; for which
-  // IsUnsupported is true.
+  // Unimplemented, with counts, node names and what to do. IsUnsupported is
+  // true for it.
   absl::Status ToStatus() const;
 
  private:
@@ -39,7 +39,7 @@ std::string NodeLabel(const onnx::NodeProto& node);
 // For each node, whether the graph's outputs depend on it.
 std::vector<bool> NeededNodes(const onnx::GraphProto& graph);
 
-// Unimplemented where the outputs need operators that are unknown by name.
+// Unimplemented if the outputs need operators with unknown names.
 absl::Status CheckSupported(const onnx::GraphProto& graph);
 
 }  // namespace loadline::models::onnx_internal

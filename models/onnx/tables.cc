@@ -1,5 +1,5 @@
-// Evenly spaced sines obey x[t+1] + x[t-1] = 2 cos(w) x[t], which weights drawn
-// at random never do for a whole column. Tested in
+// Evenly spaced sines satisfy x[t+1] + x[t-1] = 2 cos(w) x[t]; randomly drawn
+// weights never do so for a whole column. Tested in
 // tests/models/onnx_tables_test.cc.
 #include "models/onnx/tables.h"
 
@@ -11,10 +11,10 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Adding this much to a logit removes it from a softmax.
+// Added to a logit, this removes it from a softmax.
 constexpr float kMasking = -1e4f;
 constexpr int64_t kLeastRows = 4;
-// Of sines in f32, whose angles may be large.
+// For sines in f32 of possibly large angles.
 constexpr double kTolerance = 2e-3;
 
 // One column of [rows, stride] at `x`.
@@ -25,7 +25,8 @@ struct Column {
   double at(int64_t row) const { return x[row * stride]; }
 };
 
-// 2 cos(w), from the row with the largest element, that no rounding blurs.
+// 2 cos(w), from the row with the largest element, which is least affected by
+// rounding.
 double Turn(const Column& column) {
   int64_t largest = 1;
   for (int64_t row = 1; row + 1 < column.rows; ++row) {
@@ -73,7 +74,7 @@ bool IsSineTable(const Tensor& tensor) {
         rows, columns};
     const double turn = Turn(column);
     if (!IsSine(column, turn)) return false;
-    // A full amplitude too, not weights that happen to be almost zero.
+    // The amplitude must be 1, to exclude weights that are almost zero.
     double least = column.at(0), most = column.at(0);
     for (int64_t row = 1; row < rows; ++row) {
       least = std::min(least, column.at(row));

@@ -1,5 +1,5 @@
-// Numbers that a model's author computed once and never trains, told by their
-// contents: ONNX has no mark for them.
+// Recognizes tensors that a model's author computed and does not train, by
+// their contents: ONNX does not mark them.
 #ifndef LOADLINE_MODELS_ONNX_TABLES_H_
 #define LOADLINE_MODELS_ONNX_TABLES_H_
 
@@ -7,19 +7,19 @@
 
 namespace loadline::models::onnx_internal {
 
-// A mask: a non-finite element, or nothing but zeros and numbers of at most
-// -1e4, at least one of them. `tensor` is f32, as below.
+// A mask: contains a non-finite element, or only zeros and numbers of at most
+// -1e4 with at least one of the latter. `tensor` is f32, also below.
 bool IsMask(const Tensor& tensor);
 
-// Sines or cosines of evenly spaced angles down each column of the last two
-// axes that are longer than one, of an amplitude of one: the position tables of
-// "Attention Is All You Need" (section 3.5) and of rotary embeddings (RoFormer,
-// section 3.2). At least four rows; columns that hardly turn are allowed beside
-// one that does.
+// Sines or cosines of evenly spaced angles with amplitude 1, down each column
+// of the last two axes longer than one: the position tables of "Attention Is
+// All You Need" (section 3.5) and of rotary embeddings (RoFormer, section 3.2).
+// At least four rows. Almost constant columns are allowed if another column is
+// not.
 bool IsSineTable(const Tensor& tensor);
 
-// A falling geometric sequence from one, of at least four elements in all: the
-// frequencies that such tables are made of.
+// A decreasing geometric sequence that begins with 1 and has at least four
+// elements: the frequencies of such tables.
 bool IsFrequencies(const Tensor& tensor);
 
 }  // namespace loadline::models::onnx_internal

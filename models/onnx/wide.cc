@@ -1,4 +1,4 @@
-// Every operator that only moves elements is one index vector and one Pick.
+// Every operator that only moves elements is an index vector passed to Pick.
 // Tested in tests/models/onnx_fold_test.cc.
 #include "models/onnx/wide.h"
 

@@ -1,6 +1,6 @@
-// A small constant with its elements widened, for folding: integers and bools
-// as int64, floats as double. Narrow() rounds back after every operation, so
-// results are those of the narrow type.
+// A small constant with widened elements, for folding: integers and bools as
+// int64, floats as double. Narrow() rounds after every operation, so results
+// are those of the original type.
 #ifndef LOADLINE_MODELS_ONNX_WIDE_H_
 #define LOADLINE_MODELS_ONNX_WIDE_H_
 
@@ -25,7 +25,7 @@ struct Wide {
   }
 };
 
-// False for the types that are not folded (f16, bf16).
+// False for types that are not folded (f16, bf16).
 bool CanWiden(DType dtype);
 Wide Widen(const Tensor& tensor);
 Tensor Narrow(const Wide& wide);

@@ -1,4 +1,4 @@
-// Tested in tests/models/onnx_rules_test.cc.
+// ONNX's auto_pad is resolved here. Tested in tests/models/onnx_rules_test.cc.
 #include "models/onnx/window.h"
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-// Larger ones are no window; it keeps products inside int64.
+// Larger sizes are refused, which keeps products within int64.
 constexpr int64_t kMaxWindow = int64_t{1} << 20;
 
 absl::Status CheckRange(absl::string_view name, const Ints& values,

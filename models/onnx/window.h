@@ -8,8 +8,8 @@
 
 namespace loadline::models::onnx_internal {
 
-// `kernel_shape`, `strides`, `pads` (auto_pad resolved), `dilations` for an
-// input of shape `dims` (N, C, spatial...). `kernel` is used where the node
+// `kernel_shape`, `strides`, `pads` (with auto_pad resolved) and `dilations`
+// for an input of shape `dims` (N, C, spatial...). `kernel` is used if the node
 // has no kernel_shape.
 absl::StatusOr<Attributes> WindowAttributes(const onnx::NodeProto& node,
                                             const Ints& dims,

@@ -1,9 +1,9 @@
-// Attention as one operator: softmax(scale q k' + mask) v with one statistic
+// Attention as one operator: softmax(scale q k' + mask) v, with one statistic
 // per row instead of the matrix of probabilities. The gradient reads q, k, v, y
-// and the statistic, from which exp(score - lse) is the probability again: the
-// method of Dao, Fu, Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022. It reads
-// y because sum(dy y) over a row is sum(dP P), and because libraries on other
-// devices do. Tested in tests/models/infer_test.cc and gradient_test.cc.
+// and the statistic; exp(score - lse) gives the probability again (Dao, Fu,
+// Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022). It reads y because sum(dy
+// y) over a row equals sum(dP P), as libraries on other devices do. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/attention.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ double AttentionShape::VisibleScores(bool causal) const {
   const auto s = static_cast<double>(rows);
   const auto t = static_cast<double>(columns);
   const double all = s * t;
-  // Row r sees min(r + 1, columns) of them.
+  // Row r attends to min(r + 1, columns) columns.
   const double seen = s <= t ? s * (s + 1) / 2 : all - t * (t - 1) / 2;
   return static_cast<double>(batch * heads) * (causal ? seen : all);
 }
@@ -157,8 +157,8 @@ absl::Status AttentionGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// `products` products of which each element of the scores takes part, and what
-// a softmax does with it.
+// Cost of `products` products over the elements of the scores, and of a
+// softmax.
 OperatorCost CostOfProducts(const Node& node, const AttentionShape& shape,
                             double of_width, double of_value_width) {
   OperatorCost cost;

@@ -1,5 +1,5 @@
-// The shape of an attention, read from its node: what inference, cost and every
-// device's kernel need to know of it.
+// The shape of an attention, read from its node, for inference, cost and the
+// kernels of every device.
 #ifndef LOADLINE_MODELS_OPS_ATTENTION_H_
 #define LOADLINE_MODELS_OPS_ATTENTION_H_
 
@@ -13,8 +13,8 @@
 namespace loadline::models {
 
 // `batch` times `heads` problems of `rows` queries and `columns` keys. Row r of
-// head h of example b begins at element ((b * rows + r) * heads + h) * width
-// where heads are interleaved, else at ((b * heads + h) * rows + r) * width.
+// head h of example b begins at element ((b * rows + r) * heads + h) * width if
+// heads are interleaved, else at ((b * heads + h) * rows + r) * width.
 struct AttentionShape {
   bool interleaved = false;
   std::vector<int64_t> leading;  // of the scores, before rows and columns
@@ -27,11 +27,11 @@ struct AttentionShape {
 
   std::vector<int64_t> ScoreDims() const;      // leading, rows, columns
   std::vector<int64_t> StatisticDims() const;  // leading, rows
-  // Scores that are not masked by position.
+  // Number of scores that causal masking leaves.
   double VisibleScores(bool causal) const;
 };
 
-// InvalidArgument where the three do not fit each other.
+// InvalidArgument if the three shapes do not match.
 absl::StatusOr<AttentionShape> AttentionShapeOf(const Node& node,
                                                 const TensorType& q,
                                                 const TensorType& k,

@@ -1,5 +1,5 @@
-// Batch normalization, in inference form (given statistics) and in training
-// form (the batch's own), and the update of the running statistics. The
+// Batch normalization in inference form (given statistics) and in training form
+// (the batch's statistics), and the update of the running statistics. The
 // training form's gradient reads x and two numbers per channel. Tested in
 // tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
@@ -15,7 +15,8 @@ absl::Status CheckEpsilon(const Node& node) {
   return Refuse("attribute epsilon is ", epsilon, ", negative");
 }
 
-// x has channels at axis 1; inputs `first` and on have one number for each.
+// Requires channels at axis 1 of x, and one number per channel in the inputs
+// from `first` on.
 absl::Status CheckChannels(InputTypes inputs, int x, int first) {
   if (inputs[x]->rank() < 2) {
     return Refuse("x is ", inputs[x]->ToString(), ", without a channel axis");
@@ -97,8 +98,8 @@ absl::Status TrainingGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// With given statistics y = (x - mean) rstd scale + bias is linear in x. Below,
-// `dx` = dy scale rstd and `centered` = x - mean, channels along axis 1.
+// With given statistics y = (x - mean) rstd scale + bias is linear in x. Here
+// `dx` = dy scale rstd and `centered` = x - mean, with channels along axis 1.
 class InferenceGradientRule {
  public:
   explicit InferenceGradientRule(GradientContext& c)
@@ -122,12 +123,12 @@ class InferenceGradientRule {
   }
 
  private:
-  // A vector of channels, shaped so that it broadcasts against x.
+  // Reshapes a vector of channels so that it broadcasts against x.
   absl::StatusOr<ValueId> AlongChannels(ValueId vector) {
     return c_.Emit("Reshape", {vector}, {{"shape", per_channel_}});
   }
 
-  // Sums all but the channels.
+  // Sums over everything but the channels.
   absl::StatusOr<ValueId> Sum(ValueId full) {
     Ints axes = {0};
     for (int64_t i = 2; i < x_.rank(); ++i) axes.push_back(i);

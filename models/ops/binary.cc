@@ -1,7 +1,7 @@
-// Operators of two or three inputs that broadcast as NumPy's, and their
-// gradients as nodes: each operand's gradient is summed back over the
-// dimensions in which the operand was repeated. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// Operators of two or three inputs with NumPy's broadcasting, and their
+// gradients as nodes: each operand's gradient is summed over the dimensions in
+// which the operand was repeated. Tested in tests/models/infer_test.cc and
+// gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -76,7 +76,7 @@ absl::Status SubGradient(GradientContext& c) {
     LOADLINE_RETURN_IF_ERROR(SetSummed(c, 0, c.output_gradient(0)));
   }
   if (c.wanted(1)) {
-    // Summed first: negating is cheaper on fewer elements.
+    // Sum first: negation is cheaper on fewer elements.
     LOADLINE_ASSIGN_OR_RETURN(
         ValueId sum, c.SumTo(c.output_gradient(0), c.type(c.input(1))));
     LOADLINE_ASSIGN_OR_RETURN(ValueId db, c.Emit("Neg", {sum}));
@@ -95,7 +95,7 @@ absl::Status MulGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// da = dy / b; db = -(dy / b) y, which reads y in place of a.
+// da = dy / b; db = -(dy / b) y, which reads y instead of a.
 absl::Status DivGradient(GradientContext& c) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId quotient,
                             c.Emit("Div", {c.output_gradient(0), c.input(1)}));
@@ -179,7 +179,7 @@ absl::Status PowGradient(GradientContext& c) {
   return c.wanted(1) ? PowExponentGradient(c) : absl::OkStatus();
 }
 
-// Reads the condition only.
+// Reads only the condition.
 absl::Status WhereGradient(GradientContext& c) {
   const ValueId dy = c.output_gradient(0);
   LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));

@@ -1,5 +1,4 @@
-// Checks that the `infer` functions share. Tested in
-// tests/models/infer_test.cc.
+// Checks shared by the `infer` functions. Tested in tests/models/infer_test.cc.
 #include "models/ops/check_types.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Checks that the `infer` functions share. All errors are InvalidArgument;
-// operator and node name are put before them by InferTypes.
+// Checks shared by the `infer` functions. All errors are InvalidArgument;
+// InferTypes prepends operator and node name.
 #ifndef LOADLINE_MODELS_OPS_CHECK_TYPES_H_
 #define LOADLINE_MODELS_OPS_CHECK_TYPES_H_
 
@@ -57,7 +57,7 @@ absl::StatusOr<OutputTypes> One(absl::StatusOr<TensorType> type);
 int64_t BytesReadAndWritten(InputTypes inputs,
                             absl::Span<const TensorType> outputs);
 
-// A cost of so many flops for each element of output 0.
+// A cost of a constant number of flops per element of output 0.
 template <int kFlopsPerElement>
 OperatorCost PerElement(const Node&, InputTypes inputs,
                         absl::Span<const TensorType> outputs) {

@@ -75,8 +75,8 @@ absl::StatusOr<ValueId> EmitWithShape(GradientContext& c, absl::string_view op,
   return c.Emit(op, {c.output_gradient(0), other}, std::move(attributes));
 }
 
-// The inverse roles: the gradient of what spreads dy over x gathers it again.
-// As a forward operator it is ONNX's ConvTranspose.
+// The gradient of ConvInputGrad is the convolution itself. As a forward
+// operator ConvInputGrad is ONNX's ConvTranspose.
 absl::Status ConvInputGradGradient(GradientContext& c) {
   const ValueId g = c.output_gradient(0);
   const ValueId dy = c.input(0);
@@ -120,8 +120,8 @@ absl::Status ConvGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// The three convolutions multiply and add equally often: once per output of
-// the forward one, per input channel of the group, per kernel position.
+// All three convolutions do the same number of multiply-adds: one per output of
+// the forward convolution, per input channel of the group, per kernel position.
 OperatorCost CostFromWeights(const TensorType& w, const TensorType& y,
                              int64_t bytes) {
   OperatorCost cost;

@@ -1,5 +1,5 @@
-// The operator families: each file of this folder hands its entries to
-// table.cc through one function here.
+// The operator families: each file of this folder passes its entries to
+// table.cc through one of these functions.
 #ifndef LOADLINE_MODELS_OPS_FAMILIES_H_
 #define LOADLINE_MODELS_OPS_FAMILIES_H_
 

@@ -7,7 +7,7 @@
 namespace loadline::models {
 namespace {
 
-// data's dimensions with the one at `axis` replaced by those of the indices.
+// data's dimensions, with `axis` replaced by the dimensions of the indices.
 absl::StatusOr<std::vector<int64_t>> GatheredDims(
     const Node& node, const std::vector<int64_t>& data,
     const std::vector<int64_t>& indices) {
@@ -50,7 +50,7 @@ absl::Status GatherGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// Of the data, only what is picked is read.
+// Only the selected rows of data are read.
 OperatorCost GatherCost(const Node&, InputTypes inputs,
                         absl::Span<const TensorType> outputs) {
   OperatorCost cost;
@@ -62,7 +62,7 @@ OperatorCost GatherGradCost(const Node&, InputTypes inputs,
                             absl::Span<const TensorType> outputs) {
   OperatorCost cost;
   cost.flops = static_cast<double>(inputs[0]->elements());
-  // Zeroed once; then read, added to and written where an index points.
+  // Zeroed once; then read, added to and written at each index.
   cost.bytes = 3 * inputs[0]->bytes() + inputs[1]->bytes() + outputs[0].bytes();
   return cost;
 }
@@ -82,7 +82,7 @@ std::vector<Operator> GatherOperators() {
   grad.min_inputs = grad.max_inputs = 2;
   grad.infer = InferGatherGrad;
   grad.cost = GatherGradCost;
-  // Against `shape`, not against dy: never negative.
+  // The axis refers to `shape`, not to dy, so it is never negative.
   grad.attributes = {{"axis", AttributeKind::kInt, true},
                      {"shape", AttributeKind::kInts, true}};
   return {gather, grad};

@@ -1,5 +1,4 @@
-// What gradient rules are written with. Tested in
-// tests/models/gradient_test.cc.
+// Helpers for writing gradient rules. Tested in tests/models/gradient_test.cc.
 #include <bit>
 #include <cstdint>
 
@@ -55,7 +54,7 @@ absl::StatusOr<ValueId> GradientContext::Scalar(float value) {
 
 absl::StatusOr<ValueId> GradientContext::SumTo(ValueId gradient,
                                                const TensorType& wanted_type) {
-  // Copies: emitting moves the graph's values.
+  // Copies, because emitting nodes moves the graph's values.
   const TensorType type = wanted_type;
   const std::vector<int64_t> dims = this->type(gradient).dims;
   if (dims == type.dims) return gradient;

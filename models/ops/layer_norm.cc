@@ -8,7 +8,7 @@
 namespace loadline::models {
 namespace {
 
-// x's shape cut at the axis: one statistic per group, one scale per member.
+// x's shape split at the axis: one statistic per group, one scale per member.
 struct Cut {
   TensorType groups;
   TensorType members;

@@ -1,6 +1,6 @@
-// Losses and what is counted beside them. SoftmaxCrossEntropy's gradient reads
-// the logits and one log-sum-exp per target. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// Losses and CountCorrect. SoftmaxCrossEntropy's gradient reads the logits and
+// one log-sum-exp per target. Tested in tests/models/infer_test.cc and
+// gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -10,8 +10,8 @@ namespace {
 
 const TensorType kF32Scalar{DType::kF32, {}};
 
-// Checks logits (input `logits`) and target (the next one) against each other
-// and gives the target's shape.
+// Checks logits (input `logits`) and target (the next input) against each
+// other; returns the target's shape.
 absl::StatusOr<std::vector<int64_t>> CheckClasses(const Node& node,
                                                   InputTypes inputs,
                                                   int logits) {
@@ -128,7 +128,7 @@ std::vector<Operator> LossOperators() {
   entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
   Operator entropy_grad =
       Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
-  // Against the logits, not against input 0: never negative.
+  // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
   entropy_grad.inplace = {{1, 0}};
   Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);

@@ -1,7 +1,8 @@
 // MatMul (NumPy's rules, with transposition as flags) and Gemm. The gradients
-// are products of the same kind: flags, never Transpose nodes. What passes join
-// a gradient's product with, a bias's gradient or Gelu's, is here too. Tested
-// in tests/models/infer_test.cc and gradient_test.cc.
+// are products of the same kind, with flags instead of Transpose nodes. Also
+// the fused gradient products that passes make, with the gradient of a bias or
+// of Gelu. Tested in tests/models/infer_test.cc, gradient_test.cc and
+// gradient_products_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -13,14 +14,14 @@ bool Flag(const Node& node, absl::string_view name) {
   return node.attributes.Int(name, 0) != 0;
 }
 
-// The last two dimensions, after the flag, and the ones before.
+// The last two dimensions, after transposition, and the leading ones.
 struct Matrices {
   std::vector<int64_t> batch;
   int64_t rows = 1;
   int64_t columns = 1;
 };
 
-// A vector is one row on the left and one column on the right.
+// A vector is one row on the left side and one column on the right.
 Matrices Split(const TensorType& type, bool transposed, bool left) {
   const std::vector<int64_t>& dims = type.dims;
   if (dims.size() == 1) {
@@ -67,13 +68,13 @@ absl::StatusOr<ValueId> Product(GradientContext& c, ValueId a, ValueId b,
                 {{"trans_a", int64_t{trans_a}}, {"trans_b", int64_t{trans_b}}});
 }
 
-// Operands of a product y = op(a) op(b), vectors made matrices.
+// Operands of a product y = op(a) op(b), with vectors as matrices.
 struct Operands {
   ValueId a, b, dy;
   bool trans_a, trans_b;
 };
 
-// With a's leading dimensions folded into rows: one product instead of one per
+// Merges a's leading dimensions into rows: one product instead of one per
 // matrix of the batch and a sum over them.
 absl::StatusOr<ValueId> FlatRightGradient(GradientContext& c,
                                           const Operands& o) {
@@ -89,7 +90,7 @@ absl::StatusOr<ValueId> FlatRightGradient(GradientContext& c,
                    : Product(c, a, dy, true, false);
 }
 
-// d op(b) = op(a)' dy, transposed where b is.
+// d op(b) = op(a)' dy, transposed if b is.
 absl::StatusOr<ValueId> RightGradient(GradientContext& c, const Operands& o) {
   if (c.type(o.b).rank() == 2 && c.type(o.a).rank() > 2 && !o.trans_a) {
     return FlatRightGradient(c, o);
@@ -98,7 +99,7 @@ absl::StatusOr<ValueId> RightGradient(GradientContext& c, const Operands& o) {
                    : Product(c, o.a, o.dy, !o.trans_a, false);
 }
 
-// d op(a) = dy op(b)', transposed where a is.
+// d op(a) = dy op(b)', transposed if a is.
 absl::StatusOr<ValueId> LeftGradient(GradientContext& c, const Operands& o) {
   return o.trans_a ? Product(c, o.b, o.dy, o.trans_b, true)
                    : Product(c, o.dy, o.b, false, !o.trans_b);

@@ -1,7 +1,7 @@
 // The operator table: all facts about an operator that do not depend on a
 // device. One file per family (models/ops/pointwise.cc, ...) defines entries;
-// models/ops/table.cc lists the families. The contract of every operator
-// (inputs, outputs, attributes, meaning) stands in models/ops/operators.md.
+// models/ops/table.cc lists the families. models/ops/operators.md has the
+// contract of every operator (inputs, outputs, attributes, semantics).
 #ifndef LOADLINE_MODELS_OPS_OPERATOR_H_
 #define LOADLINE_MODELS_OPS_OPERATOR_H_
 
@@ -18,9 +18,9 @@
 
 namespace loadline::models {
 
-// What a gradient rule gets and gives. The rule reads values of the forward
-// node (its inputs or outputs: whatever costs the fewest saved bytes), emits
-// nodes, and hands back one gradient per input it has one for.
+// Input and output of a gradient rule. The rule reads values of the forward
+// node (inputs or outputs, so that the fewest bytes must be saved), emits
+// nodes, and sets the gradients of its inputs.
 class GradientContext {
  public:
   GradientContext(Graph* graph, NodeId forward,
@@ -31,14 +31,14 @@ class GradientContext {
   ValueId input(int i) const { return forward_.inputs[i]; }
   ValueId output(int i) const { return forward_.outputs[i]; }
   const TensorType& type(ValueId id) const { return graph_->value(id).type; }
-  // What a constant holds; null for any other value.
+  // Contents of a constant; null for any other value.
   const Tensor* constant(ValueId id) const {
     const Value& value = graph_->value(id);
     return value.kind == ValueKind::kConstant ? &*value.initial : nullptr;
   }
-  // Gradient of output i, or kNoValue where nothing downstream needs it.
+  // Gradient of output i, or kNoValue if nothing downstream needs it.
   ValueId output_gradient(int i) const { return output_gradients_[i]; }
-  // Whether the gradient of input i is asked for.
+  // Whether the gradient of input i is required.
   bool wanted(int i) const { return wanted_[i]; }
 
   // Emits a backward node named after the forward one.
@@ -50,7 +50,7 @@ class GradientContext {
                                std::vector<ValueId> inputs,
                                Attributes attributes = {});
   absl::StatusOr<ValueId> Scalar(float value);  // an f32[] constant, shared
-  // Sums `gradient` over broadcast dimensions down to `type`'s shape.
+  // Sums `gradient` over broadcast dimensions to `type`'s shape.
   absl::StatusOr<ValueId> SumTo(ValueId gradient, const TensorType& type);
 
   void SetInputGradient(int i, ValueId gradient);
@@ -94,8 +94,8 @@ struct Operator {
   int max_inputs = 1;  // -1: any number
 
   // Types of the outputs. `inputs[i]` is null for an absent optional input.
-  // InvalidArgument names the attribute or input that does not fit. Called
-  // through InferTypes, which has checked input counts and attribute kinds.
+  // InvalidArgument names the wrong attribute or input. Call through
+  // InferTypes, which checks input counts and attribute kinds first.
   absl::StatusOr<std::vector<TensorType>> (*infer)(
       const Node& node, absl::Span<const TensorType* const> inputs) = nullptr;
 
@@ -107,37 +107,37 @@ struct Operator {
                        absl::Span<const TensorType* const> inputs,
                        absl::Span<const TensorType> outputs) = nullptr;
 
-  bool view = false;      // output 0 is another name for input 0's bytes
-  bool recompute = true;  // false: an update or side effect, runs once
-  // (input, output) positions: the kernel may write the output over the
-  // input where both have the same bytes.
+  bool view = false;      // output 0 shares input 0's bytes
+  bool recompute = true;  // false: an update or side effect, runs only once
+  // (input, output) positions: the kernel may write the output over the input
+  // if both have the same size.
   std::vector<std::pair<int, int>> inplace;
 
-  // Every attribute there is; a node with another one is refused.
+  // All attributes; a node with any other is refused.
   std::vector<AttributeSpec> attributes;
 };
 
-// The table entry, or null for an operator nobody knows.
+// The table entry, or null for an unknown operator.
 const Operator* FindOperator(absl::string_view name);
 // Every entry, sorted by name.
 std::vector<const Operator*> AllOperators();
 
-// The checked way to an operator's `infer`: the operator is known
-// (Unimplemented otherwise), no input is missing or too many, attributes are
-// known, of the right kind, present where required; then `infer`. Errors are
-// prefixed with operator and node name.
+// Checks a node, then calls the operator's `infer`. The operator must be known
+// (else Unimplemented), no required input missing, not too many inputs, and
+// attributes known, of the right kind and complete. Errors begin with operator
+// and node name.
 absl::StatusOr<std::vector<TensorType>> InferTypes(
     const Node& node, absl::Span<const TensorType* const> inputs);
 
-// Makes axes non-negative and sorted where the operator's attributes say so.
-// What does not fit stays as it is, for InferTypes to refuse.
+// Makes axes non-negative and sorted as the operator's attributes require.
+// Leaves invalid ones unchanged, for InferTypes to refuse.
 void NormalizeAxes(Node* node, absl::Span<const TensorType* const> inputs);
 
 // Cost of a node of a graph.
 OperatorCost CostOf(const Graph& graph, const Node& node);
 
 // Key of a measured time in a machine profile: operator, input and output
-// types, attributes. Equal keys run in equal time.
+// types, attributes. Nodes with equal keys take equal time.
 std::string OperatorKey(const Graph& graph, const Node& node);
 
 }  // namespace loadline::models

@@ -1,4 +1,4 @@
-// Price and key of a node. Tested in tests/models/cost_test.cc.
+// Cost and key of a node. Tested in tests/models/cost_test.cc.
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -40,7 +40,7 @@ std::string OperatorKey(const Graph& graph, const Node& node) {
   }
   absl::StrAppend(&key, ")");
   for (const auto& [name, value] : node.attributes.map()) {
-    // The salt only picks other random numbers.
+    // The salt only selects other random numbers.
     if (name == "salt") continue;
     absl::StrAppend(&key, " ", name, "=", AttributeToText(value));
   }

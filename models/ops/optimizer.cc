@@ -7,7 +7,7 @@
 namespace loadline::models {
 namespace {
 
-// Parameter, gradient and state are all of one type.
+// Parameter, gradient and state must have the same type.
 absl::Status CheckAlike(InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
   for (size_t i = 1; i < inputs.size(); ++i) {

@@ -1,7 +1,7 @@
-// Operators of one input, element by element, and their gradients. A gradient
-// reads the output where that is enough (Relu, Sigmoid, Tanh, Exp, Sqrt,
-// Reciprocal), so that the input need not be saved. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// Elementwise operators of one input, and their gradients. A gradient reads the
+// output if that is sufficient (Relu, Sigmoid, Tanh, Exp, Sqrt, Reciprocal), so
+// that the input need not be saved. Tested in tests/models/infer_test.cc and
+// gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -14,7 +14,7 @@ absl::StatusOr<OutputTypes> InferSame(const Node&, InputTypes inputs) {
   return OutputTypes{*inputs[0]};
 }
 
-// Gradient operators: dy and the value they read have one type.
+// Gradient operators: dy and the saved value have the same type.
 absl::StatusOr<OutputTypes> InferSamePair(const Node&, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, *inputs[0]));
@@ -138,7 +138,7 @@ bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16;
 }
 
-// Only from float to float does a gradient pass.
+// A gradient passes only through casts from float to float.
 absl::Status CastGradient(GradientContext& c) {
   const DType from = c.type(c.input(0)).dtype;
   const DType to = c.type(c.output(0)).dtype;
@@ -179,7 +179,7 @@ Operator UnaryGrad(absl::string_view name, Cost cost) {
 }  // namespace
 
 std::vector<Operator> PointwiseOperators() {
-  // Flops of the transcendental ones are those of usual polynomials.
+  // Flops of transcendental functions are those of typical polynomials.
   std::vector<Operator> all = {
       Unary("Relu", ReluGradient, PerElement<1>),
       Unary("Sigmoid", SigmoidGradient, PerElement<12>),

@@ -1,6 +1,6 @@
-// Max and average pooling. MaxPool's gradient reads where the maxima were (one
-// i32 per output) and neither x nor y; AveragePool's reads dy alone. Tested in
-// tests/models/infer_test.cc and gradient_test.cc.
+// Max and average pooling. MaxPool's gradient reads the positions of the maxima
+// (one i32 per output) and neither x nor y; AveragePool's reads only dy. Tested
+// in tests/models/infer_test.cc and gradient_test.cc.
 #include <limits>
 
 #include "models/ops/check_types.h"
@@ -11,9 +11,9 @@
 namespace loadline::models {
 namespace {
 
-// Every window must hold an element that is no padding: its maximum or mean
-// would not exist otherwise. It does where neither padding reaches a whole
-// window and steps between taps cannot jump over the input.
+// Every window must contain an element that is not padding, or its maximum or
+// mean would not exist. This holds if neither padding reaches a whole window
+// and steps between taps cannot jump over the input.
 absl::Status CheckNoEmptyWindow(const Window& window,
                                 const std::vector<int64_t>& input) {
   for (size_t i = 0; i < input.size(); ++i) {
@@ -72,8 +72,8 @@ absl::StatusOr<OutputTypes> InferMaxPoolGrad(const Node& node,
 
 absl::Status MaxPoolGradient(GradientContext& c) {
   if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
-  // With the window, a GPU finds an element's outputs without adding
-  // atomically.
+  // The gradient needs the window, so that a GPU finds an element's outputs
+  // without atomic additions.
   Attributes attributes = c.forward().attributes;
   attributes.Set("shape", c.type(c.input(0)).dims);
   LOADLINE_ASSIGN_OR_RETURN(

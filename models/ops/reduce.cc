@@ -9,7 +9,7 @@
 namespace loadline::models {
 namespace {
 
-// One flag per dimension of x: whether it is reduced.
+// For each dimension of x, whether it is reduced.
 absl::StatusOr<std::vector<bool>> ReducedDims(const Node& node, int64_t rank) {
   if (!node.attributes.Has("axes")) {
     return std::vector<bool>(static_cast<size_t>(rank), true);
@@ -48,7 +48,7 @@ absl::StatusOr<OutputTypes> InferReduce(const Node& node, InputTypes inputs) {
   return One(MakeTensorType(inputs[0]->dtype, std::move(result)));
 }
 
-// Spreads `gradient` over the reduced dimensions of x.
+// Broadcasts `gradient` over the reduced dimensions of x.
 absl::Status SpreadToInput(GradientContext& c, ValueId gradient) {
   const Ints dims = c.type(c.input(0)).dims;
   LOADLINE_ASSIGN_OR_RETURN(

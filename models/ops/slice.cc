@@ -7,7 +7,7 @@
 namespace loadline::models {
 namespace {
 
-// Shape of the slice that the attributes cut out of `dims`.
+// Shape of the slice of `dims` that the attributes describe.
 absl::StatusOr<std::vector<int64_t>> SlicedDims(const Node& node,
                                                 std::vector<int64_t> dims) {
   const Ints starts = node.attributes.IntList("starts");
@@ -67,7 +67,7 @@ absl::Status SliceGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// As a forward operator it pads with zeros.
+// As a forward operator SliceGrad pads with zeros.
 absl::Status SliceGradGradient(GradientContext& c) {
   Attributes attributes = c.forward().attributes;
   attributes.Erase("shape");
@@ -77,7 +77,7 @@ absl::Status SliceGradGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// Only what is cut out is read.
+// Only the slice is read.
 OperatorCost SliceCost(const Node&, InputTypes,
                        absl::Span<const TensorType> outputs) {
   OperatorCost cost;
@@ -93,7 +93,7 @@ std::vector<Operator> SliceOperators() {
   slice.infer = InferSlice;
   slice.gradient = SliceGradient;
   slice.cost = SliceCost;
-  // No kAxes: sorting the axes alone would part them from their starts.
+  // Not kAxes: sorting the axes would separate them from their starts.
   slice.attributes = {{"starts", AttributeKind::kInts, true},
                       {"ends", AttributeKind::kInts, true},
                       {"axes", AttributeKind::kInts, true},

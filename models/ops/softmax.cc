@@ -36,7 +36,7 @@ absl::Status LogSoftmaxGradient(GradientContext& c) {
   return FromOutput(c, "LogSoftmaxGrad");
 }
 
-// A maximum, an exponential, a sum and a division for each element.
+// A maximum, an exponential, a sum and a division per element.
 OperatorCost SoftmaxCost(const Node&, InputTypes inputs,
                          absl::Span<const TensorType> outputs) {
   OperatorCost cost;

@@ -1,5 +1,5 @@
-// Sliding windows. All numbers are kept below 2^31, so that no product here
-// leaves int64. Tested in tests/models/infer_test.cc.
+// Sliding windows. All numbers are limited to less than 2^31, so that products
+// fit int64. Tested in tests/models/infer_test.cc.
 #include "models/ops/window.h"
 
 #include <limits>

@@ -1,17 +1,16 @@
-// The largest batch that trains within a memory at no more than one extra
-// forward pass (Jain et al., Checkmate, MLSys 2020, section 6.4), bisected, for
-// every loadline.problem/1 file of a folder whose name ends in _b and its
-// batch.
+// The largest batch that trains within a memory size at a cost of at most one
+// extra forward pass (Jain et al., Checkmate, MLSys 2020, section 6.4). Bisects
+// it for every loadline.problem/1 file of a folder whose name ends in _b and
+// its batch.
 //
 //   batch_bench FOLDER [--bytes=16000000000] [--work=N]
 //               [--copies=BYTES_PER_S --unit-ns=X]
 //
-// Bytes, and with them times, are taken to grow linearly with the batch; so
+// Bytes, and with them times, are assumed to grow linearly with the batch, so
 // the plan for batch b within B bytes is the file's own within B * batch / b
-// bytes, with the same copy rate. `--unit-ns` says how many nanoseconds the
-// file's unit of time is, without which a copy rate means nothing. Forward
-// nodes are those that are not called *_backward. Weights count only if the
-// file has them.
+// bytes, with the same copy rate. `--unit-ns` is the number of nanoseconds in
+// the file's unit of time, which copy rates require. Forward nodes are those
+// not named *_backward. Weights count only if the file contains them.
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -36,7 +35,7 @@ struct Settings {
   SolveOptions options;
 };
 
-// The number after the last "_b" of the name; 0: none.
+// The number after the last "_b" of the name; 0 if there is none.
 int64_t BatchOf(const std::string& name) {
   const size_t at = name.rfind("_b");
   int64_t batch = 0;
@@ -95,7 +94,7 @@ class Bench {
     return *plan;
   }
 
-  // No larger batch has any plan, at whatever overhead.
+  // No plan exists for a larger batch, at any overhead.
   int64_t ProvenBatch() const {
     SolveOptions options = settings_.options;
     options.budget_bytes = 0;

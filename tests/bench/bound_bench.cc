@@ -1,7 +1,7 @@
 // Prints the proven bounds of every loadline.problem/1 file of a folder, or of
-// one file: the least peak of any plan, and at each budget the least overhead
-// over pure compute, the cuts that prove it, the work and seconds of processor
-// time. A budget is ceil(percent of the peak of the given order).
+// one file: the least peak of any plan, and for each budget the least overhead
+// over pure compute, the cuts that prove it, the work and the processor time. A
+// budget is ceil(percent of the peak of the given order).
 //
 //   bound_bench FOLDER|FILE [PERCENT...] [--work=N] [--no-recompute]
 //               [--no-copies]

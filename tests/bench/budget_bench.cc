@@ -1,10 +1,11 @@
 // Plans every loadline.problem/1 file of a folder, or one file, at many budgets
-// from the peak of the given order down to the smallest that is met, with both
-// means and with each alone, and says where a promise of the planner is broken:
-// a larger budget is never slower, and met where a smaller one is; both means
-// are never worse than each alone; the same input gives the same bytes; with a
-// time limit no plan is slower than what was found on the way to it, nor than
-// keeping everything where that fits. The exit status is 1 if any is.
+// from the peak of the given order down to the smallest feasible one: with
+// recomputation and copies, and with each alone. Reports where a promise of the
+// planner is broken: a larger budget is never slower, and feasible if a smaller
+// one is; both techniques together are never worse than each alone; the same
+// input gives the same bytes; with a time limit no plan is slower than one
+// found earlier, nor than keeping everything if that fits. The exit status is 1
+// if any promise is broken.
 //
 //   budget_bench FOLDER|FILE [--budgets=N] [--work=N] [--seed=N]
 #include <algorithm>
@@ -32,8 +33,8 @@ struct Settings {
   SolveOptions options;
 };
 
-// One way of planning, and its step at the budget before, the next smaller.
-struct Way {
+// A combination of techniques, and its step time at the next smaller budget.
+struct Technique {
   absl::string_view name;
   bool recompute = true, offload = true;
   std::optional<int64_t> last_ns;
@@ -48,7 +49,7 @@ class Check {
         settings_(settings),
         all_(all) {}
 
-  // Budgets from the smallest met to the peak; returns the broken promises.
+  // Tries budgets from the smallest to the peak; returns the broken promises.
   int Run(int64_t smallest_bytes) {
     const int64_t most_bytes =
         std::max(all_.predicted.peak_bytes, smallest_bytes);
@@ -57,7 +58,7 @@ class Check {
       options_ = settings_.options;
       options_.budget_bytes =
           smallest_bytes + (most_bytes - smallest_bytes) * i / steps;
-      CheckWays();
+      CheckTechniques();
       CheckTimeLimits();
       std::fflush(stdout);
     }
@@ -72,31 +73,31 @@ class Check {
                 std::string(what).c_str());
   }
 
-  void CheckWays() {
+  void CheckTechniques() {
     std::string line;
     std::optional<int64_t> best_alone_ns;
-    for (Way& way : ways_) {
-      options_.allow_recompute = way.recompute;
-      options_.allow_offload = way.offload;
+    for (Technique& technique : techniques_) {
+      options_.allow_recompute = technique.recompute;
+      options_.allow_offload = technique.offload;
       const absl::StatusOr<Plan> plan = Solve(problem_, options_);
       if (!plan.ok()) {
-        absl::StrAppend(&line, "  ", way.name, " none");
-        if (way.last_ns) {
-          Broken(absl::StrCat(way.name, ": a smaller budget is met"));
+        absl::StrAppend(&line, "  ", technique.name, " none");
+        if (technique.last_ns) {
+          Broken(absl::StrCat(technique.name, ": a smaller budget is met"));
         }
-        if (way.recompute && way.offload && best_alone_ns) {
+        if (technique.recompute && technique.offload && best_alone_ns) {
           Broken("both find no plan, one alone does");
         }
         continue;
       }
       const int64_t step_ns = plan->predicted.step_ns;
-      absl::StrAppend(&line, "  ", way.name, " +", Overhead(step_ns));
-      if (way.last_ns && step_ns > *way.last_ns) {
-        Broken(absl::StrCat(way.name, ": a smaller budget is faster by ",
-                            step_ns - *way.last_ns, " ns"));
+      absl::StrAppend(&line, "  ", technique.name, " +", Overhead(step_ns));
+      if (technique.last_ns && step_ns > *technique.last_ns) {
+        Broken(absl::StrCat(technique.name, ": a smaller budget is faster by ",
+                            step_ns - *technique.last_ns, " ns"));
       }
-      way.last_ns = step_ns;
-      if (!way.recompute || !way.offload) {
+      technique.last_ns = step_ns;
+      if (!technique.recompute || !technique.offload) {
         best_alone_ns = std::min(step_ns, best_alone_ns.value_or(step_ns));
         continue;
       }
@@ -152,9 +153,9 @@ class Check {
   const Settings& settings_;
   const Plan& all_;
   SolveOptions options_;
-  Way ways_[3] = {{"recompute", true, false, {}},
-                  {"copies", false, true, {}},
-                  {"both", true, true, {}}};
+  Technique techniques_[3] = {{"recompute", true, false, {}},
+                              {"copies", false, true, {}},
+                              {"both", true, true, {}}};
   int broken_ = 0;
 };
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""What budgets cost on a GPU: predicted beside measured, and beside PyTorch.
+"""Step times by budget on a GPU: predicted, measured, and PyTorch's.
 
     tests/bench/gpu_budgets.py [--loadline PROGRAM] [--device cuda]
         [--models gpt,resnet18] [--precisions fp32,bf16] [--steps 30] [--pairs 3] [--json FILE]
 
-For every model and precision (the large ones, which models/make_large.py makes
-here, in bf16 only), at 100, 75, 50 and 35 % of the bytes that keeping
-everything takes: the step time that was predicted, the one that was measured
-(median of the steps of a run whose step is one graph), bytes, of the arena and
-as the driver says of the whole device, and from a traced run the share of the
-copies' time in which the compute lane worked too. At 50 % also with recomputing
-alone and with copies alone. The profile is measured anew,
-into a folder of its own. Where a PyTorch that sees the GPU is installed, its
-eager step and its compiled one run in turn with the step that keeps everything.
+Plans every model and precision (the large models, which models/make_large.py
+makes here, in bf16 only) at 100, 75, 50 and 35 % of the bytes that keeping
+everything needs. Reports the predicted and the measured step time (median of the
+steps of a run whose step is one graph), the bytes of the arena and of the whole
+device by its driver, and from a traced run the share of the copies' time that
+overlapped with compute. At 50 % also with recomputation only and with copies
+only. The profile is measured anew, into a separate folder. If PyTorch with CUDA
+is installed, its eager and compiled steps alternate with the step that keeps
+everything.
 
 Prints Markdown. --json: the same figures as one document. `tools/dev/gpu_check run`
-runs this on a GPU; `--device cpu` tries the script itself anywhere. Tested by
+runs this on a GPU; `--device cpu` tests the script itself on any machine. Tested by
 tests/gpu/gpu_budgets_test.
 """
 import argparse
@@ -78,7 +78,7 @@ class Bench:
                          steps or self.steps, *more)
 
     def plan(self, model, precision, number, share, flags):
-        """What `run` needs to run it, or the point that says why not."""
+        """Arguments that `run` needs, or the point with the reason for a failure."""
         files = [self.folder / f"{what}{number}.json"
                  for what in ("plan", "problem")]
         code, _, log = self.step(
@@ -90,7 +90,7 @@ class Bench:
         return ("--plan", files[0], "--problem", files[1]), point
 
     def point(self, model, precision, planned, point):
-        """Figures of one plan; what kept it from running, where it did not."""
+        """Figures of one plan, or the reason why it did not run."""
         if planned is None:
             return point
         code, ran, log = self.run(model, precision, *planned)
@@ -101,7 +101,7 @@ class Bench:
                       "recompute_ns", "weights_sha256", "budget_bytes"):
             point[field] = ran[field]
         for field in ("measured_device_bytes", "reserved_bytes"):
-            if field in ran:  # not where the device is the host
+            if field in ran:  # absent if the device is the host
                 point[field] = ran[field]
         trace = self.folder / "trace.json"
         code, _, log = self.run(model, precision, *planned, "--trace", trace,
@@ -112,8 +112,8 @@ class Bench:
         return point
 
     def points(self, model, precision):
-        """The first run measures operators; then all is planned side by side,
-        and run one after the other."""
+        """The first run measures operators; then all points are planned in
+        parallel and run one after the other."""
         code, _, log = self.run(model, precision, steps=TRACED_STEPS)
         asked = [(share, ()) for share in SHARES]
         asked += [("50%", (flag,)) for flag in ("--no-offload",
@@ -136,7 +136,7 @@ def failed(point, code, log):
 
 
 def copies_under_compute(events):
-    """Share of the copies' measured time in which computing went on; None
+    """Share of the copies' measured time that overlapped with compute; None
     without copies."""
     spans = {tid: sorted((e["ts"], e["ts"] + e["dur"]) for e in events
                          if e["ph"] == "X" and e["pid"] == 1 and e["tid"] == tid)
@@ -192,7 +192,7 @@ def torch_worker(model, precision, compiled, steps, device):
 
 
 def torch_version(device):
-    """Of a PyTorch that can use the device; None, and why not."""
+    """A PyTorch that can use the device; otherwise None and the reason."""
     try:
         import torch
     except ImportError as error:
@@ -203,7 +203,7 @@ def torch_version(device):
 
 
 def beside_torch(bench, model, precision, pairs):
-    """Medians of steps that keep everything, taken in turns."""
+    """Medians of steps that keep everything, in alternating runs."""
     steps = {"loadline": [], "eager": [], "compiled": []}
     failed = {}
     for _ in range(pairs):
@@ -229,8 +229,8 @@ def beside_torch(bench, model, precision, pairs):
 
 
 def measure(bench, models, precisions, pairs, save):
-    """The document; `save` is given it after each model, so that a run that is
-    stopped has lost one at most."""
+    """The document; calls `save` with it after each model, so that an
+    interrupted run loses at most one."""
     version, why_not = torch_version(bench.device)
     code, _, log = bench.loadline("doctor", "--device", bench.device, "--json")
     if code != 0:
@@ -253,7 +253,7 @@ def measure(bench, models, precisions, pairs, save):
     result["failed"] = sum(
         p.get("exit_code", CANNOT_FIT) != CANNOT_FIT
         for entry in result["models"] for p in entry["points"])
-    # A plan changes no bit of the result.
+    # Every plan gives the same bits.
     result["bits_differ"] = sum(
         len({p["weights_sha256"] for p in entry["points"]
              if "weights_sha256" in p}) > 1 for entry in result["models"])
@@ -265,7 +265,7 @@ def milliseconds(ns):
 
 
 def device_bytes(point):
-    """Measured, and by how much more than predicted."""
+    """The measured time, and its relative excess over the prediction."""
     if "measured_device_bytes" not in point:
         return "-"
     measured = point["measured_device_bytes"]

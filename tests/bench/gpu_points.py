@@ -1,15 +1,15 @@
-"""What the CUDA device has to show on a GPU, point by point: from the tests'
-results and the benchmarks' document to figures beside their limits.
+"""Acceptance limits of the CUDA device: compares the tests' results and the
+benchmarks' document with the limit of each point.
 
-A point that nothing was measured for has passed nothing: its `passed` is None.
+A point without measurements has `passed` None.
 Tested by tests/gpu/gpu_points_test.
 """
 
-MOST_DEVICE_ERROR = 0.01  # of the prediction for the whole device
+MOST_DEVICE_ERROR = 0.01  # relative, for the memory of the whole device
 MOST_STEP_ERROR = 0.15
 SHARES = ("100%", "75%", "50%", "35%")
-LEAST_COVER = 0.5  # of the copies' time, under computing
-# Two runs of one plan differ by so much.
+LEAST_COVER = 0.5  # least share of the copies' time that overlaps with compute
+# Relative difference between two runs of one plan.
 SAME_STEP = 0.02
 BESIDE_PYTORCH = ("gpt2-124m", "resnet50")
 
@@ -20,7 +20,7 @@ def row(point, what, limit, worst, where, passed):
 
 
 def tests_row(point, what, suite, tests):
-    """All tests whose names hold `suite` have passed."""
+    """Passed if all tests with `suite` in their names have."""
     mine = [test for test in tests if suite in test["name"]]
     failed = [test["name"] for test in mine if not test["passed"]]
     return row(point, what, "all pass",
@@ -29,7 +29,7 @@ def tests_row(point, what, suite, tests):
 
 
 def worst_row(point, what, limit, found, passes, show):
-    """`found`: (figure, where), of which the largest counts."""
+    """`found`: (figure, where) pairs; the largest counts."""
     if not found:
         return row(point, what, limit, "-", "", None)
     figure, where = max(found)
@@ -86,7 +86,7 @@ def pytorch_rows(entries):
 
 
 def half_rows(entries):
-    """At 50 %: both means against recomputing alone, and what copies cost."""
+    """At 50 %: with copies against recomputation only, and the cost of copies."""
     slower, cover = [], []
     for where, entry, point in runs(entries, {"50%"}):
         alone = next((p["step_ns"] for _, _, p in

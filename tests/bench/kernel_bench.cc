@@ -98,14 +98,14 @@ void AddConvolutions(std::vector<Bench>& benches) {
   }
 }
 
-// Causal heads as the zoo's GPT has them, and as GPT-2 does.
+// Causal heads as in the zoo's GPT, and as in GPT-2.
 void AddAttention(std::vector<Bench>& benches) {
   for (const Ints& q : std::vector<Ints>{{32, 64, 4, 16}, {1, 1024, 12, 64}}) {
     const TensorType a = F32(q);
     const Attributes attributes = {
         {"scale", 0.25}, {"causal", int64_t{1}}, {"interleaved", int64_t{1}}};
     const std::string at = std::to_string(q[1]);
-    // Multiply-adds of one product over what a causal mask leaves.
+    // Flops of one product over the scores that a causal mask leaves.
     const double flops = 1.0 * q[0] * q[2] * q[1] * (q[1] + 1) * q[3];
     benches.push_back(
         {"Attention" + at, "Attention", {a, a, a}, attributes, 2 * flops});

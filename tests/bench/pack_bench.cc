@@ -1,7 +1,7 @@
-// Packs every CSV file of a folder (columns id,lower,upper,size and, if there,
+// Packs every CSV file of a folder (columns id,lower,upper,size and optionally
 // group; the capacity in the name: NAME.CAPACITY.csv) for several seeds, then
-// made-up training steps and planted instances whose optimum is known, and
-// prints height over bound and seconds of processor time.
+// generated training steps and planted instances with a known optimum. Prints
+// height over bound and processor time.
 //
 //   pack_bench [FOLDER] [--seeds=N] [--work=N]
 #include <algorithm>
@@ -42,8 +42,8 @@ std::vector<PackItem> ReadItems(const std::filesystem::path& path) {
   return items;
 }
 
-// A rectangle of `height` bytes cut at random into `count` items, along time
-// or bytes: the optimum is the height.
+// A rectangle of `height` bytes cut at random into `count` items, along time or
+// bytes, so the optimum is the height.
 std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
                                    int64_t height) {
   std::mt19937_64 random(seed);
@@ -58,8 +58,8 @@ std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
   return items;
 }
 
-// Forward and backward of a deep stack: a layer's values are kept to their use
-// in the backward pass, computed again shortly before it, or copied out and
+// Forward and backward pass of a deep stack: a layer's values are kept until
+// the backward pass uses them, recomputed shortly before it, or copied out and
 // back; gradients and workspaces live for a few positions.
 std::vector<PackItem> TrainingItems(uint64_t seed, size_t count) {
   constexpr int64_t kUnit = 1 << 20;
@@ -79,11 +79,11 @@ std::vector<PackItem> TrainingItems(uint64_t seed, size_t count) {
   for (int64_t v = 0; v < values; ++v) {
     const int64_t size = kSizes[v % std::size(kSizes)];
     const int64_t use = 2 * values - v;
-    const int64_t way = in(0, 9);
-    if (way < 5) {
+    const int64_t kind = in(0, 9);
+    if (kind < 5) {
       add(v, use + 1, size);
     } else {
-      const bool copied = way >= 8;
+      const bool copied = kind >= 8;
       add(v, v + (copied ? in(4, 20) : in(1, 3)), size);
       const int64_t back = use - (copied ? in(6, 30) : in(1, 8));
       add(std::max(values, back), use + 1, size);

@@ -1,6 +1,6 @@
-// Prints a hash of every plan that a folder of problems gets, so that two
-// versions of the planner can be compared byte for byte: run it before and
-// after a change that must not change plans, and compare the outputs.
+// Prints a hash of every plan for a folder of problems, to compare two versions
+// of the planner byte for byte: run it before and after a change that must not
+// change plans, and compare the outputs.
 //
 //   plan_hashes_bench FOLDER_OR_FILE [BUDGET...] [--work=N] [--seed=N]
 //

@@ -26,7 +26,7 @@
 namespace loadline::planner {
 namespace {
 
-// Of this process so far.
+// Peak memory of this process so far.
 double PeakMegabytes() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -36,7 +36,7 @@ double PeakMegabytes() {
 struct Settings {
   std::vector<double> percents;
   SolveOptions options;
-  bool addresses = true;  // false: plan live bytes whatever the problem says
+  bool addresses = true;  // false: plan live bytes only, without addresses
   std::string write_path;
 };
 

@@ -1,4 +1,4 @@
-// Used by every benchmark of the planner that reads instances.
+// Used by every planner benchmark that reads instances.
 #include "tests/bench/problem_files.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The problems that a benchmark is given on its command line.
+// The problems that a benchmark gets on its command line.
 #ifndef LOADLINE_TESTS_BENCH_PROBLEM_FILES_H_
 #define LOADLINE_TESTS_BENCH_PROBLEM_FILES_H_
 
@@ -9,9 +9,9 @@
 
 namespace loadline {
 
-// Calls `body` with each loadline.problem/1 file of the folder, by name, or
-// with the one file; `name` is the file's without its ending. A file that does
-// not read is a line on stdout instead.
+// Calls `body` with each loadline.problem/1 file of the folder in order of
+// names, or with the one file; `name` is the file's name without its ending. A
+// file that cannot be read is reported on stdout instead.
 void ForEachProblem(
     const std::string& path,
     const std::function<void(const std::string& name,

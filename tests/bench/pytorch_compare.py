@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Step time beside PyTorch eager's, on this machine, same threads, same models.
+"""Step time compared with eager PyTorch, with the same models and threads.
 
-Runs the two in turn, as whole processes, A B A B ..., and prints the median
-step of each and the ratio pair by pair, so that a machine whose speed drifts
-changes both. No budget: the plan keeps everything.
+Runs the two alternately, as separate processes, A B A B ..., and prints the
+median step of each and the ratio of each pair, so that a drift of the machine's
+speed affects both. No budget: the plan keeps everything.
 
 Usage: tests/bench/pytorch_compare.py [--steps 20] [--pairs 5] [--only FAMILY]
-Skips, with exit code 0 and a line that says so, where PyTorch is absent.
+Without PyTorch prints a line that says so and exits with 0.
 """
 
 import argparse

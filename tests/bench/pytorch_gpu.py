@@ -1,28 +1,27 @@
-"""Loadline's PyTorch plugin on a GPU, beside what PyTorch itself offers.
+"""Loadline's PyTorch plugin on a GPU, compared with PyTorch's own techniques.
 
     PYTHONPATH=plugins/python LOADLINE_LIBRARY=.../libloadline.so \\
         python tests/bench/pytorch_gpu.py [--models gpt2-124m,llama-1b]
         [--shares 100,75,50,35] [--ways WAY,...] [--machine PROFILE]
         [--knobs 0.9,0.7,0.5,0.3,0.1,0] [--steps 20] [--jobs 1] [--json FILE]
 
-Every cell is a process of its own: it compiles, takes steps until they are
-warm, then reports the median step and the most bytes that PyTorch's allocator
-had handed out in any of the measured steps. With --jobs some compile side by
-side; while a cell's steps are measured the others are stopped where they are.
---whole takes the bytes of `keep` from an earlier run. A way without a knob for
-bytes runs at each value of the knob that it has; within a share stands the
-fastest of those that measured no more than it.
+Every cell is a separate process: it compiles, runs warm-up steps, then reports
+the median step and the peak bytes allocated by PyTorch's allocator in any
+measured step. With --jobs several compile in parallel; while a cell's steps are
+measured the others are suspended. --whole takes the bytes of `keep` from an
+earlier run. A technique that cannot be given a number of bytes runs at each value
+of the knob that it has; each share shows the fastest run within its bytes.
 
   eager           no compiler
-  keep            torch.compile alone: what the shares are shares of
-  loadline        prepare(budget=BYTES), recomputing alone
+  keep            torch.compile only: its bytes are 100 %
+  loadline        prepare(budget=BYTES), recomputation only
   loadline-copies the same with copies to the host, by the machine's profile
   budget          torch.compile with activation_memory_budget
   checkpoint      torch.compile, every block within torch.utils.checkpoint
   fsdp-offload    fully_shard of every block with CPUOffloadPolicy
 
-Losses stand beside those of `keep`. Prints Markdown. `--device cpu` with
-`--models tiny` tries the program itself anywhere, where bytes are none.
+Losses are compared with those of `keep`. Prints Markdown. `--device cpu` with
+`--models tiny` tests the program itself on any machine, without byte counts.
 """
 import argparse
 import concurrent.futures

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Instructions per stage of the planner, so that a regression shows.
+"""Instructions per stage of the planner, to detect regressions.
 
     tests/bench/stage_instructions.py [--keep] [PLANNER_BENCH]
 
 Plans generated GPT steps with planner_bench under valgrind's callgrind and
-prints a table: what each stage spends, with all it calls, beside
-what is kept in stage_instructions.txt. --keep replaces that table. Counts do
-not depend on the machine's load, only a little on compiler and libraries.
-Without valgrind it says so and exits with 77.
+prints a table of the instructions of each stage, including its callees, next to
+the figures in stage_instructions.txt. --keep replaces that table. Counts do not
+depend on the machine's load, and only slightly on compiler and libraries. Without
+valgrind it prints a message and exits with 77.
 """
 
 import collections
@@ -21,12 +21,12 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 KEPT = HERE / "stage_instructions.txt"
 BENCH = HERE.parent.parent / "build/release/tests/bench/planner_bench"
-# With copies mostly greedy, without them mostly annealing.
+# The first spends most time in the greedy search, the second in annealing.
 RUNS = [["--transformer=6", "30", "--work=200000"],
         ["--transformer=4", "60", "--work=3000000", "--recompute-only"]]
 SPACE = "loadline::planner::"
-# A stage and its function; functions of one file may be inlined into each other,
-# these are called from others.
+# Stages and their functions. These are called from other files, so the compiler
+# cannot inline them.
 STAGES = [
     ("model", "MakeModel"),
     ("orders", "StartOrders"),

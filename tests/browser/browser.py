@@ -47,7 +47,7 @@ def start_browser(home):
 
 
 def open_page(driver, path):
-    """Returns when the report says that all its sections are made."""
+    """Waits until the report marks all of its sections as drawn."""
     driver.get(path.as_uri())
     WebDriverWait(driver, 60).until(
         lambda d: d.find_element(By.TAG_NAME, "body")

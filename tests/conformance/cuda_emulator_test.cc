@@ -1,4 +1,4 @@
-// The emulator finds the mistakes it is there for.
+// The emulator detects the mistakes that it is made for.
 #include "gtest/gtest.h"
 #include "tests/cuda_emulator/emulator.h"
 #include "tests/cuda_emulator/faulty_kernels.h"

@@ -1,4 +1,4 @@
-// The device's sort against the library's.
+// The device's sort compared with std::stable_sort.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -16,7 +16,7 @@ TEST(StableSort, AgreesWithTheLibraryInEveryOrderOfThreads) {
     int count;
     uint32_t bound;
   };
-  // One tile, a few, a last one of one item; one, two and three digits.
+  // One tile, several, a last tile with one item; one, two and three digits.
   for (const Size& size : std::vector<Size>{{0, 9},
                                             {1, 1},
                                             {5, 1},

@@ -1,7 +1,7 @@
 // The gradient rules against finite differences. The loss is a random
 // combination of the operator's outputs. Its slope along each input element is
-// measured on the double reference, and must be what the nodes that the rule
-// emits compute through their kernels.
+// measured on the double reference, and must equal what the nodes that the rule
+// emits compute with their kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -15,11 +15,11 @@ namespace {
 using models::DType;
 using models::ValueId;
 
-// Large cases repeat small ones' mathematics at a great price.
+// Larger cases repeat the mathematics of small ones and take long.
 constexpr size_t kMostElements = 300;
 
-// Outputs that are statistics or bookkeeping for the backward pass get no
-// gradient: only output 0 does, and all of Split's.
+// Outputs that only serve the backward pass get no gradient: just output 0
+// does, and all outputs of Split.
 bool HasGradient(const std::string& op, size_t output) {
   return output == 0 || op == "Split";
 }
@@ -54,7 +54,7 @@ double Slope(const CaseGraph& c, size_t input, size_t element,
   return (4 * difference(h / 2) - difference(h)) / 3;
 }
 
-// The gradient nodes of a case, run; null arrays for inputs without one.
+// Gradients computed by a case's backward nodes; null for inputs without one.
 struct Gradients {
   std::vector<Array> weights;  // of each output
   std::vector<std::optional<Array>> of_input;

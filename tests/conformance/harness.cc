@@ -1,4 +1,4 @@
-// Guarded runs of kernels; used by every test of this folder.
+// Runs kernels in guarded memory; used by every test of this folder.
 #include "tests/conformance/harness.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ using models::TensorType;
 
 constexpr int64_t kCanaryBytes = 128;
 constexpr std::byte kCanary{0xA5};
-// What a buffer holds before anyone writes it: quiet NaNs.
+// Initial contents of every buffer: quiet NaNs.
 constexpr std::byte kStale{0xFF};
 
 template <typename T>
@@ -61,8 +61,8 @@ Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
   return a;
 }
 
-// What a MaxPool with these attributes gives for random numbers: the argmax
-// that MaxPoolGrad may be handed.
+// Random positions of maxima that a MaxPool with these attributes could return,
+// as an input of MaxPoolGrad.
 void MakeArgmax(const OperatorCase& c, std::mt19937_64& random, Array& argmax) {
   const Array x =
       RandomArray(F32(c.attributes.IntList("shape"), -20, 20), random);
@@ -75,8 +75,8 @@ void MakeArgmax(const OperatorCase& c, std::mt19937_64& random, Array& argmax) {
 struct F32Values {
   std::vector<size_t> inputs, outputs;
 };
-// Which values stay f32 when the rest of an operator's are bf16; one entry for
-// each form.
+// Which values stay f32 when the others of an operator are bf16; one entry per
+// supported form.
 std::vector<F32Values> Bf16Rules(const std::string& op) {
   static const auto* rules = new std::map<std::string, std::vector<F32Values>>{
       {"Cast", {{{0}, {}}, {{}, {0}}}},
@@ -99,7 +99,8 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
   return it == rules->end() ? std::vector<F32Values>{{}} : it->second;
 }
 
-// Makes f32 values bf16, except those at the positions `kept`. Whether any is.
+// Converts f32 values to bf16, except those at the positions `kept`. Returns
+// whether it converted any.
 bool ToBf16(const std::vector<models::ValueId>& ids,
             const std::vector<size_t>& kept, models::Graph& graph) {
   bool changed = false;
@@ -219,7 +220,7 @@ std::vector<CaseGraph> Bf16Forms(const CaseGraph& c) {
     for (size_t i = 0; i < form.inputs.size(); ++i) {
       Array& a = form.inputs[i];
       a.type = form.graph.value(form.graph.inputs[i]).type;
-      a = ToArray(a.type, ToBytes(a).data());  // rounds
+      a = ToArray(a.type, ToBytes(a).data());  // rounds to bf16
     }
     forms.push_back(std::move(form));
   }
@@ -245,7 +246,7 @@ void ExpectClose(const Array& got, const Array& want, double tolerance) {
   ASSERT_EQ(got.values.size(), want.values.size());
   for (size_t i = 0; i < got.values.size(); ++i) {
     const double allowed = tolerance * (1 + std::fabs(want.values[i]));
-    // Written so that a NaN fails.
+    // This form of the comparison fails for NaN.
     ASSERT_TRUE(std::fabs(got.values[i] - want.values[i]) <= allowed)
         << "element " << i << ": " << got.values[i] << " instead of "
         << want.values[i];
@@ -343,7 +344,7 @@ absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
 
 std::vector<Array> ReferenceOutputs(const CaseGraph& c,
                                     const std::vector<const Array*>& inputs) {
-  // References know no bf16: to them its numbers are f32.
+  // References have no bf16: they compute with its numbers as f32.
   const auto plain = [](TensorType type) {
     if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
     return type;

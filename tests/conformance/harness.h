@@ -1,4 +1,4 @@
-// Runs a node's kernel in guarded memory, and a whole small graph node by node.
+// Runs a node's kernel in guarded memory, or a small graph node by node.
 #ifndef LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
 #define LOADLINE_TESTS_CONFORMANCE_HARNESS_H_
 
@@ -16,13 +16,13 @@
 
 namespace loadline::conformance {
 
-// Bytes between two canaries, 64-byte aligned plus `shift`.
+// Bytes between two canaries; the address is 64-byte aligned plus `shift`.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes, int64_t shift = 0);
   std::byte* data() { return data_; }
   int64_t bytes() const { return bytes_; }
-  // Whether nobody wrote outside the bytes.
+  // Whether both canaries are unchanged.
   bool Intact() const;
 
  private:
@@ -31,14 +31,14 @@ class GuardedBuffer {
   int64_t bytes_;
 };
 
-// A graph of one node made from a case, and its input numbers.
+// A graph of one node, made from a case, and its input data.
 struct CaseGraph {
   models::Graph graph;
   models::NodeId node;
   std::vector<Array> inputs;  // by graph.inputs
 
   const models::Node& the_node() const { return graph.node(node); }
-  // The node's inputs; null where absent.
+  // The node's inputs in order; null if absent.
   std::vector<const Array*> NodeInputs() const;
 };
 absl::StatusOr<CaseGraph> MakeCaseGraph(const OperatorCase& c, uint64_t seed);
@@ -48,12 +48,12 @@ void ExpectClose(const Array& got, const Array& want, double tolerance);
 std::vector<std::byte> ToBytes(const Array& a);
 Array ToArray(const models::TensorType& type, const std::byte* bytes);
 
-// The same with bf16 in place of f32, both in types and in numbers, except
-// where kernels want f32 whatever x is: statistics, parameters, losses. Empty
-// where the case has no such form.
+// The case in bf16, in every form that kernels support: types and data are bf16
+// except where kernels require f32 (statistics, parameters, losses). Empty if
+// the operator does not support bf16.
 std::vector<CaseGraph> Bf16Forms(const CaseGraph& c);
 
-// Who prepares and runs kernels.
+// How kernels are prepared and run.
 struct Backend {
   absl::StatusOr<std::unique_ptr<executor::Kernel>> (*prepare)(
       const models::Graph& graph, const models::Node& node);
@@ -62,49 +62,50 @@ struct Backend {
 };
 extern const Backend kCpu;
 
-// The same for each algorithm that the backend's kernel offers; the case itself
-// where it offers none.
+// One case per algorithm that the backend's kernel offers; the case itself if
+// it offers none.
 absl::StatusOr<std::vector<CaseGraph>> WithEachAlgorithm(
     const CaseGraph& c, const Backend& backend);
-// The algorithm of such a case, for messages.
+// The algorithm of a case from WithEachAlgorithm, for messages.
 std::string AlgorithmOf(const CaseGraph& c);
 
-// What a call takes from the heap, in all threads.
+// Heap use of a call, on all threads.
 struct HeapUse {
   int64_t allocations = 0;
-  int64_t peak_bytes = 0;  // the most held at once
+  int64_t peak_bytes = 0;  // most bytes held at once
 };
 // Zeros in sanitizer builds, which have their own heap.
 HeapUse MeasureHeap(const std::function<void()>& body);
 bool HeapIsCounted();
 
 struct RunOptions {
-  int64_t shift = 0;  // of every buffer
-  // (input, output) that share their bytes, or none.
+  int64_t shift = 0;  // of every buffer's address, in bytes
+  // (input, output) pairs that share memory.
   std::vector<std::pair<int, int>> inplace;
   int repeats = 1;
   const Backend* backend = &kCpu;
 };
 struct RunResult {
   std::vector<std::vector<std::byte>> outputs;
-  bool intact = true;            // all canaries
-  bool inputs_unchanged = true;  // except where in place
+  bool intact = true;            // all canaries are unchanged
+  bool inputs_unchanged = true;  // except inputs of in-place pairs
   HeapUse heap;                  // during the last repeat
 };
-// The pairs that the case's operator may have in place.
+// The in-place pairs that the case's operator allows.
 std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c);
-// Prepares and runs the case's kernel. Repeats start from the same inputs.
+// Prepares and runs the case's kernel. Every repeat starts with the same
+// inputs.
 absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
                                   const RunOptions& options);
 
 executor::StepScalars TestScalars();
 
-// The reference's outputs of the case's node for `inputs`.
+// Outputs of the reference for the case's node, given `inputs`.
 std::vector<Array> ReferenceOutputs(const CaseGraph& c,
                                     const std::vector<const Array*>& inputs);
 
-// Runs every node of a graph, in order, with fresh memory for every value;
-// returns all values. `given` holds the graph's inputs.
+// Runs every node of a graph in order, with separate memory for every value,
+// and returns all values. `given`: the graph's inputs.
 absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
                                             const std::vector<Array>& given);
 

@@ -1,5 +1,5 @@
-// Counts heap calls by standing in for the C library's functions; C++'s
-// operator new ends in malloc. Sanitizers bring their own heap: not counted.
+// Counts heap calls by replacing the C library's functions; C++'s operator new
+// calls malloc. Sanitizers have their own heap, which is not counted.
 #include <malloc.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@
 namespace {
 std::atomic<int64_t> heap_calls{0};
 std::atomic<int64_t> heap_held{0};  // bytes
-std::atomic<int64_t> heap_peak{0};  // the most of heap_held since a reset
+std::atomic<int64_t> heap_peak{0};  // maximum of heap_held since a reset
 }  // namespace
 
 #if LOADLINE_COUNT_HEAP
@@ -37,7 +37,7 @@ void Raise(std::atomic<int64_t>& most, int64_t value) {
   }
 }
 
-// Counts a block that was handed out, and returns it.
+// Counts an allocated block and returns it.
 void* Count(void* block) {
   heap_calls.fetch_add(1, std::memory_order_relaxed);
   const auto bytes = static_cast<int64_t>(malloc_usable_size(block));

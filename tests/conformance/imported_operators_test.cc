@@ -1,6 +1,6 @@
-// ONNX operators that the importer makes of others, run on the CPU's kernels:
-// small models as text, and what onnx.reference (PyTorch for groups and for
-// InstanceNormalization) computes for the inputs 1, 2, 3, ...
+// ONNX operators that the importer builds from others, run with the CPU's
+// kernels: small models as text, and the results of onnx.reference (of PyTorch
+// for groups and for InstanceNormalization) for the inputs 1, 2, 3, ...
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// As plain as can be: no planning, no reuse of memory.
+// As simple as possible: no planning and no reuse of memory.
 #include "tests/conformance/interpreter.h"
 
 #include <algorithm>

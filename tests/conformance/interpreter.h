@@ -1,5 +1,5 @@
-// Runs a graph node by node with the CPU's kernels, every value in its own
-// memory: the reference for whatever plans and rewrites.
+// Runs a graph node by node with the CPU's kernels, every value in memory of
+// its own: the reference for plans and graph rewrites.
 #ifndef LOADLINE_TESTS_CONFORMANCE_INTERPRETER_H_
 #define LOADLINE_TESTS_CONFORMANCE_INTERPRETER_H_
 
@@ -18,12 +18,13 @@ namespace loadline::executor {
 
 class Interpreter {
  public:
-  // Prepares the kernels; persistent values get their first contents. The
+  // Prepares the kernels; persistent values get their initial contents. The
   // graph must outlive the interpreter.
   static absl::StatusOr<std::unique_ptr<Interpreter>> Make(
       const models::Graph& graph);
 
-  // Runs every node once; updates are written to values of their own.
+  // Runs every node once. Updates write to values of their own, so a second run
+  // starts from the same state.
   absl::Status Run(const StepScalars& scalars);
 
   template <typename T>

@@ -1,5 +1,5 @@
-// Every operator's kernel against its reference, and what every kernel owes
-// its caller: its bytes only, no heap, the same bits every time.
+// Every operator's kernel against its reference, and the rules that all kernels
+// follow: writes only its own bytes, no heap, the same bits every time.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -25,7 +25,7 @@ std::vector<OperatorCase> CpuCases() {
   return cases;
 }
 
-// Products go through oneDNN, which takes heap of its own while it runs; see
+// oneDNN allocates blocks on the heap while it runs; see
 // executor/cpu/onednn.h.
 bool RunsOneDnn(const std::string& op) {
   static const std::set<std::string> ops = {
@@ -34,8 +34,8 @@ bool RunsOneDnn(const std::string& op) {
   return ops.count(op) > 0;
 }
 
-// The most that one call of oneDNN holds at once, on any processor and for
-// tensors of any size: blocks of operands that each thread packs.
+// Limit of the heap bytes that one call of oneDNN holds at once, on any
+// processor and for tensors of any size: packed blocks of operands, per thread.
 int64_t MostOneDnnHeapBytes() {
   const int64_t threads = std::max(1u, std::thread::hardware_concurrency());
   return (threads + 1) << 20;
@@ -131,7 +131,7 @@ TEST(CpuKernels, AllocateNothingWhileTheyRun) {
     const auto graph = MakeCaseGraph(c, ++seed);
     ASSERT_TRUE(graph.ok()) << graph.status();
     RunOptions options;
-    options.repeats = 2;  // thread pools are made on first use
+    options.repeats = 2;  // thread pools are created on first use
     const auto run = RunCase(*graph, options);
     ASSERT_TRUE(run.ok()) << run.status();
     if (RunsOneDnn(c.op)) {

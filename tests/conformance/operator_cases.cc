@@ -1,4 +1,4 @@
-// Elementwise cases, and the table put together.
+// Elementwise cases, and the complete table.
 #include "tests/conformance/operator_cases.h"
 
 namespace loadline::conformance {
@@ -20,8 +20,8 @@ InputSpec Bool(Ints dims) { return {{DType::kBool, std::move(dims)}, 0, 1}; }
 
 namespace {
 
-// Sizes that miss every vector width, one element, nothing, and one that is
-// cut into blocks for threads.
+// Sizes: no multiple of a vector width, one element, a scalar, empty, and large
+// enough to be divided among threads.
 const std::vector<Ints> kSizes = {{7, 13}, {1}, {}, {0, 5}, {3, 127, 131}};
 
 std::string SizeName(const Ints& dims) {
@@ -34,7 +34,8 @@ void AddUnaryCases(std::vector<OperatorCase>& cases) {
     for (const char* op : {"Sigmoid", "Tanh", "Erf", "Neg"}) {
       cases.push_back({op, what, {F32(dims, -6, 6)}, {}});
     }
-    // Away from 0, where Relu and Abs have a kink; both signs in the halves.
+    // Away from 0, where Relu and Abs have a kink; once positive, once
+    // negative.
     for (const char* op : {"Relu", "Abs"}) {
       cases.push_back({op, what + " above", {F32(dims, 0.1, 3)}, {}});
       cases.push_back({op, what + " below", {F32(dims, -3, -0.1)}, {}});

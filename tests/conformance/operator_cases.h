@@ -1,5 +1,5 @@
-// The one table of operator cases: shapes, attributes and ranges. Every check
-// of conformance runs over all of it.
+// The table of operator cases: shapes, attributes and ranges. Every conformance
+// check runs over all of it.
 #ifndef LOADLINE_TESTS_CONFORMANCE_OPERATOR_CASES_H_
 #define LOADLINE_TESTS_CONFORMANCE_OPERATOR_CASES_H_
 
@@ -12,7 +12,7 @@
 
 namespace loadline::conformance {
 
-// Uniform numbers in [low, high]; whole ones for integer types.
+// Uniformly random numbers in [low, high]; integers for integer types.
 struct InputSpec {
   models::TensorType type;
   double low = -2;
@@ -21,20 +21,19 @@ struct InputSpec {
 
 struct OperatorCase {
   std::string op;
-  std::string what;                              // what this case is about
+  std::string what;                              // what the case tests
   std::vector<std::optional<InputSpec>> inputs;  // nullopt: absent
   models::Attributes attributes;
-  // Of |kernel - reference|, relative to 1 + |reference|.
+  // Limit of |kernel - reference|, relative to 1 + |reference|.
   double tolerance = 2e-6;
-  // Finite differences need a smooth function: false where the case sits on a
-  // kink or a step.
+  // False if the case is at a kink or a step, where finite differences fail.
   bool smooth = true;
 
   std::string Name() const { return op + " (" + what + ")"; }
 };
 
 std::vector<OperatorCase> OperatorCases();
-// Those that the CPU computes in bf16, their data in bf16.
+// Cases with bf16 data, for the operators that the CPU computes in bf16.
 std::vector<OperatorCase> LowPrecisionCases();
 
 // Parts of the table.

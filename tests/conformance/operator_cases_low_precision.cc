@@ -1,7 +1,7 @@
-// The cases of bf16: each case of an operator that knows it, with its data in
-// bf16. Numbers are rounded to bf16 before kernel and reference get them, and a
-// result once more, by half a unit in the last of 8 bits: 2^-9 of what it is.
-// The tolerance is twice that; kernels that round a sum in f32 stay below it.
+// Cases in bf16: every case of an operator that supports it, with its data in
+// bf16. Data are rounded to bf16 before kernel and reference get them. A result
+// is rounded once more, by half a unit in the last of 8 bits: 2^-9 of its size.
+// The tolerance is twice that, which kernels that round f32 sums do not exceed.
 #include <cstddef>
 #include <map>
 
@@ -55,7 +55,7 @@ const std::map<std::string, size_t> kDataInputs = {
     {"SoftmaxCrossEntropyGrad", 2},
     {"Cast", 1}};
 
-// Beside targets there are only floats.
+// Whether all inputs other than targets are floats.
 bool FloatsOnly(const OperatorCase& c) {
   const bool targets = c.op.starts_with("SoftmaxCrossEntropy");
   for (const std::optional<InputSpec>& input : c.inputs) {
@@ -66,7 +66,7 @@ bool FloatsOnly(const OperatorCase& c) {
   return true;
 }
 
-// A Gemm that scales what oneDNN made would round it twice.
+// A Gemm that scales oneDNN's result would round it twice.
 bool Scales(const OperatorCase& c) {
   return c.op == "Gemm" &&
          (c.inputs.size() > 2 || c.attributes.Float("alpha", 1) != 1);
@@ -79,7 +79,7 @@ std::vector<OperatorCase> LowPrecisionCases() {
   for (OperatorCase& low : OperatorCases()) {
     const auto found = kDataInputs.find(low.op);
     if (found == kDataInputs.end() || !FloatsOnly(low) || Scales(low)) continue;
-    // Before these logits stands the loss's own gradient.
+    // Input 0 of this operator is the loss's gradient, not data.
     const size_t first = low.op == "SoftmaxCrossEntropyGrad" ? 1 : 0;
     for (size_t k = first; k < low.inputs.size() && k < found->second; ++k) {
       if (low.inputs[k].has_value()) low.inputs[k]->type.dtype = DType::kBF16;

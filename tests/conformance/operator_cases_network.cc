@@ -1,4 +1,4 @@
-// Cases of the layers, losses and optimizers.
+// Cases of layers, losses and optimizers.
 #include <cmath>
 
 #include "tests/conformance/operator_cases.h"
@@ -202,7 +202,7 @@ void AddAttentionCases(std::vector<OperatorCase>& cases) {
     const InputSpec k = F32(dims(s.columns, s.width), -1, 1);
     const InputSpec v = F32(dims(s.columns, s.value_width));
     const InputSpec y = F32(dims(s.rows, s.value_width));
-    // About what it would be, so that the probabilities stay below 1.
+    // About the true value, so that the probabilities stay below 1.
     const double lse = std::log(static_cast<double>(s.columns));
     const Attributes attributes = {{"scale", 0.4},
                                    {"causal", s.causal},
@@ -246,7 +246,7 @@ void AddPoolCases(std::vector<OperatorCase>& cases) {
     const std::string what = std::to_string(cases.size());
     Ints y = {s.x[0], s.x[1]};
     y.insert(y.end(), s.y.begin(), s.y.end());
-    // A small step would hardly ever change which element is largest.
+    // Far apart, so that rounding cannot change which element is largest.
     cases.push_back({"MaxPool", what, {F32(s.x, -20, 20)}, attributes, 0});
     Attributes max_grad = attributes;
     max_grad.Set("shape", s.x);

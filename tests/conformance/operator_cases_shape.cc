@@ -1,4 +1,4 @@
-// Cases of reductions, of what moves elements, and of matrix products.
+// Cases of reductions, of operators that move elements, and of matrix products.
 #include "tests/conformance/operator_cases.h"
 
 namespace loadline::conformance {
@@ -26,7 +26,7 @@ void AddReduceCases(std::vector<OperatorCase>& cases) {
     for (int64_t keep : {0, 1}) {
       const Attributes attributes = {{"axes", s.axes}, {"keepdims", keep}};
       const std::string name = what + (keep != 0 ? " kept" : "");
-      // Thousands of terms of both signs: relative to their size.
+      // Thousands of terms of both signs: tolerance relative to their size.
       cases.push_back({"ReduceSum", name, {F32(s.dims)}, attributes, 1e-4});
       cases.push_back({"ReduceMean", name, {F32(s.dims)}, attributes});
     }

@@ -1,6 +1,6 @@
-// Every operator once more, in double and straight from its definition in
-// models/ops/operators.md: one loop per index, nothing shared with the
-// kernels. Slow; for small tensors only.
+// A second implementation of every operator, in double and directly from its
+// definition in models/ops/operators.md: one loop per index, no code shared
+// with the kernels. Slow; for small tensors only.
 #ifndef LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
 #define LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
 
@@ -15,14 +15,14 @@
 
 namespace loadline::conformance {
 
-// Numbers of any element type, as double.
+// Numbers of any element type, stored as double.
 struct Array {
   models::TensorType type;
   std::vector<double> values;
 };
 
-// One evaluation. `inputs[i]` is null for an absent input; `outputs` come with
-// their types and zeros.
+// One evaluation. `inputs[i]` is null if absent; `outputs` have their types and
+// are zero.
 struct Call {
   const models::Attributes& attributes;
   std::vector<const Array*> inputs;
@@ -37,7 +37,7 @@ struct Call {
 using ReferenceFunction = std::function<void(const Call&)>;
 using ReferenceTable = std::map<std::string, ReferenceFunction>;
 
-// Operators by name, in five parts.
+// Add references to the table, by operator family.
 void AddElementwiseReferences(ReferenceTable& table);
 void AddShapeReferences(ReferenceTable& table);
 void AddWindowReferences(ReferenceTable& table);
@@ -50,11 +50,11 @@ void ForEachIndex(const models::Ints& dims,
                   const std::function<void(const models::Ints&)>& body);
 // Row-major position of an index.
 int64_t Position(const models::Ints& dims, const models::Ints& index);
-// The random words of one counter.
+// The four random words of one counter.
 std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed);
 // Whether a dropout of `ratio` keeps element i.
 bool DropoutKeeps(const Call& c, double ratio, int64_t i);
-// Element of `a` that broadcasting puts at `index` of a shape.
+// The element of `a` that broadcasting puts at `index`.
 double BroadcastAt(const Array& a, const models::Ints& index);
 
 }  // namespace loadline::conformance

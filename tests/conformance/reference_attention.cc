@@ -1,5 +1,5 @@
-// References of attention: the matrix of probabilities is written out, one
-// query at a time.
+// References of attention, with the explicit matrix of probabilities, one query
+// at a time.
 #include <cmath>
 
 #include "tests/conformance/reference.h"
@@ -9,8 +9,8 @@ namespace {
 
 using models::Ints;
 
-// One query of an attention: where its row of q begins, where each key's rows
-// of k and v begin, and what the mask adds to each score.
+// One query of an attention: offsets of its row of q and of each key's rows of
+// k and v, and the mask's summand for each score.
 struct Query {
   const Call& c;
   const Array& q;
@@ -21,7 +21,7 @@ struct Query {
   int64_t columns;
 
   bool interleaved() const { return c.attributes.Int("interleaved", 0) != 0; }
-  // Start of a row of a tensor shaped as q: `position` in this query's head.
+  // Offset of row `at` of this query's head, in a tensor shaped as q.
   int64_t Start(const Array& a, int64_t at) const {
     const Ints& dims = a.type.dims;
     const int64_t width = dims.back();
@@ -54,14 +54,14 @@ struct Query {
     }
     return score + BroadcastAt(*mask, index);
   }
-  // What dropout multiplies a probability by.
+  // The factor by which dropout multiplies a probability.
   double Factor(int64_t column) const {
     const double ratio = c.attributes.Float("ratio", 0);
     return DropoutKeeps(c, ratio, row * columns + column) ? 1 / (1 - ratio) : 0;
   }
 };
 
-// Calls body with every query; `statistic` has one element for each.
+// Calls body with every query; `statistic` has one element per query.
 template <typename Body>
 void ForEachQuery(const Call& c, int first, const Array& statistic,
                   const Body& body) {

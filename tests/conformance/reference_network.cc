@@ -1,4 +1,4 @@
-// References of the layers without a sliding window: normalization, softmax,
+// References of layers without a sliding window: normalization, softmax,
 // dropout, losses, optimizers.
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 using models::Ints;
 
-// Positions of each channel's elements.
+// Positions of the elements of each channel.
 std::vector<std::vector<int64_t>> Channels(const Ints& dims) {
   std::vector<std::vector<int64_t>> channels(dims[1]);
   ForEachIndex(dims, [&](const Ints& index) {
@@ -20,7 +20,8 @@ std::vector<std::vector<int64_t>> Channels(const Ints& dims) {
   return channels;
 }
 
-// Positions of each row: everything from `axis` on.
+// Positions of the elements of each row, which is all dimensions from `axis`
+// on.
 std::vector<std::vector<int64_t>> Rows(const Call& c, const Ints& dims) {
   int64_t axis = c.attributes.Int("axis", -1);
   if (axis < 0) axis += static_cast<int64_t>(dims.size());
@@ -33,7 +34,7 @@ std::vector<std::vector<int64_t>> Rows(const Call& c, const Ints& dims) {
   return made;
 }
 
-// Mean and 1 / sqrt(variance + epsilon) of some elements.
+// Mean and 1 / sqrt(variance + epsilon) of the elements at `at`.
 void Statistics(const Array& x, const std::vector<int64_t>& at, double epsilon,
                 double& mean, double& rstd) {
   mean = 0;
@@ -159,7 +160,7 @@ void LayerNormGrad(const Call& c) {
   }
 }
 
-// Positions of every line along an axis, in the order of the other indices.
+// Positions of the elements of every line along an axis.
 std::vector<std::vector<int64_t>> Lines(const Ints& dims, int64_t axis) {
   if (axis < 0) axis += static_cast<int64_t>(dims.size());
   Ints others = dims;
@@ -276,7 +277,7 @@ void MseGrad(const Call& c) {
   }
 }
 
-// torch.optim.SGD's documentation, without dampening.
+// As in torch.optim.SGD's documentation, without dampening.
 void Sgd(const Call& c) {
   const double momentum = c.attributes.Float("momentum", 0);
   const double rate = c.scalars.learning_rate;
@@ -292,7 +293,7 @@ void Sgd(const Call& c) {
   }
 }
 
-// torch.optim.AdamW's documentation.
+// As in torch.optim.AdamW's documentation.
 void AdamW(const Call& c) {
   const double beta1 = c.attributes.Float("beta1", 0.9);
   const double beta2 = c.attributes.Float("beta2", 0.999);

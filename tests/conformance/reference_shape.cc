@@ -1,5 +1,5 @@
-// References of what moves or sums elements: reductions, transposes, slices,
-// gathers, matrix products.
+// References of operators that move or sum elements: reductions, transposes,
+// slices, gathers, matrix products.
 #include <algorithm>
 
 #include "tests/conformance/reference.h"
@@ -77,7 +77,7 @@ void Split(const Call& c) {
   }
 }
 
-// Where an index of the slice lies in the whole.
+// The index in the whole tensor of an index in the slice.
 Ints Unslice(const Call& c, const Ints& index) {
   Ints whole = index;
   const Ints starts = c.attributes.IntList("starts");
@@ -110,7 +110,7 @@ void Expand(const Call& c) {
   });
 }
 
-// body(position in data, position in y) for every element of y.
+// Calls body(position in data, position in y) for every element of y.
 void ForGathered(const Call& c, const Array& data, const Ints& y_dims,
                  const std::function<void(int64_t, int64_t)>& body) {
   const Array& indices = c.in(1);
@@ -139,7 +139,7 @@ void GatherGrad(const Call& c) {
   });
 }
 
-// The matrix at the end of a tensor, by batch index and row and column.
+// An element of the last two dimensions, by batch index, row and column.
 double MatrixAt(const Array& a, bool transposed, Ints index, int64_t row,
                 int64_t column) {
   if (transposed) std::swap(row, column);
@@ -148,7 +148,7 @@ double MatrixAt(const Array& a, bool transposed, Ints index, int64_t row,
   return BroadcastAt(a, index);
 }
 
-// BroadcastAt would repeat a matrix of one row or column; the sizes here agree.
+// Not with BroadcastAt, which would repeat a matrix of one row or column.
 void MatMul(const Call& c) {
   Array a = c.in(0);
   Array b = c.in(1);
@@ -193,7 +193,7 @@ void Gemm(const Call& c) {
   });
 }
 
-// The operand that is dy, as the product takes it, summed over the inner
+// The operand that is dy, oriented as in the product, summed over the inner
 // dimension.
 void GemmBiasGrad(const Call& c) {
   Gemm(c);

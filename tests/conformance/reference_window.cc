@@ -1,4 +1,4 @@
-// References of the layers with a sliding window: convolution and pooling.
+// References of layers with a sliding window: convolution and pooling.
 #include <functional>
 #include <limits>
 
@@ -45,8 +45,8 @@ Ints Join(int64_t n, int64_t c, const Ints& spatial) {
   return index;
 }
 
-// body(x position, w position, y position) for every multiplication of a
-// convolution: each tensor's gradient is the same loop with another target.
+// Calls body(x position, w position, y position) for every multiplication of a
+// convolution; gradients use the same loop with another target.
 void ForProducts(const Call& c, const Ints& x, const Ints& w, const Ints& y,
                  const std::function<void(int64_t, int64_t, int64_t)>& body) {
   const Window window(c, Spatial(w));
@@ -124,7 +124,8 @@ void MaxPoolGrad(const Call& c) {
   });
 }
 
-// body(x position, y position, divisor) for every term of an average pool.
+// Calls body(x position, y position, divisor) for every term of an average
+// pool.
 void ForAverages(const Call& c, const Ints& x, const Ints& y,
                  const std::function<void(int64_t, int64_t, double)>& body) {
   const Window window(c, c.attributes.IntList("kernel_shape"));

@@ -1,5 +1,5 @@
-// Stands in for the toolkit's header of this name: bfloat16 as 16 bits, and its
-// two conversions, rounding to nearest even.
+// Replaces the toolkit's header of this name: bfloat16 as 16 bits, and its two
+// conversions, rounding to nearest even.
 #ifndef LOADLINE_TESTS_CUDA_EMULATOR_CUDA_BF16_H_
 #define LOADLINE_TESTS_CUDA_EMULATOR_CUDA_BF16_H_
 

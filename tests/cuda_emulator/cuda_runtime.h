@@ -1,6 +1,6 @@
-// Stands in for the toolkit's header of this name: what our kernels use of
-// CUDA, for plain C++. Found first on the include path of the emulated kernels
-// only. Launches run for real, see emulator.h.
+// Replaces the toolkit's header of this name: the parts of CUDA that our
+// kernels use, in plain C++. It precedes the toolkit on the include path of the
+// emulated kernels only. Launches really run; see emulator.h.
 #ifndef LOADLINE_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 #define LOADLINE_TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H_
 
@@ -18,8 +18,8 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-// Blocks run one after the other, so one copy is enough; every launch has a
-// thread of its own, so that none finds what an earlier one left.
+// Blocks run one after the other, so one copy is enough. Every launch runs on a
+// new thread, so shared memory starts fresh.
 #define __shared__ static thread_local
 
 struct dim3 {
@@ -28,7 +28,7 @@ struct dim3 {
   dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-// Of the thread that runs now.
+// Of the emulated thread that is running.
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 inline constexpr int warpSize = 32;
 
@@ -42,8 +42,8 @@ struct cudaLaunchConfig_t {
 
 namespace cuda_emulator {
 
-// A place in the code. Functions that wait take their caller's by built-in
-// defaults: not every clang has std::source_location.
+// A source location. Waiting functions get their caller's by built-in default
+// arguments, because not every clang has std::source_location.
 struct Where {
   const char* file = "";
   int line = 0;
@@ -52,7 +52,7 @@ struct Where {
 cudaError_t Launch(const dim3& grid, const dim3& block,
                    const std::function<void()>& thread);
 void SyncThreads(const Where& where);
-// Deposits `bits` and waits until all 32 lanes have; their bits by lane.
+// Publishes `bits` and waits until all 32 lanes have; returns all bits by lane.
 const uint64_t* Exchange(unsigned mask, uint64_t bits, const Where& where);
 int Lane();
 
@@ -141,7 +141,8 @@ unsigned __match_any_sync(unsigned mask, T value,
   return same;
 }
 
-// Threads take turns only at barriers and exchanges, so these are atomic.
+// Threads switch only at barriers and exchanges, so plain operations are
+// atomic.
 template <typename T>
 T atomicAdd(T* at, T value) {
   static_assert(std::is_integral_v<T>, "no float atomics: not deterministic");

@@ -1,6 +1,6 @@
-// The emulator's schedule: rounds over the threads that can run; a warp
-// exchange ends when its last lane arrives, a barrier when a round leaves every
-// thread of the block waiting at it. Tested in
+// The emulator's schedule: rounds over the threads that can run. A warp
+// exchange ends when its last lane arrives; a barrier opens when, after a
+// round, every thread of the block waits at it. Tested in
 // tests/conformance/cuda_emulator_test.cc.
 #include "tests/cuda_emulator/emulator.h"
 
@@ -34,8 +34,8 @@ struct Thread {
 };
 
 struct Warp {
-  // By the parity of the exchange: nobody begins the next but one before all
-  // have read this one.
+  // Indexed by the parity of the exchange: a lane can begin the exchange after
+  // the next only when all lanes have read this one.
   std::array<std::array<uint64_t, 32>, 2> lanes;
   int64_t exchanges = 0;
   unsigned arrived = 0;
@@ -101,7 +101,7 @@ void Step(Thread& t) {
   if (t.state == State::kDone) e.idle.push_back(std::move(t.fiber));
 }
 
-// After a round that left nothing to run: opens the barrier if all wait at one.
+// Called when no thread can run: opens the barrier if all wait at the same one.
 void OpenBarrier() {
   Emulator& e = Self();
   const Thread* first = nullptr;
@@ -111,7 +111,7 @@ void OpenBarrier() {
     }
     if (t.state == State::kAtBarrier && first == nullptr) first = &t;
   }
-  if (first == nullptr) return;  // all done
+  if (first == nullptr) return;  // all threads have ended
   for (Thread& t : e.threads) {
     if (t.state != State::kAtBarrier || !SamePlace(t.where, first->where)) {
       return Fail("not all threads of a block reach the barrier", first->where);

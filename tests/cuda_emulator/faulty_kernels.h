@@ -1,4 +1,4 @@
-// Kernels with mistakes that the emulator must find.
+// Kernels with mistakes that the emulator must detect.
 #ifndef LOADLINE_TESTS_CUDA_EMULATOR_FAULTY_KERNELS_H_
 #define LOADLINE_TESTS_CUDA_EMULATOR_FAULTY_KERNELS_H_
 
@@ -17,7 +17,7 @@ absl::Status RunMissingLane();
 // More threads than a block may have.
 absl::Status RunTooLargeBlock();
 // Every thread writes its number to shared memory and reads its neighbour's,
-// with or without a barrier between; what each read.
+// with or without a barrier in between; `read` gets the results.
 absl::Status RunNeighbours(bool barrier, std::vector<int>& read);
 
 }  // namespace cuda_emulator

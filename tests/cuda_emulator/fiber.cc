@@ -1,5 +1,5 @@
-// Fibers: ucontext makes the stack, _setjmp and _longjmp change over, which
-// unlike swapcontext make no system call. Used by every emulated kernel in
+// Fibers: ucontext creates the stack; _setjmp and _longjmp switch, which unlike
+// swapcontext make no system call. Used by every emulated kernel in
 // tests/conformance/cuda_kernel_conformance_test.cc.
 #include "tests/cuda_emulator/fiber.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kStackBytes = 64 << 10;
 
-// Told before and after every change of stacks.
+// Informs the address sanitizer before every change of stacks.
 void Leave([[maybe_unused]] void** keep, [[maybe_unused]] const void* stack,
            [[maybe_unused]] size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__

@@ -1,4 +1,4 @@
-// A stack of its own to run code on, entered and left at will.
+// Runs code on a separate stack that can be suspended and resumed.
 #ifndef LOADLINE_TESTS_CUDA_EMULATOR_FIBER_H_
 #define LOADLINE_TESTS_CUDA_EMULATOR_FIBER_H_
 
@@ -12,15 +12,16 @@ namespace cuda_emulator {
 
 class Fiber {
  public:
-  // Runs `body` over and over: it is entered again by the Resume after the one
-  // in which it returned.
+  // Runs `body` repeatedly: after it has returned, the next Resume calls it
+  // again.
   explicit Fiber(void (*body)());
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the fiber until it yields or its body returns. Not from a fiber.
+  // Runs the fiber until it yields or its body returns. Not from within a
+  // fiber.
   void Resume();
-  // From inside the fiber: back to Resume.
+  // Called inside the fiber: returns to the caller of Resume.
   void Yield();
 
  private:
@@ -31,7 +32,7 @@ class Fiber {
   ucontext_t first_;
   jmp_buf inside_, outside_;
   bool started_ = false;
-  // What the address sanitizer remembers of either side.
+  // The address sanitizer's state for both stacks.
   void* fake_inside_ = nullptr;
   void* fake_outside_ = nullptr;
   const void* outside_stack_ = nullptr;

@@ -1,5 +1,5 @@
-// The seam between tests, which see no CUDA header, and emulated kernels. Used
-// by tests/conformance/cuda_kernel_conformance_test.cc.
+// Connects tests, which include no CUDA header, with emulated kernels. Used by
+// tests/conformance/cuda_kernel_conformance_test.cc.
 #include "tests/cuda_emulator/kernels.h"
 
 #include "executor/cuda/group_kernel.h"

@@ -18,12 +18,12 @@ bool HasKernel(absl::string_view op);
 // As executor::PrepareCudaKernel.
 absl::StatusOr<std::unique_ptr<loadline::executor::Kernel>> PrepareKernel(
     const loadline::models::Graph& graph, const loadline::models::Node& node);
-// Enqueues a prepared kernel, and returns its data error as a device does.
+// Enqueues a prepared kernel and reports its data error, as a device does.
 absl::Status RunKernel(loadline::executor::Kernel& kernel,
                        const loadline::executor::KernelArgs& args);
 
-// Kernels of one group (group_kernel.h), each with its arguments: all at once.
-// InvalidArgument where they do not join the first.
+// Runs kernels of one group (group_kernel.h) as one launch, each with its
+// arguments. InvalidArgument: one does not join the first.
 absl::Status RunGroup(const std::vector<loadline::executor::Kernel*>& kernels,
                       const std::vector<loadline::executor::KernelArgs>& args);
 
@@ -31,7 +31,7 @@ absl::Status RunGroup(const std::vector<loadline::executor::Kernel*>& kernels,
 absl::StatusOr<std::vector<uint32_t>> SortPositions(
     const std::vector<uint32_t>& keys, int64_t bound);
 
-// n / divisor as kernels divide.
+// n / divisor, computed by the kernels' Divider.
 int64_t DivideOnDevice(int64_t n, int64_t divisor);
 
 }  // namespace cuda_emulator

@@ -1,10 +1,10 @@
-// In cuBLASLt's and cuDNN's place: the products, convolutions and attentions
-// that they are asked for, as plain loops over the very description that they
-// get. So what stands above them, batches, biases, transpositions, geometry, is
-// tested without a GPU; the libraries themselves are not.
+// Replaces cuBLASLt and cuDNN: computes the requested products, convolutions
+// and attentions with plain loops over the description that the libraries would
+// get. So the code that calls the libraries (batches, biases, transpositions,
+// geometry) is tested without a GPU; the libraries themselves are not.
 //
-// Products and convolutions come in two algorithms, which add up from either
-// end and want different workspaces.
+// Products and convolutions offer two algorithms, which sum from opposite ends
+// and need different workspaces.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,7 +32,7 @@ void Store(std::byte* base, int64_t i, float value, models::DType dtype) {
   }
 }
 
-// Of 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
+// Slope of 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
 double GeluSlope(double x) {
   const double c = std::sqrt(2 / std::numbers::pi);
   const double t = std::tanh(c * (x + 0.044715 * x * x * x));
@@ -42,7 +42,7 @@ double GeluSlope(double x) {
 constexpr char kUp[] = "up";
 constexpr char kDown[] = "down";
 
-// A workspace that must be there, as the libraries' must.
+// A workspace that must be provided, as for the libraries.
 int64_t WorkspaceBytes(const std::string& algorithm) {
   return algorithm == kDown ? 1024 : 512;
 }
@@ -57,7 +57,7 @@ class PlainProduct final : public Product {
   std::vector<std::string> algorithms() const override { return {kUp, kDown}; }
 
   absl::Status Enqueue(const std::byte* a, const std::byte* b,
-                       const std::byte* c, const std::byte* beside,
+                       const std::byte* c, const std::byte* auxiliary,
                        std::byte* y, std::byte* workspace,
                        Stream) const override {
     std::memset(workspace, 0xFF, workspace_bytes());
@@ -83,15 +83,15 @@ class PlainProduct final : public Product {
           double value = s_.alpha * sum;
           if (s_.beta != 0) value += s_.beta * Load(c, at, s_.dtype);
           if (s_.epilogue == Epilogue::kBias)
-            value += Load(beside, j, s_.dtype);
+            value += Load(auxiliary, j, s_.dtype);
           if (s_.epilogue == Epilogue::kGeluTanhGrad) {
-            value *= GeluSlope(Load(beside, at, s_.dtype));
+            value *= GeluSlope(Load(auxiliary, at, s_.dtype));
           }
           Store(y, at, static_cast<float>(value), s_.dtype);
         }
       }
     }
-    auto* const sums = const_cast<std::byte*>(beside);
+    auto* const sums = const_cast<std::byte*>(auxiliary);
     if (s_.epilogue == Epilogue::kSumA) {
       StoreSums(a, s_.rows, a_row, a_inner, sums);
     }
@@ -139,8 +139,8 @@ class PlainConv final : public CudnnOperation {
     return WorkspaceBytes(s_.algorithm);
   }
 
-  // Every product of an x and a w that there is goes to the y it belongs to, or
-  // to whichever of the three is asked for.
+  // Adds every product of an x and a w to its y, or computes whichever of the
+  // three tensors is requested.
   absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
                        std::byte* workspace, Stream) const override {
     std::memset(workspace, 0xFF, workspace_bytes());
@@ -173,7 +173,8 @@ class PlainConv final : public CudnnOperation {
     return static_cast<double>(Load(a, i, s_.dtype)) * Load(b, j, s_.dtype);
   }
 
-  // Calls visit(x, w, y) with the offsets of each x, w and y that meet.
+  // Calls visit(x, w, y) with the offsets of every x, w and y that belong
+  // together.
   template <typename Visit>
   void ForEachTap(const Visit& visit) const {
     const auto& x = s_.x;
@@ -220,7 +221,7 @@ class PlainAttention final : public CudnnOperation {
   absl::Status Enqueue(absl::Span<const std::byte* const> tensors,
                        std::byte* workspace, Stream) const override {
     std::memset(workspace, 0xFF, workspace_bytes());
-    // As in a library, results come while operands are still read.
+    // As in a library, results may be written while operands are still read.
     const size_t inputs = s_.backward ? 6 : 3;
     for (size_t i = inputs; i < tensors.size(); ++i) {
       const bool keys = s_.backward && i > inputs;
@@ -242,7 +243,7 @@ class PlainAttention final : public CudnnOperation {
              int64_t width) const {
     return ((b * rows + row) * s_.heads + h) * width;
   }
-  // Of a row of one tensor and a row of another.
+  // Dot product of a row of one tensor and a row of another.
   static double Dot(const std::byte* x, int64_t at_x, const std::byte* y,
                     int64_t at_y, int64_t width) {
     double sum = 0;
@@ -340,7 +341,7 @@ class PlainAttention final : public CudnnOperation {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Product>> MakeProduct(const ProductSpec& spec) {
-  // As a library may: no such product, said in words of its own.
+  // A library may also report an unsupported product with another code.
   if (spec.epilogue == Epilogue::kSumB && spec.inner % 8 != 0) {
     return absl::InternalError("an odd inner dimension");
   }
@@ -354,7 +355,7 @@ absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(
 
 absl::StatusOr<std::unique_ptr<CudnnOperation>> MakeCudnn(
     const AttentionSpec& spec) {
-  // Some are left to our own kernels, as by cuDNN.
+  // Some widths are unsupported, as in cuDNN.
   if (spec.width % 8 != 0) return absl::UnimplementedError("an odd width");
   return std::make_unique<PlainAttention>(spec);
 }

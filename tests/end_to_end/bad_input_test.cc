@@ -1,5 +1,5 @@
-// Bad input: one clear line naming what and where, the right exit code, nothing
-// half-written, no crash.
+// Bad input gives one clear line that names what and where, the right exit
+// code, no partial files and no crash.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ void Spill(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// The error line: the last one on stderr that is ours.
+// Checks the error line: the last line of ours on stderr.
 void ExpectError(const CommandResult& result, int exit_code,
                  const std::string& what) {
   EXPECT_EQ(result.exit_code, exit_code) << result.err;
@@ -89,7 +89,7 @@ TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
 }
 
 TEST(BadInput, DataOfAnotherShapeNamesBoth) {
-  // The target has the wrong shape; then the input has.
+  // First the target has the wrong shape, then the input.
   ExpectError(
       RunLoadline({"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")}),
       2, "prediction f32[32,64,96], target i64[32]");
@@ -117,7 +117,7 @@ TEST(BadInput, LossThatIsNoNumberStopsTheRun) {
 TEST(BadInput, FullDiskLeavesNothingHalfWritten) {
   const std::string folder = TestFolder("full_disk");
   CommandOptions options;
-  options.file_bytes_limit = 20'000;  // the model alone has 100,000
+  options.file_bytes_limit = 20'000;  // the model has 100,000
   const CommandResult result = RunLoadline(
       RunMlp({"-o", folder + "/out.onnx", "--checkpoint",
               folder + "/c.safetensors", "--checkpoint-every", "1"}),
@@ -153,7 +153,7 @@ TEST(BadInput, WrongPlanIsRefusedByVerify) {
   EXPECT_EQ(RunLoadline({"verify", problem, plan}).exit_code, 0);
   nlohmann::ordered_json moved = nlohmann::ordered_json::parse(Slurp(plan));
   nlohmann::ordered_json& offset = moved["buffers"][0]["offset"];
-  offset = offset.get<int64_t>() + 1;  // on no boundary
+  offset = offset.get<int64_t>() + 1;  // not aligned
   Spill(plan, moved.dump());
   ExpectError(RunLoadline({"verify", problem, plan}), 2, "not valid");
 }

@@ -1,6 +1,6 @@
-// The doctor of a GPU on a driver without one, with the GPU's kernels emulated:
-// its rates mean nothing there, but nothing may be missing, and nothing that
-// was taken may stay.
+// The doctor of a GPU, with a fake driver and emulated kernels: the figures
+// mean nothing, but all of them must exist, and everything allocated must be
+// freed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,12 +60,12 @@ TEST(MeasureCudaMachine, FillsTheProfile) {
                                           kCopyBytes / 4, kCopyBytes));
 }
 
-// Lanes are timed as graphs that are launched again, not while they are told.
+// Lanes are measured with graphs that are launched again, not while recording.
 TEST(MeasureCudaMachine, CapturesEachMeasuredStepOnce) {
   FakeCudaDriver driver;
   ASSERT_TRUE(MeasureFake(driver).ok());
-  // Three at each of four sizes and of the profile's, latency, launch, and two
-  // rows of launches with copies and without.
+  // Three at each of four sizes and at the profile's size, latency, launch, and
+  // two rows of launches, each with and without copies.
   EXPECT_EQ(driver.calls("Instantiate"), 3 * 5 + 2 + 2 * 2);
   EXPECT_EQ(driver.calls("LaunchGraph"), 8 * driver.calls("Instantiate"));
 }

@@ -1,6 +1,6 @@
-// Whole models train on the CUDA device without a GPU: its driver is a fake
-// that does its work late and in any order that events allow. With the CPU's
-// kernels, losses and weights must be the CPU's bit by bit, whatever the plan.
+// Whole models train on the CUDA device without a GPU: the fake driver runs its
+// work late and in any order that events allow. With the CPU's kernels, losses
+// and weights must equal the CPU's bit for bit, for every plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,20 +62,20 @@ TEST_P(CudaTraining, HasTheCpusBitsAtEveryBudget) {
     EXPECT_EQ(driver.live(), 0);
   }
   EXPECT_GT(copied, 0);
-  // Of so small an MLP nothing has to be computed again.
+  // The MLP is so small that nothing needs to be recomputed.
   EXPECT_TRUE(recomputed > 0 || family == "mlp");
 }
 
-// The kernels that will run on a GPU, emulated, with plain loops in the place
-// of its libraries: the CPU's losses within what the order of sums changes, and
-// the same bits whatever the plan.
+// With the GPU's kernels, emulated, and plain loops instead of its libraries:
+// losses equal the CPU's up to the order of sums, with the same bits for every
+// plan.
 //
-// ResNet takes a minute and a half that way, and one step shows nothing with so
-// small a batch: its last stage has images of one pixel, so that two examples
-// are normalized to plus and minus one whatever they were, and the gradient is
-// what is left of numbers that cancel. After one step of AdamW on two examples
-// its loss is 1.13613 in f64 (PyTorch), 1.13654 with these kernels, 1.13590
-// with PyTorch's in f32 and 1.13779 with the CPU's; the gradients' median error
+// ResNet is left out. It takes a minute and a half, and one step with so small
+// a batch proves nothing: its last stage has images of one pixel, so two
+// examples are always normalized to plus and minus one, and the gradient
+// consists of rounding errors. After one step of AdamW on two examples its loss
+// is 1.13613 in f64 (PyTorch), 1.13654 with these kernels, 1.13590 with
+// PyTorch's in f32 and 1.13779 with the CPU's; the gradients' median error
 // against f64 is 4e-5, 5e-5 and 1e-4. With 16 examples PyTorch's is 1e-6.
 TEST_P(CudaTraining, SlowHasTheCpusLossesWithTheGpusKernels) {
   const std::string family = GetParam();
@@ -100,7 +100,7 @@ TEST_P(CudaTraining, SlowHasTheCpusLossesWithTheGpusKernels) {
     }
     if (weights.empty()) {
       weights = outcome->weights_sha256;
-      // The updates stand together, and go together.
+      // All updates are merged into one launch.
       EXPECT_TRUE(std::any_of(driver.ranged().begin(), driver.ranged().end(),
                               [](const std::string& call) {
                                 return absl::EndsWith(call, " more: Kernel");

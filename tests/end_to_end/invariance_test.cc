@@ -1,4 +1,4 @@
-// Plan invariance: whatever the plan, the same weights, bit by bit.
+// Plan invariance: every plan gives the same weights, bit for bit.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -51,14 +51,14 @@ TEST_P(Invariance, WeightsAreBitIdenticalAtEveryBudgetAndWithEveryAction) {
     const CommandResult run = RunWith(family, variant);
     std::string name;
     for (const std::string& word : variant) name += word + " ";
-    // The smallest is always met; below it the command says so.
+    // "smallest" is always feasible; below it the command reports an error.
     if (run.exit_code == 3 && variant[1] != "smallest") continue;
     ASSERT_EQ(run.exit_code, 0) << name << run.err;
     ++met;
     EXPECT_EQ(run.json()["weights_sha256"], expected) << name;
   }
-  // 100 and 75 %, three smallest ones; and 50 %, three times, where a single
-  // update does not take more than that (in the MLP it takes 57 %).
+  // 100 and 75 %, three times smallest; and three times 50 %, unless a single
+  // update needs more than that (in the MLP it needs 57 %).
   EXPECT_GE(met, family == "mlp" ? 5 : 7) << family;
 }
 

@@ -1,4 +1,4 @@
-// A plan for a GPU that is not here, from what its data sheet says.
+// A plan for a GPU that this machine lacks, from its data sheet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ TEST(KnownMachine, IsAFileToStartFrom) {
   EXPECT_EQ(shown.json()["extra"]["nominal"], true);
 }
 
-// A GPU's kernels are not here to say what they need: those of a CPU take more
-// bytes than all else in a convolution.
+// The GPU's kernels are not available to report their workspaces, and those of
+// the CPU's convolutions are larger than everything else.
 TEST(KnownMachine, CountsNoWorkspaces) {
   const auto workspaces = [](const std::vector<std::string>& more) {
     std::vector<std::string> args = {"pose",   Zoo("resnet18.onnx"),
@@ -118,7 +118,7 @@ TEST(KnownMachine, IsNotWhereModelsAreEvaluated) {
   EXPECT_THAT(eval.err, HasSubstr("--machine h200-sxm"));
 }
 
-// A plan of the MLP for `machine`, run on this CPU.
+// Plans the MLP for `machine` and runs the plan on this CPU.
 CommandResult RunHere(const std::string& machine) {
   const std::string folder = TestFolder("known_machine_plan");
   const std::string plan = folder + "/plan.json", problem = folder + "/p.json";
@@ -129,7 +129,7 @@ CommandResult RunHere(const std::string& machine) {
   return OfMlp("run", {"--steps", "2", "--plan", plan, "--problem", problem});
 }
 
-// Prices make a plan slower and not wrong.
+// Other times make a plan slower, but it stays valid.
 TEST(KnownMachine, AnotherMachinesPricesMakePlansThatRunHere) {
   const CommandResult run =
       RunHere(LOADLINE_SOURCE_DIR "/tests/tools/machine.json");
@@ -164,7 +164,7 @@ TEST(KnownMachine, IsSpelledOutWhereThereIsNone) {
     EXPECT_EQ(run.exit_code, 2);
     EXPECT_THAT(run.err, AllOf(HasSubstr("h300"), HasSubstr("h200-sxm")));
   }
-  // An empty variable of a shell's is no name, nor this machine's.
+  // An empty shell variable is no name, and must not mean this machine.
   const std::string long_name(300, 'x');
   EXPECT_EQ(RunLoadline({"doctor", ""}).exit_code, 2);
   for (const std::string& name : {std::string(), long_name}) {

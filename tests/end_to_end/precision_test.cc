@@ -1,5 +1,4 @@
-// Training in bf16: what it computes, and that plans mean there what they mean
-// in fp32.
+// Training in bf16: its results, and that plans keep their promises as in fp32.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +32,8 @@ CommandResult RunFamily(const Family& family, std::vector<std::string> more) {
   return RunLoadline(more);
 }
 
-// Losses near fp32's; the same weights from a tight plan, in the arena that was
-// predicted.
+// Losses are close to fp32's; a tight plan gives the same weights in the
+// predicted arena.
 TEST_P(Bf16, TrainsLikeFp32UnderATightPlan) {
   const CommandResult fp32 = RunFamily(GetParam(), {});
   ASSERT_EQ(fp32.exit_code, 0) << fp32.err;
@@ -71,7 +70,7 @@ int64_t ActivationBytes(const std::string& precision) {
   return 0;
 }
 
-// A little more than half: casts of weights and statistics in fp32.
+// A little more than half, because casts of weights and statistics are fp32.
 TEST(Bf16, KeepsHalfTheActivationsOfAGpt) {
   const int64_t bf16 = ActivationBytes("bf16");
   EXPECT_GT(bf16, 0);

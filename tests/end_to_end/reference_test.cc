@@ -1,5 +1,5 @@
-// What PyTorch gets on the same model, data and settings, we get: the first 20
-// losses within 1e-4, and the first step's gradients.
+// Equals PyTorch on the same model, data and settings: the first 20 losses
+// within 1e-4, and the first step's gradients.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,8 @@ TEST_P(Reference, LossesAgreeWithPyTorch) {
   const auto [family, optimizer] = GetParam();
   const Json reference = ReadReference(family, optimizer);
   std::vector<std::string> args = RunArgs(family, reference);
-  // Kernels of a processor without AVX-512 have no workspaces: near the least.
+  // Close to the smallest budget for kernels without workspaces, as on
+  // processors without AVX-512.
   args.insert(args.end(), {"--steps", "20", "--budget", "62%"});
   const CommandResult run = RunLoadline(args);
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -107,7 +108,7 @@ TEST_P(Gradient, OfTheFirstStepAgreesWithPyTorch) {
   const auto after = Parameters(out);
   int compared = 0;
   for (const auto& [name, expected] : reference["gradients"].items()) {
-    if (before.count(name) == 0) continue;  // the exporter renamed it
+    if (before.count(name) == 0) continue;  // renamed by the exporter
     ++compared;
     double squares = 0;
     std::vector<double> gradient;
@@ -117,7 +118,7 @@ TEST_P(Gradient, OfTheFirstStepAgreesWithPyTorch) {
       squares += gradient[i] * gradient[i];
     }
     const double l2 = expected["l2"].get<double>();
-    // Rounding of (p - g) bounds what can be read back of a small gradient.
+    // (p - g) is rounded, which limits how exactly a small g can be recovered.
     const double tolerance = 2e-4 * l2 + 1e-6;
     EXPECT_NEAR(std::sqrt(squares), l2, tolerance) << name;
     for (size_t i = 0; i < expected["first"].size(); ++i) {

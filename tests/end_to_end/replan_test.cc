@@ -1,4 +1,4 @@
-// A run that plans again on the way ends with the bits of one that does not.
+// A run that plans again ends with the same bits as one that does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

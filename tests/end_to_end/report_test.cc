@@ -1,4 +1,4 @@
-// `loadline report`, as a person or a script runs it.
+// `loadline report`, as a user or a script runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::vector<std::string> ReportMlp(std::vector<std::string> more) {
   return args;
 }
 
-// Bytes by kind at the peak, from the columns.
+// Bytes by kind at the peak, computed from the columns.
 std::map<std::string, int64_t> AtPeak(const nlohmann::json& document) {
   const auto& live = document["samples"]["live_bytes"];
   size_t peak = 0;
@@ -56,7 +56,7 @@ TEST(Report, TellsKindsOfMemoryApart) {
   const nlohmann::json model =
       RunLoadline({"inspect", Zoo("mlp.onnx"), "--json"}).json();
   const int64_t parameters = model["parameter_bytes"];
-  // AdamW keeps two numbers for each; everything is kept without a budget.
+  // AdamW has two numbers per parameter; without a budget everything is kept.
   EXPECT_GE(bytes.at("parameters"), parameters);
   EXPECT_EQ(bytes.at("optimizer"), 2 * parameters);
   EXPECT_THAT(document["texts"], testing::Contains("fc1"));
@@ -94,7 +94,7 @@ TEST(Report, TakesAPlanFileWithItsProblem) {
       RunLoadline({"report", problem, "--budget", "70%", "--json"}).json();
   EXPECT_EQ(from_file["buffers"], planned["buffers"]);
   EXPECT_EQ(from_file["summary"], planned["summary"]);
-  // One event for each step, and what names and orders process and lanes.
+  // One event per step, plus those that name and order process and lanes.
   std::ifstream file(trace);
   const auto events = nlohmann::json::parse(file, nullptr, false);
   ASSERT_FALSE(events.is_discarded());

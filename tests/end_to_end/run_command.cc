@@ -1,5 +1,5 @@
-// fork, exec and poll, so that tests see what a shell sees: exit code, both
-// streams, signals.
+// Uses fork, exec and poll, so that tests observe what a shell does: exit code,
+// both streams, signals.
 #include "tests/end_to_end/run_command.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ namespace {
   _exit(127);
 }
 
-// Appends what is there; false at the end of the stream.
+// Appends the available text; false at the end of the stream.
 bool Drain(int fd, std::string* text) {
   std::array<char, 65536> buffer;
   const ssize_t count = read(fd, buffer.data(), buffer.size());

@@ -1,4 +1,4 @@
-// Runs the real `loadline` program the way a person would.
+// Runs the real `loadline` program as a user would.
 #ifndef LOADLINE_TESTS_END_TO_END_RUN_COMMAND_H_
 #define LOADLINE_TESTS_END_TO_END_RUN_COMMAND_H_
 
@@ -10,19 +10,19 @@
 namespace loadline {
 
 struct CommandResult {
-  int exit_code = -1;  // 128 + signal where one ended it
+  int exit_code = -1;  // 128 + signal if a signal ended it
   std::string out;
   std::string err;
 
-  // stdout as one JSON document; discarded() where it is none.
+  // stdout as one JSON document; discarded() if it is none.
   nlohmann::json json() const {
     return nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
   }
 };
 
-// `args` without the program's name. `interrupt_when`: sends one SIGINT once
-// stderr contains this text. `file_bytes_limit`: no file can grow beyond it,
-// as on a full disk.
+// `args`: without the program's name. `interrupt_when`: sends one SIGINT when
+// stderr contains this text. `file_bytes_limit`: limit on the size of files, to
+// simulate a full disk.
 struct CommandOptions {
   std::string interrupt_when;
   long file_bytes_limit = -1;
@@ -30,7 +30,7 @@ struct CommandOptions {
 CommandResult RunLoadline(const std::vector<std::string>& args,
                           const CommandOptions& options = {});
 
-// A fresh empty folder for one test.
+// An empty folder for one test.
 std::string TestFolder(const std::string& name);
 
 std::string Zoo(const std::string& file);  // models/zoo/FILE

@@ -1,4 +1,4 @@
-// `loadline sweep`: fronts that rise, and the largest batch that fits.
+// `loadline sweep`: monotone Pareto fronts, and the largest batch that fits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,12 +75,12 @@ TEST(Sweep, TableIsNoWiderThanATerminal) {
   EXPECT_THAT(result.out, HasSubstr("measured"));
   EXPECT_THAT(result.out, HasSubstr("Smallest budget met: "));
   const std::vector<std::string> lines = absl::StrSplit(result.out, '\n');
-  for (size_t i = 0; i + 2 < lines.size(); ++i) {  // the last is the command
+  for (size_t i = 0; i + 2 < lines.size(); ++i) {  // without the command's line
     EXPECT_LE(lines[i].size(), 80) << lines[i];
   }
 }
 
-// Without recomputation and copies, so that each size is decided at once.
+// Without recomputation and copies, so that each size is decided quickly.
 CommandResult RunPlain(std::vector<std::string> args,
                        const std::string& budget) {
   args.insert(args.end(),

@@ -1,5 +1,5 @@
-// The main job: a model trains inside a budget, can be stopped and resumed, and
-// what it wrote is a model.
+// The main use: a model trains within a budget, can be stopped and resumed, and
+// gives a valid model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Half of this small model is below what any plan needs: one update alone
-// takes 57 %.
+// Half of this small model's peak is less than any plan needs: a single update
+// needs 57 %.
 TEST(Run, LearnsTheDigitsNearTheSmallestBudgetOfAll) {
   const std::string out = TestFolder("digits") + "/trained.onnx";
   const CommandResult run =

@@ -1,4 +1,4 @@
-// Any bytes: importing them ends in a Graph or an error, in bounded memory.
+// libFuzzer: importing any bytes gives a Graph or an error, in bounded memory.
 #include <cstddef>
 #include <cstdint>
 
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.max_folded_bytes = 1 << 20;
   const auto imported = loadline::models::ImportOnnxBytes(
       {reinterpret_cast<const char*>(data), size}, options);
-  // An error of kind Internal would be our own bug.
+  // An Internal error would be a bug of ours.
   if (!imported.ok() && absl::IsInternal(imported.status())) __builtin_trap();
   return 0;
 }

@@ -1,6 +1,6 @@
 // libFuzzer: any bytes as a problem file and a plan file, split at the first
-// line end; nothing that reads may crash Verify or Replay. Seeds in
-// corpus/plan.
+// line end. Verify and Replay must not crash on anything that can be read.
+// Seeds in corpus/plan.
 #include <cstddef>
 #include <cstdint>
 
@@ -19,11 +19,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!problem.ok()) return 0;
   auto plan = PlanFromJson(text.substr(line + 1), *problem);
   if (!plan.ok()) return 0;
-  // With the right hash, so that the deeper rules are reached.
+  // Set the right hash, so that later rules are reached.
   plan->problem_sha256 = ProblemSha256(*problem);
   const auto prediction = Replay(*problem, *plan);
   const absl::Status verdict = Verify(*problem, *plan);
-  // What is valid replays.
+  // A valid plan must replay.
   LOADLINE_CHECK(!verdict.ok() || prediction.ok());
   return 0;
 }

@@ -1,5 +1,6 @@
-// libFuzzer: any bytes as a problem file. What reads back must write to the
-// same bytes again, and nothing may crash. Seeds in corpus/problem.
+// libFuzzer: any bytes as a problem file. Nothing may crash, and a problem that
+// can be read must be written with the same bytes each time. Seeds in
+// corpus/problem.
 #include <cstddef>
 #include <cstdint>
 #include <string>

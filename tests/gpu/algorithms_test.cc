@@ -1,5 +1,5 @@
-// What the libraries offer on this GPU, and that the fastest of it is found and
-// taken. Results of every algorithm are compared in operators_test.cc.
+// The algorithms that the libraries offer on this GPU, and that the fastest is
+// found and used. operators_test.cc compares the results of every algorithm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(GpuAlgorithms, ConvolutionsOfferChannelsLast) {
   }
 }
 
-// Of GPT-2's first linear layer of a block, and of the second.
+// The gradients of the two linear layers in a block of GPT-2.
 TEST(GpuAlgorithms, GradientsAreJoinedToTheirProducts) {
   models::Graph graph;
   Add(graph, "GemmBiasGrad", {{kBF16, {2048, 3072}}, {kBF16, {2048, 768}}},

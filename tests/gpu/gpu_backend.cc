@@ -1,5 +1,6 @@
-// A kernel for host memory around one for device memory. It knows the operands'
-// sizes from the graph, and takes two operands at one host address for one.
+// Wraps a kernel for device memory as one for host memory. It takes the
+// operands' sizes from the graph; two operands with the same host address share
+// memory.
 #include "tests/gpu/gpu_backend.h"
 
 #include <algorithm>
@@ -25,10 +26,10 @@ constexpr auto kCanary = std::byte{0xC7};
 
 int64_t RoundUp(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// A device's block, laid out and filled on the host first.
+// A block of device memory, laid out and filled on the host first.
 class Block {
  public:
-  // Offset of `bytes` bytes between canaries.
+  // Reserves `bytes` bytes between canaries; returns their offset.
   int64_t Add(int64_t bytes) {
     const auto offset = static_cast<int64_t>(image_.size()) + kGuardBytes;
     image_.resize(offset + RoundUp(bytes) + kGuardBytes, kCanary);

@@ -1,5 +1,5 @@
-// The conformance tests' kernels on a real GPU: operands are copied into one
-// block of device memory, each between canaries, and back.
+// Runs the conformance tests' kernels on a real GPU: operands are copied into
+// one block of device memory, each between canaries, and back.
 #ifndef LOADLINE_TESTS_GPU_GPU_BACKEND_H_
 #define LOADLINE_TESTS_GPU_GPU_BACKEND_H_
 
@@ -7,7 +7,7 @@
 
 namespace loadline::conformance {
 
-// Its kernels fail with Internal where one wrote outside its operands.
+// Kernels return Internal if one wrote outside its operands.
 extern const Backend kGpu;
 
 }  // namespace loadline::conformance

@@ -1,5 +1,5 @@
-// Without a GPU nothing here may pass: the program says how many tests it
-// leaves out and ends with 77, which ctest shows as skipped.
+// Without a GPU no test may pass: the program reports how many tests it skips
+// and exits with 77, which ctest shows as skipped.
 #include <gtest/gtest.h>
 
 #include <cstdio>

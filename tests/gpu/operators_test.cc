@@ -1,5 +1,5 @@
-// Every operator on the GPU: against the CPU's kernel in f32 and against the
-// reference in bf16, inside its operands, twice with the same bits.
+// Every operator on the GPU: compared with the CPU's kernel in f32 and with the
+// reference in bf16, within its operands, twice with the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace loadline::conformance {
 namespace {
 
-// Sums in another order differ by more than one rounding: what an f32 result
-// may differ by from the CPU's, beside what the case allows.
+// Additional tolerance of f32 results against the CPU's, because another order
+// of sums differs by more than one rounding.
 constexpr double kF32Tolerance = 2e-5;
 constexpr double kBf16Tolerance = 1.0 / 256;
 
@@ -30,19 +30,20 @@ Array Output(const CaseGraph& c, const RunResult& run, size_t i) {
                  run.outputs[i].data());
 }
 
-// A case whose result is exact by its nature is exact here too.
+// A case that is exact on the CPU must be exact here too.
 double Tolerance(const OperatorCase& c, double of_type) {
-  // What a bias is added to has been rounded once before.
+  // The result is rounded once before the bias is added.
   if (c.op == "Conv") of_type *= 4;
   return c.tolerance == 0 && c.op != "Cast" ? 0
                                             : std::max(c.tolerance, of_type);
 }
 
 // Cases of one operator. Each test can run in a process of its own
-// (tools/dev/gpu_check): a fault of one kernel ends what its process can do.
+// (tools/dev/gpu_check), because a fault of one kernel makes the process
+// unusable.
 class GpuOperators : public testing::TestWithParam<std::string> {
  protected:
-  // With the seed of its data, the same whatever else runs.
+  // With the seed of its data, so that the data do not depend on other tests.
   static std::vector<std::pair<OperatorCase, uint64_t>> Cases() {
     std::vector<std::pair<OperatorCase, uint64_t>> cases;
     uint64_t seed = 1;
@@ -54,7 +55,7 @@ class GpuOperators : public testing::TestWithParam<std::string> {
   }
 };
 
-// Twice, to the bit.
+// Runs the case twice; the results must be bit-identical.
 absl::StatusOr<RunResult> RunTwice(const CaseGraph& form) {
   auto got = RunOnGpu(form);
   if (!got.ok()) return got;
@@ -118,7 +119,7 @@ std::vector<std::string> Operators() {
 INSTANTIATE_TEST_SUITE_P(All, GpuOperators, testing::ValuesIn(Operators()),
                          [](const auto& info) { return info.param; });
 
-// At the size of a model: there the library splits sums among blocks.
+// Model sizes, for which the library splits sums among blocks.
 TEST(GpuGradients, JoinedHaveTheSameBitsAgainAtFullSize) {
   const std::vector<OperatorCase> cases = {
       {"GemmBiasGrad",

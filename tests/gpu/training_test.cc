@@ -1,5 +1,5 @@
-// The zoo trains on the GPU: the CPU's losses, and the same weights whatever
-// the plan.
+// The zoo trains on the GPU with the CPU's losses, and with the same weights
+// for every plan.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,11 +26,11 @@ absl::StatusOr<ZooOutcome> OnGpu(const ZooRun& run) {
   return TrainZoo(run, *device);
 }
 
-// Two ways to round drift apart as fast as the training is unsteady, and
-// AdamW's first steps move a parameter whose gradient is all rounding as far as
-// any other. Over 20 steps PyTorch's ResNet-18 in f32 drifts from itself in f64
-// by up to 9e-3 of the loss with 16 images a step at a rate of 1e-3, by 1e-4
-// with 32 images at 1e-4, by 2e-6 with 32 images at 1e-5.
+// Differences in rounding grow as fast as training is unstable, and AdamW's
+// first steps move a parameter whose gradient is only rounding error as far as
+// any other. Over 20 steps PyTorch's ResNet-18 in f32 deviates from itself in
+// f64 by up to 9e-3 of the loss with 16 images a step at a learning rate of
+// 1e-3, by 1e-4 with 32 images at 1e-4, and by 2e-6 with 32 images at 1e-5.
 TEST_P(GpuTraining, HasTheCpusFirst20Losses) {
   const bool unsteady = std::string(GetParam()) == "resnet18";
   const ZooRun run = {.family = GetParam(),
@@ -57,7 +57,7 @@ TEST_P(GpuTraining, HasTheSameWeightsWhateverThePlan) {
   int64_t copied = 0;
   const auto check = [&](ZooRun run) {
     const auto got = OnGpu(run);
-    // A budget below the smallest that there is cannot be met.
+    // A budget below the smallest feasible one cannot be met.
     if (got.status().code() == absl::StatusCode::kOutOfRange ||
         got.status().code() == absl::StatusCode::kResourceExhausted) {
       EXPECT_NE(run.budget, "smallest") << got.status();

@@ -1,4 +1,4 @@
-// The way of the command, with a machine profile of its own.
+// Uses the command's pipeline, with a machine profile of its own.
 #include "tests/gpu/zoo_training.h"
 
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace loadline {
 namespace {
 
-// A packed run has the zoo elsewhere than where the test was compiled.
+// In a packed run the zoo is not where it was when the test was compiled.
 std::string Zoo(const std::string& file) {
   const char* root = std::getenv("LOADLINE_ROOT");
   return (root != nullptr ? std::string(root) : LOADLINE_SOURCE_DIR) +
@@ -45,7 +45,7 @@ tools::StepFlags FlagsFor(const ZooRun& run) {
   flags.plan.budget = run.budget;
   flags.plan.no_recompute = run.no_recompute;
   flags.plan.no_offload = run.no_offload;
-  // Any plan does, but one must be found with the workspaces of any processor.
+  // Any plan will do, but one must be found with any processor's workspaces.
   flags.plan.work_limit = 1'000'000;
   return flags;
 }

@@ -1,5 +1,4 @@
-// A model of the zoo trained for some steps on any device, for comparing one
-// device with another.
+// Trains a model of the zoo for some steps on any device, to compare devices.
 #ifndef LOADLINE_TESTS_GPU_ZOO_TRAINING_H_
 #define LOADLINE_TESTS_GPU_ZOO_TRAINING_H_
 
@@ -28,13 +27,13 @@ struct ZooOutcome {
   std::string weights_sha256;
   int64_t planned_bytes = 0;
   int64_t arena_bytes = 0;   // of the device
-  int64_t device_bytes = 0;  // in use on all of it; 0 on the CPU
+  int64_t device_bytes = 0;  // used on the whole device; 0 on the CPU
   int64_t copied_bytes = 0;  // in a step, to the host and back
   int64_t recompute_ns = 0;
 };
 
-// Plans with the prices of a made-up GPU, so that plans are the same wherever
-// the test runs.
+// Plans with the figures of a made-up GPU, so that plans do not depend on the
+// machine that runs the test.
 absl::StatusOr<ZooOutcome> TrainZoo(const ZooRun& run,
                                     executor::Device& device);
 

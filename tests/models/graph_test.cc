@@ -61,7 +61,7 @@ TEST(AddNode, RefusesAndChangesNothing) {
 
 TEST(EraseNodes, RenumbersWhatStays) {
   Graph g = SmallStep();
-  // Without the loss and the view before it.
+  // Erase the loss and the view before it.
   std::vector<bool> erase(g.nodes.size(), false);
   erase[2] = erase[3] = true;
   const ValueId flat = *g.Find("flat");

@@ -86,7 +86,7 @@ Graph RandomGraph(int seed, int nodes) {
                          : g.AddNode("Softmax", "soft", {a}, {{"axis", -1}});
         break;
     }
-    // What does not fit (a shape that does not broadcast) is not added.
+    // Nodes that inference refuses (shapes that do not broadcast) are skipped.
     if (made.ok()) pool.insert(pool.end(), made->begin(), made->end());
   }
   g.outputs = {pool.back(), pool[pool.size() - 2]};

@@ -1,4 +1,4 @@
-// Helpers of this folder's tests: short ways to make types, nodes and graphs.
+// Helpers of this folder's tests, to make types, nodes and graphs.
 #ifndef LOADLINE_TESTS_MODELS_GRAPH_TEST_UTIL_H_
 #define LOADLINE_TESTS_MODELS_GRAPH_TEST_UTIL_H_
 
@@ -22,7 +22,12 @@ inline TensorType Bool(std::vector<int64_t> dims) {
   return {DType::kBool, std::move(dims)};
 }
 
-// A small training step written by hand: two layers, a view, an update.
+// Types that many cases share: an image of 4 channels, and one number a
+// channel.
+inline const TensorType kX = F32({2, 4, 8, 8});
+inline const TensorType kC = F32({4});
+
+// A small handmade training step: two layers, a view, an update.
 Graph SmallStep();
 
 // A random valid graph of `nodes` nodes: pointwise, broadcasting, shape and

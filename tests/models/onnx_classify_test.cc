@@ -1,4 +1,4 @@
-// The rule of models/onnx/classify.h, case by case.
+// The rules of models/onnx/classify.h, case by case.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/onnx_test_util.h"

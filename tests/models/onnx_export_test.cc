@@ -1,4 +1,5 @@
-// Export is the original with other numbers: read back, compared, checked.
+// The exported model is the original with other numbers: read, compared,
+// checked.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -21,7 +22,7 @@ class ExportTrainedTest : public ::testing::Test {
   void SetUp() override { folder_ = TempFolder(); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string out() const { return folder_ + "/out.onnx"; }
-  // How many files the folder holds.
+  // Number of files in the folder.
   int64_t Files() const {
     return std::distance(std::filesystem::directory_iterator(folder_), {});
   }
@@ -119,8 +120,7 @@ TEST_F(ExportTrainedTest, RefusesUnknownNamesAndOtherShapes) {
 
 TEST_F(ExportTrainedTest, AFailedWriteLeavesTheOlderFile) {
   WriteFile(out(), "older");
-  // Files may not grow beyond 100 bytes: as a full disk, in a way that needs
-  // no disk of its own.
+  // A size limit of 100 bytes simulates a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   struct rlimit old_limit, small_limit;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);

@@ -1,5 +1,5 @@
-// Folding, by results worked out by hand. A model of constants whose output
-// is the folded constant is the shortest way in.
+// Folding, compared with results worked out by hand. Each test imports a model
+// of constants whose output is the folded constant.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
-// What `nodes` make of constants, as the model's output y.
+// The result of `nodes` on constants, as the model's output y.
 Tensor Folded(const std::string& nodes, const std::string& type = "int64") {
   const auto imported =
       ImportText("g (float[1] unused) => (" + type + "[n] y) {" + nodes + "}");
@@ -146,7 +146,7 @@ TEST(Fold, ConstantsBeyondTheLimitAreRefused) {
 }
 
 TEST(ResolveSlice, EqualsCountingInPython) {
-  // Every start, end and step on axes of 0 to 4 elements, against a loop.
+  // Every start, end and step on axes of 0 to 4 elements, compared with a loop.
   for (int64_t d = 0; d <= 4; ++d) {
     for (int64_t start = -6; start <= 6; ++start) {
       for (int64_t end = -6; end <= 6; ++end) {

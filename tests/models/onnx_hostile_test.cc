@@ -1,5 +1,5 @@
-// Files nobody should write. Most tests ask only for an error and no crash;
-// run them under the address and undefined-behaviour sanitizers too.
+// Malicious and damaged files. Most tests only expect an error and no crash;
+// they are meant to run under the sanitizers too.
 #include <filesystem>
 #include <random>
 
@@ -166,7 +166,7 @@ TEST(HostileOnnx, RefusesRubbishAndMissingFiles) {
       ImportOnnx(folder + "/big.onnx", Small()).status()));
 }
 
-// A model with w outside, in a file of 100 bytes in the model's folder.
+// A model whose w is external data, in a file of 100 bytes in its folder.
 class ExternalData : public ::testing::Test {
  protected:
   absl::Status ImportWith(const std::string& location,

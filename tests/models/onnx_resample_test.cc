@@ -1,5 +1,5 @@
-// Properties that hold for every way of resizing an axis; single values are in
-// tests/conformance/imported_operators_test.cc.
+// Properties that hold for every mode of resizing an axis;
+// tests/conformance/imported_operators_test.cc checks single values.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -44,7 +44,7 @@ TEST(ResampleTaps, WeightsSumToOneInsideTheAxis) {
 
 TEST(ResampleTaps, ReproduceALineAwayFromTheEnds) {
   for (const char* mode : {"linear", "cubic"}) {
-    // Of the cubic ones Keys' own, -0.5, does.
+    // Of the cubic modes, Keys' own (-0.5) does.
     const Resampling r{.mode = mode, .cubic_coeff_a = -0.5};
     const auto taps = ResampleTaps(r, 12, 30, 2.5);
     for (size_t i = 6; i < 24; ++i) {

@@ -1,4 +1,4 @@
-// One small model per rule: what ONNX writes in many ways arrives in one.
+// One small model per rule: ONNX's various forms become one form of the Graph.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/models/onnx_test_util.h"
@@ -169,7 +169,7 @@ TEST(ImportRules, AutoPadIsResolved) {
 }
 
 TEST(ImportRules, OldOpsetsAreConverted) {
-  // Axes and split sizes were attributes once.
+  // In older opsets axes and split sizes were attributes.
   const Graph g = Import(
       "g (float[2,6,1] x) => (float[a] y) {"
       " u = Squeeze<axes=[2]>(x) b, c = Split<axis=1, split=[2,4]>(u)"

@@ -1,4 +1,4 @@
-// Tables as models have them, and weights that must not be taken for one.
+// Tables as in real models, and weights that must not be mistaken for them.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -65,7 +65,7 @@ TEST(IsSineTable, LeavesWeightsAlone) {
   for (size_t i = 0; i < 64; i += 9) identity[i] = 1;
   EXPECT_FALSE(IsSineTable(Filled({8, 8}, identity)));
   EXPECT_FALSE(IsSineTable(Filled({64}, identity)));
-  // A table that was trained for a while.
+  // A table that has been trained for a while.
   std::vector<float> moved =
       Turning(40, 16, [](float x) { return std::sin(x); });
   moved[123] += 0.01f;

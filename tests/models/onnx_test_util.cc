@@ -1,3 +1,4 @@
+// Used by every onnx_*_test.cc, and by tests of other rooms that import models.
 #include "tests/models/onnx_test_util.h"
 
 #include <stdlib.h>
@@ -60,6 +61,18 @@ std::vector<std::string> Names(const Graph& graph, ValueKind kind) {
 
 std::string DataPath(const std::string& name) {
   return absl::StrCat("tests/models/data/", name);
+}
+
+ImportOptions Batch(int64_t batch) {
+  ImportOptions options;
+  options.batch = batch;
+  return options;
+}
+
+Imported ImportExport(const std::string& name, const ImportOptions& options) {
+  absl::StatusOr<Imported> imported = ImportOnnx(DataPath(name), options);
+  EXPECT_TRUE(imported.ok()) << name << ": " << imported.status();
+  return imported.ok() ? *std::move(imported) : Imported{};
 }
 
 std::string TempFolder() {

@@ -1,4 +1,4 @@
-// Shared by the ONNX tests: models written as text, and questions to a Graph.
+// Helpers of the ONNX tests: models written as text, and lookups in a Graph.
 #ifndef LOADLINE_TESTS_MODELS_ONNX_TEST_UTIL_H_
 #define LOADLINE_TESTS_MODELS_ONNX_TEST_UTIL_H_
 
@@ -19,15 +19,20 @@ absl::StatusOr<Imported> ImportText(const std::string& body,
                                     const ImportOptions& options = {},
                                     int opset = 22);
 
-// The operators of the graph's nodes, in order.
+// Operators of the graph's nodes, in order.
 std::vector<std::string> Ops(const Graph& graph);
 int Count(const Graph& graph, const std::string& op);
-// The first node with this operator; fails the test where there is none.
+// The first node with this operator; fails the test if there is none.
 const Node& NodeWith(const Graph& graph, const std::string& op);
 std::vector<std::string> Names(const Graph& graph, ValueKind kind);
 
 std::string DataPath(const std::string& name);
-// A path in a fresh temporary folder of this test.
+// Options with this batch size.
+ImportOptions Batch(int64_t batch);
+// Imports a file of tests/models/data/; fails the test if that fails.
+Imported ImportExport(const std::string& name,
+                      const ImportOptions& options = Batch(5));
+// The path of a new temporary folder.
 std::string TempFolder();
 void WriteFile(const std::string& path, const std::string& bytes);
 std::string ReadFile(const std::string& path);

@@ -1,4 +1,4 @@
-// Views folded into their bases.
+// Views share the storage of their bases.
 #include "models/storage.h"
 
 #include <gtest/gtest.h>

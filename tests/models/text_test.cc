@@ -1,4 +1,4 @@
-// The text form: parses back exactly, names the line of an error.
+// The text form can be read back exactly; errors name their line.
 #include "models/text.h"
 
 #include <gmock/gmock.h>
@@ -100,8 +100,8 @@ TEST(GraphText, KeepsContentsOfEveryType) {
   const absl::StatusOr<Graph> parsed = GraphFromText(text, large);
   ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
   ExpectSame(g, *parsed);
-  // Every one of them is a zero tensor; those of equal bytes and other types
-  // still have keys of their own.
+  // Each is a zero tensor; equal bytes with different types have different
+  // keys.
   EXPECT_EQ(large.size(), 7u);
   EXPECT_THAT(std::string(GraphFromText(text).status().message()),
               HasSubstr("not at hand"));

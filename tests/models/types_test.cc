@@ -36,7 +36,7 @@ TEST(MakeTensorType, RefusesSizesBeyondInt64) {
   EXPECT_TRUE(MakeTensorType(DType::kU8, {big}).ok());
   EXPECT_FALSE(MakeTensorType(DType::kF32, {big / 4 + 1}).ok());
   EXPECT_FALSE(MakeTensorType(DType::kU8, {int64_t{1} << 32, 1ll << 32}).ok());
-  // A zero among them hides no overflow of partial products.
+  // A zero does not hide an overflow of partial products.
   EXPECT_FALSE(MakeTensorType(DType::kU8, {big, big, 0}).ok());
   EXPECT_FALSE(MakeTensorType(DType::kU8, {-1}).ok());
 }

@@ -1,4 +1,4 @@
-// VerifyGraph: one corruption at a time, each found and named.
+// VerifyGraph, with one corruption at a time: each is found and named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

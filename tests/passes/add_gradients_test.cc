@@ -1,5 +1,5 @@
-// Structure only: what is computed, what is not, in which order. The numbers
-// are checked in tests/conformance/gradient_test.cc.
+// Only the structure: which gradients are computed, and in which order.
+// tests/conformance/gradient_test.cc checks the numbers.
 #include "passes/add_gradients.h"
 
 #include <gmock/gmock.h>
@@ -60,7 +60,7 @@ TEST(AddGradients, ComputesNothingTowardInputs) {
   const absl::StatusOr<Gradients> gradients = AddGradients(b.graph, loss);
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   EXPECT_EQ(gradients->size(), 1u);
-  // One product forward, one for w; none for the input's side.
+  // One product forward, one for w, none for the input.
   EXPECT_EQ(Count(b.graph, "MatMul"), 2);
 }
 

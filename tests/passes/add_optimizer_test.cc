@@ -15,7 +15,7 @@ struct TwoParameters {
   Builder b;
   Gradients gradients;
   TwoParameters() {
-    // Declared in this order, entered in the other.
+    // Declared in this order, but added to the map in the other.
     const ValueId w = b.Parameter("w", {2, 3});
     const ValueId v = b.Parameter("v", {3});
     gradients[v] = b.Input("gv", {3});

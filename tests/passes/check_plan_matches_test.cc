@@ -25,11 +25,11 @@ Graph Step() {
   return *std::move(step);
 }
 
-planner::Problem PosedWithPrices(const Graph& graph) {
+planner::Problem ProblemWithTimes(const Graph& graph) {
   MakeProblemOptions options;
   options.name = "mlp";
-  options.price = [](const Graph&, const models::Node&) {
-    return NodePrice{1000, 64};
+  options.cost = [](const Graph&, const models::Node&) {
+    return NodeCost{1000, 64};
   };
   absl::StatusOr<planner::Problem> problem = MakeProblem(graph, options);
   EXPECT_TRUE(problem.ok()) << problem.status();
@@ -38,7 +38,7 @@ planner::Problem PosedWithPrices(const Graph& graph) {
 
 TEST(CheckPlanMatches, AcceptsAPlanOfThisGraphAtAnyPrices) {
   const Graph graph = Step();
-  const planner::Problem problem = PosedWithPrices(graph);
+  const planner::Problem problem = ProblemWithTimes(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const absl::Status status = CheckPlanMatches(graph, problem, *plan);
@@ -47,7 +47,7 @@ TEST(CheckPlanMatches, AcceptsAPlanOfThisGraphAtAnyPrices) {
 
 TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
   const Graph graph = Step();
-  const planner::Problem problem = PosedWithPrices(graph);
+  const planner::Problem problem = ProblemWithTimes(graph);
   absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
   plan->arena_bytes -= 1;
@@ -57,7 +57,7 @@ TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
 
 TEST(CheckPlanMatches, NamesTheFirstDifference) {
   const Graph graph = Step();
-  const planner::Problem problem = PosedWithPrices(graph);
+  const planner::Problem problem = ProblemWithTimes(graph);
   const absl::StatusOr<planner::Plan> plan = planner::KeepEverything(problem);
   ASSERT_TRUE(plan.ok()) << plan.status();
   size_t update = 0;

@@ -34,56 +34,56 @@ Graph ProductAndRelu() {
   return b.graph;
 }
 
-TEST(PriceFromMachine, TakesTheLargerSideOfTheRoofline) {
+TEST(CostFromMachine, TakesTheLargerSideOfTheRoofline) {
   const Graph graph = ProductAndRelu();
   planner::Machine machine = Nominal();
   {
-    const PriceFunction price = PriceFromMachine(machine, Workspace512);
-    const absl::StatusOr<NodePrice> relu = price(graph, graph.nodes[1]);
+    const CostFunction cost = CostFromMachine(machine, Workspace512);
+    const absl::StatusOr<NodeCost> relu = cost(graph, graph.nodes[1]);
     ASSERT_TRUE(relu.ok()) << relu.status();
     // 8 floats read and 8 written: 64 bytes, whatever the flops.
     EXPECT_EQ(relu->time_ns, 100 + 64);
     EXPECT_EQ(relu->workspace_bytes, 512);
     // Bytes (16 + 32 + 8) · 4 = 224 beat 2·2·8·4 = 128 flops.
-    EXPECT_EQ(price(graph, graph.nodes[0])->time_ns, 100 + 224);
+    EXPECT_EQ(cost(graph, graph.nodes[0])->time_ns, 100 + 224);
   }
   machine.rates->matmul_flop_per_s["f32"] = 1e8;  // 10 ns a flop
-  const PriceFunction price = PriceFromMachine(machine, Workspace512);
-  EXPECT_EQ(price(graph, graph.nodes[0])->time_ns, 100 + 1280);
+  const CostFunction cost = CostFromMachine(machine, Workspace512);
+  EXPECT_EQ(cost(graph, graph.nodes[0])->time_ns, 100 + 1280);
 }
 
-TEST(PriceFromMachine, PrefersWhatWasMeasured) {
+TEST(CostFromMachine, PrefersWhatWasMeasured) {
   const Graph graph = ProductAndRelu();
   planner::Machine machine = Nominal();
   machine.ops[models::OperatorKey(graph, graph.nodes[1])] = 7;
-  const PriceFunction price = PriceFromMachine(machine, Workspace512);
-  EXPECT_EQ(price(graph, graph.nodes[1])->time_ns, 7);
-  EXPECT_EQ(price(graph, graph.nodes[0])->time_ns, 324);
+  const CostFunction cost = CostFromMachine(machine, Workspace512);
+  EXPECT_EQ(cost(graph, graph.nodes[1])->time_ns, 7);
+  EXPECT_EQ(cost(graph, graph.nodes[0])->time_ns, 324);
 }
 
-TEST(PriceFromMachine, SaysWhatTheProfileLacks) {
+TEST(CostFromMachine, SaysWhatTheProfileLacks) {
   const Graph graph = ProductAndRelu();
   planner::Machine machine = Nominal();
   machine.rates->matmul_flop_per_s.clear();
-  EXPECT_THAT(PriceFromMachine(machine, Workspace512)(graph, graph.nodes[0])
+  EXPECT_THAT(CostFromMachine(machine, Workspace512)(graph, graph.nodes[0])
                   .status()
                   .ToString(),
               HasSubstr("rates.matmul_flop_per_s.f32"));
   machine.rates.reset();
   const absl::Status status =
-      PriceFromMachine(machine, Workspace512)(graph, graph.nodes[1]).status();
+      CostFromMachine(machine, Workspace512)(graph, graph.nodes[1]).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(status.ToString(),
               HasSubstr("'test' has no measured time for Relu 'n1'"));
 }
 
-TEST(PriceFromMachine, HandsOnTheWorkspaceError) {
+TEST(CostFromMachine, HandsOnTheWorkspaceError) {
   const Graph graph = ProductAndRelu();
-  const PriceFunction price = PriceFromMachine(
+  const CostFunction cost = CostFromMachine(
       Nominal(), [](const Graph&, const Node&) -> absl::StatusOr<int64_t> {
         return absl::UnimplementedError("no kernel");
       });
-  EXPECT_EQ(price(graph, graph.nodes[0]).status().code(),
+  EXPECT_EQ(cost(graph, graph.nodes[0]).status().code(),
             absl::StatusCode::kUnimplemented);
 }
 

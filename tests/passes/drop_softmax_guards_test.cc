@@ -24,7 +24,7 @@ ValueId Mask(Builder& b, float hidden) {
       models::MakeTensor({models::DType::kF32, {3, 3}}, numbers.data()));
 }
 
-// The softmax of masked scores behind its guard, which gives `otherwise`.
+// The softmax of masked scores followed by its guard, which gives `otherwise`.
 std::string Dropped(const Masked& masked, float otherwise = 0) {
   Builder b;
   const ValueId scores =

@@ -1,73 +1,23 @@
+// FuseAttention: scales, transposes, heads, and what must be left alone.
 #include "passes/fuse_attention.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 #include <string>
-#include <vector>
 
 #include "models/graph.h"
 #include "passes/add_gradients.h"
+#include "tests/passes/attention_parts.h"
 #include "tests/passes/graphs.h"
 
 namespace loadline::passes {
 namespace {
 
-using models::DType;
 using models::Ints;
 using models::ValueId;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kLength = 5;
-
-// f32[length, length]: 0 up to the diagonal, `hidden` behind it.
-ValueId CausalMask(Builder& b, float hidden, int64_t length = kLength) {
-  std::vector<float> mask;
-  for (int64_t i = 0; i < length * length; ++i) {
-    mask.push_back(i % length > i / length ? hidden : 0);
-  }
-  return b.graph.AddConstant(
-      "causal",
-      models::MakeTensor({DType::kF32, {1, length, length}}, mask.data()));
-}
-
-// bool[length, length]: `visible` up to the diagonal, its contrary behind it.
-ValueId CausalCondition(Builder& b, bool visible) {
-  std::vector<uint8_t> mask;
-  for (int64_t i = 0; i < kLength * kLength; ++i) {
-    mask.push_back((i % kLength <= i / kLength) == visible);
-  }
-  return b.graph.AddConstant(
-      "causal",
-      models::MakeTensor({DType::kBool, {kLength, kLength}}, mask.data()));
-}
-
-std::string Fused(Builder& b, ValueId y) {
-  b.Output(b.Op("Relu", {y}));
-  EXPECT_TRUE(FuseAttention(b.graph).ok());
-  EXPECT_TRUE(models::VerifyGraph(b.graph).ok()) << VerifyGraph(b.graph);
-  return Describe(b.graph);
-}
-
-// The parts of a plain attention, to be put together in many ways.
-struct Parts {
-  explicit Parts(Builder& b)
-      : q(b.Input("q", {2, kLength, 4})),
-        k(b.Input("k", {2, kLength, 4})),
-        v(b.Input("v", {2, kLength, 3})) {}
-  ValueId q, k, v;
-};
-
-ValueId Swapped(Builder& b, ValueId k) {
-  return b.Op("Transpose", {k}, {{"perm", Ints{0, 2, 1}}});
-}
-ValueId Softmax(Builder& b, ValueId scores) {
-  return b.Op("Softmax", {scores}, {{"axis", 2}});
-}
 
 TEST(FuseAttention, FindsTheScaleOnEitherSideOnBothAndOnTheScores) {
   const struct {
@@ -114,85 +64,9 @@ TEST(FuseAttention, TransposesKeysThatLieTheOtherWay) {
             "{causal=0, interleaved=0, scale=1}\n%3 = Relu(%1)\noutput %3\n");
 }
 
-TEST(FuseAttention, KnowsACausalMaskWhenItSeesOne) {
-  using Form = ValueId (*)(Builder&, ValueId);
-  const Form forms[] = {
-      [](Builder& b, ValueId s) {
-        return b.Op("Add", {s, CausalMask(b, -kInfinity)});
-      },
-      [](Builder& b, ValueId s) {
-        return b.Op("Add", {CausalMask(b, -1e9f), s});
-      },
-      [](Builder& b, ValueId s) {
-        return b.Op("Where", {CausalCondition(b, true), s, b.Scalar(-1e4f)});
-      },
-      [](Builder& b, ValueId s) {
-        return b.Op("Where",
-                    {CausalCondition(b, false), b.Scalar(-kInfinity), s});
-      },
-      // The scale below the mask.
-      [](Builder& b, ValueId s) {
-        return b.Op("Add",
-                    {b.Op("Mul", {s, b.Scalar(1)}), CausalMask(b, -kInfinity)});
-      }};
-  for (const Form form : forms) {
-    Builder b;
-    const Parts p(b);
-    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
-    EXPECT_EQ(Fused(b, b.Op("MatMul", {Softmax(b, form(b, scores)), p.v})),
-              "%0, %1 = Attention(q, k, v) {causal=1, interleaved=0, "
-              "scale=1}\n%2 = Relu(%0)\noutput %2\n");
-  }
-}
-
-TEST(FuseAttention, HandsOtherMasksOn) {
-  {
-    Builder b;
-    const Parts p(b);
-    const ValueId mask = b.Input("mask", {2, 1, kLength});
-    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
-    const ValueId masked =
-        b.Op("Add", {b.Op("Add", {scores, CausalMask(b, -kInfinity)}), mask});
-    EXPECT_THAT(Fused(b, b.Op("MatMul", {Softmax(b, masked), p.v})),
-                HasSubstr("Attention(q, k, v, mask) {causal=1"));
-  }
-  {
-    // What is no causal mask is added as it is.
-    Builder b;
-    const Parts p(b);
-    const ValueId mask = CausalMask(b, -3);
-    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
-    EXPECT_THAT(Fused(b, b.Op("MatMul",
-                              {Softmax(b, b.Op("Add", {scores, mask})), p.v})),
-                HasSubstr("Attention(q, k, v, causal) {causal=0"));
-  }
-  {
-    Builder b;
-    const Parts p(b);
-    const ValueId keep = b.Input("keep", {2, 1, kLength}, DType::kBool);
-    const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
-    const ValueId masked = b.Op("Where", {keep, scores, b.Scalar(-kInfinity)});
-    EXPECT_EQ(Fused(b, b.Op("MatMul", {Softmax(b, masked), p.v})),
-              "%0 = Where(keep, 0, -inf)\n%1, %2 = Attention(q, k, v, %0) "
-              "{causal=0, interleaved=0, scale=1}\n%3 = Relu(%1)\n"
-              "output %3\n");
-  }
-}
-
-TEST(FuseAttention, DrawsTheMaskOfADropout) {
-  Builder b;
-  const Parts p(b);
-  const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
-  const ValueId dropped =
-      b.Op("Dropout", {Softmax(b, scores)}, {{"ratio", 0.1}, {"salt", 9}});
-  EXPECT_THAT(Fused(b, b.Op("MatMul", {dropped, p.v})),
-              HasSubstr("{causal=0, interleaved=0, ratio=0.1, salt=9, "
-                        "scale=1}"));
-}
-
-// Heads as exporters cut them out of [batch, sequence, heads * width]; k is
-// turned the second time either in one Transpose or, with the heads folded, in
-// three nodes.
+// Heads as exporters split them from [batch, sequence, heads * width]. The
+// second transposition of k is either one Transpose or, with `folded`, three
+// nodes with the heads merged into the batch.
 ValueId Heads(Builder& b, bool folded) {
   const auto cut = [&](const char* name) {
     return b.Op("Reshape", {b.Input(name, {2, kLength, 12})},
@@ -232,19 +106,19 @@ TEST(FuseAttention, ReadsHeadsWhereTheyLie) {
 TEST(FuseAttention, LeavesWhatItCannotReplace) {
   using Form = ValueId (*)(Builder&, const Parts&);
   const Form forms[] = {
-      // The probabilities are wanted.
+      // The probabilities are an output.
       [](Builder& b, const Parts& p) {
         const ValueId soft = Softmax(b, b.Op("MatMul", {p.q, Swapped(b, p.k)}));
         b.Output(soft);
         return b.Op("MatMul", {soft, p.v});
       },
-      // So are the scores.
+      // The scores have another reader.
       [](Builder& b, const Parts& p) {
         const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
         b.Output(b.Op("Exp", {scores}));
         return b.Op("MatMul", {Softmax(b, scores), p.v});
       },
-      // A mask that is trained.
+      // The mask is a parameter.
       [](Builder& b, const Parts& p) {
         const ValueId bias = b.Parameter("bias", {kLength, kLength});
         const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
@@ -257,7 +131,7 @@ TEST(FuseAttention, LeavesWhatItCannotReplace) {
         const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
         return b.Op("MatMul", {b.Op("Softmax", {scores}, {{"axis", 1}}), p.v});
       },
-      // A scale over a mask that is no causal one.
+      // A scale is applied after a mask that is not causal.
       [](Builder& b, const Parts& p) {
         const ValueId mask = b.Input("mask", {kLength});
         const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
@@ -265,14 +139,14 @@ TEST(FuseAttention, LeavesWhatItCannotReplace) {
         return b.Op("MatMul",
                     {Softmax(b, b.Op("Mul", {masked, b.Scalar(2)})), p.v});
       },
-      // A number in place of scores that masks nothing.
+      // The replacement of masked scores is too large to mask.
       [](Builder& b, const Parts& p) {
         const ValueId scores = b.Op("MatMul", {p.q, Swapped(b, p.k)});
         const ValueId masked =
             b.Op("Where", {CausalCondition(b, true), scores, b.Scalar(-3)});
         return b.Op("MatMul", {Softmax(b, masked), p.v});
       },
-      // One head of keys for all.
+      // All heads share one head of keys.
       [](Builder& b, const Parts& p) {
         const ValueId k = b.Input("one", {1, 4, kLength});
         return b.Op("MatMul", {Softmax(b, b.Op("MatMul", {p.q, k})), p.v});

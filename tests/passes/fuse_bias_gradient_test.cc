@@ -103,7 +103,7 @@ TEST(FuseBiasGradient, LeavesAloneASumBeforeTheProductAndASecondOne) {
             "output %0\noutput %1\noutput %2\n");
 }
 
-// Every linear layer of a step: its bias's gradient comes with the weight's.
+// In every linear layer the bias's gradient is fused with the weight's.
 TEST(FuseBiasGradient, FindsEveryLinearLayerOfATrainingStep) {
   TrainingOptions options;
   options.loss.target = {DType::kI64, {4}};

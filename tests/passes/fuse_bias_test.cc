@@ -46,11 +46,11 @@ TEST(FuseBias, LeavesAloneWhatIsNotOneRowOrOneMatrix) {
            {{4, 8}, {8, 16}, {4, 1}, 0},      // a column
            {{4, 8}, {8, 16}, {4, 16}, 0},     // a matrix
            {{4, 8}, {8, 16}, {1}, 0},         // a number
-           {{4, 8}, {8, 16}, {3, 4, 16}, 0},  // makes the sum larger
-           {{4, 8}, {8, 1}, {5}, 0},          // so does this
+           {{4, 8}, {8, 16}, {3, 4, 16}, 0},  // enlarges the sum
+           {{4, 8}, {8, 1}, {5}, 0},          // also enlarges it
            {{8}, {8, 16}, {16}, 0},           // a vector
-           {{2, 4, 8}, {2, 8, 16}, {16}, 0},  // a w for each x
-           {{2, 8, 4}, {8, 16}, {16}, 1}}) {  // rows that do not follow
+           {{2, 4, 8}, {2, 8, 16}, {16}, 0},  // one w per x
+           {{2, 8, 4}, {8, 16}, {16}, 1}}) {  // rows are not contiguous
     Builder b;
     const ValueId x = b.Input("x", s.x);
     const ValueId w = b.Parameter("w", s.w);

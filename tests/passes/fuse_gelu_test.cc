@@ -18,7 +18,7 @@ constexpr float kBeta = 0.797884583f;
 
 std::string Fused(const Form& form) {
   Builder b;
-  // x is itself a product: the match must not run through it.
+  // x itself is a product, which the match must not include.
   const ValueId x =
       b.Op("Mul", {b.Input("in", {2, 3}), b.Parameter("w", {2, 3})});
   b.Output(b.Op("Relu", {form(b, x)}));

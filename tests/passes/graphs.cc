@@ -1,4 +1,4 @@
-// Helpers only; see graphs.h.
+// Helpers for tests; see graphs.h.
 #include "tests/passes/graphs.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Small graphs for the tests of passes: built in a line per node, read back as
-// text in which only what the user named has a name.
+// Small graphs for the tests of passes: built with one line per node, and
+// printed as text in which only named values have names.
 #ifndef LOADLINE_TESTS_PASSES_GRAPHS_H_
 #define LOADLINE_TESTS_PASSES_GRAPHS_H_
 
@@ -12,7 +12,7 @@
 
 namespace loadline::passes {
 
-// Adds nodes and fails the test where an operator refuses.
+// Adds nodes; fails the test if an operator refuses its inputs.
 class Builder {
  public:
   models::ValueId Input(absl::string_view name, std::vector<int64_t> dims,
@@ -21,7 +21,7 @@ class Builder {
   models::ValueId Parameter(absl::string_view name, std::vector<int64_t> dims);
   models::ValueId State(absl::string_view name, std::vector<int64_t> dims);
   models::ValueId Scalar(float value);
-  // The first output.
+  // Returns the first output.
   models::ValueId Op(absl::string_view op, std::vector<models::ValueId> inputs,
                      models::Attributes attributes = {});
   std::vector<models::ValueId> Ops(absl::string_view op,
@@ -43,10 +43,10 @@ class Builder {
 //   output %1
 std::string Describe(const models::Graph& graph);
 
-// The pass succeeds and leaves a sound graph with this description.
+// The pass succeeds and gives a valid graph with this description.
 void ExpectBecomes(absl::Status (*pass)(models::Graph&), models::Graph& graph,
                    absl::string_view description);
-// The pass succeeds and leaves the graph as it is.
+// The pass succeeds and does not change the graph.
 void ExpectUntouched(absl::Status (*pass)(models::Graph&),
                      models::Graph& graph);
 

@@ -18,20 +18,20 @@ using models::Node;
 using models::ValueId;
 using ::testing::HasSubstr;
 
-// Every node takes ten times its number of inputs, and products need scratch.
-absl::StatusOr<NodePrice> TestPrice(const Graph&, const Node& node) {
-  return NodePrice{10 * static_cast<int64_t>(node.inputs.size()),
-                   node.op == "MatMul" ? 256 : 0};
+// Every node takes ten times its number of inputs; products need workspace.
+absl::StatusOr<NodeCost> TestCost(const Graph&, const Node& node) {
+  return NodeCost{10 * static_cast<int64_t>(node.inputs.size()),
+                  node.op == "MatMul" ? 256 : 0};
 }
 
 MakeProblemOptions Options() {
   MakeProblemOptions options;
   options.name = "test";
-  options.price = TestPrice;
+  options.cost = TestCost;
   return options;
 }
 
-planner::Problem MustPose(const Graph& graph) {
+planner::Problem MustMakeProblem(const Graph& graph) {
   absl::StatusOr<planner::Problem> problem = MakeProblem(graph, Options());
   EXPECT_TRUE(problem.ok()) << problem.status();
   const absl::Status valid = planner::ValidateProblem(*problem);
@@ -39,7 +39,7 @@ planner::Problem MustPose(const Graph& graph) {
   return *std::move(problem);
 }
 
-// In-place pairs of the only node named `name`, as "from>to " by file id.
+// In-place pairs of the only node named `name`, as "from>to " with file ids.
 std::string Pairs(const planner::Problem& problem, absl::string_view name) {
   std::string text;
   for (const planner::Node& node : problem.nodes) {
@@ -71,9 +71,9 @@ Graph SmallStep() {
 }
 
 TEST(MakeProblem, WritesASmallStepAsThisFile) {
-  const std::string json = planner::ProblemToJson(MustPose(SmallStep()));
-  // 2048 bytes = 32·16·4: under 4096, so never copied; x has 4096. Value 2 is
-  // the unused parameter, values 5 and 7 and nodes 1 and 3 are views.
+  const std::string json = planner::ProblemToJson(MustMakeProblem(SmallStep()));
+  // 2048 bytes = 32·16·4 are below 4096, so never copied; x has 4096. Value 2
+  // is the unused parameter; values 5 and 7 and nodes 1 and 3 are views.
   EXPECT_EQ(absl::StrReplaceAll(json, {{"{\"id\"", "\n{\"id\""}}),
             R"({"format":"loadline.problem/1","name":"test","values":[
 {"id":0,"name":"x","bytes":4096},
@@ -98,7 +98,7 @@ TEST(MakeProblem, FoldsAViewOfAParameterIntoIt) {
   const ValueId view = b.Op("Reshape", {w}, {{"shape", Ints{4, 4}}});
   b.Output(b.Op("MatMul", {b.Input("x", {4, 4}), view}));
   b.Output(b.Op("Relu", {view}));
-  const planner::Problem problem = MustPose(b.graph);
+  const planner::Problem problem = MustMakeProblem(b.graph);
   ASSERT_EQ(problem.nodes.size(), 2u);
   EXPECT_EQ(problem.value(problem.nodes[0].inputs[1]).name, "w");
   EXPECT_EQ(Pairs(problem, "n2"), "") << "Relu must not overwrite a parameter";
@@ -120,7 +120,7 @@ TEST(MakeProblem, PairsOnlyWhatIsSafe) {
   const ValueId last = b.Op("Neg", {kept});         // n8
   b.Output(kept);
   b.Output(last);
-  const planner::Problem problem = MustPose(b.graph);
+  const planner::Problem problem = MustMakeProblem(b.graph);
   EXPECT_EQ(Pairs(problem, "n1"), "x>n1 ") << "a graph input may be consumed";
   EXPECT_EQ(Pairs(problem, "n2"), "") << "a · a reads a twice";
   EXPECT_EQ(Pairs(problem, "n4"), "") << "the second time through a view";
@@ -134,7 +134,7 @@ TEST(MakeProblem, ListsAValueReadTwiceTwice) {
   Builder b;
   const ValueId x = b.Input("x", {4});
   b.Output(b.Op("Mul", {x, x}));
-  const planner::Problem problem = MustPose(b.graph);
+  const planner::Problem problem = MustMakeProblem(b.graph);
   EXPECT_EQ(problem.nodes[0].inputs.size(), 2u);
   EXPECT_EQ(problem.nodes[0].inputs[0], problem.nodes[0].inputs[1]);
 }
@@ -145,7 +145,7 @@ TEST(MakeProblem, LeavesAbsentInputsOut) {
   b.Output(b.Op("LayerNormalization",
                 {x, b.Parameter("scale", {8}), models::kNoValue},
                 {{"axis", int64_t{1}}, {"epsilon", 1e-5}}));
-  EXPECT_EQ(MustPose(b.graph).nodes[0].inputs.size(), 2u);
+  EXPECT_EQ(MustMakeProblem(b.graph).nodes[0].inputs.size(), 2u);
 }
 
 TEST(MakeProblem, PutsOutTheRootOnce) {
@@ -153,7 +153,7 @@ TEST(MakeProblem, PutsOutTheRootOnce) {
   const ValueId y = b.Op("Exp", {b.Input("x", {4})});
   b.Output(b.Op("Reshape", {y}, {{"shape", Ints{2, 2}}}));
   b.Output(y);
-  const planner::Problem problem = MustPose(b.graph);
+  const planner::Problem problem = MustMakeProblem(b.graph);
   ASSERT_EQ(problem.outputs.size(), 1u);
   EXPECT_EQ(problem.value(problem.outputs[0]).name, "n0");
 }
@@ -170,7 +170,7 @@ TEST(MakeProblem, RefusesAnUpdateThatIsNotInPlace) {
 
 TEST(MakeProblem, HandsOnThePricesError) {
   MakeProblemOptions options = Options();
-  options.price = [](const Graph&, const Node&) -> absl::StatusOr<NodePrice> {
+  options.cost = [](const Graph&, const Node&) -> absl::StatusOr<NodeCost> {
     return absl::FailedPreconditionError("no rates");
   };
   EXPECT_EQ(MakeProblem(SmallStep(), options).status().code(),
@@ -183,15 +183,15 @@ TEST(MakeProblem, MakesAValidProblemOfAWholeTrainingStep) {
   options.optimizer.kind = OptimizerKind::kAdamW;
   const absl::StatusOr<Graph> step = BuildTrainingStep(SmallMlp(), options, {});
   ASSERT_TRUE(step.ok()) << step.status();
-  const planner::Problem problem = MustPose(*step);
-  // Parameters and their two moments, each with its next version.
+  const planner::Problem problem = MustMakeProblem(*step);
+  // Parameters and their two moments, each with its new version.
   const planner::ProblemIndex index = planner::IndexProblem(problem);
   int updated = 0;
   for (planner::ValueId next : index.next_version) {
     updated += next != planner::kNoValue;
   }
   EXPECT_EQ(updated, 4 * 3);
-  // The file says the same.
+  // Reading the file back gives the same.
   const absl::StatusOr<planner::Problem> read =
       planner::ProblemFromJson(planner::ProblemToJson(problem));
   ASSERT_TRUE(read.ok()) << read.status();

@@ -37,7 +37,7 @@ TEST(MixedPrecision, CastsDataAndWeightsAndGivesTheLossFloats) {
             "%5 = MseLoss(%4, t)\noutput %5\n");
 }
 
-// In f32 the logits of a language model would be its largest value, twice.
+// In f32 the logits would be the largest values of a language model, twice.
 TEST(MixedPrecision, TheCrossEntropyTakesLogitsAsTheyCome) {
   Builder b;
   const ValueId h =
@@ -55,7 +55,7 @@ TEST(MixedPrecision, CastsEachValueOnceAndNoCastTwice) {
   Builder b;
   const ValueId w = b.Parameter("w", {4, 4});
   const ValueId x = b.Op("MatMul", {b.Input("x", {2, 4}), w});
-  // Exp stays f32: down, up for Exp, down again for the product.
+  // Exp stays f32: casts to bf16, to f32 for Exp, and to bf16 for the product.
   const ValueId e = b.Op("Exp", {x});
   const ValueId y = b.Op("MatMul", {b.Op("Add", {e, x}), w});
   b.Output(b.Op("ReduceMean", {b.Op("Mul", {y, e})}));

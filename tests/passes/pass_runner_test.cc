@@ -72,7 +72,7 @@ TEST(PassRunner, CatchesAPassThatBreaksTheGraph) {
   PassRunner runner{PassOptions()};
   Graph graph = GraphWithDeadNode();
   const auto swap_nodes = [](Graph& g) {
-    g.nodes[0].inputs[0] = g.nodes[1].outputs[0];  // read before it is made
+    g.nodes[0].inputs[0] = g.nodes[1].outputs[0];  // read before it exists
     return absl::OkStatus();
   };
   const absl::Status status =

@@ -1,5 +1,5 @@
-// The pipeline as a whole: the text of a small training step, its switches,
-// and evaluation.
+// The whole pipeline: the text of a small training step, its options, and
+// evaluation.
 #include "passes/training_pipeline.h"
 
 #include <gmock/gmock.h>
@@ -23,8 +23,8 @@ TrainingOptions Classify(int64_t batch) {
   return options;
 }
 
-// A block as a CNN has it: convolution, batch normalization in training form,
-// dropout, pooling, classifier.
+// A block of a CNN: convolution, batch normalization in training form, dropout,
+// pooling, classifier.
 Graph SmallCnn() {
   Builder b;
   const ValueId x = b.Input("x", {4, 3, 8, 8});

@@ -1,6 +1,6 @@
-// Law 2 on models that nobody chose: whatever small network RapidCheck makes
-// up, every plan of its training step gives the weights of keep-everything, bit
-// by bit. A network that fails is shrunk to the fewest layers that still do.
+// Law 2 on random models: for every small network that RapidCheck generates,
+// every plan of its training step gives the weights of keep-everything, bit for
+// bit. A failing network is shrunk to as few layers as still fail.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -31,11 +31,11 @@ constexpr int64_t kWidth = 48;
 constexpr int64_t kClasses = 5;
 constexpr int kSteps = 3;
 
-// One layer: what it does (modulo the kinds there are) and how far back its
-// second operand lies.
+// One layer: its kind (modulo the number of kinds) and the distance to the
+// layer of its second operand.
 using Layers = std::vector<std::pair<uint8_t, uint8_t>>;
 
-// The same numbers for the same name.
+// Contents that depend on the name only.
 models::Tensor Contents(const std::string& name, std::vector<int64_t> dims) {
   models::TensorType type{models::DType::kF32, std::move(dims)};
   std::vector<float> values(static_cast<size_t>(type.elements()));
@@ -117,7 +117,7 @@ class Network {
   int parameters_ = 0;
 };
 
-// A machine on which copies and recomputation both pay now and then.
+// A machine on which both copies and recomputation are sometimes worthwhile.
 planner::Machine SlowMachine() {
   planner::Machine machine;
   machine.name = "made up";
@@ -133,24 +133,24 @@ planner::Machine SlowMachine() {
   return machine;
 }
 
-struct Posed {
+struct Step {
   models::Graph graph;
   planner::Problem problem;
 };
 
-absl::StatusOr<Posed> MakeProblem(const Layers& layers) {
-  Posed posed;
+absl::StatusOr<Step> MakeProblem(const Layers& layers) {
+  Step step;
   passes::TrainingOptions options;
   options.loss.target = {models::DType::kI64, {kBatch}};
   LOADLINE_ASSIGN_OR_RETURN(
-      posed.graph,
+      step.graph,
       passes::BuildTrainingStep(Network().Build(layers), options, {}));
   executor::CpuDevice device;
-  passes::MakeProblemOptions pose;
-  pose.name = "random";
-  pose.machine = SlowMachine();
-  pose.smallest_offload_bytes = 256;
-  pose.price = passes::PriceFromMachine(
+  passes::MakeProblemOptions problem_options;
+  problem_options.name = "random";
+  problem_options.machine = SlowMachine();
+  problem_options.smallest_offload_bytes = 256;
+  problem_options.cost = passes::CostFromMachine(
       SlowMachine(),
       [&device](const models::Graph& graph,
                 const models::Node& node) -> absl::StatusOr<int64_t> {
@@ -158,18 +158,18 @@ absl::StatusOr<Posed> MakeProblem(const Layers& layers) {
                                   device.Prepare(graph, node));
         return kernel->workspace_bytes();
       });
-  LOADLINE_ASSIGN_OR_RETURN(posed.problem,
-                            passes::MakeProblem(posed.graph, pose));
-  return posed;
+  LOADLINE_ASSIGN_OR_RETURN(step.problem,
+                            passes::MakeProblem(step.graph, problem_options));
+  return step;
 }
 
-// Weights and optimizer state after kSteps, one after the other.
-absl::StatusOr<std::vector<std::byte>> Train(const Posed& posed,
+// Weights and optimizer state after kSteps, concatenated.
+absl::StatusOr<std::vector<std::byte>> Train(const Step& planned,
                                              const planner::Plan& plan) {
   executor::CpuDevice device;
-  // Freed bytes are overwritten, so a plan that lets go too early shows.
+  // Freed bytes are overwritten, which exposes a plan that frees too early.
   LOADLINE_ASSIGN_OR_RETURN(const auto program,
-                            executor::Load(posed.graph, posed.problem, plan,
+                            executor::Load(planned.graph, planned.problem, plan,
                                            device, {.poison = true}));
   const models::Tensor x = Contents("x", {kBatch, kWidth});
   std::vector<int64_t> target(kBatch);
@@ -185,7 +185,7 @@ absl::StatusOr<std::vector<std::byte>> Train(const Posed& posed,
   }
   std::vector<std::byte> all;
   for (models::ValueId id : program->saved_values()) {
-    const models::Value& value = posed.graph.value(id);
+    const models::Value& value = planned.graph.value(id);
     const size_t begin = all.size();
     all.resize(begin + static_cast<size_t>(value.type.bytes()));
     LOADLINE_RETURN_IF_ERROR(program->ReadPersistent(
@@ -197,26 +197,26 @@ absl::StatusOr<std::vector<std::byte>> Train(const Posed& posed,
 TEST(PlanInvariance, HoldsOnRandomNetworksAtRandomBudgets) {
   const bool held = rc::check([] {
     const auto layers = *rc::gen::resize(16, rc::gen::arbitrary<Layers>());
-    const auto posed = MakeProblem(layers);
-    RC_ASSERT(posed.ok());
-    const auto keep = planner::KeepEverything(posed->problem);
+    const auto step = MakeProblem(layers);
+    RC_ASSERT(step.ok());
+    const auto keep = planner::KeepEverything(step->problem);
     RC_ASSERT(keep.ok());
-    const auto expected = Train(*posed, *keep);
+    const auto expected = Train(*step, *keep);
     RC_ASSERT(expected.ok());
 
     planner::SolveOptions options;
     options.bound_work_limit = 0;
     options.allow_recompute = *rc::gen::arbitrary<bool>();
     options.allow_offload = *rc::gen::arbitrary<bool>();
-    const auto smallest = planner::SolveSmallest(posed->problem, options);
+    const auto smallest = planner::SolveSmallest(step->problem, options);
     RC_ASSERT(smallest.ok());
     options.budget_bytes =
         *rc::gen::inRange(smallest->budget_bytes, keep->budget_bytes + 1);
-    const auto between = planner::Solve(posed->problem, options);
+    const auto between = planner::Solve(step->problem, options);
     RC_ASSERT(between.ok());
     for (const planner::Plan* plan : {&*smallest, &*between}) {
       RC_ASSERT(plan->arena_bytes <= plan->budget_bytes);
-      const auto weights = Train(*posed, *plan);
+      const auto weights = Train(*step, *plan);
       RC_ASSERT(weights.ok());
       RC_ASSERT(*weights == *expected);
     }

@@ -1,5 +1,5 @@
-// Parses, runs the one verb, and turns its status into an exit code. Tested by
-// tests/end_to_end/bad_input_test.cc.
+// Parses the arguments, runs one verb, and turns its status into an exit code.
+// Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/cli/command.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status);
 }
 
-// The word of `known` nearest to a mistyped one, or "".
+// The word of `known` that is nearest to a mistyped one, or "".
 std::string Nearest(const std::string& word) {
   std::string best;
   size_t best_common = 1;

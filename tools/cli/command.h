@@ -8,15 +8,15 @@
 
 #include "absl/status/status.h"
 
-// Costly to include: only what adds flags does.
+// CLI11 is slow to include; only files that add flags include it.
 namespace CLI {
 class App;
 }  // namespace CLI
 
 namespace loadline::tools {
 
-// What a verb runs once its flags are parsed. Results go to stdout, the log to
-// stderr.
+// A verb's work, run once its flags are parsed. Results go to stdout, the log
+// to stderr.
 using VerbBody = std::function<absl::Status()>;
 
 // Adds a verb's flags to `app` and returns its body.
@@ -38,8 +38,8 @@ VerbBody AddRun(CLI::App* app);
 VerbBody AddSweep(CLI::App* app);
 VerbBody AddVerify(CLI::App* app);
 
-// Runs the command on the arguments after the program's name; returns the exit
-// code (tools/cli/exit_code.h). Errors are one line on stderr.
+// Runs the command with the arguments after the program's name; returns the
+// exit code (tools/cli/exit_code.h). Errors are one line on stderr.
 int RunCommand(std::vector<std::string> args);
 
 }  // namespace loadline::tools

@@ -1,5 +1,5 @@
-// Verbs, then flags; after a flag its words or files, or nothing where it takes
-// a number. Tested by tests/tools/cli/completion_test.cc.
+// Offers verbs, then flags; after a flag its words or files, or nothing if it
+// takes a number. Tested by tests/tools/cli/completion_test.cc.
 #include "tools/cli/completion.h"
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,7 @@ std::string VerbNames(const std::vector<VerbHelp>& verbs) {
   });
 }
 
-// Inside single quotes.
+// The text in single quotes.
 std::string Quoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
@@ -60,7 +60,7 @@ std::string BashFlags(const VerbHelp& verb) {
                       files ? " files=1" : "", " ;;\n");
 }
 
-// What stands in a specification of _arguments, between brackets or colons.
+// Escapes text for a specification of _arguments, inside brackets or colons.
 std::string ZshText(const std::string& text) {
   return absl::StrReplaceAll(
       text, {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});

@@ -1,4 +1,4 @@
-// Completion scripts for shells, from the command's own flags.
+// Shell completion scripts, generated from the command's own flags.
 #ifndef LOADLINE_TOOLS_CLI_COMPLETION_H_
 #define LOADLINE_TOOLS_CLI_COMPLETION_H_
 
@@ -9,9 +9,10 @@
 
 namespace loadline::tools {
 
-// For `eval "$(loadline completion bash)"`.
+// A script for `eval "$(loadline completion bash)"`.
 std::string BashCompletion(const std::vector<VerbHelp>& verbs);
-// For `eval "$(loadline completion zsh)"`, or a file _loadline in $fpath.
+// A script for `eval "$(loadline completion zsh)"`, or a file _loadline in
+// $fpath.
 std::string ZshCompletion(const std::vector<VerbHelp>& verbs);
 
 }  // namespace loadline::tools

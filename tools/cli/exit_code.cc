@@ -1,5 +1,5 @@
-// One mapping from status codes to exit codes, so that a verb only returns a
-// status. Tested by tests/tools/cli/exit_code_test.cc.
+// The only mapping from status codes to exit codes; verbs return a status.
+// Tested by tests/tools/cli/exit_code_test.cc.
 #include "tools/cli/exit_code.h"
 
 #include "absl/strings/cord.h"

@@ -1,4 +1,4 @@
-// What the command's exit status says. docs/command.md lists the same table.
+// The command's exit codes. docs/command.md has the same table.
 #ifndef LOADLINE_TOOLS_CLI_EXIT_CODE_H_
 #define LOADLINE_TOOLS_CLI_EXIT_CODE_H_
 
@@ -15,7 +15,7 @@ enum ExitCode : int {
   kOurBug = 1,
   kBadInput = 2,       // usage, files, values
   kCannotFit = 3,      // no plan within the budget
-  kUnsupported = 4,    // operators nobody implements yet
+  kUnsupported = 4,    // operators that are not implemented
   kTimeLimit = 5,      // time limit without a plan
   kAboveBudget = 6,    // measured above the budget
   kInterrupted = 130,  // Ctrl-C
@@ -25,15 +25,15 @@ struct ExitCodeMeaning {
   int code;
   std::string meaning;
 };
-// The table of docs/command.md.
+// The table in docs/command.md.
 const std::vector<ExitCodeMeaning>& ExitCodeMeanings();
 
-// ResourceExhausted whose exit code is kCannotFit; any other ResourceExhausted
-// (a full disk, a limit on a file) is kBadInput.
+// A ResourceExhausted with exit code kCannotFit; any other ResourceExhausted (a
+// full disk, a limit on a file) has kBadInput.
 absl::Status CannotFitError(absl::string_view message);
 
-// The exit code for a status that ended a verb. What the planner found
-// infeasible is kCannotFit.
+// The exit code for the status with which a verb ended. The planner's
+// "infeasible" is kCannotFit.
 int ExitCodeFor(const absl::Status& status);
 
 }  // namespace loadline::tools

@@ -1,5 +1,5 @@
-// Declares each shared flag once. Options take their last value, so that the
-// command line overrides what a YAML file put before it
+// Declares each shared flag once. The last value of an option counts, so the
+// command line overrides the YAML file, whose values come first
 // (tools/cli/yaml_args.h). Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/cli/flags.h"
 

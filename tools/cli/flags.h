@@ -1,4 +1,5 @@
-// The flags that verbs share: one flag per concept, the same name in YAML.
+// Flags that several verbs share: one flag per concept, with the same name in
+// YAML.
 #ifndef LOADLINE_TOOLS_CLI_FLAGS_H_
 #define LOADLINE_TOOLS_CLI_FLAGS_H_
 
@@ -7,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Costly to include: only what adds flags does.
+// CLI11 is slow to include; only files that add flags include it.
 namespace CLI {
 class App;
 }  // namespace CLI
@@ -26,7 +27,7 @@ struct ModelFlags {
 struct LossFlags {
   std::string loss = "cross_entropy";
   std::optional<int64_t> class_axis;
-  std::string data;  // .npz; gives the target's shape where it is present
+  std::string data;  // .npz; if given, it determines the target's shape
 };
 
 struct OptimizerFlags {
@@ -47,25 +48,25 @@ struct OptimizerFlags {
 
 struct PlanFlags {
   std::string device = "cpu";
-  std::string budget;  // empty: what keeping everything takes
+  std::string budget;  // empty: the bytes that keeping everything needs
   bool no_recompute = false;
   bool no_offload = false;
-  std::string time_limit;  // empty: limits count work
-  int64_t work_limit = 0;  // no flag; 0: the planner's own
+  std::string time_limit;  // empty: only work is limited
+  int64_t work_limit = 0;  // not a flag; 0: the planner's default
   uint64_t plan_seed = 0;
   std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks
-  bool runs = false;       // no flag: the plan is run here, not only made
+  bool runs = false;       // not a flag: the plan will also be run
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);
-// The same, for a verb that takes a problem file as well.
+// The same, for a verb that also accepts a problem file.
 void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags);
 void AddLossFlags(CLI::App* app, LossFlags* flags);
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
-// Alone, for a verb that does not plan.
+// --device only, for a verb that does not plan.
 void AddDeviceFlag(CLI::App* app, std::string* device);
 void AddPlanFlags(CLI::App* app, PlanFlags* flags);
 void AddJsonFlag(CLI::App* app, bool* json);

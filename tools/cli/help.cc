@@ -1,6 +1,6 @@
-// A screen holds what most people need; what few need is one flag away. Tested
-// by tests/tools/cli/help_test.cc and the goldens of
-// tests/tools/verbs/golden_test.cc.
+// --help shows the flags that most users need and fits a screen; --help-all
+// shows the rare ones too. Tested by tests/tools/cli/help_test.cc and the
+// goldens of tests/tools/verbs/golden_test.cc.
 #include "tools/cli/help.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kIndent = 27;
 constexpr char kExample[] = "Example:\n  ";
 
-// "INT:POSITIVE" is "N", "TEXT:{adamw,sgd}" is "adamw|sgd".
+// Turns "INT:POSITIVE" into "N" and "TEXT:{adamw,sgd}" into "adamw|sgd".
 std::string ValueName(const std::string& type,
                       const std::vector<std::string>& choices) {
   if (!choices.empty()) return absl::StrJoin(choices, "|");
@@ -41,7 +41,7 @@ FlagHelp Describe(const CLI::Option& option) {
   flag.required = option.get_required();
   flag.rare = option.get_group() == kRareFlags;
   flag.text = option.get_description();
-  // A switch that can be switched off is listed as "--no-x{false}".
+  // CLI11 lists a negatable switch as "--no-x{false}".
   const std::string names = absl::StrReplaceAll(
       option.get_name(flag.positional, !flag.positional), {{"{false}", ""}});
   flag.names = absl::StrSplit(names, ',');

@@ -1,25 +1,25 @@
-// The command's verbs and flags as plain data, read from the parser itself, so
-// that help, shell completion and the man page cannot disagree with it.
+// The command's verbs and flags as data, read from the parser itself, so that
+// help, shell completion and the man page always agree with it.
 #ifndef LOADLINE_TOOLS_CLI_HELP_H_
 #define LOADLINE_TOOLS_CLI_HELP_H_
 
 #include <string>
 #include <vector>
 
-// Costly to include: only what reads the parser does.
+// CLI11 is slow to include; only files that read the parser include it.
 namespace CLI {
 class App;
 }  // namespace CLI
 
 namespace loadline::tools {
 
-// The parser's group of flags that --help leaves to --help-all.
+// The parser's group of flags that only --help-all shows.
 inline constexpr char kRareFlags[] = "Rare";
 
 struct FlagHelp {
-  std::vector<std::string> names;  // "-o", "--output"; of an argument, its name
-  std::string value;               // "FILE"; empty: the flag takes none
-  std::vector<std::string> choices;  // where only these words are allowed
+  std::vector<std::string> names;    // "-o", "--output"; an argument's name
+  std::string value;                 // "FILE"; empty: the flag takes none
+  std::vector<std::string> choices;  // the allowed words; empty: any value
   std::string text;
   bool positional = false;
   bool required = false;
@@ -36,7 +36,7 @@ struct VerbHelp {
 VerbHelp DescribeVerb(const CLI::App& verb);
 std::vector<VerbHelp> DescribeVerbs(const CLI::App& command);
 
-// At most 80 columns. `all`: rare flags too.
+// At most 80 columns wide. `all`: includes rare flags.
 std::string VerbHelpText(const VerbHelp& verb, bool all);
 std::string CommandHelpText(const std::vector<VerbHelp>& verbs);
 

@@ -1,6 +1,5 @@
-// A signal handler may do next to nothing: it sets a flag, and the step or the
-// search that is under way ends in its own time. Tested by
-// tests/end_to_end/training_test.cc.
+// A signal handler may do very little: it sets a flag, and the current step or
+// search ends by itself. Tested by tests/end_to_end/training_test.cc.
 #include "tools/cli/interrupt.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Ctrl-C as a flag that long work polls.
+// Ctrl-C as a flag that long computations poll.
 #ifndef LOADLINE_TOOLS_CLI_INTERRUPT_H_
 #define LOADLINE_TOOLS_CLI_INTERRUPT_H_
 
@@ -6,8 +6,8 @@
 
 namespace loadline::tools {
 
-// From the first call on, SIGINT and SIGTERM set the returned flag; a second
-// one ends the process at once with exit code 130.
+// After the first call, SIGINT and SIGTERM set the returned flag; a second
+// signal ends the process at once with exit code 130.
 const std::atomic<bool>* CatchInterrupts();
 
 }  // namespace loadline::tools

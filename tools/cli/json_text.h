@@ -1,4 +1,4 @@
-// JSON as it leaves the program.
+// JSON text for output.
 #ifndef LOADLINE_TOOLS_CLI_JSON_TEXT_H_
 #define LOADLINE_TOOLS_CLI_JSON_TEXT_H_
 
@@ -8,8 +8,8 @@
 
 namespace loadline::tools {
 
-// On one line. Names come from files and need not be UTF-8; JSON must be: what
-// is not becomes U+FFFD.
+// The document on one line. Names come from files and may not be UTF-8, which
+// JSON requires: invalid bytes become U+FFFD.
 std::string JsonText(const nlohmann::ordered_json& document);
 
 }  // namespace loadline::tools

@@ -8,7 +8,7 @@
 namespace loadline::tools {
 namespace {
 
-// Text that roff takes as it is: no line of it is a request.
+// Escapes text so that roff takes no line of it as a request.
 std::string Roff(const std::string& text) {
   std::string out = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
   if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");

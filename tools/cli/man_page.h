@@ -1,4 +1,4 @@
-// The manual page, from the command's own flags.
+// The manual page, generated from the command's own flags.
 #ifndef LOADLINE_TOOLS_CLI_MAN_PAGE_H_
 #define LOADLINE_TOOLS_CLI_MAN_PAGE_H_
 
@@ -9,7 +9,7 @@
 
 namespace loadline::tools {
 
-// In roff's man macros: `loadline man | man -l -`.
+// Uses roff's man macros: `loadline man | man -l -`.
 std::string ManPage(const std::vector<VerbHelp>& verbs,
                     const std::string& version);
 

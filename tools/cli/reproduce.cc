@@ -1,4 +1,4 @@
-// A result says which command made it, so that whoever reads it can make it
+// Results contain the command that made them, so that readers can make them
 // again. Tested by tests/tools/cli/reproduce_test.cc.
 #include "tools/cli/reproduce.h"
 

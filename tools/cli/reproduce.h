@@ -1,4 +1,4 @@
-// The one command that makes a result again.
+// The command line that reproduces a result.
 #ifndef LOADLINE_TOOLS_CLI_REPRODUCE_H_
 #define LOADLINE_TOOLS_CLI_REPRODUCE_H_
 
@@ -9,16 +9,16 @@
 
 namespace loadline::tools {
 
-// One word as a POSIX shell reads it: 'a b' quoted, plain words as they are.
+// Quotes one word for a POSIX shell if necessary: 'a b', but plain words as is.
 std::string ShellQuoted(absl::string_view word);
 
-// Notes the arguments after the program's name, as given; RunCommand does.
+// Stores the arguments after the program's name; called by RunCommand.
 void NoteCommand(const std::vector<std::string>& args);
 
-// "loadline plan model.onnx --budget 50%", of the last NoteCommand.
+// "loadline plan model.onnx --budget 50%", from the last NoteCommand.
 const std::string& CommandToReproduce();
 
-// The last line of every result for people: "Made again by: loadline plan ...".
+// The last line of every textual result: "Made again by: loadline plan ...".
 std::string MadeAgainBy();
 
 }  // namespace loadline::tools

@@ -1,5 +1,5 @@
-// Improvements come when they come; the rows only thin them out. Tested by
-// tests/tools/cli/solve_progress_test.cc.
+// The search reports every improvement; this limits the rows to one a second.
+// Tested by tests/tools/cli/solve_progress_test.cc.
 #include "tools/cli/solve_progress.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Budgets must carry a unit: `--budget 3` could be bytes, gigabytes or a share,
-// and each reading wrecks a run in its own way. Tested by
+// Budgets must have a unit: `--budget 3` could mean bytes, gigabytes or a
+// share, and a wrong guess would ruin the run. Tested by
 // tests/tools/cli/units_test.cc.
 #include "tools/cli/units.h"
 
@@ -15,7 +15,7 @@
 namespace loadline::tools {
 namespace {
 
-// Bytes in one of a unit; 0: not a unit.
+// Bytes per unit; 0: not a unit.
 double UnitBytes(absl::string_view unit) {
   static constexpr std::array<std::pair<absl::string_view, double>, 9> kUnits =
       {{{"b", 1.0},
@@ -33,7 +33,7 @@ double UnitBytes(absl::string_view unit) {
   return 0;
 }
 
-// Splits "1.5 MiB" into its number and its unit in lower case.
+// Splits "1.5 MiB" into its number and its lower-case unit.
 std::pair<std::string, std::string> SplitNumber(absl::string_view text) {
   const absl::string_view stripped = absl::StripAsciiWhitespace(text);
   size_t end = 0;

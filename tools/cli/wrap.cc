@@ -27,7 +27,7 @@ std::string Wrapped(absl::string_view text, size_t indent) {
 std::string WrappedRow(absl::string_view name, absl::string_view text,
                        size_t indent) {
   std::string out(name);
-  // A name that is too long gets a line of its own.
+  // A name that is too long is put on a line of its own.
   if (name.size() + 1 > indent) {
     absl::StrAppend(&out, "\n", std::string(indent, ' '));
   } else {

@@ -1,4 +1,4 @@
-// Text that fits a terminal of 80 columns.
+// Wraps text for a terminal of 80 columns.
 #ifndef LOADLINE_TOOLS_CLI_WRAP_H_
 #define LOADLINE_TOOLS_CLI_WRAP_H_
 
@@ -11,12 +11,12 @@ namespace loadline::tools {
 
 inline constexpr size_t kColumns = 80;
 
-// Broken at spaces; lines after the first begin with `indent` spaces. The first
-// line is taken to begin at column `indent` too. A word that is longer than a
-// line stays whole.
+// Breaks at spaces; lines after the first begin with `indent` spaces. The first
+// line is assumed to begin at column `indent` as well. Words longer than a line
+// are not broken.
 std::string Wrapped(absl::string_view text, size_t indent);
 
-// "name          text", the text wrapped beside the name, and a line end.
+// "name          text" with the text wrapped in its own column, and a newline.
 std::string WrappedRow(absl::string_view name, absl::string_view text,
                        size_t indent);
 

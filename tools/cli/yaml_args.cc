@@ -1,5 +1,5 @@
-// YAML fields become flags before the flags are parsed, so there is one parser,
-// one set of checks and one set of messages for both. Tested by
+// YAML fields are turned into flags before flags are parsed, so both share one
+// parser, its checks and its messages. Tested by
 // tests/tools/cli/yaml_args_test.cc.
 #include "tools/cli/yaml_args.h"
 

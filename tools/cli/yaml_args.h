@@ -1,4 +1,4 @@
-// A YAML file of settings as command-line arguments: `lr: 0.1` is `--lr=0.1`.
+// Converts a YAML file of settings to arguments: `lr: 0.1` becomes `--lr=0.1`.
 #ifndef LOADLINE_TOOLS_CLI_YAML_ARGS_H_
 #define LOADLINE_TOOLS_CLI_YAML_ARGS_H_
 
@@ -10,9 +10,10 @@
 namespace loadline::tools {
 
 // Replaces every `--config FILE` in `args` (the arguments after the program's
-// name) by the file's fields, put right after the verb, so that flags on the
-// command line win. `model` is the positional argument. Lists repeat a flag,
-// `true` sets one, `false` leaves it out. Errors name the file and the line.
+// name) by the file's fields. They are inserted directly after the verb, so
+// flags on the command line override them. `model` is the positional argument.
+// Lists repeat a flag, `true` sets it, `false` omits it. Errors name file and
+// line.
 absl::StatusOr<std::vector<std::string>> ExpandConfig(
     std::vector<std::string> args);
 

@@ -1,4 +1,4 @@
-// A strict reader of a small format. Tested by
+// A strict parser of a small format. Tested by
 // tests/tools/pipeline/buffers_csv_test.cc.
 #include "tools/pipeline/buffers_csv.h"
 

@@ -1,5 +1,5 @@
-// Buffers as the CSV files of the static memory allocation literature have
-// them: `id,lower,upper,size`, lifetimes half-open [lower, upper).
+// Buffers in the CSV format of the literature on static memory allocation:
+// `id,lower,upper,size`, with half-open lifetimes [lower, upper).
 #ifndef LOADLINE_TOOLS_PIPELINE_BUFFERS_CSV_H_
 #define LOADLINE_TOOLS_PIPELINE_BUFFERS_CSV_H_
 
@@ -19,11 +19,11 @@ struct CsvBuffer {
   int64_t size = 0;  // bytes
 };
 
-// Columns in any order, further ones ignored. Errors name the line: a missing
-// column, a repeated id, upper <= lower, a negative size, what is no integer.
+// Columns may be in any order; others are ignored. Errors name the line: a
+// missing column, a repeated id, upper <= lower, a negative size, no integer.
 absl::StatusOr<std::vector<CsvBuffer>> ReadBuffersCsv(absl::string_view text);
 
-// `id,lower,upper,size,offset`, one line per buffer in the order given.
+// `id,lower,upper,size,offset`, one line per buffer in the given order.
 std::string WriteBuffersCsv(const std::vector<CsvBuffer>& buffers,
                             const std::vector<int64_t>& offsets);
 

@@ -1,5 +1,4 @@
-// Tested by tests/tools/pipeline/device_test.cc, and on a GPU by the suite in
-// tests/gpu.
+// Tested by tests/tools/pipeline/device_test.cc, and on a GPU by tests/gpu.
 #include "tools/pipeline/device.h"
 
 #include <utility>

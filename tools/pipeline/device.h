@@ -14,17 +14,17 @@
 
 namespace loadline::tools {
 
-// What --device names, without an arena. `host_store`: the file for what is
-// copied out; empty: memory. Unavailable: no GPU, or a build without CUDA.
-// InvalidArgument: a GPU copies to memory only.
+// Makes the device that --device names, without an arena. `host_store`: file
+// for offloaded values; empty: memory. Unavailable: no GPU, or a build without
+// CUDA. InvalidArgument: a GPU with a file as host store.
 absl::StatusOr<std::unique_ptr<executor::Device>> MakeDevice(
     const std::string& device, const std::string& host_store = "");
 
-// What there is to know of it, measured now; some seconds.
+// Measures the device's whole profile; takes some seconds.
 absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
     const std::string& device);
 
-// The copies of a profile once more; all else stays.
+// Measures the copy figures of a profile again; other fields are unchanged.
 absl::Status MeasureCopiesOf(const std::string& device,
                              planner::Machine& machine);
 

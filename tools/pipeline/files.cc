@@ -1,4 +1,5 @@
-// Whole files, written so that nothing is ever half there. Tested by
+// Regular files are replaced as a whole (AtomicFile); pipes and devices, which
+// cannot be replaced, are written directly. Tested by
 // tests/tools/pipeline/files_test.cc.
 #include "tools/pipeline/files.h"
 
@@ -21,17 +22,6 @@ namespace {
 
 absl::Status FileError(const std::string& path) {
   return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
-}
-
-// For what cannot be replaced: a pipe, a device.
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
 }
 
 }  // namespace
@@ -58,10 +48,9 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
   }
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    // A pipe or a device cannot be replaced; write into it.
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0) return FileError(path);
-    const bool written = WriteAll(fd, text);
+    const bool written = executor::WriteAll(fd, text.data(), text.size());
     const absl::Status status = written ? absl::OkStatus() : FileError(path);
     close(fd);
     return status;

@@ -1,4 +1,4 @@
-// Reading and writing whole files.
+// Reads and writes whole files.
 #ifndef LOADLINE_TOOLS_PIPELINE_FILES_H_
 #define LOADLINE_TOOLS_PIPELINE_FILES_H_
 
@@ -10,11 +10,12 @@
 
 namespace loadline::tools {
 
-// NotFound or InvalidArgument (a folder) naming the path.
+// Errors name the path: NotFound, InvalidArgument (a folder), Unavailable.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes to a temporary name beside `path` and renames, so that a full disk
-// leaves the old file or none. "-" is stdout.
+// Replaces `path` as a whole or, after an error such as a full disk, not at all
+// (executor/files/atomic_file.h). Pipes and devices are written directly. "-"
+// is stdout.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 
 }  // namespace loadline::tools

@@ -1,6 +1,6 @@
-// A plan names no device, and needs none where workspaces suffice, which Load
-// checks: what else a device could differ in, prices, makes a plan slower and
-// not wrong. Tested by tests/tools/pipeline/load_plan_test.cc.
+// A plan names no device. It runs on any device where its workspaces suffice,
+// which Load checks; other times only make it slower than predicted. Tested by
+// tests/tools/pipeline/load_plan_test.cc.
 #include "tools/pipeline/load_plan.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// Running a plan that was made somewhere else.
+// Runs a plan that was made elsewhere.
 #ifndef LOADLINE_TOOLS_PIPELINE_LOAD_PLAN_H_
 #define LOADLINE_TOOLS_PIPELINE_LOAD_PLAN_H_
 
@@ -9,10 +9,9 @@
 
 namespace loadline::tools {
 
-// Puts the plan of a file in place of the one made here, and its problem,
-// where one is given, in place of the one posed here. FailedPrecondition,
-// naming the file: it is no plan of this step. (That kernels of another device
-// may want more workspace than it gives them, Load finds.)
+// Replaces the plan of `step` by a file's, and its problem too if a file is
+// given. FailedPrecondition, naming the file: the plan does not belong to this
+// step. (Load reports kernels that need more workspace than the plan has.)
 absl::Status TakePlan(const std::string& plan_path,
                       const std::string& problem_path, PlannedStep* step);
 

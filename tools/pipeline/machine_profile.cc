@@ -1,5 +1,5 @@
-// A profile is measured once and kept, so that a second run plans at once and
-// plans the same. Tested by tests/tools/pipeline/machine_profile_test.cc;
+// A profile is measured once and stored, so that the next run plans at once and
+// makes the same plan. Tested by tests/tools/pipeline/machine_profile_test.cc;
 // calibration by the runs of tests/end_to_end.
 #include "tools/pipeline/machine_profile.h"
 
@@ -29,9 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beyond, a step on a CPU takes seconds, and its operands lie in no cache.
+// Larger steps take seconds on a CPU, and their operands do not fit any cache.
 constexpr int64_t kMostStepBytes = int64_t{2} << 30;
-// Long enough that what else the machine does for a moment is no median.
+// Long enough for the median to ignore short bursts of other load.
 constexpr int64_t kLeastCalibrationNs = 2'000'000'000;
 
 std::string Environment(const char* name) {
@@ -39,8 +39,7 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// For a plan, keeping the profile is a convenience: where it cannot be kept, a
-// warning.
+// Storing the profile is optional when planning: a failure gives a warning.
 void TryToKeep(const std::string& path, const planner::Machine& machine) {
   const absl::Status status = KeepProfile(path, machine);
   if (!status.ok()) {
@@ -49,7 +48,7 @@ void TryToKeep(const std::string& path, const planner::Machine& machine) {
   }
 }
 
-// Neither written like a path nor one.
+// Whether the text neither looks like a path nor is the path of a file.
 bool IsName(const std::string& path) {
   std::error_code error;
   return !path.empty() && !absl::StrContains(path, '/') &&
@@ -64,7 +63,7 @@ absl::StatusOr<planner::Machine> NamedProfile(const std::string& name) {
                    machine.status().message()));
 }
 
-// The graph with only those nodes whose time the machine lacks.
+// The graph with only the nodes whose times the machine lacks.
 models::Graph Unmeasured(const models::Graph& graph,
                          const planner::Machine& machine) {
   models::Graph rest = graph;
@@ -78,8 +77,8 @@ models::Graph Unmeasured(const models::Graph& graph,
   return rest;
 }
 
-// Inside the step where it is small enough to be run whole with everything
-// kept, else each alone.
+// Measures operators inside the step if it is small enough to run with
+// everything kept, otherwise one by one.
 absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
     const models::Graph& graph, const models::Graph& rest,
     const planner::Problem& problem, const planner::Plan& keep_everything,

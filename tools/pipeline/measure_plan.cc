@@ -32,7 +32,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                             executor::Load(step.graph, step.problem, step.plan,
                                            *device, {.trace = true}));
   executor::TrainOptions options;
-  options.steps = steps + 1;  // the first finds its pages cold
+  options.steps = steps + 1;  // the first step has cold pages
   options.learning_rate = static_cast<float>(flags.optimizer.lr);
   options.stop = stop;
   LOADLINE_ASSIGN_OR_RETURN(const executor::TrainResult result,

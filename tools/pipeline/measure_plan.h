@@ -1,4 +1,4 @@
-// Running a planned step for its figures, not for its weights.
+// Runs a planned step to measure it, not to train.
 #ifndef LOADLINE_TOOLS_PIPELINE_MEASURE_PLAN_H_
 #define LOADLINE_TOOLS_PIPELINE_MEASURE_PLAN_H_
 
@@ -20,14 +20,14 @@ struct Measured {
 };
 
 // Trains `steps` steps of `step.plan` on --data, on a device of its own, and
-// throws the weights away. Errors: those of LoadData, Load and Train;
-// OutOfRange where more bytes than the budget were used; Cancelled.
+// discards the weights. Errors: those of LoadData, Load and Train; OutOfRange:
+// more bytes than the budget were used; Cancelled.
 absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                  const StepFlags& flags, int64_t steps,
                                  const std::atomic<bool>* stop);
 
-// One for all: the mean of the middle half of their step times, the sum of
-// their steps, and the spans of the median one. Requires at least one.
+// Combines rounds: the mean of the middle half of their step times, the sum of
+// their steps, and the spans of the median round. Requires at least one.
 Measured Together(std::vector<Measured> rounds);
 
 }  // namespace loadline::tools

@@ -1,5 +1,5 @@
-// One place knows that a reader's error says what is wrong but not where.
-// Tested by tests/tools/pipeline/plan_files_test.cc.
+// Readers report what is wrong; this adds the file's name. Tested by
+// tests/tools/pipeline/plan_files_test.cc.
 #include "tools/pipeline/plan_files.h"
 
 #include "absl/strings/str_cat.h"

@@ -17,8 +17,8 @@ absl::StatusOr<planner::Plan> ReadPlanFile(const std::string& path,
                                            const planner::Problem& problem);
 absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path);
 
-// FailedPrecondition "PATH: not valid: ..." unless Verify accepts the plan;
-// NamedVerdict makes that of what Verify says.
+// FailedPrecondition "PATH: not valid: ..." unless Verify accepts the plan.
+// NamedVerdict makes this error from Verify's.
 absl::Status NamedVerdict(const std::string& path, const absl::Status& verdict);
 absl::Status VerifyPlanFile(const std::string& path,
                             const planner::Problem& problem,

@@ -272,7 +272,7 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   options.machine->ops.clear();
   options.machine->algorithms.clear();
   const bool elsewhere = IsElsewhere(machine, device.is_host());
-  options.price = passes::PriceFromMachine(
+  options.cost = passes::CostFromMachine(
       machine,
       [&device, elsewhere](const models::Graph& g, const models::Node& node)
           -> absl::StatusOr<int64_t> {

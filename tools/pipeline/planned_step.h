@@ -1,5 +1,4 @@
-// A training step on its way through the pipeline: what was asked for, and what
-// has been made of it so far.
+// A training step in the pipeline: its flags, and the results so far.
 #ifndef LOADLINE_TOOLS_PIPELINE_PLANNED_STEP_H_
 #define LOADLINE_TOOLS_PIPELINE_PLANNED_STEP_H_
 
@@ -23,11 +22,11 @@ struct StepFlags {
 
 struct PlannedStep {
   models::Graph graph;  // the training step
-  // Parameters and statistics of the model itself, without the optimizer's.
+  // The model's own parameters and statistics, without optimizer state.
   std::vector<std::string> model_tensors;
   planner::Machine machine;
   planner::Problem problem;
-  planner::Plan keep_everything;  // the baseline: what 100 % means
+  planner::Plan keep_everything;  // the baseline, 100 %
   planner::Plan plan;
 };
 

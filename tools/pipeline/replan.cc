@@ -1,6 +1,6 @@
-// Bytes and steps stay what they are, only prices change: so the first plan is
-// still a plan, and the one to beat. Tested by
-// tests/tools/pipeline/replan_test.cc and tests/end_to_end/replan_test.cc.
+// Only times change, not bytes or steps: so the first plan stays valid, and a
+// new one must be faster. Tested by tests/tools/pipeline/replan_test.cc and
+// tests/end_to_end/replan_test.cc.
 #include "tools/pipeline/replan.h"
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace loadline::tools {
 namespace {
 
-// As a machine file has them.
+// The smallest rate that a machine file may have.
 constexpr double kLeastRate = 1;
 constexpr double kMostRate = 1e18;
 
-// Of one lane: its copies, and what they take together by the replay, where
-// they slow each other down as they did when they ran.
+// Copies of one lane, and their total time by the replay, which includes how
+// copies slow each other down.
 struct LaneWork {
   int64_t copies = 0;
   int64_t predicted_ns = 0;
@@ -38,8 +38,8 @@ LaneWork WorkOf(const planner::Plan& plan, planner::Lane lane,
   return work;
 }
 
-// A search at other prices may give up where the first one did not, or run out
-// of time.
+// With other times a search may fail where the first one did not, or reach its
+// time limit.
 bool FoundNone(const absl::Status& status) {
   return status.code() == absl::StatusCode::kResourceExhausted ||
          status.code() == absl::StatusCode::kDeadlineExceeded;
@@ -53,7 +53,7 @@ double RateAsRun(double rate, const LaneWork& work, int64_t latency_ns,
   const auto moving_ns =
       static_cast<double>(measured_ns - (latency_in_spans ? latencies_ns : 0));
   if (predicted_ns <= 0 || moving_ns <= 0) return rate;
-  // A little of each is in the span all the same: too small to tell a rate.
+  // Latencies are partly within the span after all: too short for a rate.
   if (!latency_in_spans && predicted_ns < static_cast<double>(latencies_ns)) {
     return rate;
   }

@@ -1,6 +1,6 @@
-// A front is monotone by construction: what fits a smaller budget fits a
-// larger one. Tested by tests/tools/pipeline/sweep_test.cc and
-// tests/end_to_end/sweep_test.cc.
+// The Pareto front is monotone by construction, since a plan for a smaller
+// budget also fits a larger one. Tested by tests/tools/pipeline/sweep_test.cc
+// and tests/end_to_end/sweep_test.cc.
 #include "tools/pipeline/sweep.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace loadline::tools {
 namespace {
 
-constexpr int64_t kParts = 256;  // of a size; the next may be so much larger
+constexpr int64_t kParts = 256;  // sizes are bisected to one part in this many
 
-// Of a step, as the search counts it.
+// Step time as the search counts it, with compute time lost to copies.
 int64_t WithSwitchesNs(const planner::Problem& problem,
                        const planner::Plan& plan) {
   if (!problem.machine.has_value()) return plan.predicted.step_ns;

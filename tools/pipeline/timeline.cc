@@ -1,8 +1,8 @@
-// Watches planner/verify/replay.cc and keeps what passes: spans of steps, and
-// moments. A moment is one count of the bytes alive, after all that starts
-// together has started. Buffers note the moments between which they are alive;
-// samples are the fullest moments, one for each compute step. Tested against
-// planner::Replay in tests/tools/report/report_timeline_test.cc.
+// Observes planner/verify/replay.cc and records spans of steps, and moments. A
+// moment is one count of the live bytes, after everything that starts at the
+// same time has started. Buffers record the moments at which they become live
+// and dead; samples are the moments with most bytes, one per compute step.
+// Tested against planner::Replay in tests/tools/report/report_timeline_test.cc.
 #include "tools/pipeline/timeline.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class Watcher : public planner::ReplayObserver {
 
   void Enters(BufferId id) override {
     lives_[Index(id)].from = Moment();
-    if (Moment() == 0) BecomesReady(id);  // it was there before the first step
+    if (Moment() == 0) BecomesReady(id);  // existed before the first step
   }
 
   void Leaves(BufferId id) override { lives_[Index(id)].to = Moment(); }
@@ -78,7 +78,7 @@ class Watcher : public planner::ReplayObserver {
     Enters(out);
   }
 
-  // One moment, while the compute lane is at its `sample`-th step.
+  // One moment, during the compute lane's step number `sample`.
   void Counts(double now_ns, int64_t device_bytes) override {
     const size_t sample = started_ == 0 ? 0 : started_ - 1;
     const int64_t time_ns = std::llround(now_ns);
@@ -103,7 +103,7 @@ class Watcher : public planner::ReplayObserver {
       const int64_t to = life.to < 0 ? Moment() : life.to;
       const int64_t ready =
           std::clamp(life.ready < 0 ? to : life.ready, from, to);
-      // Nothing but a copy out is left; what stays to the end is simply there.
+      // A buffer that lives to the end is not waiting for a copy.
       const bool waits = life.done >= 0 && life.to >= 0;
       const int64_t done = std::clamp(waits ? life.done : to, ready, to);
       timeline.lives.push_back({SampleAt(from), SampleAt(ready), SampleAt(done),
@@ -117,11 +117,11 @@ class Watcher : public planner::ReplayObserver {
 
  private:
   struct Life {
-    int64_t from = -1, ready = -1, done = -1, to = -1;  // moments; -1: not yet
+    int64_t from = -1, ready = -1, done = -1, to = -1;  // moments; -1: none yet
     int64_t compute_accesses_left = 0;
   };
 
-  // The moment that the next count makes.
+  // The moment that the next count will be.
   int64_t Moment() const { return static_cast<int64_t>(moment_ns_.size()); }
 
   void BecomesReady(BufferId id) {

@@ -1,5 +1,5 @@
-// What a plan's replay looks like from outside: when each step runs and which
-// buffers are alive when. The planner's own replay gives sums only.
+// A plan's replay in detail: when each step runs and when each buffer is live.
+// The planner's own replay gives totals only.
 #ifndef LOADLINE_TOOLS_PIPELINE_TIMELINE_H_
 #define LOADLINE_TOOLS_PIPELINE_TIMELINE_H_
 
@@ -14,16 +14,17 @@
 
 namespace loadline::tools {
 
-// The fullest moment while one step of the compute lane is the latest started.
+// The moment with most bytes while one compute step is the latest to have
+// started.
 struct MemorySample {
   planner::StepId step{-1};
   int64_t time_ns = 0;
   int64_t live_bytes = 0;
 };
 
-// When a buffer is alive, in samples: over [from, to). Before `ready` it is
-// being copied in; from `done` on it only waits for its copy out to end. Bytes
-// taken over in place belong to the output alone from then on.
+// Lifetime of a buffer in samples, [from, to). Before `ready` it is being
+// copied in; from `done` on it only waits for its copy out to end. Bytes taken
+// over in place belong to the output from then on.
 struct BufferLife {
   int32_t from = 0;
   int32_t ready = 0;
@@ -39,9 +40,10 @@ struct Timeline {
   std::vector<BufferLife> lives;           // by buffer of the plan
 };
 
-// The rules of loadline.plan/1 (docs/formats.md, "Replay"): the last span ends
-// at predicted.step_ns and the fullest sample holds predicted.peak_bytes.
-// Requires a plan that Verify accepts; errors are those of Replay.
+// Follows the rules of loadline.plan/1 (docs/formats.md, "Replay"): the last
+// span ends at predicted.step_ns, and the largest sample has
+// predicted.peak_bytes. Requires a plan that Verify accepts. Errors: those of
+// Replay.
 absl::StatusOr<Timeline> ReplayTimeline(const planner::Problem& problem,
                                         const planner::Plan& plan);
 

@@ -1,4 +1,4 @@
-// Everything that a reader could doubt stands on the page. Tested by
+// The report lists every assumption that a reader might question. Tested by
 // tests/tools/report/report_document_test.cc.
 #include "tools/report/assumptions.h"
 

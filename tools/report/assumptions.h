@@ -1,4 +1,4 @@
-// What a prediction stands on, in sentences.
+// The assumptions behind a prediction, as sentences.
 #ifndef LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_
 #define LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_
 
@@ -10,7 +10,7 @@
 
 namespace loadline::tools {
 
-// `flags` is null where a problem came from a file.
+// `flags` is null if the problem came from a file.
 std::vector<std::string> Assumptions(const planner::Problem& problem,
                                      const StepFlags* flags);
 

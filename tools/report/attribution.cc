@@ -1,6 +1,6 @@
-// Exporters seldom say which module a node came from, but parameters carry
-// their module in their name: so a node belongs to the parameter it reads, or
-// else goes with the node before it. Tested by
+// Exporters rarely record a node's module, but parameters have it in their
+// names. So a node belongs to the module of the parameter that it reads,
+// otherwise to that of the node before it. Tested by
 // tests/tools/report/report_document_test.cc.
 #include "tools/report/attribution.h"
 
@@ -15,7 +15,7 @@ std::string WithoutLast(absl::string_view name, char separator) {
                                        : std::string(name.substr(0, at));
 }
 
-// "/layer1/conv1/Conv" -> "layer1/conv1"; "" where there is no path.
+// "/layer1/conv1/Conv" -> "layer1/conv1"; "" without a path.
 std::string PathOf(absl::string_view name) {
   std::string path = WithoutLast(name, '/');
   if (!path.empty() && path[0] == '/') path.erase(0, 1);
@@ -112,7 +112,7 @@ Attribution Attribute(const planner::Problem& problem,
   for (size_t v = 0; v < problem.values.size(); ++v) {
     const planner::Value& value = problem.values[v];
     const int32_t producer = index.producer[v];
-    // A parameter and its optimizer state belong where they are updated.
+    // A parameter and its optimizer state belong to their update's node.
     const planner::ValueId next = index.next_version[v];
     const int32_t home = producer >= 0 || next == planner::kNoValue
                              ? producer
@@ -120,7 +120,7 @@ Attribution Attribute(const planner::Problem& problem,
     result.value_modules.push_back(
         home >= 0 ? result.modules[static_cast<size_t>(home)]
                   : WithoutLast(value.name, '.'));
-    // An updated version is of the kind of the first.
+    // An updated version is of the same kind as the first version.
     size_t first = v;
     while (index.previous_version[first] != planner::kNoValue) {
       first = Index(index.previous_version[first]);

@@ -1,5 +1,5 @@
-// Whose bytes and whose time: what a person wants to know of values and nodes
-// that a Problem, by design, does not say.
+// Attributes bytes and time to kinds of memory, operators, phases and modules,
+// which a Problem by design does not contain.
 #ifndef LOADLINE_TOOLS_REPORT_ATTRIBUTION_H_
 #define LOADLINE_TOOLS_REPORT_ATTRIBUTION_H_
 
@@ -13,14 +13,14 @@
 
 namespace loadline::tools {
 
-// In the order in which the report stacks them.
+// In the order of the report's stacked chart.
 enum class MemoryKind {
-  kParameters,  // running statistics and constants too
+  kParameters,  // also running statistics and constants
   kOptimizer,
-  kGradients,    // all that backward and update nodes make
-  kActivations,  // all that forward and loss nodes make, and the data
+  kGradients,    // outputs of backward and update nodes
+  kActivations,  // outputs of forward and loss nodes, and the data
   kWorkspace,
-  kCopies,  // only waiting for a copy to end
+  kCopies,  // bytes that only wait for a copy to end
 };
 inline constexpr int kMemoryKindCount = 6;
 absl::string_view MemoryKindName(MemoryKind kind);
@@ -35,14 +35,14 @@ struct Attribution {
   std::vector<std::string> value_modules;
 };
 
-// `graph` is what the problem was posed from, or null: then only what persists
-// tells kinds apart. `model_tensors` names the states that are the model's own
-// and not the optimizer's.
+// `graph` is the graph that the problem was made from, or null: then kinds only
+// distinguish persistent values. `model_tensors`: the states that belong to the
+// model and not to the optimizer.
 //
-// Modules: the path in front of a node's own name, where names have one
-// ("/layer1/conv1/Conv"); else that of the parameter it reads, without its last
-// part ("blocks.0.qkv.weight"); else that of the node that made what it reads
-// first.
+// Modules: the path before a node's own name, if names have one
+// ("/layer1/conv1/Conv"); else the name of the parameter that it reads, without
+// the last part ("blocks.0.qkv.weight"); else the module of the node that made
+// its first input.
 Attribution Attribute(const planner::Problem& problem,
                       const models::Graph* graph,
                       const std::vector<std::string>& model_tensors);

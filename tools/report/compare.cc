@@ -1,4 +1,4 @@
-// Every document is brought to one form: figures by name, and actions by value.
+// Converts every document to one form: figures by name, and actions by value.
 // Tested by tests/tools/report/compare_test.cc.
 #include "tools/report/compare.h"
 
@@ -29,7 +29,7 @@ struct Figure {
   bool required;
 };
 
-// In the table's order. Those that are not required are of runs.
+// In the table's order. Figures that are not required occur in runs only.
 constexpr Figure kFigures[] = {
     {"budget_bytes", "budget", true},
     {"arena_bytes", "arena", true},
@@ -78,7 +78,8 @@ absl::Status TakePlan(const planner::Problem* problem, Compared* compared) {
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
                             ReadPlanFile(compared->file, *problem));
   LOADLINE_RETURN_IF_ERROR(VerifyPlanFile(compared->file, *problem, plan));
-  // What compares two plans is in the plan; the baseline is one of them then.
+  // A comparison only uses the plan's own figures; either plan may be the
+  // baseline.
   LOADLINE_RETURN_IF_ERROR(
       TakeFigures(PlanSummaryJson(*problem, plan, plan), compared));
   for (const planner::Decision& decision : plan.decisions) {
@@ -89,7 +90,7 @@ absl::Status TakePlan(const planner::Problem* problem, Compared* compared) {
   return absl::OkStatus();
 }
 
-// The text that entry `i` of a column points to, or null.
+// The text that entry `i` of a column refers to, or null.
 const Json* TextAt(const Json& document, const Json& column, size_t i) {
   const auto texts = document.find("texts");
   if (texts == document.end() || !texts->is_array() || i >= column.size() ||
@@ -165,7 +166,7 @@ struct DifferingDecision {
   std::string b;
 };
 
-// Largest first. A value that one of the two says nothing about is left out.
+// Largest first. Omits values that one of the two does not mention.
 std::vector<DifferingDecision> Differing(const Compared& a, const Compared& b) {
   std::vector<DifferingDecision> differing;
   for (const auto& [name, decision] : a.decisions) {

@@ -1,5 +1,5 @@
-// Columns keep a plan of ten thousand nodes small, and texts that repeat
-// (modules, operators, reasons) stand once in a list. Tested by
+// Columns keep a plan with ten thousand nodes small, and repeated texts
+// (modules, operators, reasons) are stored once in a list. Tested by
 // tests/tools/report/report_document_test.cc.
 #include "tools/report/document.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Texts by number.
+// Texts, referred to by number.
 class Texts {
  public:
   int64_t Number(const std::string& text) {
@@ -34,8 +34,8 @@ class Texts {
   Json list_ = Json::array();
 };
 
-// Names of one layer begin alike: the path, up to the last '/' or else the last
-// '.', is a text. Halves what a large model's names take.
+// Names of one layer share a prefix: the path up to the last '/', or else the
+// last '.', is stored as a text. Halves the size of a large model's names.
 void AddName(const std::string& name, Texts* texts, Json* table) {
   size_t end = name.rfind('/');
   if (end == std::string::npos) end = name.rfind('.');
@@ -44,7 +44,7 @@ void AddName(const std::string& name, Texts* texts, Json* table) {
   (*table)["name"].push_back(name.substr(end));
 }
 
-// An object of empty arrays, so that an empty table has its columns too.
+// An object of empty arrays, so that empty tables have their columns too.
 Json Columns(std::initializer_list<const char*> names) {
   Json table = Json::object();
   for (const char* name : names) table[name] = Json::array();
@@ -91,7 +91,7 @@ Json Values(const planner::Problem& problem, const planner::Plan& plan,
   return table;
 }
 
-// Device buffers; a workspace is of value -1.
+// Device buffers; workspaces have value -1.
 Json Buffers(const planner::Plan& plan, const Timeline& timeline) {
   Json table = Columns({"value", "bytes", "offset", "from", "copied_in",
                         "copied_out", "to", "start_ns", "end_ns"});
@@ -162,14 +162,14 @@ Json MeasuredJson(const Measured& measured) {
 
 }  // namespace
 
-void AddAxis(const FrontPoint& point, Json* out) {
+void AddAxis(const ParetoPoint& point, Json* out) {
   if (point.axis.empty()) return;
   (*out)["axis"] = point.axis;
   (*out)["size"] = point.size;
   if (point.axis == kBatchAxis) (*out)["batch"] = point.size;
 }
 
-Json FrontPointJson(const FrontPoint& point) {
+Json ParetoPointJson(const ParetoPoint& point) {
   const planner::Prediction& predicted = point.plan.predicted;
   Json out;
   AddAxis(point, &out);
@@ -237,11 +237,11 @@ absl::StatusOr<Json> ReportDocument(const ReportInput& input) {
     out["measured"] = MeasuredJson(*input.measured);
   }
   out["front"] = Json::array();
-  for (const FrontPoint& point : input.front) {
-    out["front"].push_back(FrontPointJson(point));
+  for (const ParetoPoint& point : input.pareto) {
+    out["front"].push_back(ParetoPointJson(point));
   }
   if (input.recompute_only != nullptr) {
-    out["recompute_only"] = FrontPointJson({.plan = *input.recompute_only});
+    out["recompute_only"] = ParetoPointJson({.plan = *input.recompute_only});
   }
   return out;
 }

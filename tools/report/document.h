@@ -1,5 +1,5 @@
-// The report as one JSON document, loadline.report/1 (docs/report.md): all that
-// the HTML page shows, and nothing that it can work out itself.
+// The report as one JSON document, loadline.report/1 (docs/report.md):
+// everything that the HTML page shows, except what the page can compute itself.
 #ifndef LOADLINE_TOOLS_REPORT_DOCUMENT_H_
 #define LOADLINE_TOOLS_REPORT_DOCUMENT_H_
 
@@ -13,8 +13,8 @@
 #include "nlohmann/json_fwd.hpp"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
-#include "tools/pipeline/front_point.h"
 #include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/pareto_point.h"
 #include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
@@ -23,31 +23,32 @@ struct ReportInput {
   const planner::Problem* problem = nullptr;
   const planner::Plan* keep_everything = nullptr;
   const planner::Plan* plan = nullptr;
-  // Null where a plan is shown without its model.
+  // Null for a plan without its model.
   const models::Graph* graph = nullptr;
   std::vector<std::string> model_tensors;
-  const Measured* measured = nullptr;  // null: the plan was not run
-  absl::Span<const FrontPoint> front;  // by rising budget; may be empty
-  // The smallest by recomputation alone, for comparison; null: not searched.
+  const Measured* measured = nullptr;    // null: the plan was not run
+  absl::Span<const ParetoPoint> pareto;  // by rising budget; may be empty
+  // The smallest plan with recomputation only, for comparison; null: not
+  // searched.
   const planner::Plan* recompute_only = nullptr;
-  std::string command;                   // what makes this report again
+  std::string command;                   // reproduces this report
   std::vector<std::string> assumptions;  // whole sentences
 };
 
-// What every report shows: the step, its plan, and the command of this run.
-// Without a graph where the step has none. `step` must outlive the result.
+// The input that all reports share: the step, its plan, and this run's command.
+// Without a graph if the step has none. `step` must outlive the result.
 ReportInput InputOf(const PlannedStep& step);
 
-// Tables are columns: one array per field, of equal lengths. Errors: those of
-// Replay, for a plan that is not valid.
+// Tables are stored as columns: one array per field, all of equal length.
+// Errors: those of Replay, for an invalid plan.
 absl::StatusOr<nlohmann::ordered_json> ReportDocument(const ReportInput& input);
 
-// `axis` and `size` of a point where a dimension is varied; `batch` too where
-// it is that.
-void AddAxis(const FrontPoint& point, nlohmann::ordered_json* out);
+// Adds `axis` and `size` of a point that varies a dimension; also `batch` if
+// that is the dimension.
+void AddAxis(const ParetoPoint& point, nlohmann::ordered_json* out);
 
 // The same fields for `sweep --json`.
-nlohmann::ordered_json FrontPointJson(const FrontPoint& point);
+nlohmann::ordered_json ParetoPointJson(const ParetoPoint& point);
 
 }  // namespace loadline::tools
 

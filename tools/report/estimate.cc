@@ -1,5 +1,5 @@
-// Three numbers that are true whatever the search would find: a bound that is
-// proven, the peak of a known order, and the arena of a known layout. Tested by
+// Three figures that hold for any search result: a proven bound, the peak of a
+// known order, and the arena of a known layout. Tested by
 // tests/tools/report/estimate_test.cc.
 #include "tools/report/estimate.h"
 
@@ -19,7 +19,7 @@
 namespace loadline::tools {
 namespace {
 
-// Where a value is counted: the report's kinds, and the data apart.
+// Components: the report's kinds, and the input data as one more.
 constexpr size_t kData = kMemoryKindCount;
 constexpr size_t kComponents = kMemoryKindCount + 1;
 
@@ -37,7 +37,7 @@ class Components {
     list_[kData].name = "data";
   }
 
-  // At the fullest moment of the plan.
+  // Adds the bytes at the plan's peak.
   void AddPeak(const planner::Plan& plan, const Timeline& timeline) {
     size_t peak = 0;
     for (size_t s = 0; s < timeline.samples.size(); ++s) {
@@ -56,7 +56,7 @@ class Components {
     }
   }
 
-  // Each value once; an update's new contents are no more bytes.
+  // Counts each value once; an update's new contents use the same bytes.
   void AddTotals() {
     for (size_t v = 0; v < problem_.values.size(); ++v) {
       if (index_.previous_version[v] != planner::kNoValue) continue;
@@ -68,7 +68,7 @@ class Components {
     }
   }
 
-  // Those that there are, in the report's order, data before workspace.
+  // The nonempty components in the report's order, data before workspace.
   std::vector<MemoryComponent> Take() {
     std::vector<MemoryComponent> taken;
     for (size_t k : {size_t{0}, size_t{1}, size_t{2}, size_t{3}, kData,

@@ -1,5 +1,5 @@
-// How many bytes a step needs, between what is proven and what is sure, without
-// a search.
+// The bytes that a step needs, between a proven lower bound and a sufficient
+// size, without a search.
 #ifndef LOADLINE_TOOLS_REPORT_ESTIMATE_H_
 #define LOADLINE_TOOLS_REPORT_ESTIMATE_H_
 
@@ -17,23 +17,23 @@ namespace loadline::tools {
 
 struct MemoryComponent {
   std::string name;  // "parameters"
-  // Of `expected_bytes`: these add up to it.
+  // Share of `expected_bytes`; these add up to it.
   int64_t peak_bytes = 0;
-  // All that the step ever makes or holds of it, each value once.
+  // All bytes of this kind in the step, each value once.
   int64_t total_bytes = 0;
 };
 
 struct Estimate {
   std::string problem;
-  // No plan of any kind has a lower peak.
+  // No plan can have a lower peak.
   planner::PeakFloor low;
-  // The peak of live bytes with everything kept, in the given order: 100 %.
+  // Peak of live bytes with everything kept, in the given order: 100 %.
   int64_t expected_bytes = 0;
-  // An arena that is sure to be enough: that same order, laid out.
+  // An arena that suffices: the same order, laid out.
   int64_t high_bytes = 0;
   std::vector<MemoryComponent> components;
-  int64_t outside_bytes = 0;  // of device memory, in no plan
-  // Whether --budget counts them: then budget_bytes is what it leaves.
+  int64_t outside_bytes = 0;  // device memory that no plan contains
+  // Whether --budget includes them: then budget_bytes is the rest.
   bool outside_counts = false;
   std::optional<int64_t> budget_bytes;
 };
@@ -41,7 +41,7 @@ struct Estimate {
 enum class Fit { kNoBudget, kAsIs, kPerhaps, kNever };
 
 // Requires `step.keep_everything`. Errors: a budget that is malformed or
-// "smallest" (which takes a search).
+// "smallest" (which would need a search).
 absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
                                       const PlanFlags& flags);
 

@@ -1,5 +1,5 @@
-// Goes the way that `run` goes (import, loss, backward, optimizer, kernels) as
-// far as it leads, and keeps what each part says. Tested by
+// Goes through the stages of `run` (import, loss, backward, optimizer, kernels)
+// as far as possible, and collects their findings. Tested by
 // tests/tools/report/model_check_test.cc.
 #include "tools/report/model_check.h"
 
@@ -78,7 +78,7 @@ void Describe(const models::Imported& imported, ModelCheck* check) {
   check->operators = static_cast<int64_t>(operators.size());
 }
 
-// The loss alone, on a copy: the passes after it can fail as well.
+// Adds only the loss, to a copy: later passes can fail too.
 absl::Status CheckLoss(Graph graph, const LossFlags& flags,
                        std::string* description) {
   if (graph.outputs.empty()) {
@@ -93,7 +93,7 @@ absl::Status CheckLoss(Graph graph, const LossFlags& flags,
   return absl::OkStatus();
 }
 
-// Parameters that the step updates, and those that it does not.
+// Counts parameters that the step updates, and lists the others.
 void CountParameters(const Graph& step, ModelCheck* check) {
   std::set<models::ValueId> updated;
   for (const auto& [value, next] : step.updates) updated.insert(value);
@@ -169,7 +169,7 @@ std::string AxisRow(const OpenAxis& axis) {
       axis.size == 0 ? "not set" : absl::StrCat(axis.size), ", by ", axis.flag);
 }
 
-// The flags that still have to be given.
+// Flags that the user still has to give.
 std::vector<std::string> MissingFlags(const ModelCheck& check) {
   std::vector<std::string> flags;
   for (const OpenAxis& axis : check.open_axes) {

@@ -1,5 +1,5 @@
-// Would this model train here, as it was exported? Everything that can be said
-// at once, not the first thing that is wrong.
+// Checks whether a model would train here as it was exported. Reports
+// everything that is wrong at once.
 #ifndef LOADLINE_TOOLS_REPORT_MODEL_CHECK_H_
 #define LOADLINE_TOOLS_REPORT_MODEL_CHECK_H_
 
@@ -16,20 +16,20 @@
 
 namespace loadline::tools {
 
-// An axis that the file leaves open.
+// An axis without a size in the file.
 struct OpenAxis {
   std::string input;
-  int64_t axis = -1;  // -1: the file gives no shape at all
+  int64_t axis = -1;  // -1: the file declares no shape
   std::string name;   // as the file calls it; may be empty
-  int64_t size = 0;   // what it is now; 0: nothing says
+  int64_t size = 0;   // set by flags or defaults; 0: not set
   std::string flag;   // what sets it: "--dim sequence=N"
 };
 
 struct ModelCheck {
   std::string model;
-  // What `run` would end with; OK where it would train.
+  // The status with which `run` would end; OK if the model would train.
   absl::Status status;
-  bool imported = false;  // what stands below is known only then
+  bool imported = false;  // the fields below require this
   std::vector<OpenAxis> open_axes;
   std::vector<models::UnsupportedOperator> unsupported;
   std::vector<std::string> warnings;
@@ -41,22 +41,22 @@ struct ModelCheck {
   int64_t parameters = 0;  // tensors that an optimizer updates
   int64_t parameter_elements = 0;
   int64_t parameter_bytes = 0;
-  std::vector<std::string> without_gradient;  // parameters that nothing trains
+  std::vector<std::string> without_gradient;  // parameters that get no gradient
   std::string loss;                           // "cross_entropy of y f32[32,10]"
   absl::Status loss_status;
 
-  // Nothing was put back or changed, and nothing is amiss.
+  // Nothing was restored or changed, and nothing is wrong.
   bool AsExported() const;
 };
 
-// Errors: a file that cannot be read at all, flags that are malformed. Whatever
-// else is wrong stands in the result.
+// Errors: an unreadable file, malformed flags. Everything else that is wrong is
+// in the result.
 absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
                                       executor::Device& device);
 
 // One sentence.
 std::string CheckVerdict(const ModelCheck& check);
-// At most 80 columns, but for names that are longer.
+// At most 80 columns wide, except for longer names.
 std::string CheckTable(const ModelCheck& check);
 nlohmann::ordered_json CheckJson(const ModelCheck& check);  // loadline.check/1
 

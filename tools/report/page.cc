@@ -1,5 +1,5 @@
 // The page is assembled when Loadline is built (tools/report/web/assemble) and
-// lies in the program as it is; only the document is put in here. Tested by
+// is part of the program; only the document is inserted here. Tested by
 // tests/tools/report/report_document_test.cc, and in a browser by
 // tests/browser.
 #include "tools/report/page.h"
@@ -10,7 +10,8 @@
 #include "planner/base/check.h"
 #include "tools/cli/json_text.h"
 
-// The assembler reads the file: a megabyte costs a compiler seconds.
+// Embedded by the assembler: a megabyte literal would cost the compiler
+// seconds.
 asm(".section .rodata\n"
     "loadline_report_page_begin:\n"
     ".incbin \"" LOADLINE_REPORT_PAGE
@@ -34,7 +35,7 @@ std::string ReportPage(const nlohmann::ordered_json& document) {
                                                    loadline_report_page_begin));
   const size_t mark = page.rfind(kDataMark);
   LOADLINE_CHECK(mark != absl::string_view::npos);
-  // In JSON "<" stands in strings only, where \u003c means the same.
+  // In JSON "<" occurs only in strings, where \u003c is equivalent.
   const std::string data =
       absl::StrReplaceAll(JsonText(document), {{"<", "\\u003c"}});
   std::string out(page.substr(0, mark));

@@ -1,4 +1,4 @@
-// The report as one HTML file that needs nothing else: no network, no folder.
+// The report as one self-contained HTML file.
 #ifndef LOADLINE_TOOLS_REPORT_PAGE_H_
 #define LOADLINE_TOOLS_REPORT_PAGE_H_
 
@@ -8,8 +8,8 @@
 
 namespace loadline::tools {
 
-// The page of tools/report/web with the document embedded. Text that is not
-// UTF-8 is replaced; no name can end the element that holds it.
+// The page of tools/report/web with the document embedded. Replaces text that
+// is not UTF-8; no name can end the element that contains the document.
 std::string ReportPage(const nlohmann::ordered_json& document);
 
 }  // namespace loadline::tools

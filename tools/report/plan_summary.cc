@@ -1,16 +1,17 @@
-#include "nlohmann/json.hpp"
-// A person wants five facts of a plan: does it fit, what does it cost, what was
-// done again, what was copied, how good is it. Tested by
+// A reader needs five facts about a plan: whether it fits, what it costs, what
+// it recomputes, what it copies, and how close to optimal it is. Tested by
 // tests/tools/report/plan_summary_test.cc.
+#include "tools/report/plan_summary.h"
+
 #include <algorithm>
 #include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "nlohmann/json.hpp"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
-#include "tools/report/plan_summary.h"
 
 namespace loadline::tools {
 namespace {

@@ -1,4 +1,4 @@
-// What a plan trades, as text and as JSON.
+// Summary of a plan's trade-offs, as text and as JSON.
 #ifndef LOADLINE_TOOLS_REPORT_PLAN_SUMMARY_H_
 #define LOADLINE_TOOLS_REPORT_PLAN_SUMMARY_H_
 
@@ -10,14 +10,15 @@
 
 namespace loadline::tools {
 
-// The table that `plan` and `run` print: keep-everything beside the plan, what
-// was recomputed and copied, host bytes, bounds, verdict. At most 80 columns.
+// The table that `plan` and `run` print: keep-everything and the plan side by
+// side, recomputed and copied bytes, host bytes, bounds, verdict. At most 80
+// columns wide.
 std::string PlanTable(const planner::Problem& problem,
                       const planner::Plan& keep_everything,
                       const planner::Plan& plan);
 
-// Does it fit, and what does it cost; and, where so, that the machine is too
-// small for it or its times are nominal.
+// Whether the plan fits and what it costs; also says if the machine has too
+// little memory for it or its times are nominal.
 std::string Verdict(const planner::Problem& problem,
                     const planner::Plan& keep_everything,
                     const planner::Plan& plan);

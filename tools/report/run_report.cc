@@ -1,5 +1,5 @@
-// Predicted beside measured. Tested by tests/end_to_end/training_test.cc and
-// tests/tools/report/run_report_test.cc.
+// Compares predicted and measured figures. Tested by
+// tests/end_to_end/training_test.cc and tests/tools/report/run_report_test.cc.
 #include "tools/report/run_report.h"
 
 #include <string>
@@ -73,7 +73,7 @@ void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
   nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
   out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
   out["first_step"] = result.first_step;
-  // As floats round to text and back: nine digits are enough.
+  // Nine digits suffice to read back the same float.
   out["losses"] = nlohmann::ordered_json::array();
   for (float loss : result.losses) {
     out["losses"].push_back(static_cast<double>(loss));

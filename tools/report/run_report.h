@@ -1,4 +1,4 @@
-// What `loadline run` says at the end: on stdout, as text or as JSON.
+// Final output of `loadline run`: on stdout, as text or as JSON.
 #ifndef LOADLINE_TOOLS_REPORT_RUN_REPORT_H_
 #define LOADLINE_TOOLS_REPORT_RUN_REPORT_H_
 
@@ -8,8 +8,8 @@
 
 namespace loadline::tools {
 
-// The plan's table, and predicted beside measured. `first_plan` without steps:
-// there was one plan only.
+// The plan's table, and predicted against measured figures. `first_plan`
+// without steps: the run had only one plan.
 void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
                    const executor::TrainResult& result);
 

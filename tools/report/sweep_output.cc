@@ -11,14 +11,14 @@ namespace loadline::tools {
 
 using Json = nlohmann::ordered_json;
 
-std::string FrontTable(const PlannedStep& step,
-                       const std::vector<FrontPoint>& points, bool measured) {
+std::string ParetoTable(const PlannedStep& step,
+                        const std::vector<ParetoPoint>& points, bool measured) {
   const planner::Prediction& keep = step.keep_everything.predicted;
   std::string out =
       fmt::format("{:>10}{:>9}{:>9}{:>9}{:>10}{:>11}{:>9}{:>9}\n", "budget",
                   "share", "step", "slower", "again", "copied", "waiting",
                   measured ? "measured" : "");
-  for (const FrontPoint& point : points) {
+  for (const ParetoPoint& point : points) {
     const planner::Prediction& p = point.plan.predicted;
     out += fmt::format(
         "{:>10}{:>9}{:>9}{:>9}{:>10}{:>11}{:>9}{:>9}\n",
@@ -35,7 +35,7 @@ std::string FrontTable(const PlannedStep& step,
   return out;
 }
 
-Json FrontJson(const std::vector<Swept>& all, int64_t steps_run) {
+Json SweepJson(const std::vector<Swept>& all, int64_t steps_run) {
   Json out;
   out["format"] = "loadline.sweep/1";
   out["command"] = CommandToReproduce();
@@ -56,14 +56,14 @@ Json FrontJson(const std::vector<Swept>& all, int64_t steps_run) {
     front["keep_everything_step_ns"] =
         swept.step.keep_everything.predicted.step_ns;
     out["fronts"].push_back(std::move(front));
-    for (const FrontPoint& point : swept.points) {
-      out["points"].push_back(FrontPointJson(point));
+    for (const ParetoPoint& point : swept.points) {
+      out["points"].push_back(ParetoPointJson(point));
     }
   }
   return out;
 }
 
-Json LargestJson(const PlannedStep& step, const FrontPoint& point,
+Json LargestJson(const PlannedStep& step, const ParetoPoint& point,
                  const Largest& found, int64_t steps_run) {
   Json out;
   out["format"] = "loadline.sweep/1";
@@ -78,7 +78,7 @@ Json LargestJson(const PlannedStep& step, const FrontPoint& point,
     out["smallest_batch_not_met"] = found.smallest_not;
   }
   out["points"] = Json::array();
-  out["points"].push_back(FrontPointJson(point));
+  out["points"].push_back(ParetoPointJson(point));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// What a sweep found, for people and for programs.
+// Results of a sweep, as a table and as JSON.
 #ifndef LOADLINE_TOOLS_REPORT_SWEEP_OUTPUT_H_
 #define LOADLINE_TOOLS_REPORT_SWEEP_OUTPUT_H_
 
@@ -13,22 +13,22 @@
 
 namespace loadline::tools {
 
-// What was swept; `step.plan` is the plan of the report.
+// One swept size; `step.plan` is the plan that the report shows.
 struct Swept {
   PlannedStep step;
-  std::vector<FrontPoint> points;
+  std::vector<ParetoPoint> points;
 };
 
-// One line per point, at most 80 columns.
-std::string FrontTable(const PlannedStep& step,
-                       const std::vector<FrontPoint>& points, bool measured);
+// One line per point, at most 80 columns wide.
+std::string ParetoTable(const PlannedStep& step,
+                        const std::vector<ParetoPoint>& points, bool measured);
 
-// loadline.sweep/1 (docs/schemas/sweep.json): the fronts of one or several
-// sizes, or the largest size that was met.
-nlohmann::ordered_json FrontJson(const std::vector<Swept>& all,
+// loadline.sweep/1 (docs/schemas/sweep.json): the Pareto fronts of one or
+// several sizes, or the largest size that fits.
+nlohmann::ordered_json SweepJson(const std::vector<Swept>& all,
                                  int64_t steps_run);
 nlohmann::ordered_json LargestJson(const PlannedStep& step,
-                                   const FrontPoint& point,
+                                   const ParetoPoint& point,
                                    const Largest& found, int64_t steps_run);
 
 }  // namespace loadline::tools

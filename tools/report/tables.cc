@@ -24,7 +24,7 @@ std::string TextOf(const Json& document, const Json& number) {
   return document["texts"][number.get<size_t>()];
 }
 
-// Rows of the document's table of values, with texts in place of numbers.
+// Rows of the document's table of values, with texts instead of numbers.
 class Values {
  public:
   explicit Values(const Json& document)
@@ -41,7 +41,7 @@ class Values {
   std::string Of(const char* column, size_t v) const {
     return Text(values_[column][v]);
   }
-  // Of the node that makes it; "" for what no node makes.
+  // Operator of the node that makes the value; "" if no node does.
   std::string Operator(size_t v) const {
     const int64_t node = values_["node"][v];
     return node < 0
@@ -64,7 +64,7 @@ std::string CsvField(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-// Inside a cell of a table.
+// Escapes text for a cell of a Markdown table.
 std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
 }
@@ -114,8 +114,7 @@ struct ModuleTotal {
   int64_t again_ns = 0;
 };
 
-// Bytes alive at the fullest moment and time of recomputation, most bytes
-// first.
+// Live bytes at the peak and recomputation time by module, most bytes first.
 std::vector<ModuleTotal> ModuleTotals(const Json& document) {
   const auto text = [&document](const Json& number) {
     return TextOf(document, number);

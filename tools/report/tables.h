@@ -1,4 +1,4 @@
-// The report's document as text for other places than a browser.
+// The report's document as CSV and Markdown.
 #ifndef LOADLINE_TOOLS_REPORT_TABLES_H_
 #define LOADLINE_TOOLS_REPORT_TABLES_H_
 
@@ -8,15 +8,15 @@
 
 namespace loadline::tools {
 
-// Both require what ReportDocument returns.
+// Both require a document made by ReportDocument.
 
 // One row per tensor, in the document's order: name, bytes, kind, action,
 // reason, module, operator. RFC 4180, with a heading.
 std::string TensorCsv(const nlohmann::ordered_json& document);
 
-// A page for a pull request: verdict, the figures of keeping everything beside
-// the plan's, the modules that hold the peak with the time of what they
-// recompute, the largest tensors that were not kept, the command.
+// A page for a pull request: verdict, figures of keeping everything and of the
+// plan, the modules with the most bytes at the peak and their recomputation
+// time, the largest tensors that were not kept, the command.
 std::string ReportMarkdown(const nlohmann::ordered_json& document);
 
 }  // namespace loadline::tools

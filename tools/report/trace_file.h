@@ -1,5 +1,4 @@
-// The Chrome trace of a planned step: what was measured above what was
-// predicted.
+// Writes the Chrome trace of a planned step: measured and predicted timelines.
 #ifndef LOADLINE_TOOLS_REPORT_TRACE_FILE_H_
 #define LOADLINE_TOOLS_REPORT_TRACE_FILE_H_
 
@@ -12,7 +11,7 @@
 
 namespace loadline::tools {
 
-// `measured`: by step of the plan; empty where it was not run.
+// `measured`: by step of the plan; empty if it was not run.
 absl::Status WriteTrace(const std::string& path, const PlannedStep& step,
                         absl::Span<const executor::TraceSpan> measured);
 

@@ -1,5 +1,6 @@
-// `loadline check`: supported, and trainable as exported? Exit codes are those
-// that `run` would end with. Tested by tests/tools/report/model_check_test.cc.
+// `loadline check`: is the model supported, and does it train as exported? The
+// exit code is the one that `run` would end with. Tested by
+// tests/tools/report/model_check_test.cc.
 #include <memory>
 #include <string>
 

@@ -1,5 +1,5 @@
-// `loadline doctor`: this machine's rates, as a profile; or, by its name, those
-// of a well-known one. Tested by tests/executor/measure/measure_test.cc, and
+// `loadline doctor`: measures this machine's profile, or prints that of a known
+// machine. Tested by tests/executor/measure/measure_test.cc, and
 // tests/end_to_end/known_machine_test.
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ namespace loadline::tools {
 namespace {
 
 struct Flags {
-  std::optional<std::string> name;  // of a known machine; none: this one
+  std::optional<std::string> name;  // known machine; none: this one
   std::string device = kCpu;
   std::string out;
   bool json = false;
@@ -79,12 +79,12 @@ absl::Status RunDoctor(const Flags& flags) {
     LOADLINE_ASSIGN_OR_RETURN(measured.machine,
                               planner::KnownMachine(*flags.name));
   }
-  // This machine's own profile is never another's.
+  // The profile of this machine is not overwritten with a known machine's.
   const std::string path = flags.out.empty() && !flags.name.has_value()
                                ? OwnProfilePath(flags.device)
                                : flags.out;
   const bool keep = path != "-" && !path.empty();
-  // Before some seconds of measuring.
+  // Fails before some seconds of measuring.
   if (keep) LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   if (!flags.name.has_value()) {
     LOADLINE_ASSIGN_OR_RETURN(measured, MeasureDevice(flags.device));

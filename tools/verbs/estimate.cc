@@ -1,4 +1,4 @@
-// `loadline estimate`: does it fit, without a search. Tested by
+// `loadline estimate`: memory needs without a search. Tested by
 // tests/tools/report/estimate_test.cc.
 #include "tools/report/estimate.h"
 

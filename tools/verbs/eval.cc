@@ -1,5 +1,5 @@
-// `loadline eval`: loss and accuracy of a model on every example of a data
-// set. Tested by tests/end_to_end.
+// `loadline eval`: loss and accuracy of a model over a whole data set. Tested
+// by tests/end_to_end.
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,8 +31,7 @@ struct Flags {
   bool json = false;
 };
 
-// One batch size's way from the model to a loaded program. Holds all that the
-// program points to.
+// A program for one batch size, with everything that it refers to.
 struct LoadedEvaluation {
   models::Graph graph;
   planner::Problem problem;
@@ -82,7 +81,7 @@ absl::Status RunEval(const Flags& flags) {
   executor::Evaluator evaluator(data);
   LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
   if (evaluator.left() > 0) {
-    loaded.reset();  // one arena at a time: the budget holds for each
+    loaded.reset();  // one arena at a time: each may use the whole budget
     LOADLINE_ASSIGN_OR_RETURN(loaded, LoadEvaluation(flags, evaluator.left()));
     LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
   }

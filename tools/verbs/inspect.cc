@@ -1,4 +1,4 @@
-// `loadline inspect`: what a model is made of, before any planning. Tested by
+// `loadline inspect`: contents of a model, without planning. Tested by
 // tests/end_to_end.
 #include <algorithm>
 #include <map>
@@ -42,7 +42,7 @@ struct Summary {
   int64_t activation_bytes = 0;
   double flops = 0;
   std::map<std::string, OperatorTotal> operators;
-  std::vector<models::ValueId> largest;  // values, by bytes
+  std::vector<models::ValueId> largest;  // values, largest first
 };
 
 Summary Summarize(const models::Graph& graph) {

@@ -1,5 +1,5 @@
-// `loadline pack`: the address part alone, on the CSV files of the literature.
-// Parts: tests/planner/pack/pack_test.cc,
+// `loadline pack`: assigns addresses only, for the CSV files of the literature.
+// Parts are tested by tests/planner/pack/pack_test.cc and
 // tests/tools/pipeline/buffers_csv_test.cc.
 #include "planner/pack/pack.h"
 
@@ -32,7 +32,8 @@ struct Flags {
   uint64_t seed = 0;
 };
 
-// A capacity in bytes; here a bare number is one, as in the files' own names.
+// A capacity in bytes. A number without unit is allowed, as in the files'
+// names.
 absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
   const bool bare =
       !text.empty() && std::all_of(text.begin(), text.end(),
@@ -72,7 +73,7 @@ absl::Status RunPack(const Flags& flags) {
   planner::PackReport report;
   auto offsets = planner::Pack(items, options, &report);
   if (offsets.status().code() == absl::StatusCode::kResourceExhausted) {
-    // Not an error of the input, and not the planner's word on a whole step.
+    // Not an input error, and not the planner's verdict on a whole step.
     return CannotFitError(
         absl::StrCat(flags.in, ": ", offsets.status().message()));
   }

@@ -1,5 +1,5 @@
-// `loadline plan`: from a model (or a problem file) to a verified plan and the
-// table of what it trades. Tested by tests/end_to_end.
+// `loadline plan`: from a model (or a problem file) to a verified plan and a
+// table of its trade-offs. Tested by tests/end_to_end.
 #include <memory>
 #include <string>
 

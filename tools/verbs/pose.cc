@@ -1,5 +1,5 @@
-// `loadline pose`: the planning problem of a training step, as a file. Tested
-// by tests/end_to_end.
+// `loadline pose`: writes the planning problem of a training step to a file.
+// Tested by tests/end_to_end.
 #include <memory>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// `loadline report`: a plan as a page that a person can act on. Tested by
+// `loadline report`: writes a plan as a readable page. Tested by
 // tests/end_to_end/report_test.cc, and in a browser by tests/browser.
 #include <memory>
 #include <optional>
@@ -42,7 +42,7 @@ struct Flags {
   bool json = false;
 };
 
-// A plan or a problem from a file; the step then has no graph.
+// Reads a plan or a problem from a file; the step then has no graph.
 absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;

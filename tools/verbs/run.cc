@@ -1,5 +1,5 @@
-// `loadline run`: the main job, from a model and bytes to a trained model.
-// Tested by tests/end_to_end.
+// `loadline run`: trains a model within a number of bytes. Tested by
+// tests/end_to_end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,15 +53,15 @@ struct Flags {
   std::string trace;
   std::string plan_in;
   std::string problem_in;
-  std::optional<uint64_t> stress;  // its seed
+  std::optional<uint64_t> stress;  // seed; none: no stress device
   bool replan = false;
   int64_t replan_after = 5;
   bool json = false;
 };
 
-// A plan that runs.
+// A loaded program with its device.
 struct Running {
-  std::unique_ptr<executor::Device> device;  // the program's, so it goes last
+  std::unique_ptr<executor::Device> device;  // destroyed after the program
   std::unique_ptr<executor::Program> program;
 };
 
@@ -74,8 +74,7 @@ absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
       std::move(device), executor::StressOptions{.seed = *flags.stress});
 }
 
-// Everything that can be known to fail before hours of training is tried
-// before them.
+// Everything that is known to fail is checked before hours of training.
 absl::Status CheckFlags(const Flags& flags) {
   if (flags.step.loss.data.empty()) {
     return absl::InvalidArgumentError("--data: expected an .npz file");
@@ -111,7 +110,7 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-// `graph`: one that the data were loaded for.
+// `graph`: the graph that the data were loaded for.
 int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
                  const models::Graph& graph) {
   if (flags.steps > 0) return flags.steps;
@@ -130,7 +129,7 @@ absl::StatusOr<Running> Load(const Flags& flags, const PlannedStep& step,
   return running;
 }
 
-// From `options.first_step` on; the flags say the rest.
+// Trains from `options.first_step` on; the rest is from the flags.
 absl::StatusOr<executor::TrainResult> TrainProgram(
     const Flags& flags, executor::Program& program,
     const executor::DataSet& data, const std::atomic<bool>* stop,
@@ -153,8 +152,8 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   return executor::Train(program, data, options);
 }
 
-// Trains some steps, plans again with their times, and goes on with the new
-// plan on a device of its own, from the same bytes.
+// Trains some steps, plans again with their times, and continues with the new
+// plan on another device, from the same weights and optimizer state.
 absl::StatusOr<executor::TrainResult> TrainTwoPlans(
     const Flags& flags, const executor::DataSet& data,
     const std::atomic<bool>* stop, PlannedStep* step, Running* running,
@@ -175,8 +174,8 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
     return first;
   }
   LOADLINE_ASSIGN_OR_RETURN(const auto state, ReadState(*running->program));
-  running->program.reset();  // before the device, which it uses to the end
-  running->device.reset();   // its bytes, before others are taken
+  running->program.reset();  // before the device, which it uses
+  running->device.reset();   // free its bytes before allocating others
   *first_plan = {.steps = static_cast<int64_t>(first.losses.size()),
                  .step_ns = first.step_ns};
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
@@ -199,7 +198,7 @@ absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : step.model_tensors) {
     const std::optional<models::ValueId> id = step.graph.Find(name);
-    if (!id.has_value()) continue;  // nothing reads it: as it was
+    if (!id.has_value()) continue;  // no node reads it, so it is unchanged
     const models::TensorType& type = step.graph.value(*id).type;
     std::vector<std::byte> data(static_cast<size_t>(type.bytes()));
     LOADLINE_RETURN_IF_ERROR(

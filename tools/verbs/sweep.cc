@@ -1,7 +1,6 @@
-// `loadline sweep`: what a byte buys. One plan at each of some budgets, for one
-// or several sizes of the batch or another axis; or the largest size that a
-// budget holds. Tested by
-// tests/end_to_end/sweep_test.cc.
+// `loadline sweep`: step time by budget. One plan at each of several budgets,
+// for one or several sizes of the batch or another axis; or the largest size
+// that fits a budget. Tested by tests/end_to_end/sweep_test.cc.
 #include "tools/pipeline/sweep.h"
 
 #include <algorithm>
@@ -27,7 +26,7 @@
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
-#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/measure_pareto.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
@@ -39,10 +38,10 @@
 namespace loadline::tools {
 namespace {
 
-constexpr int64_t kLargestAsked = int64_t{1} << 20;
-// Most sizes of a search need no good plan, only one.
+constexpr int64_t kLargestTried = int64_t{1} << 20;
+// For most sizes of a search any plan suffices.
 constexpr int64_t kQuickWork = 300'000;
-constexpr int64_t kFirstAsked = 32;  // unless --batch says where to begin
+constexpr int64_t kFirstTried = 32;  // size to begin with, without --batch
 
 struct Flags {
   StepFlags step;
@@ -56,13 +55,13 @@ struct Flags {
   bool json = false;
 };
 
-// The axis at one of its sizes, or as the flags have it.
+// A size of the axis, or the flags' own.
 struct Place {
   std::string axis;
-  int64_t size = 0;  // 0: as the flags have it
+  int64_t size = 0;  // 0: as in the flags
 };
 
-// The step without a search: everything kept.
+// Makes the step with everything kept, without a search.
 absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
                                    const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
@@ -85,18 +84,18 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   return step;
 }
 
-// The fewest bytes that cost at most one percent of time, unless a budget was
-// asked for.
+// The plan for the requested budget; otherwise the smallest one that costs at
+// most one percent of time.
 absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
                                          const PlannedStep& step,
-                                         const std::vector<FrontPoint>& points,
+                                         const std::vector<ParetoPoint>& points,
                                          const std::atomic<bool>* stop) {
   if (!flags.step.plan.budget.empty()) {
     return SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
   }
   const double limit_ns =
       1.01 * static_cast<double>(step.keep_everything.predicted.step_ns);
-  for (const FrontPoint& point : points) {
+  for (const ParetoPoint& point : points) {
     if (static_cast<double>(point.plan.predicted.step_ns) <= limit_ns) {
       return point.plan;
     }
@@ -112,7 +111,7 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
       std::vector<planner::Plan> plans,
       SweepBudgets(swept.step, flags.step, flags.budgets, stop));
   for (planner::Plan& plan : plans) {
-    FrontPoint point;
+    ParetoPoint point;
     if (place.size > 0) point.axis = place.axis;
     point.size = place.size;
     point.plan = std::move(plan);
@@ -120,15 +119,15 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
                  FormatNs(point.plan.predicted.step_ns));
     swept.points.push_back(std::move(point));
   }
-  LOADLINE_RETURN_IF_ERROR(MeasureFront(flags.step, flags.run_steps,
-                                        &swept.step, &swept.points, stop));
+  LOADLINE_RETURN_IF_ERROR(MeasurePareto(flags.step, flags.run_steps,
+                                         &swept.step, &swept.points, stop));
   LOADLINE_ASSIGN_OR_RETURN(swept.step.plan,
                             PlanToShow(flags, swept.step, swept.points, stop));
   return swept;
 }
 
 absl::Status WritePage(const Flags& flags, const PlannedStep& step,
-                       const std::vector<FrontPoint>& points,
+                       const std::vector<ParetoPoint>& points,
                        const std::atomic<bool>* stop) {
   if (flags.html.empty()) return absl::OkStatus();
   ReportInput input = InputOf(step);
@@ -142,8 +141,8 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
         SolveFor(step.problem, alone, step.keep_everything, stop));
     input.recompute_only = &recompute_only;
   }
-  input.front = points;
-  for (const FrontPoint& point : points) {
+  input.pareto = points;
+  for (const ParetoPoint& point : points) {
     if (point.size == points[0].size && !point.measured.empty() &&
         point.plan.budget_bytes == step.plan.budget_bytes) {
       input.measured = &point.measured[0];
@@ -155,14 +154,14 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
   return WriteFile(flags.html, ReportPage(document));
 }
 
-void PrintFronts(const Flags& flags, const std::vector<Swept>& all) {
+void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
   for (const Swept& swept : all) {
     const planner::Plan& smallest = swept.points.front().plan;
     if (swept.points[0].size > 0) {
       fmt::print("{} {}\n", swept.points[0].axis, swept.points[0].size);
     }
     fmt::print("{}\n",
-               FrontTable(swept.step, swept.points, flags.run_steps > 0));
+               ParetoTable(swept.step, swept.points, flags.run_steps > 0));
     fmt::print(
         "Smallest budget met: {}; no plan of any kind peaks below {}.\n\n",
         FormatBytes(smallest.budget_bytes),
@@ -182,10 +181,10 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
   return places;
 }
 
-absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
+absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(flags));
   std::vector<Swept> all;
-  std::vector<FrontPoint> points;
+  std::vector<ParetoPoint> points;
   for (const Place& place : places) {
     LOADLINE_ASSIGN_OR_RETURN(Swept swept, SweepAt(flags, place, stop));
     points.insert(points.end(), swept.points.begin(), swept.points.end());
@@ -193,26 +192,27 @@ absl::Status RunFronts(const Flags& flags, const std::atomic<bool>* stop) {
   }
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, all[0].step, points, stop));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(FrontJson(all, flags.run_steps)));
+    fmt::print("{}\n", JsonText(SweepJson(all, flags.run_steps)));
   } else if (flags.html != "-") {
-    PrintFronts(flags, all);
+    PrintParetoTables(flags, all);
   }
   return absl::OkStatus();
 }
 
 // A step with a plan that fits.
-struct Met {
+struct FittingStep {
   PlannedStep step;
   bool quick = false;  // the plan of a search with little work
 };
 
-// One size against the budget: OK with its plan, or none.
-absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
-                                         const std::atomic<bool>* stop,
-                                         absl::Status* refusal) {
+// Tries one size within the budget: its plan, or none.
+absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
+                                                 const Place& place,
+                                                 const std::atomic<bool>* stop,
+                                                 absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
   PlanFlags plan_flags = flags.step.plan;
-  // A time limit is one for the size, whatever the work.
+  // A time limit applies to each size, whatever the work.
   bool quick = plan_flags.time_limit.empty();
   if (quick) plan_flags.work_limit = kQuickWork;
   auto plan = SolveFor(step.problem, plan_flags, step.keep_everything, stop);
@@ -224,9 +224,9 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
                plan.ok() ? "fits" : "does not fit");
   if (plan.ok()) {
     step.plan = *std::move(plan);
-    return Met{std::move(step), quick};
+    return FittingStep{std::move(step), quick};
   }
-  // Out of time is no plan, unless it was the user who stopped the search.
+  // Reaching the time limit means no plan, unless the user stopped the search.
   const bool late = absl::IsDeadlineExceeded(plan.status()) &&
                     !plan_flags.time_limit.empty() && !stop->load();
   if (!late && ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
@@ -236,20 +236,20 @@ absl::StatusOr<std::optional<Met>> TryAt(const Flags& flags, const Place& place,
 
 absl::Status RunLargest(const Flags& flags, const std::string& axis,
                         const std::atomic<bool>* stop) {
-  std::optional<Met> met;
+  std::optional<FittingStep> met;
   absl::Status refusal;
   const auto fits = [&](int64_t size) -> absl::StatusOr<bool> {
-    LOADLINE_ASSIGN_OR_RETURN(std::optional<Met> tried,
+    LOADLINE_ASSIGN_OR_RETURN(std::optional<FittingStep> tried,
                               TryAt(flags, {axis, size}, stop, &refusal));
     if (!tried.has_value()) return false;
     met = std::move(tried);
     return true;
   };
   const int64_t first = axis == kBatchAxis
-                            ? flags.step.model.batch.value_or(kFirstAsked)
-                            : kFirstAsked;
+                            ? flags.step.model.batch.value_or(kFirstTried)
+                            : kFirstTried;
   LOADLINE_ASSIGN_OR_RETURN(const Largest found,
-                            FindLargest(first, kLargestAsked, fits));
+                            FindLargest(first, kLargestTried, fits));
   if (!met.has_value()) return refusal;
   PlannedStep& best = met->step;
   if (met->quick) {
@@ -260,13 +260,13 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
       best.plan = *better;
     }
   }
-  std::vector<FrontPoint> points(1);
-  FrontPoint& point = points[0];
+  std::vector<ParetoPoint> points(1);
+  ParetoPoint& point = points[0];
   point.axis = axis;
   point.size = found.size;
   point.plan = best.plan;
   LOADLINE_RETURN_IF_ERROR(
-      MeasureFront(flags.step, flags.run_steps, &best, &points, stop));
+      MeasurePareto(flags.step, flags.run_steps, &best, &points, stop));
   best.plan = point.plan;
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, best, points, stop));
   if (flags.json) {
@@ -322,7 +322,7 @@ absl::Status RunSweep(Flags flags) {
   if (flags.run_steps > 0) flags.step.plan.calibrate = true;
   if (flags.largest_batch) return RunLargest(flags, kBatchAxis, stop);
   if (!flags.largest.empty()) return RunLargest(flags, flags.largest, stop);
-  return RunFronts(flags, stop);
+  return SweepPlaces(flags, stop);
 }
 
 }  // namespace

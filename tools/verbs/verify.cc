@@ -1,4 +1,4 @@
-// `loadline verify`: the proof, for files that came from anywhere. Tested by
+// `loadline verify`: verifies plan files from any source. Tested by
 // tests/end_to_end/bad_input_test.cc.
 #include "planner/verify/verify.h"
 

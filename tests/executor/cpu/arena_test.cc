@@ -1,4 +1,4 @@
-// The arena is exactly as large as asked, and its neighbours are off limits.
+// The arena has exactly the requested size, with inaccessible memory around it.
 #include "executor/cpu/arena.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(ArenaDeathTest, OneByteBeyondTheEndFaults) {
 
 TEST(ArenaDeathTest, BelowTheFirstPageFaults) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto arena = Arena::Create(4096);  // whole pages: no slack in front
+  auto arena = Arena::Create(4096);  // whole pages, so there is no slack
   ASSERT_TRUE(arena.ok());
   volatile std::byte* base = (*arena)->base();
   base[0] = std::byte{1};

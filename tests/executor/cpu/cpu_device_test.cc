@@ -32,8 +32,8 @@ class Increment : public Kernel {
   int64_t words_;
 };
 
-// Sends a block round and round: compute adds 1, d2h takes it out, h2d brings
-// it back elsewhere. Any missing wait gives another number at the end.
+// Circulates a block: compute adds 1, d2h copies it out, h2d copies it back
+// elsewhere. Any missing wait changes the number at the end.
 void RunRoundTrips(CpuDeviceOptions options, int steps) {
   constexpr int64_t kBytes = 4096;
   constexpr int kRounds = 20;
@@ -109,7 +109,7 @@ TEST(CpuDevice, ARingOfOneCommandIsEnough) {
   RunRoundTrips({.lane_capacity = 1}, 20);
 }
 
-// While compute waits, its own thread does what the lanes have to do.
+// A thread that waits on the compute lane executes the lanes' commands.
 TEST(CpuDevice, TheThreadThatWaitsHelpsTheLanes) {
   const std::thread::id caller = std::this_thread::get_id();
   std::atomic<int> by_caller{0}, by_lanes{0};
@@ -183,7 +183,7 @@ TEST(CpuDevice, RefusesALaunchWithMoreOperandsThanAnnounced) {
 TEST(CpuDevice, GivesUpAStepWithoutHanging) {
   CpuDevice made;
   CpuDevice& device = MadeDevice(made);
-  // Nobody will record event 0.
+  // Event 0 is never recorded.
   ASSERT_TRUE(device.Wait(Lane::kD2h, EventId{0}).ok());
   ASSERT_TRUE(device.Copy({.lane = Lane::kD2h, .bytes = 8}).ok());
   ASSERT_TRUE(device.Record(Lane::kD2h, EventId{1}).ok());

@@ -1,5 +1,4 @@
-// Both stores keep what is written, stay within their bytes and leave nothing
-// behind.
+// Both stores keep what is written, stay within their bytes and leave no files.
 #include "executor/cpu/host_store.h"
 
 #include <gtest/gtest.h>

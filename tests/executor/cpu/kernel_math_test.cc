@@ -1,5 +1,5 @@
-// The vectorized elementary functions against double ones, over their whole
-// range, in units in the last place.
+// The vectorized elementary functions compared with double precision, over
+// their whole range, in units in the last place.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Largest error of f on an even grid of [low, high].
+// Largest error of f on an even grid over [low, high].
 double WorstUlps(float (*f)(float), double (*exact)(double), float low,
                  float high) {
   constexpr int kPoints = 200'003;

@@ -1,4 +1,4 @@
-// Launches that follow one another go as one where nobody could tell.
+// Consecutive launches are merged if the difference cannot be observed.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kBytes = 8;
 
-// Adds a number to an i64; its group does so from the last member on.
+// Adds a number to an i64; its group runs from the last member to the first.
 class Adder final : public cuda::GroupKernel {
  public:
   Adder(FakeCudaDriver& driver, int64_t number)
@@ -62,7 +62,7 @@ class LaunchGroups : public testing::Test {
                     .ok());
   }
 
-  // The word at `from` with the kernel's number added, to `to`.
+  // Writes the word at `from`, plus the kernel's number, to `to`.
   void Add(cuda::GroupKernel& kernel, int64_t from, int64_t to) {
     const Region in = {from * kBytes, kBytes};
     const Region out = {to * kBytes, kBytes};
@@ -76,11 +76,11 @@ class LaunchGroups : public testing::Test {
                     .ok());
   }
 
-  // Launches that reach the stream in a step.
-  int64_t Launches(const std::function<void()>& tell) {
+  // Number of launches that reach the stream in a step.
+  int64_t Launches(const std::function<void()>& record) {
     const int64_t before = driver_.calls("Kernel");
     EXPECT_TRUE(device_->BeginStep().ok());
-    tell();
+    record();
     EXPECT_TRUE(device_->Synchronize().ok());
     return driver_.calls("Kernel") - before;
   }
@@ -113,8 +113,8 @@ TEST_F(LaunchGroups, TakeAsManyAsTheirKernelsDo) {
             2);
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(Word(i), 1);
   EXPECT_EQ(driver_.ranged().front(), "add and 3 more: Kernel");
-  // A replay is the same graph.
-  const CapturedStep step = device_->Keep();
+  // A replay launches the same graph.
+  const CapturedStep step = device_->Capture();
   const auto replayed = device_->Replay(step);
   ASSERT_TRUE(replayed.ok() && *replayed);
   ASSERT_TRUE(device_->Synchronize().ok());
@@ -123,7 +123,7 @@ TEST_F(LaunchGroups, TakeAsManyAsTheirKernelsDo) {
 
 TEST_F(LaunchGroups, TakeNobodyWhoseBytesTheirsTouch) {
   Clear();
-  // What the one before writes is read, or written again.
+  // Reads, or overwrites, what the previous launch writes.
   EXPECT_EQ(Launches([&] {
               Add(one_, 0, 1);
               Add(one_, 1, 2);
@@ -132,7 +132,7 @@ TEST_F(LaunchGroups, TakeNobodyWhoseBytesTheirsTouch) {
             3);
   EXPECT_EQ(Word(1), 1);
   EXPECT_EQ(Word(2), 1);
-  // What the one before reads is written.
+  // Writes what the previous launch reads.
   Clear();
   EXPECT_EQ(Launches([&] {
               Add(one_, 0, 1);
@@ -140,7 +140,7 @@ TEST_F(LaunchGroups, TakeNobodyWhoseBytesTheirsTouch) {
             }),
             2);
   EXPECT_EQ(Word(1), 1);
-  // Two may read the same.
+  // Two launches may read the same word.
   EXPECT_EQ(Launches([&] {
               Add(one_, 0, 4);
               Add(one_, 0, 5);

@@ -1,5 +1,5 @@
-// Where CUDA's shared libraries are looked for, and what is said when they are
-// nowhere.
+// Where CUDA's shared libraries are searched, and the error if they are not
+// found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Pinned memory: exactly the bytes asked for, registered once, given back.
+// Pinned memory: exactly the requested bytes, registered once and unregistered.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -49,7 +49,7 @@ TEST(NumaNodeOf, IsWhatLinuxSaysWhereThereAreSeveral) {
   const std::string device = sysfs + "/bus/pci/devices/0000:17:0a.0";
   std::filesystem::create_directories(device);
   std::ofstream(device + "/numa_node") << "1\n";
-  EXPECT_EQ(cuda::NumaNodeOf("0000:17:0A.0", sysfs), -1);  // only one node
+  EXPECT_EQ(cuda::NumaNodeOf("0000:17:0A.0", sysfs), -1);  // a single node
   std::filesystem::create_directories(sysfs + "/devices/system/node/node1");
   EXPECT_EQ(cuda::NumaNodeOf("0000:17:0A.0", sysfs), 1);
   EXPECT_EQ(cuda::NumaNodeOf("0000:18:00.0", sysfs), -1);

@@ -1,5 +1,5 @@
-// Under stress a valid plan keeps its bits on every device, a step with a wait
-// left out loses them, and a kernel that writes too far is named.
+// Under stress a valid plan gives the same bits on every device, a plan without
+// one of its waits does not, and a kernel that writes too far is named.
 #include "executor/device/stress_device.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ std::unique_ptr<Device> CudaOn(FakeCudaDriver& driver, bool graph,
   return std::move(device).value();
 }
 
-// The compute lane does not wait for copies.
+// Omits the compute lane's waits for copies.
 class Hasty final : public StressDevice {
  public:
   using StressDevice::StressDevice;
@@ -100,7 +100,7 @@ TEST(DelayNs, IsNoneHalfTheTimeAndElseOfEverySize) {
     if (ns > 0 && ns < 1000) ++shorter;
   }
   EXPECT_NEAR(none, 500, 50);
-  EXPECT_NEAR(shorter, 250, 50);  // a thousandth is half of the sizes
+  EXPECT_NEAR(shorter, 250, 50);  // half of the sizes are below a thousandth
 }
 
 TEST(StressDevice, ChangesNoBitOnTheCpu) {
@@ -156,7 +156,7 @@ TEST(StressDevice, MakesNoRaceAndLongerSteps) {
   EXPECT_GT(total_ns, 50 * 2 * OffloadPlan(toy).predicted.step_ns);
 }
 
-// Seeds until one shows the missing waits; -1: none did.
+// The first seed that exposes the missing waits; -1: none does.
 int64_t SeedThatShows(
     const Toy& toy, const Weights& expected,
     const std::function<std::unique_ptr<Device>(uint64_t)>& make) {
@@ -210,7 +210,7 @@ TEST(StressDevice, ShowsWaitsThatAreMissingOnASimulatedClock) {
   EXPECT_TRUE(found);
 }
 
-// From its second step on it writes three bytes behind its workspace.
+// From its second step on it writes three bytes past its workspace.
 class Careless final : public Kernel {
  public:
   explicit Careless(std::unique_ptr<Kernel> kernel)

@@ -1,5 +1,5 @@
-// The run loop on a simulated clock: as fast as the planner says, free of
-// races however slow a lane is, and honest about faults.
+// The run loop on a simulated clock: as fast as the planner predicts, without
+// races for any speed of the lanes, and with faults reported.
 #include "executor/fake/fake_device.h"
 
 #include <gtest/gtest.h>
@@ -142,7 +142,7 @@ TEST(FakeDevice, EveryInjectedFaultIsAStatus) {
         << k;
   }
   FakeDeviceOptions options = OptionsFor(toy);
-  options.fail_copy = copies;  // of the next step
+  options.fail_copy = copies;  // the first copy of the next step
   FakeDevice device(options);
   EXPECT_TRUE(RunOnce(toy, plan, device).ok());
 }

@@ -1,4 +1,4 @@
-// A header is believed only where it is sound; nothing makes the reader crash.
+// Only sound headers are accepted, and nothing crashes the reader.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Archives as NumPy writes them, and as nobody should.
+// Archives as NumPy writes them, and malformed ones.
 #include <gtest/gtest.h>
 #include <zip.h>
 
@@ -24,7 +24,7 @@ std::string NpyFile(const std::string& descr, const std::string& shape,
   return bytes + dictionary + data;
 }
 
-// Writes an archive of (name, contents).
+// Writes an archive with (name, contents) entries.
 std::string WriteZip(
     const std::string& file,
     const std::vector<std::pair<std::string, std::string>>& entries,

@@ -1,4 +1,4 @@
-// Measurements: every number is there and makes sense.
+// Measurements: every figure exists and is plausible.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,10 +36,10 @@ TEST(MeasureMachine, FillsTheProfile) {
 }
 
 TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
-  EXPECT_EQ(HiddenShare(100, 40, 100), 1);  // all of the copies
+  EXPECT_EQ(HiddenShare(100, 40, 100), 1);  // copies overlap completely
   EXPECT_EQ(HiddenShare(100, 40, 140), 0);  // one after the other
   EXPECT_EQ(HiddenShare(40, 100, 120), 0.5);
-  EXPECT_EQ(HiddenShare(100, 40, 90), 1);  // noise
+  EXPECT_EQ(HiddenShare(100, 40, 90), 1);  // measurement noise
   EXPECT_EQ(HiddenShare(100, 40, 150), 0);
   EXPECT_EQ(HiddenShare(100, 0, 100), 1);
 }
@@ -47,19 +47,20 @@ TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
 TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {
   const Toy toy = MakeToy();
   CpuDevice device(ToyDevice());
-  int64_t told = 0;
-  const auto ops = Calibrate(
-      toy.graph, device,
-      {.evict_bytes = 1 << 20, .progress = [&](int64_t, int64_t) { ++told; }});
+  int64_t reported = 0;
+  const auto ops =
+      Calibrate(toy.graph, device,
+                {.evict_bytes = 1 << 20,
+                 .progress = [&](int64_t, int64_t) { ++reported; }});
   ASSERT_TRUE(ops.ok()) << ops.status();
   EXPECT_EQ(ops->size(), 5u);  // ToyMul, Loss, Count, MulGrad, Sgd
-  EXPECT_EQ(told, 5);
+  EXPECT_EQ(reported, 5);
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
   }
 }
 
-// One of several algorithms: each has its own time and its own workspace.
+// One of several algorithms, each with its own time and workspace.
 class TimedKernel final : public Kernel {
  public:
   TimedKernel(FakeCudaDriver& driver, std::unique_ptr<Kernel> kernel,
@@ -101,7 +102,7 @@ class SlowKernel final : public Kernel {
   std::unique_ptr<Kernel> kernel_;
 };
 
-// Every ToyMul has algorithms.
+// A device on which every ToyMul offers algorithms.
 absl::StatusOr<std::unique_ptr<Device>> DeviceWithAlgorithms(
     FakeCudaDriver& driver) {
   const auto prepare =
@@ -166,15 +167,15 @@ TEST(CalibrateStep, MeasuresEveryOperatorOfThePlan) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);
   CpuDevice device(ToyDevice());
-  std::vector<int64_t> told;
+  std::vector<int64_t> reported;
   const auto ops =
       CalibrateStep(toy.graph, toy.problem, plan, device,
                     {.runs = 3, .progress = [&](int64_t done, int64_t of) {
-                       told.push_back(done);
+                       reported.push_back(done);
                        EXPECT_EQ(of, 3);
                      }});
   ASSERT_TRUE(ops.ok()) << ops.status();
-  EXPECT_EQ(told, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(reported, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(ops->size(), 5u);
   for (const models::Node& node : toy.graph.nodes) {
     EXPECT_GT(ops->at(models::OperatorKey(toy.graph, node)), 0);
@@ -215,7 +216,7 @@ TEST(StepTimes, TakeFromEachLaunchWhatAllHaveTooMuch) {
   for (const planner::Step& step : plan.steps) {
     const auto id =
         static_cast<models::NodeId>(toy.problem.node(step.node).file_id);
-    // Of one operator all are alike.
+    // All launches of one operator have the same time.
     const auto [at, _] =
         traced.emplace(models::OperatorKey(toy.graph, toy.graph.node(id)),
                        2000 + 1000 * static_cast<int64_t>(traced.size()));
@@ -232,14 +233,14 @@ TEST(StepTimes, TakeFromEachLaunchWhatAllHaveTooMuch) {
   all(sum_ns, 0);
   all(sum_ns - 1500 * count, -1500);
   all(sum_ns + 700 * count, 700);
-  // However short the step, no launch is free.
+  // No launch becomes free, however short the step.
   for (const auto& [key, ns] : times.OperatorsWithin(1)) {
     EXPECT_EQ(ns, kShortestLaunchNs) << key;
   }
 }
 
-// The launches of a replayed step together take what it takes, whatever they
-// were traced with.
+// The launches of a replayed step together take the step's time, independent of
+// their times in the trace.
 TEST(CalibrateStep, FitsTheStepThatIsReplayedOnADevice) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);
@@ -249,7 +250,7 @@ TEST(CalibrateStep, FitsTheStepThatIsReplayedOnADevice) {
           const models::Graph& graph,
           const models::Node& node) -> absl::StatusOr<std::unique_ptr<Kernel>> {
     LOADLINE_ASSIGN_OR_RETURN(auto kernel, PrepareToyKernel(graph, node));
-    // An hour by the fake's clock, next to nothing by the host's.
+    // An hour on the fake's clock, almost nothing on the host's.
     return std::make_unique<SlowKernel>(driver, std::move(kernel));
   };
   const auto device =

@@ -1,4 +1,5 @@
-// Philox against the known answers that its authors publish with Random123.
+// Philox compared with the known answers that its authors publish with
+// Random123.
 #include <array>
 
 #include "executor/device/philox.h"
@@ -10,7 +11,7 @@ namespace {
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, uint32_t key0,
                                uint32_t key1) {
   PhiloxBatch batch{};
-  // The last of the batch, so that every lane's place matters.
+  // The last of the batch, so that a wrong lane order shows.
   constexpr int kLane = kPhiloxBatch - 1;
   for (int w = 0; w < 4; ++w) batch.words[w][kLane] = counter[w];
   PhiloxRounds(batch, key0, key1);

@@ -1,4 +1,4 @@
-// Runs of products against each product on its own.
+// Runs of products compared with each product by itself.
 #include "executor/ops/matmul_shapes.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace loadline::executor {
 namespace {
 
-// (a, b, y) offsets of every product, by walking all leading dimensions.
+// (a, b, y) offsets of every product, from a loop over all leading dimensions.
 std::vector<std::array<int64_t, 3>> EachProduct(const MatMulShapes& s) {
   const size_t leading = s.y.dims.size() - 2;
   std::vector<std::array<int64_t, 3>> products = {{0, 0, 0}};
@@ -62,7 +62,7 @@ TEST(MakeProductRuns, AreEveryProductInOrder) {
     EXPECT_EQ(products, EachProduct(s));
     runs_seen += static_cast<int64_t>(runs.starts.size());
   }
-  EXPECT_GT(runs_seen, 300);  // some need several
+  EXPECT_GT(runs_seen, 300);  // some cases need several runs
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The waits that a device is told order the steps as the plan's do, and none of
-// them could be left out: random plans against reachability by brute force.
+// The needed waits order the steps exactly as the plan does, and none of them
+// is redundant: random plans compared with brute-force reachability.
 #include "executor/program/needed_waits.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Order HappensBefore(const planner::Plan& plan, const Waits& waits) {
   return before;
 }
 
-// Some order in which each step stands behind those of its lane and its waits.
+// An order with each step after its predecessors on the lane and its waits.
 std::vector<size_t> RandomOrder(const planner::Plan& plan, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<size_t> order;
@@ -88,16 +88,16 @@ size_t Count(const Waits& waits) {
 }
 
 TEST(NeededWaits, OrderTheStepsAsAllWaitsDo) {
-  size_t all = 0, told = 0;
+  size_t all = 0, needed_count = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const planner::Plan plan = RandomPlan(seed);
     const Waits needed = NeededWaits(plan, RandomOrder(plan, seed));
     EXPECT_EQ(HappensBefore(plan, needed), HappensBefore(plan, AllWaits(plan)))
         << "seed " << seed;
     all += Count(AllWaits(plan));
-    told += Count(needed);
+    needed_count += Count(needed);
   }
-  EXPECT_LT(told, all * 2 / 3);
+  EXPECT_LT(needed_count, all * 2 / 3);
 }
 
 TEST(NeededWaits, HaveNoneThatTheOthersImply) {

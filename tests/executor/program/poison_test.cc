@@ -1,4 +1,4 @@
-// Freed bytes are filled, and only those.
+// Exactly the freed bytes are filled.
 #include "executor/program/poison.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(Poison, FreesEveryIntermediateOnceAndNoHome) {
   const auto placement = PlaceValues(toy.graph, toy.problem, plan);
   ASSERT_TRUE(placement.ok());
   const auto freed = FreedAfterStep(toy.problem, plan, *placement);
-  // Every buffer has a place of its own here, except updated values.
+  // Here every buffer has its own place, except updated values.
   for (const planner::Buffer& buffer : plan.buffers) {
     if (buffer.value == planner::kNoValue) continue;
     const planner::Value& value = toy.problem.value(buffer.value);

@@ -1,5 +1,5 @@
-// A plan loaded and run: the same weights whatever the plan, nothing allocated
-// in a step, nothing smaller than planned accepted.
+// A plan is loaded and run: the same weights for every plan, no allocation in a
+// step, and no arena smaller than planned.
 #include "executor/program/program.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ Outcome Train20(const Toy& toy, const planner::Plan& plan,
 
 TEST(Program, Learns) {
   const Toy toy = MakeToy();
-  // One batch, so that the losses are of the same examples.
+  // A single batch, so that all losses are of the same examples.
   const Outcome run = Train20(toy, KeepPlan(toy), ToyDevice(), {}, 4);
   ASSERT_EQ(run.losses.size(), 20u);
   EXPECT_LT(run.losses.back(), run.losses.front());
@@ -129,7 +129,7 @@ TEST(Program, AllocatesNothingInAStep) {
       auto batcher = Batcher::Create(data, toy.options.batch, 5, true);
       ASSERT_TRUE(batcher.ok());
       const int64_t before = AllocationCount();
-      for (int64_t step = 0; step < 25; ++step) {  // into a third epoch
+      for (int64_t step = 0; step < 25; ++step) {  // into the third epoch
         const auto loss =
             (*program)->Step({.step = step + 1}, (*batcher)->Batch(step));
         if (!loss.ok()) FAIL() << loss.status();
@@ -215,7 +215,7 @@ TEST(Load, RefusesAKernelThatNeedsMoreWorkspaceThanPlanned) {
             absl::string_view::npos);
 }
 
-// Fails at its second run.
+// Fails in its second run.
 class FailingKernel : public Kernel {
  public:
   absl::Status Run(const KernelArgs&) override {

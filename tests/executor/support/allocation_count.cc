@@ -1,6 +1,6 @@
 // Replaces the global operator new and delete, in all their forms: the address
-// sanitizer brings its own of each, and memory from one may not go to the
-// other.
+// sanitizer replaces each of them too, and memory from one pair must not be
+// freed by the other.
 #include "tests/executor/support/allocation_count.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Every piece of work names the pieces it comes after; a stream is no more than
-// its frontier, the pieces that its next one comes after. An event is a
-// frontier that was noted, and a captured graph a set of pieces that is
+// Every operation lists the operations that it comes after. A stream is its
+// frontier: the operations that its next one comes after. An event is a
+// recorded frontier, and a captured graph is a set of operations that is
 // submitted again at each launch.
 #include "tests/executor/support/fake_cuda_driver.h"
 
@@ -17,8 +17,8 @@ namespace loadline::executor {
 
 struct FakeCudaDriver::Op {
   std::function<void()> work;
-  std::vector<OpPtr> after;  // of a graph's piece
-  // Of a submitted piece.
+  std::vector<OpPtr> after;  // for an operation of a graph
+  // For a submitted operation.
   std::vector<OpPtr> before;
   int64_t waits = 0;
   bool submitted = false;
@@ -27,12 +27,12 @@ struct FakeCudaDriver::Op {
 };
 
 struct FakeCudaDriver::CapturedGraph {
-  std::vector<OpPtr> ops;  // each after those it comes after
+  std::vector<OpPtr> ops;  // each after those that it depends on
 };
 
 struct FakeCudaDriver::FakeStream {
   std::vector<OpPtr> frontier;
-  CapturePtr capture;  // none: working
+  CapturePtr capture;  // none: the stream executes
   bool origin = false;
 };
 
@@ -230,7 +230,7 @@ absl::Status FakeCudaDriver::SynchronizeStream(cuda::Stream handle) {
   return RunAll(stream);
 }
 
-// All that the stream has been given.
+// Runs everything submitted to the stream.
 absl::Status FakeCudaDriver::RunAll(FakeStream& stream) {
   const auto done = [](const OpPtr& op) { return op->done; };
   while (!std::all_of(stream.frontier.begin(), stream.frontier.end(), done)) {
@@ -306,7 +306,7 @@ absl::Status FakeCudaDriver::Copy(void* to, const void* from, int64_t bytes,
   if (s.capture != nullptr) {
     return absl::InternalError("a captured copy of memory that is not pinned");
   }
-  if (out) {  // returns when the bytes are there
+  if (out) {  // returns when the bytes have arrived
     LOADLINE_RETURN_IF_ERROR(RunAll(s));
     std::memcpy(to, from, bytes);
     return absl::OkStatus();
@@ -354,7 +354,7 @@ absl::StatusOr<cuda::Graph> FakeCudaDriver::EndCapture(cuda::Stream stream) {
     return absl::InternalError("no capture began on this stream");
   }
   const CapturePtr graph = origin.capture;
-  // What the origin's end comes after; the rest was never joined.
+  // Predecessors of the end of the origin stream; the rest was never joined.
   std::set<const Op*> joined;
   std::vector<OpPtr> todo = origin.frontier;
   while (!todo.empty()) {
@@ -401,7 +401,7 @@ absl::Status FakeCudaDriver::LaunchGraph(cuda::GraphExec exec,
                                          cuda::Stream stream) {
   LOADLINE_RETURN_IF_ERROR(Call("LaunchGraph"));
   FakeStream& s = From<FakeStream>(stream);
-  LOADLINE_RETURN_IF_ERROR(Push(s, nullptr));  // the graph begins
+  LOADLINE_RETURN_IF_ERROR(Push(s, nullptr));  // beginning of the graph
   const OpPtr begin = s.frontier[0];
   auto end = std::make_shared<Op>();
   std::map<const Op*, OpPtr> copies;
@@ -426,8 +426,8 @@ absl::Status FakeCudaDriver::LaunchGraph(cuda::GraphExec exec,
 
 namespace {
 
-// Runs late, with the addresses that were handed over; what it then has to say
-// goes into the step's word. As on a GPU, work under way outlives the kernel.
+// Runs late, with copies of the addresses, and stores its data error in the
+// step's word. As on a GPU, running work may outlive the kernel object.
 class StreamKernel final : public cuda::CudaKernel {
  public:
   StreamKernel(FakeCudaDriver& driver, std::unique_ptr<Kernel> host)
@@ -485,7 +485,7 @@ class StreamKernel final : public cuda::CudaKernel {
   std::shared_ptr<Shared> shared_;
 };
 
-// The same of emulated kernels that go as one.
+// The same for emulated kernels that can be merged into one launch.
 class StreamGroupKernel final : public cuda::GroupKernel {
  public:
   StreamGroupKernel(FakeCudaDriver& driver, std::shared_ptr<GroupKernel> kernel)

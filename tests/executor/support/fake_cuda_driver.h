@@ -1,10 +1,11 @@
 // A CUDA driver without a GPU. Memory is the host's and copies are real, but
-// work is done late: only when somebody waits for it, and then in any order
-// that streams, events and captured graphs allow, drawn from a seed. Whatever
-// was not ordered by events comes out wrong for some seed.
+// work runs late: only when something waits for it, and then in any order that
+// streams, events and captured graphs allow, drawn from a seed. Work that
+// events should have ordered and did not gives wrong results for some seed.
 //
-// As CUDA does, it refuses what a capture forbids: allocating, waiting, copies
-// of memory that is not pinned, streams that never join again. Any call can be
+// As CUDA, it refuses what a capture forbids: allocating, waiting, copies of
+// memory that is not pinned, streams that are never joined. Any call can be
+// made to fail, and all resources are counted.
 // made to fail, and everything handed out is counted.
 #ifndef LOADLINE_TESTS_EXECUTOR_SUPPORT_FAKE_CUDA_DRIVER_H_
 #define LOADLINE_TESTS_EXECUTOR_SUPPORT_FAKE_CUDA_DRIVER_H_
@@ -28,9 +29,9 @@ struct FakeCudaOptions {
   uint64_t seed = 1;
   int copy_engines = 2;
   int64_t memory_bytes = int64_t{1} << 40;
-  int64_t context_bytes = 0;  // of it, taken by the driver itself
-  // The call of this number fails, counted from 0; what gives something back
-  // is not counted.
+  int64_t context_bytes = 0;  // part of it that the driver itself uses
+  // Number of the call that fails, counted from 0; calls that free something
+  // are not counted.
   int64_t fail_call = -1;
 };
 
@@ -39,21 +40,21 @@ class FakeCudaDriver : public cuda::Driver {
   explicit FakeCudaDriver(FakeCudaOptions options = {});
   ~FakeCudaDriver() override;
 
-  // What a kernel does, at its place on the stream.
+  // Enqueues a kernel's work on the stream.
   absl::Status Enqueue(cuda::Stream stream, std::function<void()> work);
-  // Called by work: it takes so much longer.
+  // Called by work: lengthens it on the simulated clock.
   void Spend(int64_t ns) { clock_ns_ += ns; }
 
-  // Calls so far, all and by name ("Malloc").
+  // Calls so far, in total and by name ("Malloc").
   int64_t calls() const { return calls_; }
   int64_t calls(const std::string& name) const;
-  // Handed out and not given back: memory, pinned regions, streams, events,
+  // Resources that are not yet freed: memory, pinned regions, streams, events,
   // graphs.
   int64_t live() const { return live_; }
-  // Bytes of each Malloc, and of each HostRegister, in order.
+  // Sizes of each Malloc, and of each HostRegister, in order.
   const std::vector<int64_t>& allocated() const { return allocated_; }
   const std::vector<int64_t>& pinned() const { return pinned_; }
-  // What was pushed on streams in each named range, in order: "h1: Copy".
+  // Work submitted to streams within named ranges, in order: "h1: Copy".
   const std::vector<std::string>& ranged() const { return ranged_; }
 
   absl::Status SetDevice(int index) override;
@@ -87,7 +88,7 @@ class FakeCudaDriver : public cuda::Driver {
   absl::Status LaunchGraph(cuda::GraphExec exec, cuda::Stream stream) override;
 
  private:
-  // A piece of work, of a stream or of a graph.
+  // An operation of a stream or of a graph.
   struct Op;
   using OpPtr = std::shared_ptr<Op>;
   struct CapturedGraph;
@@ -122,9 +123,9 @@ class FakeCudaDriver : public cuda::Driver {
   int64_t clock_ns_ = 0;
 };
 
-// Kernels that work at once, the host's or emulated ones of a GPU, as kernels
-// that go on a fake driver's streams: what a device's `prepare` option wants.
-// `driver` outlives the kernels.
+// Turns kernels that compute at once (the host's, or emulated ones) into
+// kernels that enqueue on a fake driver's streams, for a device's `prepare`
+// option. `driver` must outlive the kernels.
 using PrepareFunction = std::function<absl::StatusOr<std::unique_ptr<Kernel>>(
     const models::Graph&, const models::Node&)>;
 PrepareFunction OnStreams(FakeCudaDriver& driver, PrepareFunction host);

@@ -1,7 +1,7 @@
-// A small training step with kernels and plans of its own, so that the run
-// loop is tested without a model, an importer or a solver: a chain of
-// elementwise products h_i = h_{i-1} * w_i under a squared error, its exact
-// gradient, and plain gradient descent.
+// A small training step with its own kernels and plans, so that the run loop is
+// tested without a model, an importer or a solver: a chain of elementwise
+// products h_i = h_{i-1} * w_i with a squared error, its exact gradient, and
+// plain gradient descent.
 #ifndef LOADLINE_TESTS_EXECUTOR_SUPPORT_TOY_H_
 #define LOADLINE_TESTS_EXECUTOR_SUPPORT_TOY_H_
 
@@ -22,8 +22,8 @@ struct ToyOptions {
   int depth = 6;
   int64_t batch = 4;
   int64_t width = 64;
-  int64_t more_workspace_bytes = 0;  // planned, beyond what kernels ask for
-  bool train = true;                 // false: loss and a count only, no updates
+  int64_t more_workspace_bytes = 0;  // planned in addition to the kernels' need
+  bool train = true;                 // false: only loss and count, no updates
 };
 
 struct Toy {
@@ -34,12 +34,12 @@ struct Toy {
 
 Toy MakeToy(const ToyOptions& options = {});
 
-// Every value at a place of its own, nothing copied.
+// Every value has its own place; nothing is copied.
 planner::Plan KeepPlan(const Toy& toy);
 
-// Every h_i that the backward pass reads goes to the host and comes back; the
-// device holds three of them on the way out and two on the way back.
-// Needs train and depth >= 4.
+// Every h_i that the backward pass reads is copied to the host and back; the
+// device holds three of them during the forward pass and two during the
+// backward pass. Requires train and depth >= 4.
 planner::Plan OffloadPlan(const Toy& toy);
 
 // Kernels of the toy's operators, for CpuDeviceOptions::prepare.
@@ -50,7 +50,7 @@ CpuDeviceOptions ToyDevice();
 // `examples` seeded examples for the toy's inputs.
 DataSet ToyData(const Toy& toy, int64_t examples, uint64_t seed = 1);
 
-// Raw bytes of every parameter and state.
+// Contents of every parameter and state.
 std::vector<std::vector<std::byte>> AllWeights(Program& program);
 
 // A path in a folder of this process that is removed at exit.

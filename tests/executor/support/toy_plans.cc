@@ -1,4 +1,4 @@
-// Plans made by hand for the toy model. Load verifies them like any other.
+// Handmade plans for the toy model. Load verifies them like any other.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -25,7 +25,7 @@ class PlanMaker {
     }
   }
 
-  // A place for `bytes` bytes that nobody else has.
+  // A place of `bytes` bytes that is used only once.
   int64_t NewPlace(int64_t bytes, Space space = Space::kDevice) {
     int64_t& end = space == Space::kDevice ? arena_end_ : host_end_;
     const int64_t place = end;
@@ -33,7 +33,7 @@ class PlanMaker {
     return place;
   }
 
-  // A new instance of a value at a place, which becomes its current one.
+  // A new buffer of a value at a place; it becomes the value's current one.
   BufferId Put(const std::string& value, int64_t place,
                Space space = Space::kDevice) {
     const planner::ValueId id = by_name_.at(value);
@@ -54,7 +54,7 @@ class PlanMaker {
     return plan_.buffer(current_.at(value)).offset;
   }
 
-  // Runs node `n` on the current buffers; its outputs must have been Put.
+  // Runs node `n` on the current buffers; Put must have made its outputs.
   StepId Run(size_t n, int64_t workspace_place, std::vector<StepId> wait = {}) {
     const planner::Node& node = problem_.nodes[n];
     planner::Step step;
@@ -117,7 +117,7 @@ bool IsMade(const planner::ProblemIndex& index, size_t v) {
   return index.producer[v] != -1;
 }
 
-// Puts everything that no node makes.
+// Puts every value that no node makes.
 void PutInitial(PlanMaker& maker) {
   const planner::ProblemIndex index = planner::IndexProblem(maker.problem());
   for (size_t v = 0; v < maker.problem().values.size(); ++v) {
@@ -125,8 +125,8 @@ void PutInitial(PlanMaker& maker) {
   }
 }
 
-// An updated value keeps the place of the one it replaces; anything else gets a
-// place of its own.
+// An updated value keeps the place of its old version; other outputs get their
+// own places.
 void PutOutputs(PlanMaker& maker, const planner::Node& node,
                 const std::map<std::string, int64_t>& places) {
   for (planner::ValueId id : node.outputs) {
@@ -178,14 +178,14 @@ planner::Plan OffloadPlan(const Toy& toy) {
   for (int i = 1; i <= depth; ++i, ++n) {
     const std::string h = absl::StrCat("h", i);
     const BufferId device = maker.Put(h, out_slots[i % 3]);
-    // The slot's last h must have left before this one is written.
+    // The slot's previous h must be copied out before this one is written.
     const StepId made = i > 3 ? maker.Run(n, workspace, {copied_out[i - 3]})
                               : maker.Run(n, workspace);
     if (i == depth) continue;
     on_host[i] =
         maker.Put(h, maker.NewPlace(row_bytes, Space::kHost), Space::kHost);
     copied_out[i] = maker.Copy(Lane::kD2h, device, on_host[i], {made});
-    maker.Use(h, device);  // the forward pass goes on reading the first
+    maker.Use(h, device);  // the forward pass still reads the first buffer
   }
   for (int other = 0; other < 2; ++other, ++n) {  // ToyLoss, ToyCount
     PutOutputs(maker, toy.problem.nodes[n],

@@ -1,4 +1,5 @@
-// A checkpoint is whole or not there, and never believed without proof.
+// A checkpoint is written completely or not at all, and everything is checked
+// when it is read.
 #include "executor/train/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-// A loaded toy program with everything it points to.
+// A loaded toy program with everything that it refers to.
 struct Loaded {
   explicit Loaded(const ToyOptions& options = {})
       : toy(MakeToy(options)), plan(KeepPlan(toy)), device(ToyDevice()) {
@@ -155,7 +156,7 @@ TEST(ParseSafetensors, RefusesEverythingElse) {
            one(R"({"dtype":"F32","shape":[]})"),
            one(R"(7)"),
            File(R"({"__metadata__":{"k":1}})", ""),
-           // Overlap, then the same name twice.
+           // Overlapping offsets, then a duplicate name.
            File(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                 R"("b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
                 "abc"),

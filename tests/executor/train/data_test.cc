@@ -1,5 +1,5 @@
-// Arrays fit the graph or are refused in words; batches depend on the step
-// alone.
+// Arrays fit the graph or are refused with an explanation; batches depend on
+// the step's number alone.
 #include "executor/train/data.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ NpyArray Array(DType dtype, std::vector<int64_t> shape, std::vector<T> values) {
   return array;
 }
 
-// One input x of `dtype`, two per example.
+// One input x of `dtype`, with two elements per example.
 models::Graph OneInput(DType dtype) {
   models::Graph graph;
   graph.values.push_back(
@@ -45,7 +45,7 @@ TEST(MakeDataSet, ConvertsWhatLosesNothing) {
                                OneInput(DType::kF32));
   ASSERT_TRUE(f64.ok()) << f64.status();
   EXPECT_EQ(Values<float>(*f64), (std::vector<float>{0.1f, -3}));
-  // 1.0, -2.0, the largest, the smallest subnormal.
+  // 1.0, -2.0, the largest number, the smallest subnormal.
   const auto f16 = MakeDataSet(
       {Array<uint16_t>(DType::kF16, {2, 2}, {0x3C00, 0xC000, 0x7BFF, 0x0001})},
       OneInput(DType::kF32));
@@ -149,8 +149,8 @@ TEST(Batcher, AStepHasTheSameBatchHoweverOneGetsThere) {
   }
 }
 
-// Fixed for all time: a run of an old version must go on with its batches.
-// The numbers come from the same definition written in another language.
+// Must never change: a resumed run of an old version needs the same batches.
+// The numbers come from an independent implementation in another language.
 TEST(Batcher, OrderIsTheSameOnEveryMachine) {
   const DataSet data = Numbers(8);
   auto batcher = Batcher::Create(data, 8, 1, true);

@@ -1,5 +1,5 @@
-// Stopping and going on leaves no trace in the weights; bad numbers stop a run
-// before they are saved.
+// A run that is stopped and resumed ends with the weights of one that was not;
+// a loss that is no number stops a run before it is saved.
 #include "executor/train/train.h"
 
 #include <gtest/gtest.h>
@@ -8,10 +8,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "executor/program/trace.h"
 #include "executor/train/checkpoint.h"
-#include "executor/train/evaluate.h"
-#include "executor/train/progress.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
@@ -29,17 +26,17 @@ absl::StatusOr<TrainResult> TrainOnce(const Toy& toy, const planner::Plan& plan,
 TEST(Train, ReportsWhatItDid) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);
-  int64_t told = 0;
+  int64_t reported = 0;
   const auto result = TrainOnce(toy, plan, ToyData(toy, 4),
                                 {.steps = 30,
                                  .learning_rate = 0.05f,
                                  .progress = [&](const TrainProgress& p) {
-                                   EXPECT_EQ(p.step, ++told);
+                                   EXPECT_EQ(p.step, ++reported);
                                    EXPECT_EQ(p.steps, 30);
                                    EXPECT_GT(p.examples_per_s, 0);
                                  }});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(told, 30);
+  EXPECT_EQ(reported, 30);
   EXPECT_EQ(result->losses.size(), 30u);
   EXPECT_LT(result->losses.back(), result->losses.front());
   EXPECT_FALSE(result->interrupted);
@@ -145,7 +142,7 @@ TEST(Train, ALossThatIsNoNumberStopsItAndKeepsTheLastCheckpoint) {
   const Toy toy = MakeToy();
   DataSet data = ToyData(toy, 40);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  // Example 21 is met in step 6 of the unshuffled data.
+  // Step 6 of the unshuffled data contains example 21.
   std::memcpy(data.columns[0].data.data() + 21 * data.columns[0].row_bytes,
               &nan, sizeof(nan));
   const std::string path = TemporaryPath("nan.safetensors");
@@ -185,116 +182,6 @@ TEST(Train, RefusesToResumeAnotherRun) {
   options.checkpoint_path = TemporaryPath("not-there");
   EXPECT_EQ(TrainOnce(toy, plan, data, options).status().code(),
             absl::StatusCode::kNotFound);
-}
-
-TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
-  const Toy full = MakeToy({.batch = 4, .train = false});
-  const Toy rest = MakeToy({.batch = 2, .train = false});
-  const Toy single = MakeToy({.batch = 1, .train = false});
-  const DataSet data = ToyData(full, 10);
-  const planner::Plan full_plan = KeepPlan(full);
-  const planner::Plan rest_plan = KeepPlan(rest);
-  const planner::Plan single_plan = KeepPlan(single);
-  CpuDevice a(ToyDevice()), b(ToyDevice()), c(ToyDevice());
-  auto full_program = Load(full.graph, full.problem, full_plan, a);
-  auto rest_program = Load(rest.graph, rest.problem, rest_plan, b);
-  auto single_program = Load(single.graph, single.problem, single_plan, c);
-  ASSERT_TRUE(full_program.ok()) << full_program.status();
-  Evaluator both(data);
-  ASSERT_TRUE(both.Run(**full_program).ok());
-  EXPECT_EQ(both.left(), 2);
-  ASSERT_TRUE(both.Run(**rest_program).ok());
-  EXPECT_EQ(both.left(), 0);
-  Evaluator one(data);
-  ASSERT_TRUE(one.Run(**single_program).ok());
-  const Evaluation got = both.result();
-  EXPECT_EQ(got.examples, 10);
-  EXPECT_NEAR(got.loss, one.result().loss, 1e-5 * one.result().loss);
-  // The toy counts 1 in every batch, out of batch * width targets.
-  EXPECT_DOUBLE_EQ(*got.accuracy, 3.0 / (10 * 64));
-}
-
-TEST(Evaluate, StopsBetweenBatchesWhenAsked) {
-  const Toy toy = MakeToy({.batch = 4, .train = false});
-  const planner::Plan plan = KeepPlan(toy);
-  const DataSet data = ToyData(toy, 12);
-  CpuDevice device(ToyDevice());
-  auto program = Load(toy.graph, toy.problem, plan, device);
-  ASSERT_TRUE(program.ok()) << program.status();
-  const std::atomic<bool> stop{true};
-  Evaluator evaluator(data);
-  EXPECT_EQ(evaluator.Run(**program, &stop).code(),
-            absl::StatusCode::kCancelled);
-  EXPECT_EQ(evaluator.left(), 8);
-}
-
-std::string Shown(bool terminal, int64_t interval, int64_t steps) {
-  char* text = nullptr;
-  size_t size = 0;
-  std::FILE* out = open_memstream(&text, &size);
-  {
-    ProgressLine line(out, terminal, interval);
-    for (int64_t s = 1; s <= steps; ++s) {
-      line.Show({.step = s,
-                 .steps = 10,
-                 .loss = 2.5f,
-                 .examples_per_s = 100,
-                 .left_s = 300});
-    }
-  }
-  std::fclose(out);
-  std::string shown(text, size);
-  free(text);
-  return shown;
-}
-
-TEST(ProgressLine, IsOneLinePerIntervalWithoutATerminal) {
-  EXPECT_EQ(Shown(false, 4, 10),
-            "step 1/10  loss 2.5000  100 examples/s  5 min left\n"
-            "step 4/10  loss 2.5000  100 examples/s  5 min left\n"
-            "step 8/10  loss 2.5000  100 examples/s  5 min left\n"
-            "step 10/10  loss 2.5000  100 examples/s  5 min left\n");
-}
-
-TEST(ProgressLine, IsOneLiveLineOnATerminalAndEndsIt) {
-  for (int64_t steps : {3, 10}) {  // stopped early, finished
-    const std::string shown = Shown(true, 4, steps);
-    EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 1);
-    EXPECT_EQ(shown.back(), '\n');
-    EXPECT_EQ(shown.front(), '\r');
-  }
-}
-
-TEST(ChromeTrace, HoldsEveryStepOnItsLaneMeasuredAndPredicted) {
-  const Toy toy = MakeToy();
-  const planner::Plan plan = OffloadPlan(toy);
-  CpuDevice device(ToyDevice());
-  auto program = Load(toy.graph, toy.problem, plan, device, {.trace = true});
-  ASSERT_TRUE(program.ok());
-  const DataSet data = ToyData(toy, 4);
-  const std::vector<const std::byte*> inputs = {data.columns[0].data.data(),
-                                                data.columns[1].data.data()};
-  ASSERT_TRUE((*program)->Run({}, inputs).ok());
-  ASSERT_EQ(device.trace().size(), plan.steps.size());
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    EXPECT_GT(device.trace()[s].end_ns, 0);
-    for (planner::StepId wait : plan.steps[s].wait) {
-      EXPECT_LE(device.trace()[planner::Index(wait)].end_ns,
-                device.trace()[s].start_ns);
-    }
-  }
-  const std::string json =
-      ChromeTrace(toy.problem, plan, device.trace(),
-                  std::vector<TraceSpan>(plan.steps.size(), {1000, 3500}));
-  size_t events = 0;
-  for (size_t at = json.find("\"ph\":\"X\""); at != std::string::npos;
-       at = json.find("\"ph\":\"X\"", at + 1)) {
-    ++events;
-  }
-  EXPECT_EQ(events, 2 * plan.steps.size());
-  EXPECT_NE(json.find("\"pid\":2,\"tid\":0,\"ts\":1.0,\"dur\":2.5"),
-            std::string::npos);
-  EXPECT_NE(json.find("\"name\":\"ToyMul-0\""), std::string::npos);
 }
 
 }  // namespace

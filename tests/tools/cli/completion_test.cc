@@ -1,4 +1,4 @@
-// What a shell makes of the scripts.
+// The completion scripts, run in real shells.
 #include "tools/cli/completion.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ std::string Script(const std::string& shell) {
   return RunInProcess({"completion", shell}).out;
 }
 
-// What bash offers for the last of `words`; run in a folder with one file.
+// Bash's completions of the last of `words`, in a folder with one file.
 std::vector<std::string> BashOffers(const std::vector<std::string>& words) {
   const std::string folder = FreshFolder();
   EXPECT_TRUE(WriteFile(folder + "/script", Script("bash")).ok());

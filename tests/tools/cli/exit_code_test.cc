@@ -1,4 +1,4 @@
-// Every way to end has its own exit code.
+// Every kind of ending has its own exit code.
 #include "tools/cli/exit_code.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Help fits a screen and comes from the parser.
+// Help fits a screen and is generated from the parser.
 #include "tools/cli/help.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What leaves the program is JSON, whatever files are named.
+// The output is valid JSON, whatever names files have.
 #include "tools/cli/json_text.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The page holds every verb and flag, in words that roff takes as they are.
+// The page contains every verb and flag, escaped for roff.
 #include "tools/cli/man_page.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ TEST(ManPage, HasEveryVerbItsFlagsAndTheExitCodes) {
   EXPECT_THAT(page, HasSubstr(".SS \"loadline run model [flags]\"\n"));
   EXPECT_THAT(page, HasSubstr(".SS \"loadline verify problem plan [flags]\""));
   EXPECT_THAT(page, HasSubstr("\\fB\\-o, \\-\\-output FILE\\fR\n"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-nesterov\\fR\n"));  // a rare one
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-nesterov\\fR\n"));  // a rare flag
   EXPECT_THAT(page, HasSubstr("\\fB130\\fR\ninterrupted\n"));
 }
 

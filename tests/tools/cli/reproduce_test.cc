@@ -1,4 +1,4 @@
-// What ShellQuoted writes, a shell reads back.
+// A shell reads back what ShellQuoted writes.
 #include "tools/cli/reproduce.h"
 
 #include <gtest/gtest.h>

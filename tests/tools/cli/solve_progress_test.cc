@@ -1,4 +1,4 @@
-// Rows of a search that takes long, and silence of one that does not.
+// Long searches print rows; short ones print nothing.
 #include "tools/cli/solve_progress.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Budgets and numbers as people write and read them.
+// Parses and formats budgets and numbers.
 #include "tools/cli/units.h"
 
 #include <gtest/gtest.h>

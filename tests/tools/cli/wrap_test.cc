@@ -1,4 +1,4 @@
-// Lines of at most 80 columns, and no word lost.
+// Lines have at most 80 columns, and no word is lost.
 #include "tools/cli/wrap.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Wrapped, BreaksAtSpacesAndIndentsWhatFollows) {
     for (size_t i = 0; i < lines.size(); ++i) {
       EXPECT_LE(lines[i].size(), kColumns);
       EXPECT_EQ(lines[i].find_first_not_of(' '), indent);
-      // The next word would not have fitted.
+      // The next word would not have fit.
       if (i + 1 == lines.size()) continue;
       EXPECT_GT(lines[i].size() + 1 + Words(lines[i + 1])[0].size(), kColumns);
     }

@@ -1,4 +1,4 @@
-// A settings file is the same as its flags, and flags win.
+// A settings file is equivalent to its flags, and flags override it.
 #include "tools/cli/yaml_args.h"
 
 #include <gmock/gmock.h>

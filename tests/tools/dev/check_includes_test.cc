@@ -1,5 +1,5 @@
-// tools/dev/check_includes must fail on every kind of broken rule, or it guards
-// nothing: each case is a tree of one file with one include.
+// tools/dev/check_includes must fail for every kind of violation: each case is
+// a tree of one file with one include.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace loadline::tools {
 namespace {
 
-// The script's exit status on a tree holding only `file` with `include`.
+// The script's exit status on a tree with only `file`, which has `include`.
 int CheckIncludes(const std::string& file, const std::string& include) {
   return RunCheck("check_includes", {{file, "#include " + include + "\n"}});
 }
@@ -52,7 +52,7 @@ TEST(CheckIncludes, RejectsARoomThatLooksUpward) {
   EXPECT_EQ(CheckIncludes("tools/verbs/a.cc", "\"tests/support.h\""), 1);
 }
 
-// What each room may include, in whole or in part, besides itself.
+// The rooms, or parts of rooms, that each room may include.
 const std::map<std::string, std::string>& Doors() {
   static const auto* doors = new std::map<std::string, std::string>([] {
     const std::string base = "planner/base ";
@@ -99,7 +99,7 @@ const std::map<std::string, std::string>& Doors() {
   return *doors;
 }
 
-// A header of the room that others see, where there is a choice.
+// The header of the room that others may include, if the room limits that.
 std::string FaceOf(const std::string& room) {
   const std::map<std::string, std::string> faces = {
       {"planner/solve", "solve.h"},
@@ -109,7 +109,7 @@ std::string FaceOf(const std::string& room) {
   return room + "/" + (face == faces.end() ? "a.h" : face->second);
 }
 
-// One tree in which every room includes every other.
+// A tree in which every room includes every other room.
 TEST(CheckIncludes, KnowsEveryDoor) {
   std::map<std::string, std::string> files;
   std::string expected;

@@ -1,5 +1,5 @@
-// tools/dev/check_mentions must fail on the name of a file that does not exist,
-// in comments and in pages.
+// tools/dev/check_mentions must fail for the name of a file that does not
+// exist, in comments and in pages.
 #include <gtest/gtest.h>
 
 #include "tests/tools/support/run_check.h"
@@ -29,7 +29,7 @@ TEST(CheckMentions, AcceptsATestByItsNameOrItsPath) {
 }
 
 TEST(CheckMentions, RejectsATestThatDoesNotExist) {
-  const std::string gone = "gone_test";  // split: this file is checked too
+  const std::string gone = "gone_test";  // split, because this file is checked
   EXPECT_EQ(CheckMentions("Tested in " + gone + ".cc."), 1);
   EXPECT_EQ(CheckMentions("Tested in tests/planner/" + gone + ".cc."), 1);
   EXPECT_EQ(CheckMentions("Tested in tests/models/real" + gone + ".cc."), 1);

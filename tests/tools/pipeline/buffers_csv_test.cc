@@ -1,4 +1,4 @@
-// The CSV of packing instances: read strictly, written with offsets.
+// CSV files of packing instances: parsed strictly, written with offsets.
 #include "tools/pipeline/buffers_csv.h"
 
 #include <gmock/gmock.h>

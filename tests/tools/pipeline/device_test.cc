@@ -1,5 +1,5 @@
-// What --device names, and what is said where it cannot be had. Whatever the
-// machine: GPU tests proper are those of tests/gpu.
+// The values of --device, and the errors without such a device. Independent of
+// the machine; tests/gpu needs a GPU.
 #include "tools/pipeline/device.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(MakeDevice, KeepsNoFileBesideAGpu) {
               StartsWith("--host-store: "));
 }
 
-// Every verb that has the flag, before it does anything else.
+// Every verb with the flag checks the device first.
 TEST(MakeDevice, WithoutAGpuEveryVerbSaysWhatToDo) {
   if (MakeDevice(kCuda).ok()) GTEST_SKIP() << "there is a GPU";
   const std::string mlp = "models/zoo/mlp.onnx";
@@ -59,7 +59,7 @@ TEST(MakeDevice, WithoutAGpuEveryVerbSaysWhatToDo) {
   }
 }
 
-// A problem file has its kernels' sizes in it.
+// A problem file already contains its kernels' workspaces.
 TEST(MakeDevice, IsNotNeededForAProblemFile) {
   EXPECT_EQ(RunInProcess(
                 {"plan", "tests/tools/chain_problem.json", "--device", "cuda"})

@@ -1,4 +1,4 @@
-// Files are read whole and written whole or not at all.
+// Files are read completely, and written completely or not at all.
 #include "tools/pipeline/files.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(WriteFile, LeavesTheOldFileWhenTheDiskIsFull) {
   fs::create_directory(folder);
   const std::string path = folder / "plan.json";
   ASSERT_TRUE(WriteFile(path, "old").ok());
-  // A limit on the size of files stands in for a full disk.
+  // A limit on the size of files simulates a full disk.
   struct rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   struct rlimit small = before;

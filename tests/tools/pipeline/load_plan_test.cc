@@ -1,4 +1,4 @@
-// A plan of another device or problem is refused with what to do about it.
+// A plan of another device or problem is refused with advice.
 #include "tools/pipeline/load_plan.h"
 
 #include <gmock/gmock.h>
@@ -18,11 +18,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Convolutions want workspace on every processor.
+// Convolutions need workspace on every processor.
 StepFlags ConvolutionFlags() {
   StepFlags flags = MlpFlags();
   flags.model.model = ZooPath("resnet18.onnx");
-  flags.plan.work_limit = 2000;  // any plan does
+  flags.plan.work_limit = 2000;  // any plan will do
   return flags;
 }
 
@@ -37,7 +37,7 @@ class ForeignPlan : public testing::Test {
     step_ = std::move(*step);
   }
 
-  // A plan for `device` at other prices, in files.
+  // Writes files of a plan for `device` with other times.
   void WritePlanFor(executor::Device& device) {
     StepFlags flags = ConvolutionFlags();
     flags.plan.budget = "80%";
@@ -64,7 +64,7 @@ class ForeignPlan : public testing::Test {
   std::string problem_;
 };
 
-// As a GPU's kernels do, those under stress want more workspace.
+// Under stress, kernels need more workspace, as a GPU's kernels may.
 std::unique_ptr<executor::Device> Wanting() {
   auto cpu = MakeDevice(kCpu);
   EXPECT_TRUE(cpu.ok());

@@ -1,4 +1,4 @@
-// Where the profile is kept, and what happens when it cannot be read.
+// Where the profile is stored, and what happens if it cannot be read.
 #include "tools/pipeline/machine_profile.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// Sets an environment variable, or takes it away, for one test.
+// Sets or removes an environment variable for one test.
 class Environment {
  public:
   Environment(const char* name, const char* value) : name_(name) {
@@ -97,7 +97,7 @@ TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
   const auto machine = LoadProfile(kCpu, "");
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_GT(machine->device_bytes, 0);
-  // What was measured has replaced it.
+  // The measured profile has replaced it.
   EXPECT_TRUE(LoadProfile(kCpu, OwnProfilePath(kCpu)).ok());
 }
 

@@ -1,4 +1,4 @@
-// Whatever is wrong with a file, the error names it.
+// Every error names its file.
 #include "tools/pipeline/plan_files.h"
 
 #include <gmock/gmock.h>

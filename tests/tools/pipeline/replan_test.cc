@@ -1,5 +1,5 @@
-// Prices as run: nothing changes where all went as predicted, and what was
-// slower becomes slower.
+// Measured times: figures change only where the run was slower or faster than
+// predicted.
 #include "tools/pipeline/replan.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Replan : public testing::Test {
     flags_ = MlpFlags();
     flags_.plan.budget = "90%";
     flags_.plan.no_recompute = true;
-    flags_.plan.work_limit = 2000;  // any plan does
+    flags_.plan.work_limit = 2000;  // any plan will do
     auto device = MakeDevice(kCpu);
     ASSERT_TRUE(device.ok());
     device_ = std::move(*device);
@@ -33,7 +33,7 @@ class Replan : public testing::Test {
     ASSERT_GT(step_.plan.predicted.d2h_bytes, 0);
   }
 
-  // Each span as much longer as its lane says.
+  // The predicted spans, each multiplied by its lane's factor.
   executor::StepTimes Times(double compute, double d2h, double h2d) const {
     executor::StepTimes times(step_.graph, step_.problem, step_.plan);
     std::vector<executor::TraceSpan> spans = spans_;
@@ -54,7 +54,7 @@ class Replan : public testing::Test {
   std::vector<executor::TraceSpan> spans_;
 };
 
-// A device that remembers what was chosen for it.
+// A device that records the algorithms set for it.
 struct Chooser : executor::CpuDevice {
   void SetAlgorithms(executor::Algorithms algorithms) override {
     chosen = algorithms;
@@ -86,7 +86,7 @@ TEST_F(Replan, ALaneThatTookLongerHasALowerRate) {
   EXPECT_NEAR(machine.d2h_bytes_per_s / step_.machine.d2h_bytes_per_s, 0.25,
               1e-2);
   EXPECT_NEAR(machine.h2d_bytes_per_s / step_.machine.h2d_bytes_per_s, 1, 1e-2);
-  // Every operator of the plan has its time, whatever the profile said.
+  // Every operator of the plan has its measured time, whatever the profile has.
   for (const planner::Step& step : step_.plan.steps) {
     if (step.kind != planner::StepKind::kNode) continue;
     const planner::Node& node = step_.problem.node(step.node);
@@ -98,7 +98,7 @@ TEST_F(Replan, ALaneThatTookLongerHasALowerRate) {
 }
 
 TEST_F(Replan, TheNewPlanIsNoSlowerThanTheOldOneAtTheNewPrices) {
-  // Copies have become so dear that this plan had better not be made.
+  // Copies are now so slow that another plan is better.
   const executor::StepTimes times = Times(1, 50, 50);
   flags_.plan.no_recompute = false;
   const planner::Plan before = step_.plan;

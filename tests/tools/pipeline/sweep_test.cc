@@ -23,7 +23,7 @@ TEST(BudgetsBetween, HoldBothEndsAndRise) {
   EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
 }
 
-// A plan with so many copies, by its prediction alone.
+// A plan with this many copies; only its prediction matters.
 planner::Plan PlanWith(int64_t step_ns, int copies) {
   planner::Plan plan;
   plan.predicted.step_ns = step_ns;
@@ -50,10 +50,10 @@ TEST(TakeFaster, CountsWhatCopiesCostComputing) {
 TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
   for (int64_t first : {1, 3, 32}) {
     for (int64_t largest = 0; largest <= 100; ++largest) {
-      std::set<int64_t> asked;
+      std::set<int64_t> tried;
       const auto found =
           FindLargest(first, 80, [&](int64_t batch) -> absl::StatusOr<bool> {
-            EXPECT_TRUE(asked.insert(batch).second) << batch;
+            EXPECT_TRUE(tried.insert(batch).second) << batch;
             EXPECT_LE(batch, 80);
             return batch <= largest;
           });
@@ -66,17 +66,17 @@ TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
 
 TEST(FindLargest, StopsWithinOnePartIn256) {
   for (int64_t largest : {600, 1000, 32737, 999'999}) {
-    int asked = 0;
+    int tried = 0;
     const auto found =
         FindLargest(32, 1 << 20, [&](int64_t batch) -> absl::StatusOr<bool> {
-          ++asked;
+          ++tried;
           return batch <= largest;
         });
     ASSERT_TRUE(found.ok());
     EXPECT_LE(found->size, largest);
     EXPECT_GT(found->smallest_not, largest);
     EXPECT_LE(found->smallest_not - found->size, found->size / 256);
-    EXPECT_LE(asked, 26);  // doublings and eight or so halvings
+    EXPECT_LE(tried, 26);  // doublings and eight or so halvings
   }
 }
 

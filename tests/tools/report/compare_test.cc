@@ -1,4 +1,4 @@
-// Two results of one problem, from each of the documents that hold one.
+// Compares two results of one problem, from each kind of document.
 #include "tools/report/compare.h"
 
 #include <gmock/gmock.h>

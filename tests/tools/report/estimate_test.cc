@@ -1,4 +1,4 @@
-// What an estimate says must hold for the plans that a search then finds.
+// Estimates must hold for the plans that a search then finds.
 #include "tools/report/estimate.h"
 
 #include <gmock/gmock.h>
@@ -80,8 +80,8 @@ TEST(EstimateStep, ListsEveryComponentOfATrainingStep) {
   for (const MemoryComponent& component : estimate.components) {
     totals[component.name] = component.total_bytes;
   }
-  EXPECT_EQ(totals["parameters"], 4 * 26'122 + 4);  // and the number 1
-  EXPECT_EQ(totals["optimizer"], 2 * 4 * 26'122);   // AdamW keeps two of each
+  EXPECT_EQ(totals["parameters"], 4 * 26'122 + 4);  // plus the constant 1
+  EXPECT_EQ(totals["optimizer"], 2 * 4 * 26'122);   // AdamW has two of each
   EXPECT_EQ(totals["data"], 32 * 64 * 4 + 32 * 8);
   EXPECT_GE(totals["gradients"], 4 * 26'122);
   EXPECT_GT(totals["activations"], 0);
@@ -98,7 +98,7 @@ TEST(EstimateStep, FlagsThatForbidRaiseTheBound) {
   EXPECT_GT(without->low.bytes, Of(*step).low.bytes);
 }
 
-// On a GPU a budget in bytes is of all bytes there.
+// On a GPU a budget in bytes includes memory that no plan uses.
 TEST(EstimateStep, TakesWhatAGpuReservesOffABudgetInBytes) {
   planner::Problem problem = planner::RandomProblem(1, 20, true, true);
   constexpr int64_t kReserved = 1 << 20;

@@ -1,5 +1,4 @@
-// What `loadline check` says of real exports and of small models with one thing
-// wrong each.
+// `loadline check` on real exports and on small models with one fault each.
 #include "tools/report/model_check.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +30,7 @@ StepFlags File(const std::string& path) {
   return flags;
 }
 
-// A model in ONNX's text syntax, as a file.
+// Flags for a model in ONNX's text syntax, written to a file.
 StepFlags Text(const std::string& body) {
   const std::string path = models::TempFolder() + "/model.onnx";
   models::WriteFile(path, models::Bytes(models::ModelFromText(body)));
@@ -129,7 +128,7 @@ TEST(CheckModel, NamesTheWholeShapeWhereAnAxisHasNoName) {
 }
 
 TEST(CheckModel, FindsParametersThatNothingTrains) {
-  // Through integers no gradient flows.
+  // Integers pass no gradient.
   const ModelCheck check =
       Check(Text("g (float[2,4] x, int64[4] k) => (float[2,4] y)"
                  " <float[4] w = {1,2,3,4}, float[4] v = {1,2,3,4}>"

@@ -1,4 +1,4 @@
-// The table and the verdict of a plan whose figures are known.
+// The table and the verdict of a plan with known figures.
 #include "tools/report/plan_summary.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Two values: the first runs again, the second is copied.
+// Two values: the first is recomputed, the second copied.
 planner::Problem TwoValues() {
   planner::Problem problem;
   problem.name = "step";
@@ -107,7 +107,7 @@ TEST(Verdict, SaysWhatIsToBeKnownOfTheMachine) {
             fits +
                 " But small has no more than 110 MiB, and 110 MiB would be "
                 "taken.");
-  problem.machine->device_bytes = 0;  // not known
+  problem.machine->device_bytes = 0;  // unknown
   problem.machine->nominal = true;
   EXPECT_EQ(Verdict(problem, KeepAll(), Traded()),
             fits +

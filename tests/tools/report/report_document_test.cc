@@ -1,4 +1,4 @@
-// The report's document, and the page that carries it.
+// The report's document, and the page that contains it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 nlohmann::ordered_json DocumentOf(const planner::Problem& problem,
-                                  const std::vector<FrontPoint>& front) {
+                                  const std::vector<ParetoPoint>& front) {
   const planner::Plan plan = planner::SmallPlan(problem);
   ReportInput input;
   input.problem = &problem;
   input.keep_everything = &plan;
   input.plan = &plan;
-  input.front = front;
+  input.pareto = front;
   input.command = "loadline report x";
   input.assumptions = Assumptions(problem, nullptr);
   auto document = ReportDocument(input);
@@ -43,7 +43,7 @@ TEST(ReportDocument, HasTablesOfEqualColumns) {
   }
   EXPECT_EQ(document["nodes"]["name"].size(), 3);
   EXPECT_EQ(document["values"]["name"].size(), 5);
-  // Seven on the device; the one on the host is no rectangle of the arena.
+  // Seven buffers on the device; the one on the host is not in the arena.
   EXPECT_EQ(document["buffers"]["value"].size(), 7);
   EXPECT_EQ(document["steps"]["lane"],
             nlohmann::ordered_json::array({0, 1, 2, 0, 0}));
@@ -54,12 +54,12 @@ TEST(ReportDocument, HasTablesOfEqualColumns) {
 
 TEST(ReportDocument, NamesThePointsOfAFront) {
   const planner::Problem problem = planner::SmallProblem();
-  FrontPoint point;
+  ParetoPoint point;
   point.plan = planner::SmallPlan(problem);
-  FrontPoint ran = point;
+  ParetoPoint ran = point;
   ran.axis = "batch";
   ran.size = 8;
-  FrontPoint longer = point;
+  ParetoPoint longer = point;
   longer.axis = "sequence";
   longer.size = 64;
   ran.measured.push_back({.steps = 2, .step_ns = 7000, .arena_bytes = 600});
@@ -93,12 +93,12 @@ TEST(Attribute, FindsModulesByPathByParameterAndByNeighbour) {
   const Attribution facts = Attribute(problem, nullptr, {});
   EXPECT_THAT(facts.modules,
               ElementsAre("layer1/conv", "layer1/conv", "block.0.fc"));
-  // The weight belongs where it is updated.
+  // The weight belongs to the module where it is updated.
   EXPECT_EQ(facts.value_modules[0], "block.0.fc");
   EXPECT_EQ(facts.value_modules[2], "layer1/conv");
 }
 
-// The document as the page holds it.
+// The document embedded in the page.
 std::string DataOf(const std::string& page) {
   const absl::string_view mark =
       "<script type=\"application/json\" id=\"data\">";
@@ -129,7 +129,7 @@ TEST(ReportPage, IsWholeAndNamesItsLicences) {
   EXPECT_THAT(page, HasSubstr("Copyright (c) 2015-2026 Oli Folkerd"));
   EXPECT_THAT(page, HasSubstr("Licensed to the Apache Software Foundation"));
   EXPECT_THAT(page, HasSubstr("TERMS AND CONDITIONS FOR USE, REPRODUCTION"));
-  // Nothing to fetch.
+  // The page loads nothing.
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   for (const char* fetch : {"<script src", "<link rel=\"stylesheet", "@import",
                             "sourceMappingURL"}) {

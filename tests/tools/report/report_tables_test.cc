@@ -47,7 +47,7 @@ TEST_F(ReportTables, CsvHasARowForEachTensor) {
   ASSERT_EQ(rows.size(), 6);
   EXPECT_EQ(rows[0], "name,bytes,kind,action,reason,module,operator");
   EXPECT_EQ(rows[1], "w,100,parameters,,,,");
-  // Quoted where it must be.
+  // Quoted where necessary.
   EXPECT_EQ(rows[3],
             "\"layer/a,\"\"b\"\"|c\",100,activations,offload,"
             "idle until its gradient,,");

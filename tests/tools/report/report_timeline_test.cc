@@ -1,5 +1,5 @@
-// The timeline against the planner's own replay on random problems, and by hand
-// on a small one.
+// The timeline compared with the planner's own replay on random problems, and
+// by hand on a small one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace loadline::tools {
 namespace {
 
-// What the page adds up: device buffers alive at each sample.
+// Adds up the device buffers alive at each sample, as the page does.
 void ExpectSamplesAddUp(const planner::Plan& plan, const Timeline& timeline) {
   std::vector<int64_t> live(timeline.samples.size(), 0);
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
@@ -85,19 +85,19 @@ TEST(ReplayTimeline, IsRightByHand) {
   for (const executor::TraceSpan& span : timeline->spans) {
     spans.emplace_back(span.start_ns, span.end_ns);
   }
-  // Out: 100 of latency and 100 bytes at 1 a ns; back: at 2 a ns.
+  // Out: latency 100 and 100 bytes at 1 per ns; back: at 2 per ns.
   EXPECT_THAT(spans, testing::ElementsAre(
                          testing::Pair(0, 1000), testing::Pair(1000, 1200),
                          testing::Pair(1200, 1350), testing::Pair(1350, 3350),
                          testing::Pair(3350, 6350)));
   ASSERT_EQ(timeline->samples.size(), 3);
   // Buffer 4 is copied in from 1200 on, before the second compute step, and
-  // stays: it holds an output. The workspace is there during its step.
+  // stays, because it is an output. The workspace lives during its step.
   EXPECT_EQ(timeline->lives[4].start_ns, 1200);
   EXPECT_EQ(timeline->lives[4].end_ns, 6350);
   EXPECT_EQ(timeline->lives[6].start_ns, 1350);
   EXPECT_EQ(timeline->lives[6].end_ns, 3350);
-  // Buffer 0, the weight, gives its bytes to buffer 7 in place.
+  // Buffer 0, the weight, is overwritten in place by buffer 7.
   EXPECT_EQ(timeline->lives[0].end_ns, 3350);
   EXPECT_EQ(timeline->lives[7].start_ns, 3350);
   EXPECT_EQ(timeline->lives[7].end_ns, 6350);

@@ -1,4 +1,4 @@
-// What a run says about the whole device: only where the device is one.
+// Figures of the whole device are shown only if the device is not the host.
 #include "tools/report/run_report.h"
 
 #include <gmock/gmock.h>

@@ -6,8 +6,8 @@
 
 namespace loadline::tools {
 
-// Empty, and of the running test alone: ctest runs several at once. Once for
-// each test: a second call empties it again.
+// An empty folder that belongs to the running test, because ctest runs several
+// at once. Call it once per test: a second call empties it again.
 std::string FreshFolder();
 
 }  // namespace loadline::tools

@@ -1,4 +1,4 @@
-// The whole command without a process of its own: a few milliseconds.
+// Runs the whole command within the test's process, which takes milliseconds.
 #ifndef LOADLINE_TESTS_TOOLS_SUPPORT_IN_PROCESS_H_
 #define LOADLINE_TESTS_TOOLS_SUPPORT_IN_PROCESS_H_
 
@@ -13,7 +13,7 @@ struct CommandOutput {
   std::string err;
 };
 
-// `args` without the program's name.
+// `args`: without the program's name.
 CommandOutput RunInProcess(const std::vector<std::string>& args);
 
 }  // namespace loadline::tools

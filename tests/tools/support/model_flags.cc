@@ -4,7 +4,8 @@
 
 namespace loadline::tools {
 
-// Relative, as tests run in the repository's root: the paths stand in goldens.
+// Relative, because tests run in the repository's root and goldens contain
+// paths.
 std::string ZooPath(const std::string& file) {
   return absl::StrCat("models/zoo/", file);
 }

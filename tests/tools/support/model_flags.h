@@ -1,4 +1,4 @@
-// The small model of the zoo, on a machine that is always the same.
+// Flags for the zoo's small model on a fixed machine.
 #ifndef LOADLINE_TESTS_TOOLS_SUPPORT_MODEL_FLAGS_H_
 #define LOADLINE_TESTS_TOOLS_SUPPORT_MODEL_FLAGS_H_
 

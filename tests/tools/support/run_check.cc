@@ -14,7 +14,7 @@
 namespace loadline::tools {
 namespace {
 
-// The command that runs the script on a fresh tree of these files.
+// The command that runs the script on a new tree with these files.
 std::string CommandOn(const std::string& script,
                       const std::map<std::string, std::string>& files) {
   const std::filesystem::path root = FreshFolder();

@@ -1,4 +1,4 @@
-// The checks of sources, on a tree made for one test.
+// Runs the source checks of tools/dev on a tree made for one test.
 #ifndef LOADLINE_TESTS_TOOLS_SUPPORT_RUN_CHECK_H_
 #define LOADLINE_TESTS_TOOLS_SUPPORT_RUN_CHECK_H_
 
@@ -7,11 +7,11 @@
 
 namespace loadline::tools {
 
-// The exit status of tools/dev/`script` on a tree of these files, path to text.
+// Exit status of tools/dev/`script` on a tree of files, given as path to text.
 int RunCheck(const std::string& script,
              const std::map<std::string, std::string>& files);
 
-// The same script's standard output.
+// Standard output of the same.
 std::string CheckOutput(const std::string& script,
                         const std::map<std::string, std::string>& files);
 

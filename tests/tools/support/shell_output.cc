@@ -1,4 +1,4 @@
-// Used by the tests of what shells read.
+// Used by tests of output that shells read.
 #include "tests/tools/support/shell_output.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a real shell makes of a text.
+// Runs text in a real shell.
 #ifndef LOADLINE_TESTS_TOOLS_SUPPORT_SHELL_OUTPUT_H_
 #define LOADLINE_TESTS_TOOLS_SUPPORT_SHELL_OUTPUT_H_
 
@@ -6,7 +6,7 @@
 
 namespace loadline::tools {
 
-// The stdout of `command` under sh; a failure of the test where it fails.
+// The stdout of `command` under sh; fails the test if the command fails.
 std::string ShellOutput(const std::string& command);
 
 }  // namespace loadline::tools

@@ -1,5 +1,6 @@
-// What the command prints for the small model, as files of tests/goldens.
-// LOADLINE_UPDATE_GOLDENS=1 writes them anew; the difference is then read.
+// The command's output for the small model, compared with files in
+// tests/goldens. LOADLINE_UPDATE_GOLDENS=1 writes them anew; review the
+// difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -63,7 +64,7 @@ TEST(Golden, HelpOfEveryVerb) {
     ExpectScreen(help.out);
     const std::vector<std::string> lines = absl::StrSplit(help.out, '\n');
     EXPECT_LE(lines.size(), kScreenLines);
-    // The last line, before the empty one that ends the text, is an example.
+    // The last line before the final empty one is an example.
     ASSERT_GE(lines.size(), 3);
     EXPECT_EQ(lines[lines.size() - 3], "Example:");
     EXPECT_EQ(lines[lines.size() - 2].find("  loadline " + verb), 0);
@@ -80,9 +81,9 @@ TEST(Golden, HelpAllShowsWhatHelpLeavesOut) {
             std::string::npos);
 }
 
-// Workspaces depend on the processor, so nothing is posed here. A problem of
-// ten values leaves a search no choice that could change; the small model's,
-// posed once, is for what does not search.
+// Workspaces depend on the processor, so no problem is made here. A search over
+// this problem of ten values has only one result; the small model's problem,
+// made once, is for verbs that do not search.
 constexpr char kChain[] = "tests/tools/chain_problem.json";
 constexpr char kMlpProblem[] = "tests/tools/mlp_problem.json";
 
@@ -90,7 +91,7 @@ class GoldenTable : public testing::Test {
  protected:
   void SetUp() override { folder_ = FreshFolder(); }
 
-  // Paths of this run are no part of a golden.
+  // Replaces paths of this run, which no golden contains.
   void Expect(const std::string& name, const std::vector<std::string>& args,
               int exit_code = 0) {
     SCOPED_TRACE(name);

@@ -1,5 +1,5 @@
-// Every error path of every verb: what is given, which exit code, and what the
-// one line says. End to end, with files that are broken: bad_input_test.cc.
+// Every error of every verb: the input, the exit code, and the message.
+// bad_input_test.cc tests damaged files end to end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ constexpr char kMlp[] = "models/zoo/mlp.onnx";
 constexpr char kData[] = "models/zoo/digits-train.npz";
 constexpr char kMachine[] = "tests/tools/machine.json";
 
-// Of a verb on the small model, which needs no machine to be measured.
+// Arguments for a verb on the small model, with a fixed machine.
 std::vector<std::string> Mlp(const std::string& verb,
                              std::vector<std::string> more) {
   std::vector<std::string> args = {verb, kMlp};
@@ -38,7 +38,7 @@ std::vector<std::string> Mlp(const std::string& verb,
   return args;
 }
 
-// A budget without recomputation and copies, which is decided at once.
+// A budget without recomputation and copies, which is decided quickly.
 std::vector<std::string> Plain(const std::string& budget) {
   return {"--no-recompute", "--no-offload", "--budget", budget};
 }
@@ -62,7 +62,7 @@ TEST(VerbErrors, OfTheCommandItself) {
           {{"plan", kMlp, "second.onnx", "--nothing"}, 2, "--nothing"}});
 }
 
-// Each is declared once, so one verb stands for all.
+// The flags are declared once, so one verb represents all.
 TEST(VerbErrors, OfFlagsThatVerbsShare) {
   std::vector<Case> cases;
   const char* const verb = "pose";

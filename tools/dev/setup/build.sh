@@ -15,6 +15,6 @@ configure() {
   printf '%s\n' "$key" >"$folder/configured"
 }
 
-# The hint for a failed build of ours.
+# The hint when our own build fails.
 build_hint="fix the first error in the log; after a change of compiler or \
 system, delete the build folder and run again"

@@ -23,8 +23,8 @@ install_packages() {
   apt-get "${options[@]}" install -y --no-install-recommends "$@"
 }
 
-# provide_packages SET...: on a system without dpkg CMake's find_package is the
-# judge, so that another package manager can serve as well.
+# provide_packages SET...: on a system without dpkg CMake's find_package decides,
+# so that another package manager can be used as well.
 provide_packages() {
   command -v dpkg-query >/dev/null || return 0
   local missing
@@ -41,7 +41,7 @@ provide_packages() {
     install_packages "${missing[@]}"
 }
 
-# provide_browser: what a system cannot have, its tests do without.
+# provide_browser: if it cannot be installed, its tests are skipped.
 provide_browser() {
   command -v dpkg-query >/dev/null || return 0
   local missing

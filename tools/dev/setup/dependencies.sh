@@ -7,21 +7,21 @@
 #           newer than Debian's, fetched only to build it)
 #   highs   linear and mixed-integer programs, from the source distribution of
 #           its Python package
-#   web     ECharts and Tabulator for the report, as they lie in the wheel of
-#           Panel, which is not used itself
+#   web     ECharts and Tabulator for the report, taken from the wheel of Panel,
+#           which is not used itself
 #   cudnn_frontend  headers of cuDNN's C++ interface; only where there is a CUDA
 #           Toolkit to compile them with
 # Sourced by tools/loadline and tools/test.
 
 packages=(onednn onnx highs web)
 
-# has_cuda: where CMake's FindCUDAToolkit looks first.
+# has_cuda: checks the places where CMake's FindCUDAToolkit looks first.
 has_cuda() {
   command -v nvcc || [[ -x ${CUDA_PATH:-/usr/local/cuda}/bin/nvcc ]]
 } >/dev/null
 if has_cuda; then packages+=(cudnn_frontend); fi
 
-# requirements_of PACKAGE: the lines of requirements.txt that it is made from.
+# requirements_of PACKAGE: its lines of requirements.txt.
 requirements_of() {
   case $1 in
     onednn) grep '^onednn-' "$root/tools/dev/setup/requirements.txt" ;;
@@ -33,7 +33,7 @@ requirements_of() {
   esac
 }
 
-# package_hash PACKAGE: of all that its content depends on.
+# package_hash PACKAGE: a hash of everything that its content depends on.
 package_hash() {
   {
     requirements_of "$1"
@@ -44,7 +44,7 @@ package_hash() {
   } | sha256sum | cut -c 1-16
 }
 
-# find_pip: sets pip to a command; a private environment where Python has none.
+# find_pip: sets pip to a command; makes a private environment if Python has none.
 find_pip() {
   pip=(python3 -m pip)
   "${pip[@]}" --version && return 0
@@ -90,7 +90,7 @@ unpack_source() {
 
 # make_PACKAGE: from $work/downloads to an installed tree in $made.
 
-# Wheels cannot hold links, so the shared library comes three times.
+# Wheels cannot contain links, so the shared library is included three times.
 make_onednn() {
   unpack_wheels
   local data
@@ -104,8 +104,9 @@ make_onednn() {
   ln -sf "$real" "$library"
 }
 
-# A unity build parses each header less often, a sixth of the time; protoc's
-# sources repeat their names and must stay apart. Import is no hot code: -O1.
+# A unity build parses each header less often and takes a sixth of the time.
+# protoc's sources reuse names and must stay separate. The import is not
+# performance-critical: -O1.
 make_onnx() {
   unpack_wheels
   unpack_source
@@ -124,7 +125,7 @@ make_onnx() {
 }
 
 # The source distribution lacks two files that its CMakeLists.txt names; empty
-# ones do, for what we install. A unity build parses each header less often.
+# ones suffice for what we install. A unity build parses each header less often.
 make_highs() {
   unpack_source
   mkdir -p "$work/source/app"
@@ -156,7 +157,7 @@ for name in ("echarts/echarts@6.0.0/dist/echarts.min.js",
 PYTHON
 }
 
-# The headers lie beside the Python package, which is not used.
+# The wheel has the headers next to the Python package, which is not used.
 make_cudnn_frontend() {
   unpack_wheels
   cp -r "$work/wheels/nvidia_cudnn_frontend/include" "$made/"

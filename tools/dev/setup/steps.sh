@@ -8,10 +8,10 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${LOADLINE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/loadline}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
-# Precompiled headers are cached too; they hold no macro we change between files.
+# Precompiled headers are cached too; they contain no macro that differs by file.
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
-# Objects do not depend on where the checkout lies.
+# Objects do not depend on the checkout's path.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 say() { printf 'loadline: %s\n' "$*" >&2; }

@@ -1,4 +1,4 @@
-// The prediction beside what was measured, and what it stands on.
+// The prediction compared with the measurement, and its assumptions.
 function errorText(measured, predicted) {
   if (predicted === 0) return "-";
   const error = 100 * (measured - predicted) / predicted;
@@ -70,7 +70,7 @@ function accuracyOption(colors) {
   };
 }
 
-// Time by operator, both ways.
+// Time by operator, predicted and measured.
 function operatorRows() {
   const rows = new Map();
   for (let s = 0; s < steps.lane.length; ++s) {

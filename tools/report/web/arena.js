@@ -1,4 +1,4 @@
-// Address against time: one rectangle for each buffer.
+// Address over time: one rectangle per buffer.
 function arenaOption(colors) {
   const byKind = doc.kinds.slice(0, COPIES).map(() => []);
   for (let b = 0; b < buffers.value.length; ++b) {

@@ -1,5 +1,5 @@
-// Charts that follow the theme, the window and the printer. A section gives a
-// function from colours to an ECharts option; the rest happens here.
+// Charts that adapt to the theme, the window and the printer. A section passes a
+// function from colours to an ECharts option; everything else is done here.
 const KIND_COLORS =
     ["#4477aa", "#66a061", "#ee6677", "#ccab44", "#aa4499", "#55b8d8"];
 const OUTSIDE_COLOR = "#8a8f98";
@@ -37,7 +37,7 @@ function withTheme(option, colors) {
   });
 }
 
-// Zoom by wheel and by a slider. `y` too where both axes are of interest.
+// Zoom by wheel and by a slider. `y`: zooms the vertical axis as well.
 function zoom(y) {
   const bars = [{type: "inside", xAxisIndex: 0, filterMode: "weakFilter"},
     {type: "slider", xAxisIndex: 0, filterMode: "weakFilter", height: 18,
@@ -103,8 +103,8 @@ function addSaveButtons(entry, name) {
   entry.element.after(line);
 }
 
-// A chart is made when it comes into view, so that a large page opens at once.
-// `ready` hears of it then.
+// A chart is drawn when it becomes visible, so that a large page opens quickly;
+// `ready` is called then.
 function addChart(id, label, build, ready) {
   const element = document.getElementById(id);
   element.tabIndex = 0;
@@ -141,7 +141,7 @@ function addChart(id, label, build, ready) {
 
 function redrawCharts() { for (const entry of charts) entry.draw(); }
 
-// Paper gets drawings in the light colours, sharp at any size.
+// For printing, charts are drawn as SVG in the light colours.
 function drawOnPaper(printing) {
   for (const entry of charts) {
     entry.paper.innerHTML = printing ? chartSvg(entry) : "";

@@ -1,7 +1,7 @@
-// The document, its columns as they are, and what several sections need of it.
+// The document with its columns, and helpers that several sections share.
 const doc = JSON.parse(document.getElementById("data").textContent);
 const {samples, buffers, steps, values, nodes, texts, summary} = doc;
-// Whole names, and the samples between which a buffer is more than a copy.
+// Full names, and the samples between which a buffer is not just being copied.
 for (const table of [values, nodes]) {
   table.name = table.name.map((name, i) => texts[table.path[i]] + name);
 }
@@ -40,7 +40,7 @@ function bufferKind(b) {
   return buffers.value[b] < 0 ? WORKSPACE : values.kind[buffers.value[b]];
 }
 
-// What the buffer counts as at a sample: its kind, or a copy under way.
+// The kind of a buffer at a sample: its own, or a running copy.
 function kindAt(b, sample) {
   return sample < buffers.ready[b] || sample >= buffers.done[b]
       ? COPIES : bufferKind(b);
@@ -62,7 +62,7 @@ function aliveAt(sample) {
   return rows;
 }
 
-// By kind: bytes at each sample.
+// Bytes at each sample, by kind.
 const stackByKind = (() => {
   const stack = doc.kinds.map(() => new Array(sampleCount + 1).fill(0));
   const add = (kind, from, to, bytes) => {

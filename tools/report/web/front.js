@@ -1,4 +1,4 @@
-// What a byte buys: step time at each budget of the sweep.
+// The Pareto front of the sweep: step time at each budget.
 const MIB = 1024 * 1024;
 const ms = (ns) => ns / 1e6;
 

@@ -1,4 +1,4 @@
-// Compute and both copy lanes, as predicted and as measured.
+// Timelines of the compute lane and both copy lanes, predicted and measured.
 const LANES = ["compute", "copy out", "copy in"];
 const LANE_PARTS = [
   ["forward", "#4477aa"], ["backward", "#ccab44"], ["update", "#66a061"],
@@ -28,7 +28,7 @@ function stallsOf(spans) {
   return gaps;
 }
 
-// Rows from the bottom: of each lane the measured one below the predicted.
+// Rows from the bottom: for each lane the measured row, then the predicted one.
 function laneRows() {
   const rows = [];
   for (const lane of [2, 1, 0]) {
@@ -40,7 +40,7 @@ function laneRows() {
 
 function laneItems() {
   const items = Object.fromEntries(LANE_PARTS.map(([name]) => [name, []]));
-  // Shorter waits would be drawn wider than they are and hide the rest.
+  // Shorter waits would be drawn wider than they are and hide other steps.
   const smallest = summary.predicted_step_ns / 1000;
   laneRows().forEach(([, lane, measured], row) => {
     const spans = measured ? doc.measured.spans : steps;

@@ -1,8 +1,8 @@
-// Bytes against program order, by kind; a place in it is a list of tensors.
+// Bytes over program order, by kind; selecting a position lists its tensors.
 let selectedSample = -1;
 let aliveTable = null;
 
-// The budget and the place that was selected.
+// The budget and the selected position.
 function memoryMarks(colors) {
   const marks = [{yAxis: summary.budget_bytes + reservedBytes, name: "budget",
     label: {formatter: "budget " + formatBytes(summary.budget_bytes),
@@ -37,7 +37,7 @@ function memoryOption(colors) {
     label: {show: true, position: "top", color: colors.ink,
       formatter: "peak " + formatBytes(samples.live_bytes[peakSample])}});
   return {
-    // Categories: on two axes of values, nothing would be stacked.
+    // A category axis, because ECharts stacks nothing over two value axes.
     xAxis: {type: "category", data: samples.step.map((_, i) => i),
       boundaryGap: false, name: "step of the compute lane",
       nameLocation: "middle", nameGap: 22, splitLine: {show: false}},

@@ -1,4 +1,4 @@
-// Does it fit, what does it cost, what should be changed.
+// Whether the plan fits, its cost, and suggested changes.
 function setText(id, text) { document.getElementById(id).textContent = text; }
 
 function adviceLines() {

@@ -1,4 +1,4 @@
-// Every tensor, with what was done to it and why.
+// Every tensor with its action and the reason.
 function tensorRows() {
   return values.name.map((name, v) => {
     const module = texts[values.module[v]];

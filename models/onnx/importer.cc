@@ -1,9 +1,8 @@
-// Constants stay outside the Graph until a node needs one, so shape
-// arithmetic leaves no trace; equal constants become one value, so twelve
-// layers share one causal mask (walk_fold.cc works them out). A folded constant
-// is dropped after its last reader.
-// Tested in tests/models/onnx_import_test.cc.
-#include "models/onnx/walk.h"
+// Constants stay outside the Graph until a node needs one, so shape arithmetic
+// leaves no nodes. Equal constants become one value, so that twelve layers
+// share one causal mask; importer_fold.cc computes them. A folded constant is
+// freed after its last reader. Tested in tests/models/onnx_import_test.cc.
+#include "models/onnx/importer.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,48 +26,48 @@ absl::Status At(const onnx::NodeProto& node, const absl::Status& status) {
 
 }  // namespace
 
-Walk::Walk(const PreparedModel& model, const ImportOptions& options)
+Importer::Importer(const PreparedModel& model, const ImportOptions& options)
     : model_(model), options_(options) {}
 
-const Meaning* Walk::Find(const std::string& name) const {
-  auto it = meanings_.find(name);
-  return it == meanings_.end() ? nullptr : &it->second;
+const Binding* Importer::Find(const std::string& name) const {
+  auto it = bindings_.find(name);
+  return it == bindings_.end() ? nullptr : &it->second;
 }
 
-bool Walk::Has(const onnx::NodeProto& node, int i) const {
+bool Importer::Has(const onnx::NodeProto& node, int i) const {
   return i < node.input_size() && !node.input(i).empty();
 }
 
-bool Walk::Wants(const onnx::NodeProto& node, int i) const {
+bool Importer::Wants(const onnx::NodeProto& node, int i) const {
   return i < node.output_size() && uses_.count(node.output(i)) > 0;
 }
 
-const Meaning& Walk::Input(const onnx::NodeProto& node, int i) const {
-  const Meaning* meaning = Find(node.input(i));
-  LOADLINE_CHECK(meaning != nullptr);  // Visit has looked
-  return *meaning;
+const Binding& Importer::Input(const onnx::NodeProto& node, int i) const {
+  const Binding* binding = Find(node.input(i));
+  LOADLINE_CHECK(binding != nullptr);  // Visit checks inputs
+  return *binding;
 }
 
-bool Walk::IsConstant(const onnx::NodeProto& node, int i) const {
+bool Importer::IsConstant(const onnx::NodeProto& node, int i) const {
   return Has(node, i) && Input(node, i).constant.has_value();
 }
 
-const TensorType& Walk::Type(const onnx::NodeProto& node, int i) const {
-  const Meaning& meaning = Input(node, i);
-  return meaning.constant ? meaning.constant->type
-                          : imported_.graph.value(meaning.id).type;
+const TensorType& Importer::Type(const onnx::NodeProto& node, int i) const {
+  const Binding& binding = Input(node, i);
+  return binding.constant ? binding.constant->type
+                          : imported_.graph.value(binding.id).type;
 }
 
-absl::StatusOr<ValueId> Walk::Use(const onnx::NodeProto& node, int i) {
+absl::StatusOr<ValueId> Importer::Use(const onnx::NodeProto& node, int i) {
   if (!Has(node, i)) {
     return absl::InvalidArgumentError(absl::StrCat("input ", i, " is missing"));
   }
-  const Meaning& meaning = Input(node, i);
-  if (meaning.constant) return UseTensor(node.input(i), *meaning.constant);
-  return meaning.id;
+  const Binding& binding = Input(node, i);
+  if (binding.constant) return UseTensor(node.input(i), *binding.constant);
+  return binding.id;
 }
 
-ValueId Walk::UseTensor(const std::string& name, const Tensor& tensor) {
+ValueId Importer::UseTensor(const std::string& name, const Tensor& tensor) {
   std::vector<ValueId>& alike = constants_[tensor.type.ToString()];
   for (ValueId id : alike) {
     if (*imported_.graph.value(id).initial->data == *tensor.data) return id;
@@ -77,8 +76,8 @@ ValueId Walk::UseTensor(const std::string& name, const Tensor& tensor) {
   return alike.back();
 }
 
-absl::StatusOr<Ints> Walk::ConstantInts(const onnx::NodeProto& node,
-                                        int i) const {
+absl::StatusOr<Ints> Importer::ConstantInts(const onnx::NodeProto& node,
+                                            int i) const {
   if (!IsConstant(node, i)) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", i,
@@ -98,8 +97,8 @@ absl::StatusOr<Ints> Walk::ConstantInts(const onnx::NodeProto& node,
   return Ints(v.begin(), v.end());
 }
 
-absl::StatusOr<double> Walk::ConstantReal(const onnx::NodeProto& node,
-                                          int i) const {
+absl::StatusOr<double> Importer::ConstantReal(const onnx::NodeProto& node,
+                                              int i) const {
   if (!IsConstant(node, i) || Input(node, i).constant->type.elements() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("input ", i,
@@ -116,11 +115,11 @@ absl::StatusOr<double> Walk::ConstantReal(const onnx::NodeProto& node,
   return static_cast<double>(value[0]);
 }
 
-absl::StatusOr<std::vector<ValueId>> Walk::Emit(const onnx::NodeProto& node,
-                                                const std::string& op,
-                                                std::vector<ValueId> inputs,
-                                                Attributes attributes,
-                                                Phase phase) {
+absl::StatusOr<std::vector<ValueId>> Importer::Emit(const onnx::NodeProto& node,
+                                                    const std::string& op,
+                                                    std::vector<ValueId> inputs,
+                                                    Attributes attributes,
+                                                    Phase phase) {
   const std::string name = !node.name().empty() ? node.name()
                            : node.output_size() > 0 && !node.output(0).empty()
                                ? node.output(0)
@@ -129,18 +128,20 @@ absl::StatusOr<std::vector<ValueId>> Walk::Emit(const onnx::NodeProto& node,
                                  std::move(attributes), phase);
 }
 
-absl::StatusOr<ValueId> Walk::EmitValue(const onnx::NodeProto& node,
-                                        const std::string& op,
-                                        std::vector<ValueId> inputs,
-                                        Attributes attributes) {
+absl::StatusOr<ValueId> Importer::EmitValue(const onnx::NodeProto& node,
+                                            const std::string& op,
+                                            std::vector<ValueId> inputs,
+                                            Attributes attributes) {
   LOADLINE_ASSIGN_OR_RETURN(
       std::vector<ValueId> outputs,
       Emit(node, op, std::move(inputs), std::move(attributes)));
   return outputs[0];
 }
 
-absl::Status Walk::EmitOne(const onnx::NodeProto& node, const std::string& op,
-                           std::vector<ValueId> inputs, Attributes attributes) {
+absl::Status Importer::EmitOne(const onnx::NodeProto& node,
+                               const std::string& op,
+                               std::vector<ValueId> inputs,
+                               Attributes attributes) {
   LOADLINE_ASSIGN_OR_RETURN(
       ValueId output,
       EmitValue(node, op, std::move(inputs), std::move(attributes)));
@@ -148,50 +149,53 @@ absl::Status Walk::EmitOne(const onnx::NodeProto& node, const std::string& op,
   return absl::OkStatus();
 }
 
-void Walk::Define(const onnx::NodeProto& node, int i, ValueId id) {
+void Importer::Define(const onnx::NodeProto& node, int i, ValueId id) {
   if (i >= node.output_size() || node.output(i).empty()) return;
-  Meaning meaning;
-  meaning.id = id;
-  meanings_[node.output(i)] = std::move(meaning);
+  Binding binding;
+  binding.id = id;
+  bindings_[node.output(i)] = std::move(binding);
   imported_.value_of[node.output(i)] = id;
 }
 
-void Walk::DefineSequence(const onnx::NodeProto& node,
-                          std::vector<ValueId> parts) {
-  Meaning meaning;
-  meaning.sequence = std::move(parts);
-  meanings_[node.output(0)] = std::move(meaning);
+void Importer::DefineSequence(const onnx::NodeProto& node,
+                              std::vector<ValueId> parts) {
+  Binding binding;
+  binding.sequence = std::move(parts);
+  bindings_[node.output(0)] = std::move(binding);
 }
 
-void Walk::Alias(const onnx::NodeProto& node, int output, int input) {
-  const Meaning meaning = Input(node, input);
-  if (meaning.constant) {
-    folded_bytes_ += meaning.constant->type.bytes();
+void Importer::Alias(const onnx::NodeProto& node, int output, int input) {
+  const Binding binding = Input(node, input);
+  if (binding.constant) {
+    folded_bytes_ += binding.constant->type.bytes();
   } else {
-    imported_.value_of[node.output(output)] = meaning.id;
+    imported_.value_of[node.output(output)] = binding.id;
   }
-  meanings_[node.output(output)] = meaning;
+  bindings_[node.output(output)] = binding;
 }
 
-void Walk::Unsupported(const onnx::NodeProto& node, const std::string& why) {
+void Importer::Unsupported(const onnx::NodeProto& node,
+                           const std::string& why) {
   unsupported_.Add(node, why);
-  Meaning blocked;
+  Binding blocked;
   blocked.blocked = true;
   for (const auto& name : node.output()) {
-    if (!name.empty()) meanings_[name] = blocked;
+    if (!name.empty()) bindings_[name] = blocked;
   }
 }
 
-void Walk::Warn(const std::string& text) { imported_.warnings.push_back(text); }
+void Importer::Warn(const std::string& text) {
+  imported_.warnings.push_back(text);
+}
 
-ValueId Walk::Newest(ValueId state) const {
+ValueId Importer::Newest(ValueId state) const {
   for (const auto& [persistent, next] : imported_.graph.updates) {
     if (persistent == state) return next;
   }
   return state;
 }
 
-void Walk::Update(ValueId state, ValueId next) {
+void Importer::Update(ValueId state, ValueId next) {
   for (auto& update : imported_.graph.updates) {
     if (update.first == state) {
       update.second = next;
@@ -201,7 +205,7 @@ void Walk::Update(ValueId state, ValueId next) {
   imported_.graph.updates.emplace_back(state, next);
 }
 
-absl::Status Walk::Start() {
+absl::Status Importer::Start() {
   const auto& graph = model_.proto.graph();
   imported_.graph.name = graph.name();
   imported_.warnings = model_.warnings;
@@ -212,30 +216,30 @@ absl::Status Walk::Start() {
   }
   for (const auto& output : graph.output()) ++uses_[output.name()];
   for (const auto& [name, type] : model_.inputs) {
-    Meaning meaning;
-    meaning.id = imported_.graph.AddInput(name, type);
-    imported_.value_of[name] = meaning.id;
-    meanings_[name] = std::move(meaning);
+    Binding binding;
+    binding.id = imported_.graph.AddInput(name, type);
+    imported_.value_of[name] = binding.id;
+    bindings_[name] = std::move(binding);
   }
   const auto kinds = ClassifyInitializers(model_, options_.frozen);
   for (const std::string& text : WarnAboutWeights(model_, kinds)) Warn(text);
   for (const std::string& name : model_.initializer_order) {
     if (uses_.count(name) == 0) continue;
     const Tensor& tensor = model_.initializers.at(name);
-    Meaning meaning;
+    Binding binding;
     switch (kinds.at(name)) {
       case ValueKind::kParameter:
-        meaning.id = imported_.graph.AddParameter(name, tensor);
+        binding.id = imported_.graph.AddParameter(name, tensor);
         break;
       case ValueKind::kState:
-        meaning.id = imported_.graph.AddState(name, tensor);
+        binding.id = imported_.graph.AddState(name, tensor);
         break;
       default:
-        meaning.constant = tensor;
+        binding.constant = tensor;
         folded_bytes_ += tensor.type.bytes();
     }
-    if (meaning.id != kNoValue) imported_.value_of[name] = meaning.id;
-    if (!meanings_.emplace(name, std::move(meaning)).second) {
+    if (binding.id != kNoValue) imported_.value_of[name] = binding.id;
+    if (!bindings_.emplace(name, std::move(binding)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two tensors are named '", name, "'"));
     }
@@ -243,12 +247,12 @@ absl::Status Walk::Start() {
   return absl::OkStatus();
 }
 
-absl::Status Walk::Dispatch(const onnx::NodeProto& node) {
+absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
   if (node.op_type() == "Constant") return FoldConstantNode(node);
   const bool sequence_input =
       std::any_of(node.input().begin(), node.input().end(),
                   [this](const std::string& name) {
-                    const Meaning* m = Find(name);
+                    const Binding* m = Find(name);
                     return m != nullptr && !m->sequence.empty();
                   });
   if (sequence_input && node.op_type() != "SequenceAt") {
@@ -266,16 +270,16 @@ absl::Status Walk::Dispatch(const onnx::NodeProto& node) {
   return rule(*this, node);
 }
 
-absl::Status Walk::Visit(const onnx::NodeProto& node) {
+absl::Status Importer::Visit(const onnx::NodeProto& node) {
   bool blocked = false;
   for (const auto& name : node.input()) {
     if (name.empty()) continue;
-    const Meaning* meaning = Find(name);
-    if (meaning == nullptr) {
+    const Binding* binding = Find(name);
+    if (binding == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("reads '", name, "', which nothing before it makes"));
     }
-    blocked = blocked || meaning->blocked;
+    blocked = blocked || binding->blocked;
   }
   for (const auto& name : node.output()) {
     if (!name.empty() && Find(name) != nullptr) {
@@ -284,10 +288,10 @@ absl::Status Walk::Visit(const onnx::NodeProto& node) {
     }
   }
   if (blocked) {
-    Meaning meaning;
-    meaning.blocked = true;
+    Binding binding;
+    binding.blocked = true;
     for (const auto& name : node.output()) {
-      if (!name.empty()) meanings_[name] = meaning;
+      if (!name.empty()) bindings_[name] = binding;
     }
     return absl::OkStatus();
   }
@@ -301,18 +305,18 @@ absl::Status Walk::Visit(const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-void Walk::Release(const onnx::NodeProto& node) {
+void Importer::Release(const onnx::NodeProto& node) {
   for (const auto& name : node.input()) {
     auto uses = uses_.find(name);
     if (uses == uses_.end() || --uses->second > 0) continue;
-    auto it = meanings_.find(name);
-    if (it == meanings_.end() || !it->second.constant) continue;
+    auto it = bindings_.find(name);
+    if (it == bindings_.end() || !it->second.constant) continue;
     folded_bytes_ -= it->second.constant->type.bytes();
-    it->second.constant = Tensor{};  // the name stays taken
+    it->second.constant = Tensor{};  // frees it; the name stays taken
   }
 }
 
-void Walk::WarnAtEnd() {
+void Importer::WarnAtEnd() {
   const int restored =
       imported_.forms.batch_norms_restored + imported_.forms.dropouts_restored;
   bool convolves = false, normalizes = restored > 0;
@@ -341,23 +345,23 @@ void Walk::WarnAtEnd() {
   }
 }
 
-absl::Status Walk::Finish() {
+absl::Status Importer::Finish() {
   if (!unsupported_.empty()) return unsupported_.ToStatus();
   for (const auto& output : model_.proto.graph().output()) {
-    const Meaning* meaning = Find(output.name());
-    if (meaning == nullptr || !meaning->sequence.empty()) {
+    const Binding* binding = Find(output.name());
+    if (binding == nullptr || !binding->sequence.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "output '", output.name(), "' is not a tensor that a node makes"));
     }
-    ValueId id = meaning->id;
-    if (meaning->constant) id = UseTensor(output.name(), *meaning->constant);
+    ValueId id = binding->id;
+    if (binding->constant) id = UseTensor(output.name(), *binding->constant);
     imported_.graph.outputs.push_back(id);
   }
   WarnAtEnd();
   return absl::OkStatus();
 }
 
-absl::StatusOr<Imported> Walk::Run() {
+absl::StatusOr<Imported> Importer::Run() {
   LOADLINE_RETURN_IF_ERROR(Start());
   const auto& graph = model_.proto.graph();
   const std::vector<bool> needed = NeededNodes(graph);

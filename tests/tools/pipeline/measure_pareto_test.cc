@@ -1,4 +1,4 @@
-#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/measure_pareto.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ TEST(Together, IsTheMeanOfTheMiddleRoundsWithAllSteps) {
     rounds[i].step_ns = 10 * i;
     rounds[i].arena_bytes = i;
   }
-  rounds[0].step_ns = 1000;  // a burst: 1000, 10, 20, 30, 40
+  rounds[0].step_ns = 1000;  // an outlier: 1000, 10, 20, 30, 40
   const Measured all = Together(std::move(rounds));
   EXPECT_EQ(all.step_ns, 30);     // of 20, 30, 40
   EXPECT_EQ(all.arena_bytes, 3);  // the round of 30
@@ -37,7 +37,7 @@ TEST(MiddleOf, TakesEachPriceByItself) {
       {Round(100, 1e9), Round(9000, 1e6), Round(200, 2e9), Round(300, 4e9)});
   EXPECT_EQ(machine.ops.at("Relu"), 250);  // of 200 and 300
   EXPECT_EQ(machine.copy_latency_ns, 25);
-  // Of the times: 1/2e9 and 1/1e9 are the middle two.
+  // Of the times 1/2e9 and 1/1e9 are the middle two.
   EXPECT_NEAR(machine.d2h_bytes_per_s, 1e9 / 0.75, 1e3);
   EXPECT_NEAR(machine.h2d_bytes_per_s, 2e9 / 0.75, 1e3);
 }

@@ -1,6 +1,6 @@
-// One point of a sweep: a budget or a size, its plan and what a run measured.
-#ifndef LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
-#define LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
+// A point of a sweep: a budget or a size, its plan and its measurement.
+#ifndef LOADLINE_TOOLS_PIPELINE_PARETO_POINT_H_
+#define LOADLINE_TOOLS_PIPELINE_PARETO_POINT_H_
 
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace loadline::tools {
 
-// One budget of a sweep. Where nothing was run, measured is empty.
-struct FrontPoint {
+// `measured` is empty if nothing was run.
+struct ParetoPoint {
   std::string axis;  // the dimension that is varied; empty: none
   int64_t size = 0;  // of that dimension
   planner::Plan plan;
@@ -21,4 +21,4 @@ struct FrontPoint {
 
 }  // namespace loadline::tools
 
-#endif  // LOADLINE_TOOLS_PIPELINE_FRONT_POINT_H_
+#endif  // LOADLINE_TOOLS_PIPELINE_PARETO_POINT_H_

@@ -1,9 +1,9 @@
-// A machine drifts: what else runs on it, and its clock, change from minute to
-// minute by more than a plan's price does. So prices and steps are taken in
-// turns, of which none lasts long, and what the drift adds it adds to both.
-// Tested by tests/tools/pipeline/measure_front_test.cc and
+// A machine drifts: other load and clock rates change from minute to minute by
+// more than plans differ. So operator times and steps are measured alternately
+// in short rounds, and drift affects both equally. Tested by
+// tests/tools/pipeline/measure_pareto_test.cc and
 // tests/end_to_end/sweep_test.cc.
-#include "tools/pipeline/measure_front.h"
+#include "tools/pipeline/measure_pareto.h"
 
 #include <algorithm>
 #include <functional>
@@ -24,22 +24,22 @@ namespace loadline::tools {
 namespace {
 
 constexpr int64_t kMostRounds = 9;
-constexpr int64_t kStepsOfARound = 4;  // at least, where there are several
+constexpr int64_t kStepsOfARound = 4;  // at least, if there are several rounds
 constexpr int64_t kPricingNs = 300'000'000;
 
-// Prices once measured, for the same plans.
+// Predicts the same plans with measured times.
 absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
-                       PlannedStep* step, std::vector<FrontPoint>* points) {
+                       PlannedStep* step, std::vector<ParetoPoint>* points) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   LOADLINE_RETURN_IF_ERROR(PoseAgain(flags, std::move(machine), *device, step));
   const planner::SolveOptions permitted = PermittedBy(flags.plan);
   for (size_t i = 0; i < points->size(); ++i) {
-    FrontPoint& point = (*points)[i];
+    ParetoPoint& point = (*points)[i];
     LOADLINE_ASSIGN_OR_RETURN(
         point.plan,
         planner::Reprice(step->problem, std::move(point.plan), permitted));
     if (i == 0) continue;
-    const FrontPoint& smaller = (*points)[i - 1];
+    const ParetoPoint& smaller = (*points)[i - 1];
     if (TakeFaster(step->problem, smaller.plan, &point.plan)) {
       point.measured = smaller.measured;
     }
@@ -57,7 +57,7 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
     for (const planner::Machine& round : rounds) all.push_back(of(round));
     return planner::MiddleMeanNs(std::move(all));
   };
-  // Times have a mean; rates are their inverse.
+  // Times are averaged; rates are inverse times.
   const auto rate = [&](double planner::Machine::*field) {
     constexpr double kBytes = 1e12;
     if (!rounds[0].CanCopy()) return rounds[0].*field;
@@ -81,9 +81,9 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
   return machine;
 }
 
-absl::Status MeasureFront(const StepFlags& flags, int64_t steps,
-                          PlannedStep* step, std::vector<FrontPoint>* points,
-                          const std::atomic<bool>* stop) {
+absl::Status MeasurePareto(const StepFlags& flags, int64_t steps,
+                           PlannedStep* step, std::vector<ParetoPoint>* points,
+                           const std::atomic<bool>* stop) {
   if (steps == 0) return absl::OkStatus();
   const int64_t rounds =
       std::clamp<int64_t>(steps / kStepsOfARound, 1, kMostRounds);
@@ -94,7 +94,7 @@ absl::Status MeasureFront(const StepFlags& flags, int64_t steps,
         planner::Machine machine,
         MeasureNow(flags.plan.device, *step, kPricingNs, stop));
     machines.push_back(std::move(machine));
-    // Together as many steps as asked for.
+    // All rounds together run as many steps as requested.
     const int64_t share = steps * (round + 1) / rounds - steps * round / rounds;
     for (size_t i = 0; i < points->size(); ++i) {
       step->plan = (*points)[i].plan;

@@ -1,15 +1,15 @@
-// The part of Walk that works constants out instead of emitting nodes. Memory
-// stays bounded by max_folded_bytes, and work by kMaxFoldedElements, whatever
-// the file says. Tested in tests/models/onnx_fold_test.cc.
+// The part of Importer that folds constants. Whatever the file contains, memory
+// is limited by max_folded_bytes and work by kMaxFoldedElements. Tested in
+// tests/models/onnx_fold_test.cc.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "models/onnx/classify.h"
 #include "models/onnx/fold.h"
+#include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
-#include "models/onnx/walk.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -19,7 +19,7 @@ constexpr int64_t kMaxFoldedElements = int64_t{1} << 30;
 
 }  // namespace
 
-absl::Status Walk::DefineConstant(const std::string& name, Tensor tensor) {
+absl::Status Importer::DefineConstant(const std::string& name, Tensor tensor) {
   if (name.empty()) return absl::OkStatus();
   folded_bytes_ += tensor.type.bytes();
   folded_elements_ += tensor.type.elements();
@@ -28,13 +28,13 @@ absl::Status Walk::DefineConstant(const std::string& name, Tensor tensor) {
     return absl::ResourceExhaustedError(
         "the model's constants grow beyond the limit while folding");
   }
-  Meaning meaning;
-  meaning.constant = std::move(tensor);
-  meanings_[name] = std::move(meaning);
+  Binding binding;
+  binding.constant = std::move(tensor);
+  bindings_[name] = std::move(binding);
   return absl::OkStatus();
 }
 
-absl::Status Walk::FoldConstantNode(const onnx::NodeProto& node) {
+absl::Status Importer::FoldConstantNode(const onnx::NodeProto& node) {
   if (node.attribute_size() != 1 || node.output_size() != 1) {
     return absl::InvalidArgumentError("needs exactly one value");
   }
@@ -71,12 +71,12 @@ absl::Status Walk::FoldConstantNode(const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Walk::TryFold(const onnx::NodeProto& node) {
+absl::StatusOr<bool> Importer::TryFold(const onnx::NodeProto& node) {
   const std::string& op = node.op_type();
   if (!CanFold(op)) return false;
   if ((op == "Shape" || op == "Size") && Has(node, 0) &&
       Input(node, 0).id != kNoValue) {
-    // Only the type counts, so data need not be constant.
+    // Only the type matters, so the data need not be constant.
     const TensorType& type = Type(node, 0);
     if (op == "Size") {
       const int64_t count = type.elements();
@@ -99,7 +99,7 @@ absl::StatusOr<bool> Walk::TryFold(const onnx::NodeProto& node) {
     return true;
   }
   if (op == "CastLike" && IsConstant(node, 0) && !IsConstant(node, 1)) {
-    // Of the second input only the type counts.
+    // Only the type of the second input matters.
     onnx::NodeProto cast = node;
     cast.set_op_type("Cast");
     cast.mutable_input()->RemoveLast();
@@ -117,7 +117,7 @@ absl::StatusOr<bool> Walk::TryFold(const onnx::NodeProto& node) {
     if (!IsConstant(node, i)) return false;
     inputs.push_back(&*Input(node, i).constant);
   }
-  // Elements are widened to 8 bytes while they are worked on.
+  // Elements are widened to 8 bytes during the evaluation.
   absl::StatusOr<std::vector<Tensor>> results =
       Fold(node, inputs, options_.max_folded_bytes / 8);
   if (!results.ok()) {
