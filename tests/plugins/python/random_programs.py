@@ -2,8 +2,8 @@
 copied to the host and brought back."""
 import random
 
-from loadline.torch.program import Copy, Run
-from loadline.torch.pose import Snapshot
+from loadline.torch.problem.make_problem import Snapshot
+from loadline.torch.rewrite.program import Copy, Run
 
 
 class _Writer:

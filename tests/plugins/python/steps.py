@@ -4,13 +4,13 @@ import dataclasses
 
 import torch
 from loadline import torch as lt
-from loadline.torch import private
-from loadline.torch.joint import clean, read_joint
-from loadline.torch.ledger import run_watched
-from loadline.torch.pose import pose
-from loadline.torch.price import NOMINAL
-from loadline.torch.program import program_of
-from loadline.torch.split import split
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.problem.joint import clean, read_joint
+from loadline.torch.problem.make_problem import pose
+from loadline.torch.rewrite.ledger import run_watched
+from loadline.torch.rewrite.program import program_of
+from loadline.torch.rewrite.split import split
 from models import MODELS
 
 
@@ -29,14 +29,14 @@ def same_bits(a, b):
     return len(a) == len(b) and all(map(torch.equal, a, b))
 
 
-class _Recorder(private.CustomPartitionerFn):
+class _Recorder(torch_internals.CustomPartitionerFn):
     """Keeps the joint graph as it comes, and splits it as PyTorch would."""
 
     def __call__(self, gm, joint_inputs, **kwargs):
         clean(gm)
         self.module = copy.deepcopy(gm)
         self.kwargs = kwargs
-        return private.pytorch_partition(gm, joint_inputs, 1.0, **kwargs)
+        return torch_internals.pytorch_partition(gm, joint_inputs, 1.0, **kwargs)
 
     def uuid(self):
         return None
@@ -67,11 +67,11 @@ class TracedStep:
                              for a in arguments])
                 return module(*arguments)
 
-            return private.boxed_compiler(run)
+            return torch_internals.boxed_compiler(run)
 
         torch._dynamo.reset()
         compiled = torch.compile(
-            self.model, dynamic=False, backend=private.aot_autograd(
+            self.model, dynamic=False, backend=torch_internals.aot_autograd(
                 fw_compiler=remember, bw_compiler=remember,
                 partition_fn=recorder, keep_inference_input_mutations=True))
         compiled(*self.batch)
@@ -132,7 +132,7 @@ class TracedStep:
     def run_pytorch(self, budget):
         """PyTorch's own solver at a budget from 0 to 1."""
         module = copy.deepcopy(self.module)
-        forward, backward = private.pytorch_partition(
+        forward, backward = torch_internals.pytorch_partition(
             module, None, budget, **self.kwargs)
         values, ledger = self.run_modules(forward, backward)
         return Result(values, ledger, (forward, backward))

@@ -12,9 +12,9 @@ from torch.profiler import ProfilerActivity, profile
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.fuse import fuse
-from loadline.torch.joint import read_joint
-from loadline.torch.pose import pose, step_order
+from loadline.torch.problem.fuse import fuse
+from loadline.torch.problem.joint import read_joint
+from loadline.torch.problem.make_problem import pose, step_order
 from models import MODELS
 from random_programs import random_program
 from steps import TracedStep, same_bits

@@ -7,11 +7,11 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.host_state import HostState
-from loadline.torch.lanes import Lanes
-from loadline.torch.optimizer import buckets_of, foretell
-from loadline.torch.prepare import attached_to
-from loadline.torch.state_moves import StateMoves
+from loadline.torch.compat.lanes import Lanes
+from loadline.torch.rewrite.state_moves import StateMoves
+from loadline.torch.session.prepare import attached_to
+from loadline.torch.state.host_state import HostState
+from loadline.torch.state.predict_state import buckets_of, foretell
 from models import MODELS
 from steps import same_bits
 from torch_offload_test import COPIES

@@ -10,8 +10,9 @@ import torch
 from torch._inductor.utils import fresh_cache, run_and_get_code
 
 from loadline import torch as lt
-from loadline.torch import compiler, partitioner, planned_graphs
-from loadline.torch.plan_order import PlanOrder
+from loadline.torch.rewrite import partitioner, planned_graph
+from loadline.torch.rewrite.plan_order import PlanOrder
+from loadline.torch.session import compiler
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step
@@ -48,7 +49,7 @@ class Inductor(unittest.TestCase):
         torch._dynamo.reset()
         call = torch.compile(model, backend=lt.backend, dynamic=False, options={
             "work_limit": 20_000, **options})
-        with planned_graphs.watch() as graphs:
+        with planned_graph.watch() as graphs:
             found = eager_step(model, batch, call)
         graph, = graphs
         # Inductor itself rounds ResNet-18's gradients otherwise by 8e-6, where eager's
@@ -95,7 +96,7 @@ class Inductor(unittest.TestCase):
             modules.append(split(*args, **options))
             return modules[-1]
 
-        with mock.patch("loadline.torch.partitioner.split", kept), fresh_cache():
+        with mock.patch("loadline.torch.rewrite.partitioner.split", kept), fresh_cache():
             _, codes = run_and_get_code(run)
         parts, = modules
         self.assertEqual(len(codes), 2)
@@ -153,7 +154,7 @@ class Inductor(unittest.TestCase):
                     return programs[-1]
 
                 with self.subTest(f"{name} {seed}"), mock.patch(
-                        "loadline.torch.partitioner.program_of", program_of):
+                        "loadline.torch.rewrite.partitioner.program_of", program_of):
                     self.same_within_rounding(name, budget="100%", machine=COPIES)
                     self.assertEqual(counts(programs[-1])[1] > 0, self.in_bytes > 0)
                     copied.append(self.in_bytes)

@@ -10,14 +10,16 @@ from unittest import mock
 import torch
 
 import loadline
-from loadline.torch import copies, host_state, private
-from loadline.torch.host_state import HostState
-from loadline.torch.joint import is_view
-from loadline.torch.lanes import IN, MAIN, OUT, CudaLanes, Lanes
-from loadline.torch.optimizer import buckets_of, foretell, span_bytes
-from loadline.torch.program import program_of
-from loadline.torch.split import split
-from loadline.torch.state_moves import StateMoves
+from loadline.torch.compat import torch_internals
+from loadline.torch.compat.lanes import IN, MAIN, OUT, CudaLanes, Lanes
+from loadline.torch.problem.joint import is_view
+from loadline.torch.rewrite import copies
+from loadline.torch.rewrite.program import program_of
+from loadline.torch.rewrite.split import split
+from loadline.torch.rewrite.state_moves import StateMoves
+from loadline.torch.state import host_state
+from loadline.torch.state.host_state import HostState
+from loadline.torch.state.predict_state import buckets_of, foretell, span_bytes
 from random_programs import random_program
 from steps import same_bits, trace
 from torch_host_state_test import states, train, wide_mlp
@@ -35,7 +37,7 @@ def whole(tensor):
 
 def storages(values):
     """Of all tensors in there, those with bytes."""
-    return [whole(leaf) for leaf in private.pytree.tree_leaves(values)
+    return [whole(leaf) for leaf in torch_internals.pytree.tree_leaves(values)
             if isinstance(leaf, torch.Tensor) and leaf.untyped_storage().nbytes()]
 
 
@@ -67,7 +69,7 @@ class FakeLanes(Lanes):
 
     def born(self, tensor):
         begin, end = tensor.data_ptr(), tensor.data_ptr() + span_bytes(tensor)
-        self.alive[begin, end] = private.StorageWeakRef(tensor.untyped_storage())
+        self.alive[begin, end] = torch_internals.StorageWeakRef(tensor.untyped_storage())
         for place in self.at(begin, end):
             del self.accesses[place]
         # MAIN may have used that memory until just now, for something else.
@@ -470,7 +472,7 @@ class Streams(unittest.TestCase):
                 stream=on, set_stream=lambda stream: log.append(f"on {stream.name}"),
                 current_device=lambda: current,
                 current_stream=lambda device: main), mock.patch.object(
-                private, "raw_stream", lambda index: 7):
+                torch_internals, "raw_stream", lambda index: 7):
             current = 0
             lanes = CudaLanes(torch.device("cpu", 0))
             host = torch.arange(3.0)

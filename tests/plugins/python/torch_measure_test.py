@@ -8,8 +8,8 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import measure
-from loadline.torch.joint import Operation
+from loadline.torch.problem import measure
+from loadline.torch.problem.joint import Operation
 from models import MODELS
 from steps import eager_step, same_bits
 

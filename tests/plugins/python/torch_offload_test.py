@@ -9,13 +9,13 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import private
-from loadline.torch.copies import ARRIVE
-from loadline.torch.partitioner import copied_device
-from loadline.torch.pose import pose
-from loadline.torch.price import NOMINAL
-from loadline.torch.program import Copy, Run, peak_bytes, program_of, starts
-from loadline.torch.split import split
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.problem.make_problem import pose
+from loadline.torch.rewrite.copies import ARRIVE
+from loadline.torch.rewrite.partitioner import copied_device
+from loadline.torch.rewrite.program import Copy, Run, peak_bytes, program_of, starts
+from loadline.torch.rewrite.split import split
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step, same_bits, trace
@@ -134,7 +134,7 @@ class Offload(unittest.TestCase):
         with joint.primals[0].meta["val"].fake_mode:
             for node in joint.graph.nodes:
                 if "val" in node.meta:
-                    node.meta["val"] = private.pytree.tree_map_only(
+                    node.meta["val"] = torch_internals.pytree.tree_map_only(
                         torch.Tensor, lambda t: torch.empty_strided(
                             t.size(), t.stride(), dtype=t.dtype, device=gpu),
                         node.meta["val"])
@@ -181,7 +181,7 @@ class Offload(unittest.TestCase):
         call(*batch).backward()
         slab = lt.planned[-1].slab
         self.assertGreater(slab().memory.numel(), 0)
-        memory = private.StorageWeakRef(slab().memory.untyped_storage())
+        memory = torch_internals.StorageWeakRef(slab().memory.untyped_storage())
         del model, call
         gc.collect()
         self.assertIsNone(slab().memory)

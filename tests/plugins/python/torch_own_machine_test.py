@@ -13,12 +13,14 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import in_place, options, own_machine
-from loadline.torch.price import NOMINAL
+from loadline.torch.problem import default_machine
+from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.session import in_place
+from loadline.torch.solve import options
 from models import MODELS
 from steps import eager_step
 
-prepare_module = importlib.import_module("loadline.torch.prepare")
+prepare_module = importlib.import_module("loadline.torch.session.prepare")
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 HOST_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 H100 = "NVIDIA H100 80GB HBM3"
@@ -37,11 +39,11 @@ class OwnMachine(unittest.TestCase):
         with mock.patch("torch.cuda.get_device_name", return_value=name), (
                 warnings.catch_warnings(record=True)) as warned:
             warnings.simplefilter("always")
-            machine = own_machine.own_machine(GPU)
+            machine = default_machine.own_machine(GPU)
         return machine, [str(one.message) for one in warned]
 
     def test_a_cpu_has_no_copies(self):
-        self.assertEqual(own_machine.own_machine(torch.device("cpu")), NOMINAL)
+        self.assertEqual(default_machine.own_machine(torch.device("cpu")), NOMINAL)
         self.assertEqual(NOMINAL.d2h_bytes_per_s, 0)
 
     def test_a_known_gpu_has_those_of_its_data_sheet(self):
@@ -78,9 +80,9 @@ class OwnMachine(unittest.TestCase):
         self.assertIn("loadline doctor --device cuda", warned)
 
     def test_the_plan_is_for_the_machine_that_the_graph_is_on(self):
-        self.assertEqual(own_machine.first_device([7, torch.ones(1)]).type, "cpu")
+        self.assertEqual(default_machine.first_device([7, torch.ones(1)]).type, "cpu")
         on_gpu = mock.Mock(spec=torch.Tensor, device=GPU)
-        self.assertEqual(own_machine.first_device([torch.ones(1), on_gpu]), GPU)
+        self.assertEqual(default_machine.first_device([torch.ones(1), on_gpu]), GPU)
         like_an_h100 = loadline.Machine.known("h100-sxm")
         torch._dynamo.reset()
         model, batch = MODELS["mlp"](), MODELS["mlp"].batch()

@@ -13,10 +13,10 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import planned_graphs, planner_pass
-from loadline.torch.optimizer import Foretold, buckets_of, foretell
-from loadline.torch.options import Options
-from loadline.torch.prepare import prepared
+from loadline.torch.rewrite import planned_graph, planner_pass
+from loadline.torch.session.prepare import prepared
+from loadline.torch.solve.options import Options
+from loadline.torch.state.predict_state import Foretold, buckets_of, foretell
 from models import MODELS
 from steps import same_bits
 
@@ -175,12 +175,12 @@ class Prepare(unittest.TestCase):
 
     def test_only_the_last_graphs_are_kept(self):
         model, optimizer, batch = made("mlp")
-        with planned_graphs.watch() as graphs:
+        with planned_graph.watch() as graphs:
             lt.prepare(model, optimizer, sample=batch, budget="90%", **OPTIONS)
         self.assertEqual(len(graphs), 1)
-        for _ in range(planned_graphs.KEPT + 3):
-            planned_graphs.remember(dataclasses.replace(graphs[0]))
-        self.assertEqual(len(lt.planned), planned_graphs.KEPT)
+        for _ in range(planned_graph.KEPT + 3):
+            planned_graph.remember(dataclasses.replace(graphs[0]))
+        self.assertEqual(len(lt.planned), planned_graph.KEPT)
         self.assertEqual(len(graphs), 1)  # nobody watches any more
 
     def test_too_small_a_budget_says_which_would_do(self):
@@ -256,7 +256,7 @@ class Corrections(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, batch = Wide(), (torch.randn(512, 64),)
-        with mock.patch("loadline.torch.prepare.CORRECTIONS", 0):
+        with mock.patch("loadline.torch.session.prepare.CORRECTIONS", 0):
             with self.assertWarnsRegex(UserWarning, "more than its budget"):
                 lt.prepare(model, sample=batch, budget=2_000_000, **OPTIONS)
 

@@ -6,9 +6,9 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.joint import draws, is_seeded
-from loadline.torch.pose import Snapshot
-from loadline.torch.program import Run, program_of
+from loadline.torch.problem.joint import draws, is_seeded
+from loadline.torch.problem.make_problem import Snapshot
+from loadline.torch.rewrite.program import Run, program_of
 from models import MODELS
 from steps import eager_step, same_bits, trace
 

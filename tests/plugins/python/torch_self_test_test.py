@@ -7,7 +7,8 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import private, self_test, tiers
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.fallback import self_test
 from models import MODELS
 
 
@@ -39,23 +40,23 @@ class SelfTest(unittest.TestCase):
         again.assert_not_called()
 
     def test_sees_a_partitioner_that_does_not_obey(self):
-        from loadline.torch.partitioner import Partitioner
+        from loadline.torch.rewrite.partitioner import Partitioner
 
         def own(self, module, inputs, **options):
             untagged = copy.deepcopy(module)
             Partitioner.partition(self, module, inputs, **options)
-            return private.pytorch_partition(untagged, inputs, 1.0, **options)
+            return torch_internals.pytorch_partition(untagged, inputs, 1.0, **options)
 
         with mock.patch.object(Partitioner, "__call__", own):
             self.refuses("were planned")
 
     def test_sees_a_compiler_that_does_not_run_the_modules(self):
         with mock.patch.object(self_test, "run_eagerly", lambda module, _: (
-                private.boxed_compiler(lambda a: module(*a)))):
+                torch_internals.boxed_compiler(lambda a: module(*a)))):
             self.refuses("bytes where")
 
     def test_names_what_broke(self):
-        with mock.patch.object(private, "partition_by_tags",
+        with mock.patch.object(torch_internals, "partition_by_tags",
                                side_effect=TypeError("no such argument")):
             self.refuses("no such argument")
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import private
+from loadline.torch.compat import torch_internals
 
 OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
 
@@ -53,7 +53,7 @@ class Limit(unittest.TestCase):
             self.step(5)
 
     def test_a_pytorch_without_these_names_warns_of_nothing(self):
-        with mock.patch.object(private, "dynamo", None), warnings.catch_warnings():
+        with mock.patch.object(torch_internals, "dynamo", None), warnings.catch_warnings():
             warnings.simplefilter("error")
             self.step(2)
             self.step(3)
@@ -94,7 +94,7 @@ class Break(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             call(torch.randn(2, 4)).sum().backward()
-            for forget in (lambda: private.forget_compiled(model),
+            for forget in (lambda: torch_internals.forget_compiled(model),
                            torch._dynamo.reset):
                 forget()
                 call(torch.randn(2, 4)).sum().backward()

@@ -8,12 +8,12 @@ except ImportError as error:
         "loadline.torch needs PyTorch: pip install torch") from error
 
 from loadline.errors import Unsupported
-from loadline.torch.compiler import backend
-from loadline.torch.in_place import compile_in_place
-from loadline.torch.ledger import Ledger, virtual_device
-from loadline.torch.planned_graphs import PlannedGraph, planned
-from loadline.torch.prepare import prepare
-from loadline.torch.report import report
+from loadline.torch.rewrite.ledger import Ledger, virtual_device
+from loadline.torch.rewrite.planned_graph import PlannedGraph, planned
+from loadline.torch.session.compiler import backend
+from loadline.torch.session.in_place import compile_in_place
+from loadline.torch.session.prepare import prepare
+from loadline.torch.session.report import report
 
 __all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "compile_in_place",
            "planned", "prepare", "report", "virtual_device"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import lightning
 from loadline.errors import InvalidArgument
-from loadline.torch.in_place import check_planned, compile_in_place
-from loadline.torch.options import Options
+from loadline.torch.session.in_place import check_planned, compile_in_place
+from loadline.torch.solve.options import Options
 
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]

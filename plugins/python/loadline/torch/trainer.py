@@ -10,9 +10,9 @@ import logging
 from typing import Any
 
 from loadline.errors import LoadlineError
-from loadline.torch import private
-from loadline.torch.in_place import check_planned, compile_in_place
-from loadline.torch.options import Options
+from loadline.torch.compat import torch_internals
+from loadline.torch.session.in_place import check_planned, compile_in_place
+from loadline.torch.solve.options import Options
 from transformers import TrainerCallback
 
 
@@ -29,7 +29,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
             raise LoadlineError("torch_compile=True and a budget both compile the "
                                 "model: leave torch_compile out")
         # Models log while they run, and each log would break the graph.
-        private.ignore_logging(*(
+        torch_internals.ignore_logging(*(
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
         # Of a Trainer's wrapper the optimizer's own class is inside.

@@ -1,0 +1,45 @@
+"""The tier of recomputing only: PyTorch's partitioner asks a solver which of the values
+that are dear to compute are saved, and the plan answers.
+
+What is cheap PyTorch computes again wherever that saves bytes, in an order of its own,
+so the plan's peak is an estimate of the step's. Tested by
+tests/plugins/python/torch_tiers_test.py.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import Joint, Operation, computing, read_joint
+from loadline.torch.problem.make_problem import Posed
+
+
+def joint_of(graph: torch.fx.Graph) -> Joint:
+    """The forward's outputs come first: those before the first gradient, which needs
+    a tangent or is none at all."""
+    behind: set[torch.fx.Node] = set()
+    for node in graph.nodes:
+        if (node.op == "placeholder" and "tangents" in str(node.target)) or any(
+                argument in behind for argument in node.all_input_nodes):
+            behind.add(node)
+    output, = graph.find_nodes(op="output")
+    leaves = torch_internals.pytree.tree_leaves(
+        output.args[0], is_leaf=lambda leaf: leaf is None)
+    count = next((at for at, leaf in enumerate(leaves)
+                  if leaf is None or leaf in behind), len(leaves))
+    module = graph.owning_module
+    assert module is not None
+    return read_joint(module, count)
+
+
+def again(posed: Posed, sequence: list[int],
+          candidates: list[torch.fx.Node]) -> list[int]:
+    """Of the candidates, by place: those that the plan makes behind the boundary."""
+    behind = {operation.node for number in sequence[sequence.index(posed.boundary):]
+              if isinstance(operation := posed.operations[number], Operation)}
+    found = []
+    for at, node in enumerate(candidates):
+        if computing(node) in behind:
+            found.append(at)
+    return found

@@ -1,0 +1,148 @@
+"""A virtual device on the CPU: which storages are alive after each operation.
+
+Modules run node by node; every storage that an operation was given or made is
+watched through a weak reference, so what counts is what is really there, whoever
+holds it, and not what a plan says. Bytes inside a kernel are not seen.
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import result_bytes
+from loadline.torch.rewrite import copies
+from loadline.torch.rewrite.state_moves import MOVE_STATE, STATE_TOKEN
+
+# What they make are tokens.
+_TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN)
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._watched: dict[int, tuple[Any, int]] = {}
+        self.peak_bytes = 0
+        self.peak_at = ""
+        self.live_bytes: list[tuple[str, int]] = []  # after each operation
+        # Storages of other sizes than the trace foretold, by node: bytes
+        # foretold, bytes found.
+        self.surprises: dict[str, tuple[int, int]] = {}
+
+    def watch(self, values: Any) -> None:
+        for value in torch_internals.pytree.tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                storage = value.untyped_storage()
+                self._watched[torch_internals.storage_key(value)] = (
+                    torch_internals.StorageWeakRef(storage), storage.nbytes())
+
+    def compare(self, node: torch.fx.Node, found: Any) -> None:
+        real = sum({torch_internals.storage_key(value):
+                    value.untyped_storage().nbytes()
+                    for value in torch_internals.pytree.tree_leaves(found)
+                    if isinstance(value, torch.Tensor)}.values())
+        if "val" in node.meta and result_bytes(node) != real:
+            self.surprises[node.name] = (result_bytes(node), real)
+
+    def sample(self, name: str) -> None:
+        gone = [key for key, (reference, _) in self._watched.items()
+                if reference.expired()]
+        for key in gone:
+            del self._watched[key]
+        live = sum(bytes_ for _, bytes_ in self._watched.values())
+        self.live_bytes.append((name, live))
+        if live > self.peak_bytes:
+            self.peak_bytes, self.peak_at = live, name
+
+
+_open: list[Ledger] = []
+
+
+@contextlib.contextmanager
+def virtual_device() -> Iterator[Ledger]:
+    """Everything that modules compiled with inner="aot_eager" do inside is
+    written into the ledger."""
+    ledger = Ledger()
+    _open.append(ledger)
+    try:
+        yield ledger
+    finally:
+        _open.remove(ledger)
+
+
+def watch_in_open(name: str, values: Callable[[], Any]) -> None:
+    """What is done outside of modules, for the ledger that is open, if one is."""
+    if _open:
+        _open[-1].watch(values())
+        _open[-1].sample(name)
+
+
+def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
+    last: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in graph.nodes:
+        last.setdefault(node, node)
+        for argument in node.all_input_nodes:
+            last[argument] = node
+    freed: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for node, at in last.items():
+        freed.setdefault(at, []).append(node)
+    return freed
+
+
+def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
+                 ledger: Ledger) -> Any:
+    freed = _last_uses(module.graph)
+    values: dict[torch.fx.Node, Any] = {}
+    given: Iterator[Any] | None = iter(list(arguments))
+    arguments.clear()
+    result = None
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            assert given is not None
+            values[node] = next(given)
+            if not node.name.startswith("host_token_"):
+                ledger.watch(values[node])
+            continue
+        if given is not None:
+            given = None  # it holds the arguments
+            for unread in module.graph.find_nodes(op="placeholder"):
+                if not unread.users:
+                    values.pop(unread, None)
+            ledger.sample("start")
+        if node.op == "get_attr":
+            values[node] = operator.attrgetter(node.target)(module)
+            ledger.watch(values[node])
+        elif node.op == "call_function":
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs),
+                                            values.__getitem__)
+            values[node] = node.target(*args, **kwargs)
+            del args, kwargs
+            if node.target is copies.RELOAD:  # what arrives is there already
+                ledger.watch(copies.on_its_way(node.args[1], values[node]))
+                ledger.sample(node.name)
+            elif node.target not in _TOKENS:
+                ledger.watch(values[node])
+                ledger.compare(node, values[node])
+                ledger.sample(node.name)
+        else:
+            result = torch.fx.map_arg(node.args[0], values.__getitem__)
+        for dead in freed.get(node, ()):
+            values.pop(dead, None)
+    return result
+
+
+def run_eagerly(gm: torch.fx.GraphModule,
+                example_inputs: Any) -> Callable[[list[Any]], Any]:
+    """What inner="aot_eager" makes of a module."""
+    torch_internals.boxed(gm)
+    forward = gm.forward
+
+    def run(arguments: list[Any]) -> Any:
+        if _open:
+            return run_watched(gm, arguments, _open[-1])
+        return forward(arguments)
+
+    return torch_internals.boxed_compiler(run)

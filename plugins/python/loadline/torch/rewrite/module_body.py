@@ -1,0 +1,243 @@
+"""Writes the graph of one of a step's two modules, item by item.
+
+An operation stands as often as the plan runs it, a view where it is first read after
+its base, what arrives from the host before its first reader. Tested by
+tests/plugins/python/torch_step_test.py and torch_offload_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any
+
+import torch
+from loadline.torch.compat import random_state
+from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
+from loadline.torch.problem.make_problem import Posed, Snapshot
+from loadline.torch.rewrite import copies
+from loadline.torch.rewrite.plan_order import mark_places
+from loadline.torch.rewrite.program import Copy, Item, Run, StateCopy, moments
+from loadline.torch.rewrite.state_moves import BEGIN, MOVE_STATE, STATE_TOKEN, action_of
+
+
+class SplitError(RuntimeError):
+    """The plan and the graph do not fit each other: a bug, never silent."""
+
+
+@dataclasses.dataclass
+class Step:
+    """What both modules of a step know of each other."""
+
+    slab: int  # in copies.slabs
+    moves: int | None  # in state_moves, where state moves
+    ran: set[torch.fx.Node]  # so far
+    waiting: set[torch.fx.Node]  # inputs that are not updated yet
+    tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
+    states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, here
+
+
+def _layout(item: Copy) -> tuple[list[int], list[int], int]:
+    value = item.value.meta["val"]
+    return list(value.size()), list(value.stride()), value.storage_offset()
+
+
+class Body:
+    """Writes one module's graph: `now` holds the latest copy of each node."""
+
+    def __init__(self, posed: Posed, step: Step):
+        self.joint = posed.joint
+        self.step = step
+        self.graph = torch.fx.Graph()
+        self.now: dict[torch.fx.Node, torch.fx.Node] = {}
+        # By value: the nodes whose copies are stale once it is made again.
+        self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+        self.state_token: torch.fx.Node | None = None  # of moves of state, here
+        self.leaving: dict[int, torch.fx.Node] = {}  # by slot: what a copy reads
+        # What is reloaded and not read yet, and the token of its arrival.
+        self.coming: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
+        # What stays though nothing here reads it. A run that draws random numbers
+        # moves the generator on, even where its result is made anew before a reader.
+        self.kept: set[torch.fx.Node] = set()
+        operations = [one for operation in posed.joint.operations
+                      for one in (*operation.inner, operation)]
+        self.computed = {operation.node for operation in operations}
+        self.computed.update(made for operation in operations
+                             for made in operation.makes
+                             if isinstance(made, torch.fx.Node))
+
+    def set(self, node: torch.fx.Node, copy: torch.fx.Node) -> None:
+        self.now[node] = copy
+        if node in self.joint.root:
+            self.copied.setdefault(self.joint.root[node], []).append(node)
+
+    def get(self, node: torch.fx.Node) -> torch.fx.Node:
+        """The latest copy; a view or a constant is made here if it is missing."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            root = self.joint.root.get(top)
+            if top in self.now:
+                stack.pop()
+            elif top in self.coming:
+                self.arrive(*self.coming.pop(top))
+            elif top in self.computed or top.op == "placeholder":
+                raise SplitError(f"{node.name} needs {top.name}, which is not there")
+            elif (root is not None and root is not top and root.args == top.args
+                  and root.target is operator.getitem):  # the same element again
+                self.set(top, self.get(root))
+            elif missing := [a for a in top.all_input_nodes if a not in self.now]:
+                stack.extend(missing)
+            else:
+                self.set(top, self.graph.node_copy(top, self.now.__getitem__))
+        return self.now[node]
+
+    def run(self, operation: Operation) -> None:
+        # Copies in other kernels, or in memory, stay what they are.
+        values = {self.joint.root[inner.node] for inner in operation.inner}
+        others = {value: {node: self.now[node] for node in self.copied.pop(value, ())}
+                  for value in values}
+        coming = {value: self.coming.pop(value) for value in values & {*self.coming}}
+        for nodes in others.values():
+            for node in nodes:
+                del self.now[node]
+        for inner in operation.inner:
+            self.run_alone(inner)
+        self.run_alone(operation)
+        for value in values:
+            self.forget(value)
+            for node, copy in others[value].items():
+                self.set(node, copy)
+        self.coming.update(coming)
+
+    def run_alone(self, operation: Operation) -> None:
+        node = operation.node
+        args, kwargs = node.args, node.kwargs
+        if operation.updates is not None:
+            self.step.waiting.discard(operation.updates)
+        if node.target is BATCH_NORM and node in self.step.ran:
+            # Running statistics that have moved on may not be here, and what
+            # would be made of them is not read: any tensor of their shape serves.
+            statistics = [
+                old if isinstance(old, torch.fx.Node)
+                and self.joint.root[old] in self.step.waiting else args[1]
+                for old in args[3:5]]
+            args = (*args[:3], *statistics, *args[5:])
+        args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node):
+                self.forget(made)
+        self.now.pop(node, None)
+        target: Any = node.target
+        if node in self.step.states:
+            target = random_state.again if node in self.step.ran else (
+                random_state.first)
+            drawn: Any = node.target
+            args = (self.step.states[node], drawn, random_state.device_of(node),
+                    *args)
+        copy = self.graph.create_node("call_function", target, args, kwargs,
+                                      node.name, node.type)
+        copy.meta = dict(node.meta)
+        self.kept.add(copy)
+        self.step.ran.add(node)
+        self.set(node, copy)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node) and made is not node:
+                self.set(made, self.graph.node_copy(made, self.now.__getitem__))
+
+    def forget(self, value: torch.fx.Node) -> None:
+        """Copies of what is made anew."""
+        self.coming.pop(value, None)
+        for stale in self.copied.pop(value, ()):
+            del self.now[stale]
+
+    def token(self, target: Any, *args: Any) -> torch.fx.Node:
+        token = self.graph.call_function(target, args)
+        token.meta["val"] = _like_token(self.joint)
+        return token
+
+    def leave(self, item: Copy) -> None:
+        source = self.leaving[item.slot] = self.get(item.value)
+        token = self.token(
+            copies.OFFLOAD, source, self.step.slab, item.slot, *_layout(item))
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
+
+    def left(self, item: Copy) -> None:
+        """What is copied out is there until here. The token that goes on is the
+        wait's, so that nobody can think it unused."""
+        token = self.token(copies.WAIT, self.leaving.pop(item.slot),
+                           self.step.tokens[item.slot], self.step.slab, item.slot)
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
+
+    def reload(self, item: Copy) -> None:
+        self.forget(item.value)
+        self.coming[item.value] = item, self.token(
+            copies.RELOAD, self.step.tokens[item.slot], self.step.slab, item.slot)
+
+    def arrive(self, item: Copy, token: torch.fx.Node) -> None:
+        value = item.value.meta["val"]
+        copy = self.graph.call_function(copies.ARRIVE, (
+            token, self.step.slab, *_layout(item), value.dtype, value.device))
+        copy.meta = dict(item.value.meta)
+        self.set(item.value, copy)
+
+    def snapshot(self, operation: Operation) -> None:
+        device = random_state.device_of(operation.node)
+        state = self.graph.call_function(random_state.take, (device,))
+        state.meta["val"] = _like_state(self.joint, device)
+        self.step.states[operation.node] = state
+
+    def move_state(self, action: str, bucket: int = -1) -> None:
+        if self.state_token is None:
+            self.state_token = self.token(STATE_TOKEN)
+        self.kept.add(self.graph.call_function(MOVE_STATE, (
+            self.state_token, self.step.moves, action, bucket)))
+
+    def write(self, items: list[Item], forward: bool) -> None:
+        if forward and self.step.moves is not None:
+            self.move_state(BEGIN)
+        for item, begins in moments(items):
+            if isinstance(item, Snapshot):
+                self.snapshot(item.operation)
+            elif isinstance(item, Run):
+                self.run(item.operation)
+            elif isinstance(item, StateCopy):
+                self.move_state(action_of(item, begins), item.bucket)
+            elif isinstance(item, Copy):
+                (self.leave if begins else self.left if item.out else self.reload)(item)
+
+    def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
+               descriptions: list[Any] | None) -> torch.fx.GraphModule:
+        """The frame's module with this body."""
+        old = next(iter(frame.graph.find_nodes(op="output")))
+        node = self.graph.output(tuple(outputs))
+        node.meta.update(old.meta)
+        if descriptions is not None:
+            node.meta["desc"] = descriptions
+        if "output_stack_traces" in node.meta:
+            node.meta["output_stack_traces"] = [
+                output.meta.get("stack_trace")
+                if isinstance(output, torch.fx.Node) else None
+                for output in outputs]
+        for copy in reversed(self.graph.nodes):
+            # Getitems and views that nothing came to read.
+            if copy.op in ("call_function", "get_attr") and not copy.users and (
+                    copy not in self.kept and (copy.target is operator.getitem
+                                               or not copy.is_impure())):
+                self.graph.erase_node(copy)
+        self.graph.lint()
+        mark_places(self.graph)
+        return torch.fx.GraphModule(frame, self.graph)
+
+
+def _like_token(joint: Joint) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty((), dtype=torch.int64)
+
+
+def _like_state(joint: Joint, device: torch.device) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty(random_state.state_bytes(device), dtype=torch.uint8)

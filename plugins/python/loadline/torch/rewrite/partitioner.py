@@ -1,0 +1,147 @@
+"""The full tier: joint graph in, plan, two modules out.
+
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+import weakref
+from typing import Any
+
+import torch
+from loadline import planning
+from loadline.errors import InternalError, LoadlineError
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.lanes import has_lanes
+from loadline.torch.problem.cost_model import node_flops
+from loadline.torch.problem.fuse import fuse
+from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
+from loadline.torch.problem.make_problem import Posed, pose
+from loadline.torch.problem.measure import measured_ns
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.rewrite.planner_pass import (COPY_CALLS_NS, PlannerPass, make_plan,
+                                         unless_without)
+from loadline.torch.rewrite.program import Program, peaks, program_of
+from loadline.torch.rewrite.split import split
+from loadline.torch.rewrite.state_moves import StateMoves, moves_of
+from loadline.torch.solve import rank_consensus
+
+
+@dataclasses.dataclass
+class Solved:
+    posed: Posed
+    plan: planning.Plan
+    program: Program
+    moves: StateMoves
+    peak_bytes: int
+    update_peak_bytes: int
+    whole_bytes: int  # what keeping everything takes
+
+
+def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
+    seen: set[int] = set()
+    flops = 0
+    for number in sequence:
+        operation = posed.operations[number]
+        if number in seen and isinstance(operation, Operation):
+            flops += sum(map(node_flops, operation.nodes))
+        seen.add(number)
+    return flops
+
+
+def copied_device(joint: Joint) -> torch.device | None:
+    """Whose values may go to the host: the only device beside it, or the CPU's
+    virtual one."""
+    devices = {node.meta["val"].device for node in joint.primals}
+    devices = {device for device in devices if device.type != "cpu"} or devices
+    device = devices.pop()
+    return None if devices or not has_lanes(device) else device
+
+
+class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  # type: ignore[misc]
+    def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                 **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                         torch.fx.GraphModule]:
+        try:
+            return self.partition(gm, joint_inputs, **kwargs)
+        except LoadlineError:
+            raise
+        except Exception as error:
+            # Some kinds would make the compiler run the model unplanned.
+            raise InternalError(
+                f"{type(error).__name__} while planning: {error}") from error
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                          torch.fx.GraphModule]:
+        start = time.perf_counter()
+        clean(gm)
+        joint = read_joint(gm, kwargs["num_fwd_outputs"],
+                           dict(self.options.found_bytes))
+        if self.options.inner == "inductor":
+            fuse(joint)
+        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
+            self.options.measure) else {}
+        solved = self.solve(joint, times)
+        parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
+        partition_s = parts.partition_s
+        if parts.refused:  # so the plan is made around them
+            joint.keep(parts.refused)
+            solved = self.solve(joint, times)
+            parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
+            partition_s += parts.partition_s
+        names = [node.name for node in parts.refused]
+        self.tell(PlannedGraph(
+            solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
+            time.perf_counter() - start - partition_s, self.options, tiers.FULL,
+            solved.posed, solved.update_peak_bytes,
+            StateMoves(0) if names else solved.moves,
+            recomputed_flops(solved.posed, solved.plan.sequence),
+            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
+        if names:
+            warnings.warn(
+                "loadline: PyTorch's partitioner insists on saving what the plan "
+                f"computes again, for the second time ({', '.join(names[:5])}); this "
+                "graph runs as PyTorch splits it, and may take more than its budget. "
+                "loadline.torch.prepare measures what it takes; please report it",
+                stacklevel=2)
+            return parts.frames
+        return parts.forward, parts.backward
+
+    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
+        machine = self.options.machine
+        copies = copied_device(joint)
+        if copies is None and not self.options.state:
+            machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
+        # Inductor draws random numbers in ways of its own.
+        posed = pose(joint, machine, self.options.state, copies,
+                     self.options.inner == "aot_eager", times)
+        # One exchange between ranks, whatever is found.
+        together = self.options.agree and rank_consensus.ranks() > 1
+        if together:
+            posed.document, together = rank_consensus.worst_problem(posed.document)
+        whole = planning.keep_everything(posed.document).peak_bytes
+
+        def solve() -> planning.Plan:
+            # On a CPU a copy's calls are a part of it.
+            beside = self.options.offload and machine.d2h_bytes_per_s > 0 and (
+                copies is not None and copies.type != "cpu")
+            return unless_without(lambda harder, copying: make_plan(
+                posed.document, whole, self.options, self.number, harder, copying),
+                COPY_CALLS_NS if beside else 0)
+
+        plan = rank_consensus.from_rank_0(posed.document, solve) if together else solve()
+        program = program_of(posed, plan.document)
+        steps = plan.document["steps"]
+        behind = next((len(steps) - 1 - at for at, step in enumerate(steps)
+                       if step.get("node") == posed.end), 0)  # the last gradient
+        peak, update_peak = peaks(posed.document, plan.document, behind)
+        if max(peak, update_peak) > plan.budget_bytes:
+            raise InternalError(
+                f"the plan's steps in one order take {max(peak, update_peak)} of "
+                f"{plan.budget_bytes} bytes: please report it")
+        return Solved(posed, plan, program, moves_of(
+            posed, plan.document, self.options.state_number, program[2]),
+            peak, update_peak, whole)

@@ -1,0 +1,48 @@
+"""Optimizer state in a step that is only measured: its bytes, where the plan has them,
+and no state. So the peak of a warm-up is a training step's (prepare.py). Tested by
+tests/plugins/python/torch_host_state_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from loadline.torch.rewrite.ledger import watch_in_open
+from loadline.torch.rewrite.state_moves import StateMoves, keepers
+
+
+class _Bytes:
+    """A keeper (state_moves.py)."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.moves = StateMoves(0)
+        self.there: dict[int, torch.Tensor] = {}
+
+    def begin(self, moves: StateMoves) -> None:
+        self.moves = moves
+        self.there.clear()
+        for bucket in moves.moved - moves.home_on_host:
+            self.load(bucket)
+
+    def start_store(self, bucket: int) -> None:
+        pass
+
+    def end_store(self, bucket: int) -> None:
+        self.there.pop(bucket, None)
+
+    def load(self, bucket: int) -> None:
+        self.there[bucket] = torch.empty(
+            self.moves.bytes[bucket], dtype=torch.uint8, device=self.device)
+        watch_in_open(f"state {bucket}", lambda: self.there[bucket])
+
+
+@contextlib.contextmanager
+def rehearsal(number: int, device: torch.device) -> Iterator[None]:
+    """number: in `keepers`, where the optimizer's own comes later."""
+    keepers[number] = bytes_ = _Bytes(device)
+    try:
+        yield
+    finally:
+        del keepers[number], bytes_

@@ -1,0 +1,258 @@
+"""Optimizer state that lives on the host for a part of the step.
+
+The modules of a planned step say when a bucket leaves and comes (state_moves.py). What
+the plan does behind the last gradient, a hook before the optimizer's step does: in the
+plan's order, with the optimizer's own step on one bucket's parameters at a time, which
+it hides from the step that follows; where the step is given a closure, it is done when
+that has computed the gradients. Copies have lanes of their own (lanes.py). What has
+come is not the optimizer's before its update: until then `optimizer.state` holds the
+host's tensors, and a step that never comes costs nothing but its copies. Tested by
+tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from loadline.errors import LoadlineError
+from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
+from loadline.torch.rewrite.ledger import watch_in_open
+from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
+                                        StateMoves, keepers)
+from loadline.torch.state.predict_state import Bucket, ghost, run_step, state_tensors
+from loadline.torch.state.state_slab import StateSlab, Tensors
+
+
+@dataclasses.dataclass
+class _Coming:
+    """A copy of what the host holds."""
+
+    there: Tensors
+    versions: list[int]  # of the host's tensors, when it was made
+    mark: Any  # behind it, on its lane
+
+
+class HostState:
+    """Attached to an optimizer for good, or until `detach`; does nothing before it is
+    told what to `follow`."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, buckets: Sequence[Bucket],
+                 lanes: Lanes):
+        self.optimizer = optimizer
+        self.buckets = buckets
+        self.lanes = lanes
+        self.moves = StateMoves(0)
+        self.moved: set[torch.Tensor] = set()  # parameters
+        self.in_bytes = self.out_bytes = 0  # copied so far
+        self._slabs = [StateSlab(lanes) for _ in buckets]
+        self._on_host: set[int] = set()  # whose state the host's tensors are
+        self._leaving: dict[int, tuple[Tensors, Any]] = {}  # with a mark behind it
+        self._coming: dict[int, _Coming] = {}
+        self._hidden: list[list[torch.Tensor]] | None = None
+        self._due = False  # a step has begun whose buckets are not updated yet
+        self._handles = [
+            optimizer.register_step_pre_hook(self._before),
+            optimizer.register_step_post_hook(self._after),
+            optimizer.register_state_dict_pre_hook(lambda _: self.lanes.settle()),
+            optimizer.register_load_state_dict_post_hook(self._loaded)]
+
+    def follow(self, moves: StateMoves) -> None:
+        """From now on, another graph's than before or for the first time."""
+        self.moves = moves
+        self.moved = {p for number in moves.moved
+                      for p in self.buckets[number].parameters}
+        self._bring_back()
+        self._rest()
+
+    @property
+    def attached(self) -> bool:
+        return bool(self.moves.moved)
+
+    @property
+    def host_bytes(self) -> int:
+        return sum(slab.bytes for slab in self._slabs)
+
+    def detach(self) -> None:
+        """All state is on the device again, and steps are the optimizer's own."""
+        self._abandon()
+        self.moves = StateMoves(0)
+        self._bring_back()
+        for handle in self._handles:
+            handle.remove()
+        for number in [n for n, keeper in keepers.items() if keeper is self]:
+            del keepers[number]
+
+    def begin(self, moves: StateMoves) -> None:
+        """A step: every bucket is where it rests, or where a step that was never made
+        had brought it; none is on its way."""
+        self._abandon()
+        if moves is not self.moves:
+            self.follow(moves)
+        else:
+            self._rest()
+
+    def _abandon(self) -> None:
+        """What began to leave before a forward failed is still the device's."""
+        for _, mark in self._leaving.values():
+            self.lanes.wait(MAIN, mark)
+        self._leaving.clear()
+
+    def _bring_back(self) -> None:
+        """What another graph left on the host and this one's plan never moves."""
+        for number in [*self._on_host - self.moves.moved]:
+            if self._hosted(number):
+                self._arrive(number)
+
+    def _rest(self) -> None:
+        for number in self.moves.home_on_host:
+            self._drop(number)
+            self.start_store(number)
+            self.end_store(number)
+
+    def _tensors(self, number: int) -> Tensors:
+        return {(p, name): tensor for p in self.buckets[number].parameters
+                for name, tensor in state_tensors(self.optimizer.state.get(p, {})).items()}
+
+    def _install(self, tensors: Tensors) -> None:
+        for (p, name), tensor in tensors.items():
+            self.optimizer.state[p][name] = tensor
+
+    def _hosted(self, number: int) -> bool:
+        """Whether the host has the state; where somebody has put other tensors into the
+        optimizer's, these count, and the rest comes back to them."""
+        if number not in self._on_host:
+            return False
+        host, found = self._slabs[number].host, self._tensors(number)
+        if found.keys() == host.keys() and all(
+                tensor is host[key] for key, tensor in found.items()):
+            return True
+        self._drop(number)
+        self._on_host.discard(number)
+        keys = [key for key, tensor in found.items() if tensor is host.get(key)]
+        self._install(dict(zip(keys, self.lanes.copy_in([host[key] for key in keys]))))
+        self.lanes.follow(MAIN, IN)
+        return False
+
+    def start_store(self, number: int) -> None:
+        """Nothing where the host has it; what has come since is the same."""
+        if self._hosted(number) or number in self._leaving:
+            return
+        tensors = self._tensors(number)
+        self._slabs[number].copy_out(tensors)
+        self.out_bytes += self._slabs[number].bytes
+        self._leaving[number] = tensors, self.lanes.mark(OUT)
+
+    def end_store(self, number: int) -> None:
+        """It is on the host, and nowhere else."""
+        self._drop(number)
+        if number in self._leaving:
+            tensors, mark = self._leaving.pop(number)
+            self.lanes.wait(MAIN, mark)  # which has its memory back
+            if tensors:
+                self._install(self._slabs[number].host)
+                self._on_host.add(number)
+
+    def load(self, number: int) -> None:
+        if not self._hosted(number) or number in self._coming:
+            return
+        slab = self._slabs[number]
+        there = slab.copy_in()
+        self._coming[number] = _Coming(
+            there, [tensor._version for tensor in slab.host.values()],
+            self.lanes.mark(IN))
+        self.in_bytes += slab.bytes
+        watch_in_open(f"load state {number}", lambda: [*there.values()])
+
+    def _drop(self, number: int) -> None:
+        """Of two copies the device's."""
+        if (coming := self._coming.pop(number, None)) is not None:
+            self.lanes.wait(MAIN, coming.mark)
+
+    def _arrive(self, number: int) -> None:
+        """The device's copy is the optimizer's."""
+        if (coming := self._coming.get(number)) is not None and coming.versions != [
+                tensor._version for tensor in self._slabs[number].host.values()]:
+            self._drop(number)  # somebody has written to the host's
+        self.load(number)
+        coming = self._coming.pop(number)
+        self.lanes.wait(MAIN, coming.mark)
+        self._install(coming.there)
+        self._on_host.discard(number)
+
+    def update(self, number: int) -> None:
+        bucket = self.buckets[number]
+        if number in self._leaving:
+            self.end_store(number)
+        if self._hosted(number):
+            self._arrive(number)
+        group = dict(self.optimizer.param_groups[bucket.group])
+        group["params"] = list(bucket.parameters)
+        run_step(ghost(self.optimizer, [group], self.optimizer.state))
+        # A first step makes it.
+        watch_in_open(f"update {number}", lambda: [*self._tensors(number).values()])
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        self._show()
+        self._due = True
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            self._update_moved()
+            return None
+
+        def then_update() -> Any:
+            if not self._due and self.attached:
+                raise LoadlineError(
+                    f"{type(optimizer).__name__} calls its closure more than once a "
+                    "step, and state on the host is updated once: prepare it with "
+                    "offload=False")
+            loss = closure()
+            with torch.no_grad():
+                self._update_moved()
+            return loss
+
+        return ((args[0], then_update, *args[2:]), kwargs) if len(args) > 1 else (
+            args, {**kwargs, "closure": then_update})
+
+    def _update_moved(self) -> None:
+        self._due = False
+        self._watch_resident("resident state")
+        do = {START_STORE: self.start_store, END_STORE: self.end_store,
+              LOAD: self.load, UPDATE: self.update}
+        for action, number in self.moves.tail:
+            do[action](number)
+        self._bring_back()
+        self._hidden = [group["params"] for group in self.optimizer.param_groups]
+        for group in self.optimizer.param_groups:
+            group["params"] = [p for p in group["params"] if p not in self.moved]
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._show()
+        if self._due and self.attached:
+            raise LoadlineError(
+                f"{type(optimizer).__name__} has not called its closure, so state on "
+                "the host was not updated: prepare it with offload=False")
+        if any(action == END_STORE for action, _ in self.moves.tail):
+            self.lanes.settle()
+        self._watch_resident("resident updates")
+
+    def _watch_resident(self, name: str) -> None:
+        watch_in_open(name, lambda: [
+            tensor for p, state in self.optimizer.state.items() if p not in self.moved
+            for tensor in state_tensors(state).values()])
+
+    def _show(self) -> None:
+        if self._hidden is not None:
+            for group, parameters in zip(self.optimizer.param_groups, self._hidden):
+                group["params"] = parameters
+            self._hidden = None
+
+    def _loaded(self, optimizer: Any) -> None:
+        """New state, on the device; what rests on the host goes there."""
+        for number in [*self._coming]:
+            self._drop(number)
+        self._abandon()
+        self._on_host.clear()
+        self._rest()
+        self.lanes.settle()
