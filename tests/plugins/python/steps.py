@@ -7,7 +7,7 @@ from loadline import torch as lt
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.joint import clean, read_joint
-from loadline.torch.problem.make_problem import pose
+from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.ledger import run_watched
 from loadline.torch.rewrite.program import program_of
 from loadline.torch.rewrite.split import split
@@ -80,17 +80,17 @@ class TracedStep:
         self.eager = self.run_eager(given[0])
         self.module, self.kwargs = recorder.module, recorder.kwargs
         self.machine = machine
-        self.posed = self.pose()
+        self.traced = self.make_problem()
 
-    def pose(self):
+    def make_problem(self):
         """A fresh copy: a split tags the nodes of its graph."""
         module = copy.deepcopy(self.module)
-        return pose(read_joint(module, self.kwargs["num_fwd_outputs"]),
+        return make_problem(read_joint(module, self.kwargs["num_fwd_outputs"]),
                     self.machine)
 
     @property
     def problem(self):
-        return self.posed.document
+        return self.traced.document
 
     def run_modules(self, forward, backward):
         ledger = lt.Ledger()
@@ -119,13 +119,13 @@ class TracedStep:
                 *(t.detach().clone() for t in inputs)]
 
     def run(self, plan):
-        return self.run_program(lambda posed: program_of(posed, plan.document))
+        return self.run_program(lambda traced: program_of(traced, plan.document))
 
     def run_program(self, program_of):
-        """program_of: of the posed step what runs before and after the boundary."""
-        posed = self.pose()
-        program = program_of(posed)
-        parts = split(posed, program, None, **self.kwargs)
+        """program_of: of the traced step what runs before and after the boundary."""
+        traced = self.make_problem()
+        program = program_of(traced)
+        parts = split(traced, program, None, **self.kwargs)
         values, ledger = self.run_modules(parts.forward, parts.backward)
         return Result(values, ledger, parts, program)
 

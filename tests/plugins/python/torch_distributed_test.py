@@ -64,11 +64,11 @@ def uneven(rank):
     problem["values"][1]["bytes"] += 50 * rank
     if rank == 0:
         problem["machine"] = loadline.Machine("m", host_bytes=1).document()
-    worst, together = rank_consensus.worst_problem(problem)
-    plan = rank_consensus.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
+    worst, together = rank_consensus.common_problem(problem)
+    plan = rank_consensus.plan_of_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
     problem["nodes"][0]["name"] += str(rank)
     with mock.patch("warnings.warn") as warn:
-        apart = rank_consensus.worst_problem(problem)[1]
+        apart = rank_consensus.common_problem(problem)[1]
     return (worst["values"][1]["bytes"], together, plan.json, apart,
             worst["machine"]["host_bytes"], warn.call_args[0][0][:50])
 
@@ -76,7 +76,7 @@ def uneven(rank):
 def infeasible(rank):
     problem = chain_problem()
     try:
-        rank_consensus.from_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
+        rank_consensus.plan_of_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
     except loadline.Infeasible as error:
         return error.smallest_met_bytes
 

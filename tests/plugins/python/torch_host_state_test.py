@@ -9,9 +9,9 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.compat.lanes import Lanes
 from loadline.torch.rewrite.state_moves import StateMoves
-from loadline.torch.session.prepare import attached_to
+from loadline.torch.session.prepare import host_state_of
 from loadline.torch.state.host_state import HostState
-from loadline.torch.state.predict_state import buckets_of, foretell
+from loadline.torch.state.predict_state import buckets_of, predict_state
 from models import MODELS
 from steps import same_bits
 from torch_offload_test import COPIES
@@ -63,7 +63,7 @@ def planned_bytes(graph):
     bytes_ = {"d2h": 0, "h2d": 0}
     buffers = {b["id"]: b for b in graph.plan.document["buffers"]}
     for step in graph.plan.document["steps"]:
-        if "from" in step and buffers[step["from"]]["value"] in graph.posed.state:
+        if "from" in step and buffers[step["from"]]["value"] in graph.traced.state:
             bytes_[step["lane"]] += buffers[step["from"]]["bytes"]
     return bytes_["d2h"], bytes_["h2d"]
 
@@ -88,8 +88,8 @@ class Prepare(unittest.TestCase):
                 moved = sum(graph.moves.bytes[k] for k in graph.moves.moved)
                 hosted.append(moved)
                 self.assertEqual(moved + graph.resident_state_bytes,
-                                 foretell(optimizer).bytes)
-                state = attached_to(optimizer)
+                                 predict_state(optimizer).bytes)
+                state = host_state_of(optimizer)
                 self.assertEqual(state is not None, moved > 0)
                 with lt.virtual_device() as ledger:
                     found = train(call, optimizer, batch, 2)
@@ -128,7 +128,7 @@ class Prepare(unittest.TestCase):
             graph = lt.planned[-1]
             moved.append(len(graph.moves.moved))
             resident = copy.deepcopy(graph.problem)
-            for value in graph.posed.state:
+            for value in graph.traced.state:
                 resident["values"][value]["offload"] = False
             try:
                 plan = loadline.plan(resident, graph.plan.budget_bytes,
@@ -162,12 +162,12 @@ class Prepare(unittest.TestCase):
             call, _ = lt.prepare(model, optimizer, sample=batch, budget="60%",
                                  machine=COPIES, **OPTIONS)
             losses = train(call, optimizer, batch, 1)
-            self.assertGreater(attached_to(optimizer).host_bytes, 0)
+            self.assertGreater(host_state_of(optimizer).host_bytes, 0)
             found += losses
         self.assertTrue(same_bits(expected, found))
-        keeper = attached_to(optimizer)
-        keeper.detach()
-        on_host = {slab.memory.untyped_storage().data_ptr() for slab in keeper._slabs
+        mover = host_state_of(optimizer)
+        mover.detach()
+        on_host = {slab.memory.untyped_storage().data_ptr() for slab in mover._slabs
                    if slab.memory is not None}
         self.assertTrue(all(t.untyped_storage().data_ptr() not in on_host
                             for s in optimizer.state.values() for t in s.values()))
@@ -177,11 +177,11 @@ class Unusual(unittest.TestCase):
     """Programs that do not step behind every backward, or look in between."""
 
     def nothing_of_the_hosts(self, optimizer, args, kwargs):
-        """A hook behind the keeper's: what the optimizer's own step updates is on the
+        """A hook behind the mover's: what the optimizer's own step updates is on the
         device, which a CPU cannot tell from the host."""
-        keeper = attached_to(optimizer)
-        slabs = {slab.memory.untyped_storage().data_ptr() for slab in keeper._slabs
-                 if slab.memory is not None} if keeper else ()
+        mover = host_state_of(optimizer)
+        slabs = {slab.memory.untyped_storage().data_ptr() for slab in mover._slabs
+                 if slab.memory is not None} if mover else ()
         for group in optimizer.param_groups:
             for p in group["params"]:
                 for t in optimizer.state.get(p, {}).values():
@@ -200,7 +200,7 @@ class Unusual(unittest.TestCase):
             call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
                                  machine=COPIES, **OPTIONS)
             moves = lt.planned[-1].moves
-            seen |= {bucket in moves.home_on_host for bucket in moves.moved}
+            seen |= {bucket in moves.resting_on_host for bucket in moves.moved}
             optimizer.register_step_pre_hook(self.nothing_of_the_hosts)
             found = program(call, optimizer, batch)
             self.assertTrue(same_bits(expected, [*found, *states(optimizer)]), budget)
@@ -288,12 +288,12 @@ class Unusual(unittest.TestCase):
     def test_prepared_again_in_vain_the_first_plan_holds(self):
         def program(call, optimizer, batch):
             losses = train(call, optimizer, batch, 2)
-            keeper = attached_to(optimizer)
-            if keeper is not None:
+            mover = host_state_of(optimizer)
+            if mover is not None:
                 with self.assertRaises(loadline.Infeasible):
                     lt.prepare(call, optimizer, sample=batch, budget="1%",
                                machine=COPIES, **OPTIONS)
-                self.assertIs(attached_to(optimizer), keeper)
+                self.assertIs(host_state_of(optimizer), mover)
             return losses + train(call, optimizer, batch, 2)
 
         self.same(program)
@@ -308,11 +308,11 @@ class Unusual(unittest.TestCase):
         everything = sum(p.nbytes for p in model.parameters()) * 4 + (20 << 10)
         call, _ = lt.prepare(model, optimizer, sample=small, budget=everything,
                              machine=COPIES, **OPTIONS)
-        self.assertIsNone(attached_to(optimizer))
+        self.assertIsNone(host_state_of(optimizer))
         large = torch.cat([batch[0]] * 16),
         call(*large).backward()
         self.assertTrue(lt.planned[-1].moves.moved)
-        self.assertIs(attached_to(optimizer).moves, lt.planned[-1].moves)
+        self.assertIs(host_state_of(optimizer).moves, lt.planned[-1].moves)
         self.assertTrue(same_bits(expected, train(call, optimizer, batch, 2)))
 
 
@@ -326,13 +326,13 @@ class InPlace(unittest.TestCase):
         optimizer = torch.optim.AdamW(model.parameters())
         lt.compile_in_place(model, "60%", optimizers=[optimizer], host_state=True,
                             machine=COPIES, **OPTIONS)
-        self.assertIsNone(attached_to(optimizer))
+        self.assertIsNone(host_state_of(optimizer))
         with lt.virtual_device() as ledger:
             found = train(model, optimizer, batch)
         graph = lt.planned[-1]
         self.assertTrue(same_bits(expected, found))
         self.assertTrue(same_bits(before, states(optimizer)))
-        self.assertIs(attached_to(optimizer).moves, graph.moves)
+        self.assertIs(host_state_of(optimizer).moves, graph.moves)
         self.assertGreater(len(graph.moves.moved), 0)
         self.assertEqual(ledger.peak_bytes,
                          max(graph.peak_bytes, graph.update_peak_bytes))
@@ -372,11 +372,11 @@ class AnyOptimizer(unittest.TestCase):
                                      **options)
                     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
                     if hosted:
-                        foretold = foretell(optimizer)
-                        self.assertTrue(foretold.apart)
-                        buckets = buckets_of(optimizer, foretold)
+                        predicted = predict_state(optimizer)
+                        self.assertTrue(predicted.separable)
+                        buckets = buckets_of(optimizer, predicted)
                         self.assertEqual(sum(b.state_bytes for b in buckets),
-                                         foretold.bytes)
+                                         predicted.bytes)
                         HostState(optimizer, buckets, Lanes()).follow(
                             at_the_end(buckets, range(1, len(buckets))))
                     losses = train(model, optimizer, batch, 4, scheduler)
@@ -394,14 +394,14 @@ class AnyOptimizer(unittest.TestCase):
                 self.steps += 1
                 return super().step(closure)
 
-        self.assertFalse(foretell(Counts(model.parameters(), 0.1)).apart)
-        self.assertTrue(foretell(torch.optim.SGD(model.parameters(), 0.1)).apart)
+        self.assertFalse(predict_state(Counts(model.parameters(), 0.1)).separable)
+        self.assertTrue(predict_state(torch.optim.SGD(model.parameters(), 0.1)).separable)
 
         class Within(torch.optim.SGD):
             def step(self, closure=None):
                 return super().step(closure)
 
-        self.assertFalse(foretell(Within(model.parameters(), 0.1)).apart)
+        self.assertFalse(predict_state(Within(model.parameters(), 0.1)).separable)
 
 
 class Momentum(torch.optim.Optimizer):
@@ -428,8 +428,8 @@ class Closures(unittest.TestCase):
         model, batch = wide_mlp()
         optimizer = Momentum(model.parameters(), calls)
         if hosted:
-            about = foretell(optimizer)
-            self.assertTrue(about.apart)
+            about = predict_state(optimizer)
+            self.assertTrue(about.separable)
             buckets = buckets_of(optimizer, about)
             HostState(optimizer, buckets, Lanes()).follow(
                 at_the_end(buckets, range(len(buckets) // 2)))
@@ -473,9 +473,9 @@ class Closures(unittest.TestCase):
             kept = []
             with lt.virtual_device() as ledger:
                 losses = [optimizer.step(closure) for _ in range(2)]
-                before = copied_bytes(attached_to(optimizer))
+                before = copied_bytes(host_state_of(optimizer))
                 losses += [optimizer.step(closure)]
-            after = copied_bytes(attached_to(optimizer))
+            after = copied_bytes(host_state_of(optimizer))
             return ledger, tuple(a - b for a, b in zip(after, before)), [
                 *losses, *states(optimizer)]
 

@@ -88,7 +88,7 @@ class Inductor(unittest.TestCase):
 
     def orders(self, run):
         """Of products and copies in both modules, and in what Inductor made of them."""
-        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        self.assertEqual(compiler.current_tier(), "full")  # planned as it is
         modules = []
         split = partitioner.split
 
@@ -143,14 +143,14 @@ class Inductor(unittest.TestCase):
             self.assertEqual(PlanOrder()(kernels), kernels)
 
     def test_any_valid_program(self):
-        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        self.assertEqual(compiler.current_tier(), "full")  # planned as it is
         for name in MODELS if RANDOM_PLANS > 1 else ("mlp",):
             copied = []  # a program at random may have no copies
             for seed in range(1, RANDOM_PLANS + 1):
                 programs = []
 
-                def program_of(posed, plan, seed=seed, programs=programs):
-                    programs.append(random_program(posed, seed, True))
+                def program_of(traced, plan, seed=seed, programs=programs):
+                    programs.append(random_program(traced, seed, True))
                     return programs[-1]
 
                 with self.subTest(f"{name} {seed}"), mock.patch(

@@ -19,7 +19,7 @@ from loadline.torch.rewrite.split import split
 from loadline.torch.rewrite.state_moves import StateMoves
 from loadline.torch.state import host_state
 from loadline.torch.state.host_state import HostState
-from loadline.torch.state.predict_state import buckets_of, foretell, span_bytes
+from loadline.torch.state.predict_state import buckets_of, predict_state, span_bytes
 from random_programs import random_program
 from steps import same_bits, trace
 from torch_host_state_test import states, train, wide_mlp
@@ -168,20 +168,20 @@ def updates(count):
                       tuple(("update", k) for k in range(count)))
 
 
-def away(keeper, call):
+def away(mover, call):
     """As the modules of a planned step do: all leaves while the loss is computed,
     each beside the one before, and comes back."""
     def run(*batch):
-        count = len(keeper.buckets)
-        keeper.begin(keeper.moves)
+        count = len(mover.buckets)
+        mover.begin(mover.moves)
         for k in range(count + 1):
             if k < count:
-                keeper.start_store(k)
+                mover.start_store(k)
             if k > 0:
-                keeper.end_store(k - 1)
+                mover.end_store(k - 1)
         loss = call(*batch)
         for k in range(count):
-            keeper.load(k)
+            mover.load(k)
         return loss
 
     return run
@@ -193,11 +193,11 @@ def steps(lanes=None, moves=one_ahead):
     call = model
     with contextlib.ExitStack() as stack:
         if lanes is not None:
-            buckets = buckets_of(optimizer, foretell(optimizer))
-            keeper = HostState(optimizer, buckets, lanes)
-            keeper.follow(moves(len(buckets)))
+            buckets = buckets_of(optimizer, predict_state(optimizer))
+            mover = HostState(optimizer, buckets, lanes)
+            mover.follow(moves(len(buckets)))
             if moves is updates:
-                call = away(keeper, model)
+                call = away(mover, model)
             if isinstance(lanes, FakeLanes):
                 stack.enter_context(lanes.updates_watched())
         losses = train(call, optimizer, batch, 3)
@@ -207,7 +207,7 @@ def steps(lanes=None, moves=one_ahead):
         losses = [*losses, *before, *train(call, optimizer, batch, 2),
                   *states(optimizer)]
         if lanes is not None:
-            keeper.detach()
+            mover.detach()
         return losses
 
 
@@ -233,7 +233,7 @@ class Order(unittest.TestCase):
         steps(Log())
         model, _ = wide_mlp()
         optimizer = torch.optim.AdamW(model.parameters())
-        buckets = len(buckets_of(optimizer, foretell(optimizer)))
+        buckets = len(buckets_of(optimizer, predict_state(optimizer)))
         arrived = [at for at, call in enumerate(calls, 1) if call == ("mark", IN)]
         waited = [call[3] for call in calls if call[:3] == ("wait", MAIN, IN)]
         self.assertEqual(arrived, waited)  # each for its own
@@ -249,19 +249,19 @@ class Order(unittest.TestCase):
             optimizer = torch.optim.AdamW(model.parameters())
             call = model
             if lanes is not None:
-                buckets = buckets_of(optimizer, foretell(optimizer))
-                keeper = HostState(optimizer, buckets, lanes)
-                keeper.follow(updates(len(buckets)))
-                call = away(keeper, model)
+                buckets = buckets_of(optimizer, predict_state(optimizer))
+                mover = HostState(optimizer, buckets, lanes)
+                mover.follow(updates(len(buckets)))
+                call = away(mover, model)
             losses = train(call, optimizer, batch, 2)
             saved = copy.deepcopy(optimizer.state_dict())
             for change in (
                     lambda: [s["exp_avg"].add_(1) for s in optimizer.state.values()],
                     lambda: optimizer.load_state_dict(copy.deepcopy(saved))):
                 if lanes is not None:
-                    keeper.begin(keeper.moves)
+                    mover.begin(mover.moves)
                     for k in range(len(buckets)):
-                        keeper.start_store(k)
+                        mover.start_store(k)
                 change()
                 losses += train(call, optimizer, batch, 1)
             return [*losses, *states(optimizer)]
@@ -308,14 +308,14 @@ def run_step(step, parts, lanes):
 
 
 def planned(step, percent):
-    posed = step.pose()
-    plan = loadline.plan(posed.document, percent, recompute=False, work_limit=WORK)
-    return split(posed, program_of(posed, plan.document), None, **step.kwargs)
+    traced = step.make_problem()
+    plan = loadline.plan(traced.document, percent, recompute=False, work_limit=WORK)
+    return split(traced, program_of(traced, plan.document), None, **step.kwargs)
 
 
 def at_random(step, seed):
-    posed = step.pose()
-    return split(posed, random_program(posed, seed, True), None, **step.kwargs)
+    traced = step.make_problem()
+    return split(traced, random_program(traced, seed, True), None, **step.kwargs)
 
 
 class Values(unittest.TestCase):

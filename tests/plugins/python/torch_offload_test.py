@@ -11,7 +11,7 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
-from loadline.torch.problem.make_problem import pose
+from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.copies import ARRIVE
 from loadline.torch.rewrite.partitioner import copied_device
 from loadline.torch.rewrite.program import Copy, Run, peak_bytes, program_of, starts
@@ -100,7 +100,7 @@ class Offload(unittest.TestCase):
             for seed in range(RANDOM_PLANS):
                 with self.subTest(f"{name} {seed}"):
                     found = step.run_program(
-                        lambda posed, seed=seed: random_program(posed, seed, True))
+                        lambda traced, seed=seed: random_program(traced, seed, True))
                     self.assertTrue(same_bits(step.eager, found.values))
                     more = counts(found.program)
                     out, back, runs = out + more[0], back + more[1], runs + more[2]
@@ -109,10 +109,10 @@ class Offload(unittest.TestCase):
 
     def test_copies_out_begin_when_their_source_is_there(self):
         step = trace("gpt", COPIES)
-        posed = step.pose()
-        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
-        for program in (program_of(posed, plan.document),
-                        *(random_program(posed, seed, True) for seed in range(5))):
+        traced = step.make_problem()
+        plan = loadline.plan(traced.document, "75%", recompute=False, work_limit=WORK)
+        for program in (program_of(traced, plan.document),
+                        *(random_program(traced, seed, True) for seed in range(5))):
             for items in program:
                 begun = []
                 for at, copies in sorted(starts(items).items()):
@@ -129,8 +129,8 @@ class Offload(unittest.TestCase):
     def test_on_a_gpu_the_same_values_are_copied(self):
         """As far as a plan and its modules go: nothing runs."""
         step = trace("gpt", COPIES)
-        posed = step.pose()
-        joint, gpu = posed.joint, torch.device("cuda:0")
+        traced = step.make_problem()
+        joint, gpu = traced.joint, torch.device("cuda:0")
         with joint.primals[0].meta["val"].fake_mode:
             for node in joint.graph.nodes:
                 if "val" in node.meta:
@@ -139,10 +139,10 @@ class Offload(unittest.TestCase):
                             t.size(), t.stride(), dtype=t.dtype, device=gpu),
                         node.meta["val"])
         self.assertEqual(copied_device(joint), gpu)
-        self.assertEqual(pose(joint, COPIES, copies=gpu).document, posed.document)
-        self.assertNotEqual(pose(joint, COPIES).document, posed.document)
-        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
-        parts = split(posed, program_of(posed, plan.document), None, **step.kwargs)
+        self.assertEqual(make_problem(joint, COPIES, copies=gpu).document, traced.document)
+        self.assertNotEqual(make_problem(joint, COPIES).document, traced.document)
+        plan = loadline.plan(traced.document, "75%", recompute=False, work_limit=WORK)
+        parts = split(traced, program_of(traced, plan.document), None, **step.kwargs)
         self.assertEqual(parts.slab.device, gpu)
         arrivals = [node for node in parts.backward.graph.nodes
                     if node.target is ARRIVE]

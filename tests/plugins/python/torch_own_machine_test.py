@@ -39,11 +39,11 @@ class OwnMachine(unittest.TestCase):
         with mock.patch("torch.cuda.get_device_name", return_value=name), (
                 warnings.catch_warnings(record=True)) as warned:
             warnings.simplefilter("always")
-            machine = default_machine.own_machine(GPU)
+            machine = default_machine.default_machine(GPU)
         return machine, [str(one.message) for one in warned]
 
     def test_a_cpu_has_no_copies(self):
-        self.assertEqual(default_machine.own_machine(torch.device("cpu")), NOMINAL)
+        self.assertEqual(default_machine.default_machine(torch.device("cpu")), NOMINAL)
         self.assertEqual(NOMINAL.d2h_bytes_per_s, 0)
 
     def test_a_known_gpu_has_those_of_its_data_sheet(self):

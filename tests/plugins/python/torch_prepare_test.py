@@ -16,7 +16,7 @@ from loadline import torch as lt
 from loadline.torch.rewrite import planned_graph, planner_pass
 from loadline.torch.session.prepare import prepared
 from loadline.torch.solve.options import Options
-from loadline.torch.state.predict_state import Foretold, buckets_of, foretell
+from loadline.torch.state.predict_state import PredictedState, buckets_of, predict_state
 from models import MODELS
 from steps import same_bits
 
@@ -60,7 +60,7 @@ class Harder(unittest.TestCase):
 
         with mock.patch("loadline.planning.plan", plan):
             try:
-                found = planner_pass.patiently(
+                found = planner_pass.search_with_retries(
                     lambda harder: planner_pass.make_plan(
                         {}, 100, Options(budget=50, work_limit=10), 0, harder))
             except loadline.Infeasible:
@@ -105,7 +105,7 @@ class WithoutCopies(unittest.TestCase):
                     raise loadline.Infeasible("none", 1, 2, 0)
                 return one
 
-            self.assertIs(planner_pass.unless_without(search, 10), found)
+            self.assertIs(planner_pass.choose_copies(search, 10), found)
             self.assertEqual(asked, [(1, False), (1, True)])
             # What waits long is searched longer here too.
             if copying is not None and without is not None:
@@ -118,9 +118,9 @@ class WithoutCopies(unittest.TestCase):
                         return without
                     return waiting if harder == 1 else copying
 
-                self.assertIs(planner_pass.unless_without(harder_search, 10), found)
+                self.assertIs(planner_pass.choose_copies(harder_search, 10), found)
             if copying is not None:  # on a CPU a copy's calls are a part of it
-                self.assertIs(planner_pass.unless_without(search, 0), copying)
+                self.assertIs(planner_pass.choose_copies(search, 0), copying)
 
 
 class Buckets(unittest.TestCase):
@@ -130,7 +130,7 @@ class Buckets(unittest.TestCase):
                 (1000, 1 << 27, 67)):
             one = [torch.nn.Parameter(torch.empty(1, device="meta"))
                    for _ in range(parameters)]
-            found = buckets_of(torch.optim.AdamW(one), Foretold(
+            found = buckets_of(torch.optim.AdamW(one), PredictedState(
                 [(p, bytes_) for p in one], True))
             self.assertEqual(len(found), count)
             self.assertEqual(sum(b.state_bytes for b in found), parameters * bytes_)
@@ -155,9 +155,9 @@ class Prepare(unittest.TestCase):
                 self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
                 self.assertEqual(graph.measured_bytes, graph.peak_bytes)
                 # The budget is of the graph and the optimizer's state together.
-                whole = graph.keep_everything_bytes + foretell(optimizer).bytes
+                whole = graph.keep_everything_bytes + predict_state(optimizer).bytes
                 self.assertEqual(
-                    graph.plan.budget_bytes + foretell(optimizer).bytes,
+                    graph.plan.budget_bytes + predict_state(optimizer).bytes,
                     loadline.parse_budget("90%", whole))
 
     def test_reports_text_and_page(self):
@@ -193,7 +193,7 @@ class Prepare(unittest.TestCase):
         lt.prepare(model, optimizer, sample=batch, budget=smallest, **OPTIONS)
         # The optimizer's state is in it.
         self.assertEqual(lt.planned[-1].plan.budget_bytes,
-                         smallest - foretell(optimizer).bytes)
+                         smallest - predict_state(optimizer).bytes)
         with self.assertRaisesRegex(loadline.Infeasible, "reserved"):
             lt.prepare(model, optimizer, sample=batch, budget="1KiB", **OPTIONS)
 
@@ -272,15 +272,15 @@ class OptimizerState(unittest.TestCase):
             with self.subTest(f"{kind.__name__} {options}"):
                 model = torch.nn.Linear(8, 16)
                 optimizer = kind(model.parameters(), **options)
-                foretold = foretell(optimizer).bytes
+                predicted = predict_state(optimizer).bytes
                 model(torch.randn(2, 8)).sum().backward()
                 optimizer.step()
-                self.assertEqual(foretold, foretell(optimizer).bytes)
+                self.assertEqual(predicted, predict_state(optimizer).bytes)
 
     def test_that_reads_data_asks_for_a_step(self):
         optimizer = torch.optim.Adafactor(torch.nn.Linear(8, 16).parameters())
         with self.assertRaisesRegex(loadline.InvalidArgument, "one optimizer step"):
-            foretell(optimizer).bytes
+            predict_state(optimizer).bytes
 
 
 class Mistakes(unittest.TestCase):

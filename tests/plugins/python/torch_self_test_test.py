@@ -35,7 +35,7 @@ class SelfTest(unittest.TestCase):
         step()
         self.assertEqual(tiers._chosen, ["full"])
         self.assertEqual(len(lt.planned), count + 1)
-        with mock.patch.object(self_test, "full") as again:
+        with mock.patch.object(self_test, "check_full") as again:
             step()
         again.assert_not_called()
 

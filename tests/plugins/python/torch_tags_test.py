@@ -64,7 +64,7 @@ def runs(graph, target):
     """How often each operation of a kind runs, in their order."""
     count = {}
     for number in graph.plan.sequence:
-        operation = graph.posed.operations[number]
+        operation = graph.traced.operations[number]
         if isinstance(operation, Operation) and operation.node.target is target:
             count[operation.name] = count.get(operation.name, 0) + 1
     return list(count.values())

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat import tiers, torch_internals
-from loadline.torch.state.predict_state import foretell
+from loadline.torch.state.predict_state import predict_state
 from models import MODELS
 from steps import eager_step, same_bits
 
@@ -178,7 +178,7 @@ class LowerTiers(unittest.TestCase):
             call(*batch).backward()
         graph = lt.planned[-1]
         self.assertLess(graph.plan.budget_bytes, 0.8 * graph.keep_everything_bytes + 1
-                        + 0.8 * foretell(optimizer).bytes)
+                        + 0.8 * predict_state(optimizer).bytes)
 
 
 class Choice(unittest.TestCase):
@@ -198,7 +198,7 @@ class Choice(unittest.TestCase):
         with only("full"), mock.patch("loadline.torch.compat.tiers._library.version",
                                       side_effect=missing):
             with self.assertRaisesRegex(loadline.InternalError, "cannot be loaded"):
-                tiers.chosen({"full": lambda: ""})
+                tiers.choose({"full": lambda: ""})
 
     def test_every_name_of_every_tier_is_here(self):
         for tier in ("full", "recompute", "public"):

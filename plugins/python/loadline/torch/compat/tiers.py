@@ -19,7 +19,7 @@ from loadline.torch.compat import torch_internals
 
 FULL, RECOMPUTE, PUBLIC = "full", "recompute", "public"
 
-WITHOUT = {
+LIMITS = {
     FULL: "",
     RECOMPUTE: "nothing is copied to the host, optimizer state stays on the device, "
                "PyTorch decides on cheap operators and on the order, and a peak is an "
@@ -48,7 +48,7 @@ def _fails(test: Callable[[], str]) -> str:
     return found[0]
 
 
-def chosen(tests: dict[str, Callable[[], str]]) -> str:
+def choose(tests: dict[str, Callable[[], str]]) -> str:
     """tests: by tier, best first; what is wrong with it, in words. Raises Unsupported
     where all are, InternalError where our own library is not there."""
     if not _chosen:
@@ -71,6 +71,6 @@ def chosen(tests: dict[str, Callable[[], str]]) -> str:
             warnings.warn(
                 f"loadline: torch {torch.__version__} does not do all that a plan says "
                 f"({'; '.join(reasons)}), so the tier is \"{_chosen[0]}\": "
-                f"{WITHOUT[_chosen[0]]}. Have loadline.torch.prepare measure the step "
+                f"{LIMITS[_chosen[0]]}. Have loadline.torch.prepare measure the step "
                 "on its device, or install torch 2.15", stacklevel=3)
     return _chosen[0]

@@ -16,9 +16,9 @@ from loadline.errors import Infeasible
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import solver_hook
 from loadline.torch.fallback.segments import Segments
-from loadline.torch.problem.make_problem import pose
+from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.rewrite.planner_pass import PlannerPass, make_plan, patiently
+from loadline.torch.rewrite.planner_pass import PlannerPass, make_plan, search_with_retries
 from loadline.torch.solve import rank_consensus
 
 
@@ -33,15 +33,15 @@ class Solver(PlannerPass, torch_internals.CustomKnapsackSolver or object):  # ty
                  ) -> tuple[list[int], list[int]]:
         start = time.perf_counter()
         self.asked = True
-        posed = pose(solver_hook.joint_of(joint_graph),
+        traced = make_problem(solver_hook.joint_of(joint_graph),
                      dataclasses.replace(self.options.machine, d2h_bytes_per_s=0),
                      copies=None, states=False)
-        whole = planning.keep_everything(posed.document).peak_bytes
-        plan = _plan_below(posed.document, whole, self, patiently)
+        whole = planning.keep_everything(traced.document).peak_bytes
+        plan = _plan_below(traced.document, whole, self, search_with_retries)
         self.tell(PlannedGraph(
-            posed.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
+            traced.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
             self.options, tiers.RECOMPUTE))
-        again = solver_hook.again(posed, plan.sequence, all_recomputable_banned_nodes)
+        again = solver_hook.recomputed(traced, plan.sequence, all_recomputable_banned_nodes)
         return [at for at in range(len(memory)) if at not in again], again
 
 
@@ -61,15 +61,15 @@ def with_solver(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
 def _plan_below(problem: dict[str, Any], whole_bytes: int,
                 asked: PlannerPass, how: Callable[..., planning.Plan]) -> planning.Plan:
     """In a tier that can only compute again."""
-    together = asked.options.agree and rank_consensus.ranks() > 1
+    together = asked.options.agree and rank_consensus.rank_count() > 1
     if together:
-        problem, together = rank_consensus.worst_problem(problem)
+        problem, together = rank_consensus.common_problem(problem)
 
     def solve() -> planning.Plan:
         return how(lambda harder: make_plan(
             problem, whole_bytes, asked.options, asked.number, harder))
 
-    return rank_consensus.from_rank_0(problem, solve) if together else solve()
+    return rank_consensus.plan_of_rank_0(problem, solve) if together else solve()
 
 
 def _once(search: Callable[[int], planning.Plan]) -> planning.Plan:

@@ -151,7 +151,7 @@ def _once(ids: Iterable[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def pose(found: list[_Found], inputs: dict[int, int],
+def make_segment_problem(found: list[_Found], inputs: dict[int, int],
          outputs: list[int]) -> tuple[dict[str, Any], list[int]]:
     """The problem, and by segment the node that makes what it saves. inputs: bytes
     by storage."""
@@ -319,10 +319,10 @@ class Segments:
         widths = [1]
         while 2 * widths[-1] < len(found):
             widths.append(2 * widths[-1])
-        posed = [pose(_groups(found, width, returned), inputs, returned)
+        traced = [make_segment_problem(_groups(found, width, returned), inputs, returned)
                  for width in widths]
         del alive
-        at, plan = self.decide([problem for problem, _ in posed])
+        at, plan = self.decide([problem for problem, _ in traced])
         self.split = self.parts(widths[at])
-        self.again = {f"submod_{number}" for number, node in enumerate(posed[at][1])
+        self.again = {f"submod_{number}" for number, node in enumerate(traced[at][1])
                       if plan.sequence.count(node) > 1}

@@ -46,7 +46,7 @@ def _wrong(step: Callable[..., torch.Tensor], call: Callable[..., torch.Tensor])
     return "" if all(map(torch.equal, expected, found)) else "gradients are other bits"
 
 
-def full(partitioner: Any, planned: Sequence[Any]) -> str:
+def check_full(partitioner: Any, planned: Sequence[Any]) -> str:
     """What is not as it must be, in words; planned: where the partitioner tells
     what it planned."""
     passed: list[int] = []
@@ -89,7 +89,7 @@ def _saved_bytes(call: Callable[..., Any]) -> int:
     return sum(saved.values())
 
 
-def lower(compile_: Callable[[torch.fx.GraphModule, Any], Any]) -> str:
+def check_lower(compile_: Callable[[torch.fx.GraphModule, Any], Any]) -> str:
     """compile_: what the tier makes of a graph, when all that it may is computed
     again."""
     def call(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import Joint, Operation, computing, read_joint
-from loadline.torch.problem.make_problem import Posed
+from loadline.torch.problem.make_problem import TracedProblem
 
 
 def joint_of(graph: torch.fx.Graph) -> Joint:
@@ -33,11 +33,11 @@ def joint_of(graph: torch.fx.Graph) -> Joint:
     return read_joint(module, count)
 
 
-def again(posed: Posed, sequence: list[int],
+def recomputed(traced: TracedProblem, sequence: list[int],
           candidates: list[torch.fx.Node]) -> list[int]:
     """Of the candidates, by place: those that the plan makes behind the boundary."""
-    behind = {operation.node for number in sequence[sequence.index(posed.boundary):]
-              if isinstance(operation := posed.operations[number], Operation)}
+    behind = {operation.node for number in sequence[sequence.index(traced.boundary):]
+              if isinstance(operation := traced.operations[number], Operation)}
     found = []
     for at, node in enumerate(candidates):
         if computing(node) in behind:

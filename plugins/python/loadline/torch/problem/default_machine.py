@@ -24,7 +24,7 @@ def first_device(tensors: Iterable[object]) -> torch.device:
                  and tensor.device.type == "cuda"), torch.device("cpu"))
 
 
-def own_machine(device: torch.device) -> Machine:
+def default_machine(device: torch.device) -> Machine:
     """Warns where it is a GPU of which nothing is known."""
     if device.type != "cuda":
         return NOMINAL
@@ -32,7 +32,7 @@ def own_machine(device: torch.device) -> Machine:
     if (kept := _kept(name)) is not None:
         return kept
     if (known := _known(name)) is not None:
-        return on_this_host(known)
+        return with_host_memory(known)
     usual_bytes = Machine.known("h100-sxm").reserved_bytes
     warnings.warn(
         f"loadline: nothing is known of {name}, so plans copy nothing to the host, and "
@@ -42,7 +42,7 @@ def own_machine(device: torch.device) -> Machine:
     return dataclasses.replace(NOMINAL, reserved_bytes=usual_bytes)
 
 
-def on_this_host(nominal: Machine) -> Machine:
+def with_host_memory(nominal: Machine) -> Machine:
     """Of its memory, whatever is usual, a process may pin its part."""
     host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")  # torchrun's

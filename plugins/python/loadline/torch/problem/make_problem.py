@@ -40,7 +40,7 @@ class Snapshot:
 
 
 @dataclasses.dataclass
-class Posed:
+class TracedProblem:
     joint: Joint
     document: dict[str, Any]  # loadline.problem/1
     operations: list[Operation | Snapshot | None]  # by node id; None: the boundary
@@ -298,7 +298,7 @@ class _Writer:
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
                 [old, end, *gradients], [new], recompute=False, inplace=[[old, new]])
 
-    def write(self) -> Posed:
+    def write(self) -> TracedProblem:
         for number, about in enumerate(self.state):
             self.state_of[number] = number
             self.value(f"state.{number}", about.bytes, None, persistent=True)
@@ -331,13 +331,13 @@ class _Writer:
             machine = self.machine.document()
             machine.pop("rates", None)  # the prices are in the times already
             document["machine"] = machine
-        return Posed(self.joint, document, self.operations, self.values, end,
+        return TracedProblem(self.joint, document, self.operations, self.values, end,
                      self.state_of)
 
 
-def pose(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
+def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
          copies: torch.device | None = CPU, states: bool = True,
-         measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> Posed:
+         measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> TracedProblem:
     """copies: of the graph's own values on this device; state may be copied in any
     case.
     states: random operations may run again, from a state (random_state.py).

@@ -51,7 +51,7 @@ def _signature(node: torch.fx.Node) -> str:
     return f"{node.target} {' '.join(map(word, leaves))}"
 
 
-def _made_up(value: Any) -> Any:
+def _sample_data(value: Any) -> Any:
     value = _meta(value)
     if not isinstance(value, torch.Tensor):
         return value
@@ -62,7 +62,7 @@ def _made_up(value: Any) -> Any:
 
 
 def _time_ns(node: torch.fx.Node) -> int:
-    args, kwargs = torch_internals.pytree.tree_map(_made_up, (node.args, node.kwargs))
+    args, kwargs = torch_internals.pytree.tree_map(_sample_data, (node.args, node.kwargs))
     device = next((leaf.device
                    for leaf in torch_internals.pytree.tree_leaves((args, kwargs))
                    if isinstance(leaf, torch.Tensor)), torch.device("cpu"))

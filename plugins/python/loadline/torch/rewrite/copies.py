@@ -73,7 +73,7 @@ class Slab:
         self.places.clear()
         self.laid_out.clear()
 
-    def give_up(self, slot: int) -> None:
+    def abandon(self, slot: int) -> None:
         """What a backward that failed has left on its way."""
         for number, arrival in [*self.arriving.items()]:
             if arrival.slot == slot:
@@ -107,7 +107,7 @@ def OFFLOAD(value: torch.Tensor, slab: int, slot: int, size: list[int],
     value = value.detach()
     host = slabs[slab]
     if host.arriving:
-        host.give_up(slot)
+        host.abandon(slot)
     if (there := host.laid_out.get(slot)) is None:
         place = host.slot(slot)
         there = host.laid_out[slot] = torch.empty(0, dtype=value.dtype).set_(

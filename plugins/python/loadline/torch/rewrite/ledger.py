@@ -28,8 +28,8 @@ class Ledger:
         self.peak_bytes = 0
         self.peak_at = ""
         self.live_bytes: list[tuple[str, int]] = []  # after each operation
-        # Storages of other sizes than the trace foretold, by node: bytes
-        # foretold, bytes found.
+        # Storages of other sizes than the trace predicted, by node: bytes
+        # predicted, bytes found.
         self.surprises: dict[str, tuple[int, int]] = {}
 
     def watch(self, values: Any) -> None:
@@ -73,7 +73,7 @@ def virtual_device() -> Iterator[Ledger]:
         _open.remove(ledger)
 
 
-def watch_in_open(name: str, values: Callable[[], Any]) -> None:
+def record_in_open_ledger(name: str, values: Callable[[], Any]) -> None:
     """What is done outside of modules, for the ledger that is open, if one is."""
     if _open:
         _open[-1].watch(values())

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from loadline.torch.compat import random_state
 from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
-from loadline.torch.problem.make_problem import Posed, Snapshot
+from loadline.torch.problem.make_problem import TracedProblem, Snapshot
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.plan_order import mark_places
 from loadline.torch.rewrite.program import Copy, Item, Run, StateCopy, moments
@@ -41,11 +41,11 @@ def _layout(item: Copy) -> tuple[list[int], list[int], int]:
     return list(value.size()), list(value.stride()), value.storage_offset()
 
 
-class Body:
+class ModuleWriter:
     """Writes one module's graph: `now` holds the latest copy of each node."""
 
-    def __init__(self, posed: Posed, step: Step):
-        self.joint = posed.joint
+    def __init__(self, traced: TracedProblem, step: Step):
+        self.joint = traced.joint
         self.step = step
         self.graph = torch.fx.Graph()
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
@@ -58,7 +58,7 @@ class Body:
         # What stays though nothing here reads it. A run that draws random numbers
         # moves the generator on, even where its result is made anew before a reader.
         self.kept: set[torch.fx.Node] = set()
-        operations = [one for operation in posed.joint.operations
+        operations = [one for operation in traced.joint.operations
                       for one in (*operation.inner, operation)]
         self.computed = {operation.node for operation in operations}
         self.computed.update(made for operation in operations

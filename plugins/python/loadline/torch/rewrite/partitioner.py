@@ -18,11 +18,11 @@ from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops
 from loadline.torch.problem.fuse import fuse
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
-from loadline.torch.problem.make_problem import Posed, pose
+from loadline.torch.problem.make_problem import TracedProblem, make_problem
 from loadline.torch.problem.measure import measured_ns
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.rewrite.planner_pass import (COPY_CALLS_NS, PlannerPass, make_plan,
-                                         unless_without)
+from loadline.torch.rewrite.planner_pass import (COPY_HOST_CALL_NS, PlannerPass, make_plan,
+                                         choose_copies)
 from loadline.torch.rewrite.program import Program, peaks, program_of
 from loadline.torch.rewrite.split import split
 from loadline.torch.rewrite.state_moves import StateMoves, moves_of
@@ -31,7 +31,7 @@ from loadline.torch.solve import rank_consensus
 
 @dataclasses.dataclass
 class Solved:
-    posed: Posed
+    traced: TracedProblem
     plan: planning.Plan
     program: Program
     moves: StateMoves
@@ -40,11 +40,11 @@ class Solved:
     whole_bytes: int  # what keeping everything takes
 
 
-def recomputed_flops(posed: Posed, sequence: list[int]) -> int:
+def recomputed_flops(traced: TracedProblem, sequence: list[int]) -> int:
     seen: set[int] = set()
     flops = 0
     for number in sequence:
-        operation = posed.operations[number]
+        operation = traced.operations[number]
         if number in seen and isinstance(operation, Operation):
             flops += sum(map(node_flops, operation.nodes))
         seen.add(number)
@@ -85,20 +85,20 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
             self.options.measure) else {}
         solved = self.solve(joint, times)
-        parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
+        parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
         partition_s = parts.partition_s
         if parts.refused:  # so the plan is made around them
             joint.keep(parts.refused)
             solved = self.solve(joint, times)
-            parts = split(solved.posed, solved.program, joint_inputs, solved.moves, **kwargs)
+            parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
             partition_s += parts.partition_s
         names = [node.name for node in parts.refused]
         self.tell(PlannedGraph(
-            solved.posed.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
+            solved.traced.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
-            solved.posed, solved.update_peak_bytes,
+            solved.traced, solved.update_peak_bytes,
             StateMoves(0) if names else solved.moves,
-            recomputed_flops(solved.posed, solved.plan.sequence),
+            recomputed_flops(solved.traced, solved.plan.sequence),
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
         if names:
             warnings.warn(
@@ -116,32 +116,32 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor draws random numbers in ways of its own.
-        posed = pose(joint, machine, self.options.state, copies,
+        traced = make_problem(joint, machine, self.options.state, copies,
                      self.options.inner == "aot_eager", times)
         # One exchange between ranks, whatever is found.
-        together = self.options.agree and rank_consensus.ranks() > 1
+        together = self.options.agree and rank_consensus.rank_count() > 1
         if together:
-            posed.document, together = rank_consensus.worst_problem(posed.document)
-        whole = planning.keep_everything(posed.document).peak_bytes
+            traced.document, together = rank_consensus.common_problem(traced.document)
+        whole = planning.keep_everything(traced.document).peak_bytes
 
         def solve() -> planning.Plan:
             # On a CPU a copy's calls are a part of it.
             beside = self.options.offload and machine.d2h_bytes_per_s > 0 and (
                 copies is not None and copies.type != "cpu")
-            return unless_without(lambda harder, copying: make_plan(
-                posed.document, whole, self.options, self.number, harder, copying),
-                COPY_CALLS_NS if beside else 0)
+            return choose_copies(lambda harder, copying: make_plan(
+                traced.document, whole, self.options, self.number, harder, copying),
+                COPY_HOST_CALL_NS if beside else 0)
 
-        plan = rank_consensus.from_rank_0(posed.document, solve) if together else solve()
-        program = program_of(posed, plan.document)
+        plan = rank_consensus.plan_of_rank_0(traced.document, solve) if together else solve()
+        program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         behind = next((len(steps) - 1 - at for at, step in enumerate(steps)
-                       if step.get("node") == posed.end), 0)  # the last gradient
-        peak, update_peak = peaks(posed.document, plan.document, behind)
+                       if step.get("node") == traced.end), 0)  # the last gradient
+        peak, update_peak = peaks(traced.document, plan.document, behind)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
                 f"the plan's steps in one order take {max(peak, update_peak)} of "
                 f"{plan.budget_bytes} bytes: please report it")
-        return Solved(posed, plan, program, moves_of(
-            posed, plan.document, self.options.state_number, program[2]),
+        return Solved(traced, plan, program, moves_of(
+            traced, plan.document, self.options.state_number, program[2]),
             peak, update_peak, whole)

@@ -13,7 +13,7 @@ from typing import Any
 from loadline import planning
 from loadline.budget import format_bytes
 from loadline.torch.compat import tiers
-from loadline.torch.problem.make_problem import Posed
+from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite.copies import Slab
 from loadline.torch.rewrite.state_moves import StateMoves
 from loadline.torch.solve.options import Options
@@ -33,7 +33,7 @@ class PlannedGraph:
     options: Options
     tier: str = tiers.FULL  # below, peaks are estimates
     # Of the full tier:
-    posed: Posed | None = None
+    traced: TracedProblem | None = None
     update_peak_bytes: int = 0  # of the optimizer's step, where it is planned
     moves: StateMoves = StateMoves(0)  # of its state
     recomputed_flops: int = 0
@@ -87,7 +87,7 @@ def describe(graph: PlannedGraph) -> str:
     parts = [f"peak {format_bytes(graph.peak_bytes)} of "
              f"{format_bytes(graph.plan.budget_bytes)}; keeping everything "
              f"{format_bytes(graph.keep_everything_bytes)}",
-             f"{graph.plan.step_ns / 1e6:.1f} ms foretold, "
+             f"{graph.plan.step_ns / 1e6:.1f} ms predicted, "
              f"{(plan['compute_ns'] - plan['recompute_ns']) / 1e6:.1f} with all kept"]
     if plan["recompute_ns"]:
         flops = f" ({graph.recomputed_flops} FLOPs)" if graph.recomputed_flops else ""

@@ -20,13 +20,13 @@ from loadline.torch.compat import torch_internals
 from loadline.torch.rewrite.planned_graph import PlannedGraph, remember
 from loadline.torch.solve.options import Options
 
-HARDER = (1, 4, 16)  # times the work
-AGAINST_WAITS = 8
-LONG_WAIT = 0.05  # of the step
+RETRY_WORK_FACTORS = (1, 4, 16)  # times the work
+STALL_RETRY_WORK_FACTOR = 8
+LONG_STALL_SHARE = 0.05  # of the step
 # What the calls for one copy, out or in, take of a host beside a GPU: 240 to 370 us were
 # measured (docs/gpu.md).
-COPY_CALLS_NS = 250_000
-MOST_WORK = (1 << 63) - 1
+COPY_HOST_CALL_NS = 250_000
+MAX_WORK = (1 << 63) - 1
 
 
 @dataclasses.dataclass(eq=False)
@@ -45,47 +45,47 @@ class PlannerPass:
             + torch_internals.get_hash_for_files(tuple(files))).hexdigest()
 
 
-def patiently(search: Callable[[int], planning.Plan]) -> planning.Plan:
+def search_with_retries(search: Callable[[int], planning.Plan]) -> planning.Plan:
     """search: with so many times the work; again with more where it found no plan and
     no proof that there is none: a longer wait is better than no training. And once more
     where the plan waits long for copies: which are made, and when, is what a longer
     search changes most."""
     plan = None
-    for harder in HARDER:
+    for harder in RETRY_WORK_FACTORS:
         try:
             plan = search(harder)
             break
         except Infeasible as error:
-            if harder == HARDER[-1] or error.proven_bound_bytes > error.budget_bytes:
+            if harder == RETRY_WORK_FACTORS[-1] or error.proven_bound_bytes > error.budget_bytes:
                 raise
     assert plan is not None
-    return plan if harder >= AGAINST_WAITS else _unless_it_waits(plan, search)
+    return plan if harder >= STALL_RETRY_WORK_FACTOR else _retry_long_stalls(plan, search)
 
 
-def _unless_it_waits(plan: planning.Plan,
+def _retry_long_stalls(plan: planning.Plan,
                      search: Callable[[int], planning.Plan]) -> planning.Plan:
-    waits = plan.document["predicted"]["stall_ns"] > LONG_WAIT * plan.step_ns
+    waits = plan.document["predicted"]["stall_ns"] > LONG_STALL_SHARE * plan.step_ns
     if not waits:
         return plan
     try:
-        return min(plan, search(AGAINST_WAITS), key=lambda one: one.step_ns)
+        return min(plan, search(STALL_RETRY_WORK_FACTOR), key=lambda one: one.step_ns)
     except Infeasible:
         return plan
 
 
-def unless_without(search: Callable[[int, bool], planning.Plan],
+def choose_copies(search: Callable[[int, bool], planning.Plan],
                    copy_calls_ns: int) -> planning.Plan:
     """search: with so many times the work, with copies or without. A GPU's copies run
     beside it, and their calls on a host that it may wait for, which no plan counts: one
     with copies has to be sooner by the time of all of them."""
     if not copy_calls_ns:
-        return patiently(lambda harder: search(harder, True))
+        return search_with_retries(lambda harder: search(harder, True))
     try:
         alone = search(1, False)
     except Infeasible:
-        return patiently(lambda harder: search(harder, True))
+        return search_with_retries(lambda harder: search(harder, True))
     try:
-        copying = _unless_it_waits(
+        copying = _retry_long_stalls(
             search(1, True), lambda harder: search(harder, True))
     except Infeasible:
         return alone
@@ -114,7 +114,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         return planning.plan(
             problem, bytes_, recompute=options.recompute,
             offload=options.offload and copies,
-            work_limit=min(options.work_limit * harder, MOST_WORK), harder=False,
+            work_limit=min(options.work_limit * harder, MAX_WORK), harder=False,
             seed=options.seed)
     except Infeasible as error:
         if reserved == 0 and share == 1:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from loadline.torch.problem.joint import Operation
-from loadline.torch.problem.make_problem import Posed, Snapshot
+from loadline.torch.problem.make_problem import TracedProblem, Snapshot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ Item = Run | Copy | Snapshot | StateCopy | Update
 Program = tuple[list[Item], list[Item], list[Item]]
 
 
-def program_of(posed: Posed, plan: dict[str, Any]) -> Program:
+def program_of(traced: TracedProblem, plan: dict[str, Any]) -> Program:
     """Before the boundary, after it, and behind the last gradient."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     parts: Program = ([], [], [])
@@ -56,21 +56,21 @@ def program_of(posed: Posed, plan: dict[str, Any]) -> Program:
     for step in plan["steps"]:
         if step["lane"] == "compute":
             number = step["node"]
-            if number > posed.end:
-                part.append(Update(number - posed.end - 1))
-            elif (operation := posed.operations[number]) is not None:
+            if number > traced.end:
+                part.append(Update(number - traced.end - 1))
+            elif (operation := traced.operations[number]) is not None:
                 part.append(operation if isinstance(operation, Snapshot)
                             else Run(operation))
             else:
-                part = parts[1 if number == posed.boundary else 2]
+                part = parts[1 if number == traced.boundary else 2]
             continue
         out = step["lane"] == "d2h"
         id_ = buffers[step["from"]]["value"]
-        value = posed.values[id_]
+        value = traced.values[id_]
         if value is not None:
             part.append(Copy(value, step["to" if out else "from"], out))
         else:
-            part.append(StateCopy(posed.state[id_], out))
+            part.append(StateCopy(traced.state[id_], out))
     return parts
 
 
@@ -107,7 +107,7 @@ def moments(items: list[Item]) -> Iterator[tuple[Item, bool]]:
             yield copy, True
 
 
-def home_on_host(plan: dict[str, Any]) -> set[int]:
+def resting_on_host(plan: dict[str, Any]) -> set[int]:
     """Values that are on the host when a step begins."""
     written = {step["to"] for step in plan["steps"] if "to" in step}
     return {buffer["value"] for buffer in plan["buffers"]
@@ -148,7 +148,7 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
     held = {*problem["outputs"], *updates.values(),
             *(value["id"] for value in problem["values"]
               if value.get("persistent"))} - updates.keys()
-    for value in home_on_host(plan):
+    for value in resting_on_host(plan):
         held -= {value, updates.get(value)}
     first: dict[int, int] = {}
     last: dict[int, int] = {}

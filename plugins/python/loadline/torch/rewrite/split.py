@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import computing, is_seeded
-from loadline.torch.problem.make_problem import Posed
+from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite import copies
-from loadline.torch.rewrite.module_body import Body, SplitError, Step
+from loadline.torch.rewrite.module_body import ModuleWriter, SplitError, Step
 from loadline.torch.rewrite.program import Copy, Item, Program, Run
 from loadline.torch.rewrite.state_moves import StateMoves, register
 
@@ -37,10 +37,10 @@ class Split:
     refused: list[torch.fx.Node]
 
 
-def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
+def saved_values(traced: TracedProblem, backward: list[Item]) -> list[torch.fx.Node]:
     """What the backward part reads before it makes it, in order of reading."""
-    made = {posed.joint.root[node] for node in posed.joint.tangents}
-    made.update(posed.joint.root[node] for node in posed.joint.constants)
+    made = {traced.joint.root[node] for node in traced.joint.tangents}
+    made.update(traced.joint.root[node] for node in traced.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
     for item in backward:
         if isinstance(item, Copy):
@@ -56,21 +56,21 @@ def saved_values(posed: Posed, backward: list[Item]) -> list[torch.fx.Node]:
             if value not in made:
                 saved[value] = None
         made.update(makes)
-    for value in posed.joint.backward_outputs:
+    for value in traced.joint.backward_outputs:
         if value not in made:
             saved[value] = None
     return list(saved)
 
 
-def _tag(posed: Posed, backward: list[Item]) -> dict[torch.fx.Node, Any]:
+def _tag(traced: TracedProblem, backward: list[Item]) -> dict[torch.fx.Node, Any]:
     """The tag of each value that the forward cannot do without."""
     policy = torch_internals.CheckpointPolicy
     again = {node for item in backward if isinstance(item, Run)
              for node in item.operation.nodes}
-    computes = {operation.node: operation for operation in posed.joint.operations}
-    behind = set(posed.joint.tangents)
+    computes = {operation.node: operation for operation in traced.joint.operations}
+    behind = set(traced.joint.tangents)
     tags: dict[torch.fx.Node, Any] = {}
-    for node in posed.joint.graph.nodes:
+    for node in traced.joint.graph.nodes:
         if any(argument in behind for argument in node.all_input_nodes):
             behind.add(node)
             continue
@@ -83,10 +83,10 @@ def _tag(posed: Posed, backward: list[Item]) -> dict[torch.fx.Node, Any]:
             policy.MUST_SAVE if kept else policy.MUST_RECOMPUTE)
         node.meta["ac_graph_id"] = 0
         # It cannot know of such a one that runs again here.
-        is_value = posed.joint.root.get(node) is node
+        is_value = traced.joint.root.get(node) is node
         if is_value and source in computes and not is_seeded(source):
             tags[node] = node.meta["recompute"]
-    forward = _needed(posed.joint.forward_outputs)
+    forward = _needed(traced.joint.forward_outputs)
     return {node: tag for node, tag in tags.items() if node in forward}
 
 
@@ -105,13 +105,13 @@ def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]
     return list(output.args[0][count:])
 
 
-def split(posed: Posed, program: Program, inputs: Any,
+def split(traced: TracedProblem, program: Program, inputs: Any,
           moves: StateMoves | None = None, **options: Any) -> Split:
     """moves: of optimizer state, where the program has any; `options` are those that
     AOT autograd hands to a partitioner."""
-    joint = posed.joint
+    joint = traced.joint
     forward_part, backward_part, _ = program
-    tags = _tag(posed, backward_part)
+    tags = _tag(traced, backward_part)
     start = time.perf_counter()
     forward_frame, backward_frame = torch_internals.partition_by_tags(
         joint.module, inputs, **options)
@@ -119,7 +119,7 @@ def split(posed: Posed, program: Program, inputs: Any,
     by_name = {node.name: node for node in joint.graph.nodes}
     frame_saved = _frame_saved(forward_frame, joint.num_forward_outputs)
     framed = [by_name[node.name] for node in frame_saved]
-    wanted = saved_values(posed, backward_part)
+    wanted = saved_values(traced, backward_part)
     # In the frame's order, then what it lacks. A copy wants the value and no view.
     copied = {item.value for item in backward_part if isinstance(item, Copy)}
     kept = [node for node in framed if joint.root[node] in wanted
@@ -147,11 +147,11 @@ def split(posed: Posed, program: Program, inputs: Any,
     step = Step(number, graph, set(), {o.updates for o in joint.operations
                                        if o.updates is not None}, {}, {})
 
-    def returned(body: Body, part: list[Any]) -> list[Any]:
+    def returned(body: ModuleWriter, part: list[Any]) -> list[Any]:
         return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
                 for leaf in part]
 
-    body = Body(posed, step)
+    body = ModuleWriter(traced, step)
     for node in forward_frame.graph.find_nodes(op="placeholder"):
         body.set(by_name[node.name], body.graph.node_copy(node))
     body.write(forward_part, True)
@@ -172,7 +172,7 @@ def split(posed: Posed, program: Program, inputs: Any,
 
     forward.__dict__.update(loadline_slab=slab, loadline_moves=moves)
 
-    body = Body(posed, step)
+    body = ModuleWriter(traced, step)
     framed_names = {node.name for node in framed}
     for node in passed:
         copy = body.graph.placeholder(node.name)

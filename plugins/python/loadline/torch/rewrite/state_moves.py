@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import torch
 from loadline.errors import InternalError
 from loadline.torch.compat.operators import operator
-from loadline.torch.problem.make_problem import Posed
-from loadline.torch.rewrite.program import Item, StateCopy, Update, home_on_host, moments
+from loadline.torch.problem.make_problem import TracedProblem
+from loadline.torch.rewrite.program import Item, StateCopy, Update, resting_on_host, moments
 
 # A forward begins; a bucket begins to leave, has left, begins to come, is updated.
 BEGIN = "begin"
@@ -31,9 +31,9 @@ START_STORE, END_STORE, LOAD, UPDATE = "start_store", "end_store", "load", "upda
 class StateMoves:
     """What one planned graph does with the state of one optimizer."""
 
-    number: int  # of the optimizer's, in `keepers`
+    number: int  # of the optimizer's, in `movers`
     moved: frozenset[int] = frozenset()  # buckets that are copied at all
-    home_on_host: frozenset[int] = frozenset()  # of these: between steps
+    resting_on_host: frozenset[int] = frozenset()  # of these: between steps
     bytes: tuple[int, ...] = ()  # of all buckets
     tail: tuple[tuple[str, int], ...] = ()
 
@@ -42,7 +42,7 @@ class StateMoves:
         return self
 
 
-class Keeper(Protocol):
+class StateMover(Protocol):
     """Of an optimizer's state: does what the operations say."""
 
     def begin(self, moves: StateMoves) -> None: ...
@@ -51,8 +51,8 @@ class Keeper(Protocol):
     def load(self, bucket: int) -> None: ...
 
 
-numbers = itertools.count(1)  # for those who make a keeper
-keepers: weakref.WeakValueDictionary[int, Keeper] = weakref.WeakValueDictionary()
+numbers = itertools.count(1)  # for those who make a mover
+movers: weakref.WeakValueDictionary[int, StateMover] = weakref.WeakValueDictionary()
 
 # By number; the modules that move state own theirs.
 _moves: weakref.WeakValueDictionary[int, StateMoves] = weakref.WeakValueDictionary()
@@ -69,14 +69,14 @@ def action_of(item: StateCopy, begins: bool) -> str:
     return (START_STORE if begins else END_STORE) if item.out else LOAD
 
 
-def moves_of(posed: Posed, plan: dict[str, Any], number: int,
+def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
              tail: list[Item]) -> StateMoves:
     """tail: the plan's third part (program.py). Buckets that stay on the device are
     updated by the optimizer's own step, together."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
-    moved = {posed.state[value] for step in plan["steps"] if "from" in step
-             and (value := buffers[step["from"]]["value"]) in posed.state}
-    resting = {posed.state[value] for value in home_on_host(plan) & posed.state.keys()}
+    moved = {traced.state[value] for step in plan["steps"] if "from" in step
+             and (value := buffers[step["from"]]["value"]) in traced.state}
+    resting = {traced.state[value] for value in resting_on_host(plan) & traced.state.keys()}
     actions = []
     for item, begins in moments(tail):
         if isinstance(item, StateCopy):
@@ -85,8 +85,8 @@ def moves_of(posed: Posed, plan: dict[str, Any], number: int,
             raise InternalError(f"the plan has {item} behind the last gradient")
         elif item.bucket in moved:
             actions.append((UPDATE, item.bucket))
-    bytes_ = {bucket: posed.document["values"][value]["bytes"]
-              for value, bucket in posed.state.items()}
+    bytes_ = {bucket: traced.document["values"][value]["bytes"]
+              for value, bucket in traced.state.items()}
     return StateMoves(number, frozenset(moved), frozenset(resting),
                       tuple(bytes_[bucket] for bucket in sorted(bytes_)),
                       tuple(actions))
@@ -102,9 +102,9 @@ def STATE_TOKEN() -> torch.Tensor:
 def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
     """bucket: -1 where the action is of none."""
     moves = _moves[graph]
-    if (keeper := keepers.get(moves.number)) is None:
+    if (mover := movers.get(moves.number)) is None:
         return
     if action == BEGIN:
-        keeper.begin(moves)
+        mover.begin(moves)
     else:
-        getattr(keeper, action)(bucket)
+        getattr(mover, action)(bucket)

@@ -20,29 +20,29 @@ from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
-from loadline.torch.session.graph_breaks import number_of_graph, warn_of_silence
+from loadline.torch.session.graph_breaks import graph_number, warn_before_unplanned_runs
 from loadline.torch.solve.options import Options
 
 # Of the step that self_test.py runs.
 _SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
 
 
-def chosen_tier() -> str:
+def current_tier() -> str:
     """Of this process; warns, once, where it is not the full one."""
     def full() -> str:
         found: list[PlannedGraph] = []
-        return self_test.full(Partitioner(_SELF_TEST, tell=found.append), found)
+        return self_test.check_full(Partitioner(_SELF_TEST, tell=found.append), found)
 
     def recompute() -> str:
-        return self_test.lower(lambda gm, inputs: torch_internals.compile_with_solver(
+        return self_test.check_lower(lambda gm, inputs: torch_internals.compile_with_solver(
             gm, inputs, "aot_eager", Solver(_SELF_TEST, tell=lambda graph: None)))
 
     def public() -> str:
-        return self_test.lower(lambda gm, inputs: in_segments(
+        return self_test.check_lower(lambda gm, inputs: in_segments(
             gm, PlannerPass(dataclasses.replace(_SELF_TEST, budget="90%"),
                       tell=lambda graph: None)))
 
-    return tiers.chosen({
+    return tiers.choose({
         tiers.FULL: full, tiers.RECOMPUTE: recompute, tiers.PUBLIC: public})
 
 
@@ -53,9 +53,9 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         raise InvalidArgument(f"backend loadline knows no {', '.join(ignored)}")
     read = Options.read(options, first_device(
         [*example_inputs, *gm.parameters(), *gm.buffers()]))
-    tier = chosen_tier()
-    number = number_of_graph(gm, options, bool(read.shares))
-    warn_of_silence()
+    tier = current_tier()
+    number = graph_number(gm, options, bool(read.shares))
+    warn_before_unplanned_runs()
     if tier == tiers.RECOMPUTE:
         return with_solver(gm, example_inputs, Solver(read, number))
     if tier == tiers.PUBLIC:

@@ -29,7 +29,7 @@ def _place_of(frames: list[tuple[int, Any]], number: int, code: Any) -> int:
     return len(frames) - 1
 
 
-def number_of_graph(gm: torch.fx.GraphModule, options: Any, shared: bool) -> int:
+def graph_number(gm: torch.fx.GraphModule, options: Any, shared: bool) -> int:
     """Among the graphs of these options, from 0; warns of a graph break."""
     _, frames = _frames.setdefault(id(options), (options, []))
     while len(_frames) > KEPT:  # the oldest
@@ -48,7 +48,7 @@ def number_of_graph(gm: torch.fx.GraphModule, options: Any, shared: bool) -> int
     return place
 
 
-def warn_of_silence() -> None:
+def warn_before_unplanned_runs() -> None:
     """Before PyTorch would run the model as it is, without a word to us."""
     if torch_internals.suppresses_errors():
         warnings.warn(

@@ -17,9 +17,9 @@ from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.planned_graph import PlannedGraph, planned
 from loadline.torch.rewrite.state_moves import numbers
 from loadline.torch.session.compiler import backend
-from loadline.torch.session.prepare import movable, new_host_state, release
+from loadline.torch.session.prepare import movable_buckets, new_host_state, detach_host_state
 from loadline.torch.solve.options import Options
-from loadline.torch.state.predict_state import Bucket, foretell
+from loadline.torch.state.predict_state import Bucket, predict_state
 
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
@@ -37,14 +37,14 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
                         if p.requires_grad)
     optimizers = [*optimizers]
-    foretold = [(optimizer, foretell(optimizer)) for optimizer in optimizers]
+    predicted = [(optimizer, predict_state(optimizer)) for optimizer in optimizers]
     buckets: list[Bucket] = []
     # Mistakes now, not at the first step. Where the model is by then decides about the
     # machine, unless state moves: that is where it is already.
     asked = Options.read({**options, "budget": budget}, first_device(model.parameters()))
-    if host_state and len(foretold) == 1:
-        buckets = movable(model, *foretold[0], asked)
-    reserved += sum(about.bytes for _, about in foretold)
+    if host_state and len(predicted) == 1:
+        buckets = movable_buckets(model, *predicted[0], asked)
+    reserved += sum(about.bytes for _, about in predicted)
     reserved -= sum(bucket.state_bytes for bucket in buckets)
     if buckets:
         options = {**options, "machine": asked.machine,
@@ -55,10 +55,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                "state_number": next(numbers) if buckets else 0}
     read = Options.read(options, first_device(model.parameters()))
     for optimizer in optimizers:
-        release(optimizer)
+        detach_host_state(optimizer)
     if buckets:
         # Now, and not when it is planned: that may be within a step's closure.
-        new_host_state(model, foretold[0][0], buckets, read.state_number)
+        new_host_state(model, predicted[0][0], buckets, read.state_number)
     model.compile(backend=backend, dynamic=False, options=options)
     return read
 

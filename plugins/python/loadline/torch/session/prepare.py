@@ -23,12 +23,12 @@ from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.copies import Slab
 from loadline.torch.rewrite.ledger import virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph, watch
-from loadline.torch.rewrite.state_moves import keepers, numbers
-from loadline.torch.session.compiler import backend, chosen_tier
+from loadline.torch.rewrite.state_moves import movers, numbers
+from loadline.torch.session.compiler import backend, current_tier
 from loadline.torch.solve.options import Options
-from loadline.torch.state.dry_run import rehearsal
+from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.host_state import HostState
-from loadline.torch.state.predict_state import Bucket, Foretold, buckets_of, bytes_on, foretell
+from loadline.torch.state.predict_state import Bucket, PredictedState, buckets_of, bytes_on, predict_state
 
 CORRECTIONS = 2
 # PyTorch's CUDA allocator hands out what it has where that is up to 1 MiB too large;
@@ -58,21 +58,21 @@ prepared: list[Prepared] = []  # the last ones
 KEPT = 4
 
 
-def attached_to(optimizer: torch.optim.Optimizer | None) -> HostState | None:
-    return next((keeper for keeper in keepers.values()
-                 if isinstance(keeper, HostState) and keeper.attached
-                 and keeper.optimizer is optimizer), None)
+def host_state_of(optimizer: torch.optim.Optimizer | None) -> HostState | None:
+    return next((mover for mover in movers.values()
+                 if isinstance(mover, HostState) and mover.attached
+                 and mover.optimizer is optimizer), None)
 
 
-def release(optimizer: torch.optim.Optimizer) -> None:
+def detach_host_state(optimizer: torch.optim.Optimizer) -> None:
     """From all who keep its state: it is on the device again."""
-    for keeper in [*keepers.values()]:
-        if isinstance(keeper, HostState) and keeper.optimizer is optimizer:
-            keeper.detach()
+    for mover in [*movers.values()]:
+        if isinstance(mover, HostState) and mover.optimizer is optimizer:
+            mover.detach()
 
 
 @contextlib.contextmanager
-def _no_trace_left(model: torch.nn.Module) -> Iterator[None]:
+def _restored_afterwards(model: torch.nn.Module) -> Iterator[None]:
     """A step in here changes no buffer, gradient or random number."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     gradients: list[tuple[torch.nn.Parameter, torch.Tensor | None]] = [
@@ -109,20 +109,20 @@ def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
 
 
-def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+def _run_sample_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
              call: Any, sample: Any, inner: str, number: int
              ) -> tuple[list[PlannedGraph], int | None]:
     """One step; the graphs planned for it, and the bytes where they are known, with
-    the state that the plans have on the device and no other. number: of the keeper of
+    the state that the plans have on the device and no other. number: of the mover of
     that state."""
     args, kwargs = _arguments(sample)
     device = first_device(model.parameters())
     cuda = device if device.type == "cuda" else None
-    with watch() as graphs, _no_trace_left(model), rehearsal(
+    with watch() as graphs, _restored_afterwards(model), dry_run(
             number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             inner == "aot_eager" and cuda is None
-            and chosen_tier() == tiers.FULL) else None
+            and current_tier() == tiers.FULL) else None
         try:
             _scalar(call(*args, **kwargs)).backward()
             if cuda is not None:  # again: compiling itself takes memory
@@ -154,11 +154,11 @@ def _warm_up(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
 
 def new_host_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                    buckets: list[Bucket], number: int) -> HostState:
-    """For the buckets that `movable` found, under the number that plans have; it does
+    """For the buckets that `movable_buckets` found, under the number that plans have; it does
     nothing before it is told what to follow."""
     lanes = lanes_of(device_of(model))
     assert lanes is not None
-    state = keepers[number] = HostState(optimizer, buckets, lanes)
+    state = movers[number] = HostState(optimizer, buckets, lanes)
     return state
 
 
@@ -168,17 +168,17 @@ def device_of(model: torch.nn.Module) -> torch.device:
     return devices.pop() if len(devices) == 1 else torch.device("meta")
 
 
-def movable(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-            foretold: Foretold, options: Options) -> list[Bucket]:
+def movable_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
+            predicted: PredictedState, options: Options) -> list[Bucket]:
     """Optimizer state that the plan may put on the host."""
     machine = options.machine
-    if optimizer is None or not foretold.apart or not options.offload or not (
+    if optimizer is None or not predicted.separable or not options.offload or not (
             machine.d2h_bytes_per_s and machine.h2d_bytes_per_s) or (
-            chosen_tier() != tiers.FULL):
+            current_tier() != tiers.FULL):
         return []
     if lanes_of(device_of(model)) is None:
         return []
-    return buckets_of(optimizer, foretold)
+    return buckets_of(optimizer, predicted)
 
 
 def _taken_of(device: torch.device) -> tuple[int | None, int | None]:
@@ -220,8 +220,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "torch.nn.Module and a torch.optim.Optimizer, in this order")
     device = first_device(model.parameters())
     read = Options.read({**options, "budget": budget}, device)
-    foretold = Foretold([], False) if optimizer is None else foretell(optimizer)
-    buckets = movable(model, optimizer, foretold, read)
+    predicted = PredictedState([], False) if optimizer is None else predict_state(optimizer)
+    buckets = movable_buckets(model, optimizer, predicted, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
                           if p.requires_grad)
     accumulated = parameter_bytes if accumulate else 0
@@ -233,19 +233,19 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     number = next(numbers)
     while True:
         torch_internals.forget_compiled(model)
-        posed = sum(bucket.state_bytes for bucket in buckets)
+        traced = sum(bucket.state_bytes for bucket in buckets)
         asked: dict[str, Any] = {
             "agree": True, **options, "budget": budget, "machine": read.machine,
             "outside_bytes": read.outside_bytes, "shares": shares,
             "reserve_bytes": read.reserve_bytes + accumulated + corrected + slack
-            + foretold.bytes - posed,
+            + predicted.bytes - traced,
             "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
                            for b in buckets),
             "state_number": number if buckets else 0,
             "found_bytes": tuple(sorted(found_bytes.items()))}
         call = torch.compile(model, backend=backend, dynamic=False,
                              options=asked)
-        graphs, measured = _warm_up(model, optimizer, call, sample, read.inner,
+        graphs, measured = _run_sample_step(model, optimizer, call, sample, read.inner,
                                     number)
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
@@ -270,13 +270,13 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             corrected += excess
         found_bytes.update(found)
     if optimizer is not None:
-        release(optimizer)
+        detach_host_state(optimizer)
         if buckets:
             new_host_state(model, optimizer, buckets, number).follow(graphs[0].moves)
     # What was compiled may outlive the model, for another of its class.
     weakref.finalize(model, _release, [graph.slab for graph in graphs])
     prepared.append(Prepared(
-        budget, foretold.bytes, accumulated, read.outside_bytes, corrected, graphs,
+        budget, predicted.bytes, accumulated, read.outside_bytes, corrected, graphs,
         measured, *_taken_of(device)))
     del prepared[:-KEPT]
     return call, optimizer

@@ -20,7 +20,7 @@ from loadline.torch.session.prepare import prepared
 def _lines_of(graph: PlannedGraph) -> list[str]:
     lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
-        lines[-1] += f": {tiers.WITHOUT[graph.tier]}"
+        lines[-1] += f": {tiers.LIMITS[graph.tier]}"
     machine = graph.options.machine
     lines.append(f"  prices: {machine.name}" + (
         " (from its data sheet)" if machine.nominal else ""))
@@ -37,17 +37,17 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
                  f"{difference:+d} bytes against the plan")
     if graph.surprises:
-        name, (foretold, found) = max(
+        name, (predicted, found) = max(
             graph.surprises.items(), key=lambda item: abs(item[1][1] - item[1][0]))
         lines.append(f"  largest surprise: {name} made {format_bytes(found)} where "
-                     f"{format_bytes(foretold)} were foretold")
+                     f"{format_bytes(predicted)} were predicted")
     return lines
 
 
 def _state_line(graph: PlannedGraph) -> str:
     moves = graph.moves
     moved, rest = (sum(moves.bytes[bucket] for bucket in buckets)
-                   for buckets in (moves.moved, moves.home_on_host))
+                   for buckets in (moves.moved, moves.resting_on_host))
     return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "
             f"step, in {len(moves.moved)} buckets, {format_bytes(rest)} of it between "
             f"steps; {format_bytes(graph.resident_state_bytes)} on the device; updates "

@@ -13,7 +13,7 @@ from loadline.budget import check_whole, is_share, parse_budget
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
-from loadline.torch.problem.default_machine import on_this_host, own_machine
+from loadline.torch.problem.default_machine import with_host_memory, default_machine
 from loadline.torch.problem.make_problem import StateBucket
 
 # The default of a search in a compiler, where somebody waits: about a second.
@@ -75,11 +75,11 @@ class Options:
 
 def _machine(named: Any, device: torch.device) -> Machine:
     if named is None:
-        return own_machine(device)
+        return default_machine(device)
     if isinstance(named, (str, os.PathLike)):
         machine = Machine.load(named)
         # One that is known by its name; a file says what its host has.
-        return machine if os.path.isfile(named) else on_this_host(machine)
+        return machine if os.path.isfile(named) else with_host_memory(machine)
     if not isinstance(named, Machine):
         raise InvalidArgument(
             f"option machine={named!r}: want a loadline.Machine, the path of a profile "

@@ -22,12 +22,12 @@ from loadline.errors import LoadlineError
 from loadline.planning import Plan, problem_bytes, verify
 
 
-def ranks() -> int:
+def rank_count() -> int:
     return dist.get_world_size() if (
         dist.is_available() and dist.is_initialized()) else 1
 
 
-def _really(run: Callable[[], Any]) -> None:
+def _in_thread(run: Callable[[], Any]) -> None:
     """In a thread of its own: in that of a compiler tensors have no data."""
     raised: list[BaseException] = []
 
@@ -45,9 +45,9 @@ def _really(run: Callable[[], Any]) -> None:
             f"the ranks could not agree on a plan: {raised[0]}") from raised[0]
 
 
-def _gathered(mine: Any) -> list[Any]:
-    all_: list[Any] = [None] * ranks()
-    _really(lambda: dist.all_gather_object(all_, mine))
+def _gather(mine: Any) -> list[Any]:
+    all_: list[Any] = [None] * rank_count()
+    _in_thread(lambda: dist.all_gather_object(all_, mine))
     return all_
 
 
@@ -69,12 +69,12 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
     return result
 
 
-def worst_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def common_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """What all ranks plan for, and whether they do so together."""
-    digests = _gathered(hashlib.sha256(problem_bytes(problem)).digest())
+    digests = _gather(hashlib.sha256(problem_bytes(problem)).digest())
     if len(set(digests)) == 1:
         return problem, True
-    texts = _gathered(json.dumps(problem))
+    texts = _gather(json.dumps(problem))
     if (merged := _merged([json.loads(text) for text in texts])) is not None:
         return merged, True
     warnings.warn(
@@ -84,7 +84,7 @@ def worst_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return problem, False
 
 
-def from_rank_0(problem: dict[str, Any], solve: Callable[[], Plan]) -> Plan:
+def plan_of_rank_0(problem: dict[str, Any], solve: Callable[[], Plan]) -> Plan:
     """Rank 0's plan or its error, on all."""
     sent: list[Any] = [None]
     if dist.get_rank() == 0:
@@ -92,7 +92,7 @@ def from_rank_0(problem: dict[str, Any], solve: Callable[[], Plan]) -> Plan:
             sent = [solve().json]
         except LoadlineError as error:
             sent = [error]
-    _really(lambda: dist.broadcast_object_list(sent, src=0))
+    _in_thread(lambda: dist.broadcast_object_list(sent, src=0))
     if isinstance(sent[0], LoadlineError):
         raise sent[0]
     plan = Plan(sent[0])

@@ -8,12 +8,12 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
-from loadline.torch.rewrite.ledger import watch_in_open
-from loadline.torch.rewrite.state_moves import StateMoves, keepers
+from loadline.torch.rewrite.ledger import record_in_open_ledger
+from loadline.torch.rewrite.state_moves import StateMoves, movers
 
 
 class _Bytes:
-    """A keeper (state_moves.py)."""
+    """A mover (state_moves.py)."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -23,7 +23,7 @@ class _Bytes:
     def begin(self, moves: StateMoves) -> None:
         self.moves = moves
         self.there.clear()
-        for bucket in moves.moved - moves.home_on_host:
+        for bucket in moves.moved - moves.resting_on_host:
             self.load(bucket)
 
     def start_store(self, bucket: int) -> None:
@@ -35,14 +35,14 @@ class _Bytes:
     def load(self, bucket: int) -> None:
         self.there[bucket] = torch.empty(
             self.moves.bytes[bucket], dtype=torch.uint8, device=self.device)
-        watch_in_open(f"state {bucket}", lambda: self.there[bucket])
+        record_in_open_ledger(f"state {bucket}", lambda: self.there[bucket])
 
 
 @contextlib.contextmanager
-def rehearsal(number: int, device: torch.device) -> Iterator[None]:
-    """number: in `keepers`, where the optimizer's own comes later."""
-    keepers[number] = bytes_ = _Bytes(device)
+def dry_run(number: int, device: torch.device) -> Iterator[None]:
+    """number: in `movers`, where the optimizer's own comes later."""
+    movers[number] = bytes_ = _Bytes(device)
     try:
         yield
     finally:
-        del keepers[number], bytes_
+        del movers[number], bytes_

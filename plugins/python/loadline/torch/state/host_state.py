@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
-from loadline.torch.rewrite.ledger import watch_in_open
+from loadline.torch.rewrite.ledger import record_in_open_ledger
 from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
-                                        StateMoves, keepers)
-from loadline.torch.state.predict_state import Bucket, ghost, run_step, state_tensors
+                                        StateMoves, movers)
+from loadline.torch.state.predict_state import Bucket, clone_with_groups, run_step, state_tensors
 from loadline.torch.state.state_slab import StateSlab, Tensors
 
 
@@ -81,8 +81,8 @@ class HostState:
         self._bring_back()
         for handle in self._handles:
             handle.remove()
-        for number in [n for n, keeper in keepers.items() if keeper is self]:
-            del keepers[number]
+        for number in [n for n, mover in movers.items() if mover is self]:
+            del movers[number]
 
     def begin(self, moves: StateMoves) -> None:
         """A step: every bucket is where it rests, or where a step that was never made
@@ -106,7 +106,7 @@ class HostState:
                 self._arrive(number)
 
     def _rest(self) -> None:
-        for number in self.moves.home_on_host:
+        for number in self.moves.resting_on_host:
             self._drop(number)
             self.start_store(number)
             self.end_store(number)
@@ -163,7 +163,7 @@ class HostState:
             there, [tensor._version for tensor in slab.host.values()],
             self.lanes.mark(IN))
         self.in_bytes += slab.bytes
-        watch_in_open(f"load state {number}", lambda: [*there.values()])
+        record_in_open_ledger(f"load state {number}", lambda: [*there.values()])
 
     def _drop(self, number: int) -> None:
         """Of two copies the device's."""
@@ -189,9 +189,9 @@ class HostState:
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
-        run_step(ghost(self.optimizer, [group], self.optimizer.state))
+        run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
         # A first step makes it.
-        watch_in_open(f"update {number}", lambda: [*self._tensors(number).values()])
+        record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
         self._show()
@@ -238,7 +238,7 @@ class HostState:
         self._watch_resident("resident updates")
 
     def _watch_resident(self, name: str) -> None:
-        watch_in_open(name, lambda: [
+        record_in_open_ledger(name, lambda: [
             tensor for p, state in self.optimizer.state.items() if p not in self.moved
             for tensor in state_tensors(state).values()])
 

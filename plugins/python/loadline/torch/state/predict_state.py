@@ -32,7 +32,7 @@ class Bucket:
     touched_bytes: int  # by its update: state, parameters, gradients
 
 
-def ghost(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
+def clone_with_groups(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
           state: Any) -> torch.optim.Optimizer:
     """Its class, defaults and settings, with other parameters and state."""
     # A copy would be given all state once more, and look through it.
@@ -78,19 +78,19 @@ def bytes_on(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
 
 
 @dataclasses.dataclass
-class Foretold:
+class PredictedState:
     """By parameter; `apart`: nothing else changes in a step, so parameters can be
     updated some at a time."""
 
     state: list[tuple[torch.Tensor, int]]
-    apart: bool
+    separable: bool
 
     @property
     def bytes(self) -> int:
         return sum(bytes_ for _, bytes_ in self.state)
 
 
-def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
+def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     """Raises InvalidArgument where the step cannot run without data."""
     groups: list[dict[str, Any]] = []
     ghosts: dict[torch.Tensor, torch.Tensor] = {}
@@ -109,19 +109,19 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
                        if name in shadow})
         groups.append(shadow)
     before = [dict(group) for group in groups]
-    stand_in = ghost(optimizer, groups,
+    stand_in = clone_with_groups(optimizer, groups,
                   type(optimizer.state)(optimizer.state.default_factory))
     attributes = dict(stand_in.__dict__)
     try:
         run_step(stand_in)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         if optimizer.state:
-            return Foretold([(p, _state_bytes(s)) for p, s in
+            return PredictedState([(p, _state_bytes(s)) for p, s in
                              optimizer.state.items()], False)
         raise InvalidArgument(
-            f"the state of {type(optimizer).__name__} cannot be foretold ({error}): "
+            f"the state of {type(optimizer).__name__} cannot be predicted ({error}): "
             "run one optimizer step first, then its state is counted") from error
-    apart = all(
+    separable = all(
         now.keys() == then.keys() and all(now[k] is then[k] for k in then)
         for now, then in zip([stand_in.__dict__, *groups], [attributes, *before]))
     found = [(parameter, _state_bytes(
@@ -129,21 +129,21 @@ def foretell(optimizer: torch.optim.Optimizer) -> Foretold:
         else stand_in.state.get(shadow, {})))
         for shadow, parameter in ghosts.items()]
     # PyTorch runs hooks once for every class that has a step of its own.
-    apart = apart and len({
+    separable = separable and len({
         inspect.unwrap(vars(kind)["step"]) for kind in type(optimizer).__mro__
         if kind is not torch.optim.Optimizer and "step" in vars(kind)}) == 1
     # State that the step changes in ways of its own (lists, no parameter's).
-    apart = apart and all(
+    separable = separable and all(
         key in ghosts and not any(isinstance(v, (list, dict)) for v in s.values())
         for key, s in stand_in.state.items())
-    return Foretold(found, apart)
+    return PredictedState(found, separable)
 
 
-def buckets_of(optimizer: torch.optim.Optimizer, foretold: Foretold) -> list[Bucket]:
+def buckets_of(optimizer: torch.optim.Optimizer, predicted: PredictedState) -> list[Bucket]:
     """In the optimizer's order, of about equal bytes; what has none is in none."""
-    bytes_of = dict(foretold.state)
-    count = min(max(FEWEST_BUCKETS, foretold.bytes // BUCKET_BYTES), MOST_BUCKETS)
-    most = -(-foretold.bytes // count)
+    bytes_of = dict(predicted.state)
+    count = min(max(FEWEST_BUCKETS, predicted.bytes // BUCKET_BYTES), MOST_BUCKETS)
+    most = -(-predicted.bytes // count)
     buckets = []
 
     def close(group: int, parameters: list[torch.Tensor]) -> None:
