@@ -38,3 +38,7 @@ class Unsupported(LoadlineError):
 
 class InternalError(LoadlineError):
     """Out of memory, or a bug of Loadline's."""
+
+
+class LoadlineWarning(UserWarning):
+    """The category of every warning of this package."""

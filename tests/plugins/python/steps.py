@@ -1,6 +1,8 @@
 """One training step of a model, traced once and then run under many plans."""
+import contextlib
 import copy
 import dataclasses
+from unittest import mock
 
 import torch
 from loadline import torch as lt
@@ -11,6 +13,7 @@ from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.ledger import run_watched
 from loadline.torch.rewrite.program import program_of
 from loadline.torch.rewrite.split import split
+from loadline.torch.session.session import Session
 from models import MODELS
 
 
@@ -27,6 +30,19 @@ def eager_step(model, batch, call=None):
 
 def same_bits(a, b):
     return len(a) == len(b) and all(map(torch.equal, a, b))
+
+
+@contextlib.contextmanager
+def recorded():
+    """Every graph that any session records inside, kept even if its model is gone."""
+    graphs, record = [], Session.record
+
+    def keep(session, graph):
+        graphs.append(graph)
+        record(session, graph)
+
+    with mock.patch.object(Session, "record", keep):
+        yield graphs
 
 
 class _Recorder(torch_internals.CustomPartitionerFn):

@@ -15,7 +15,7 @@ from loadline import torch as lt
 from loadline.torch.compat import tiers
 from loadline.torch.solve import rank_consensus
 from models import MODELS
-from steps import same_bits
+from steps import recorded, same_bits
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 
@@ -90,13 +90,12 @@ def work(rank, folder):
         torch._dynamo.reset()
         expected = kind(rank, lambda model, batch: model)
         torch._dynamo.reset()
-        count = len(lt.planned)
-        with mock.patch.object(planning, "plan", wraps=planning.plan) as solve:
+        with recorded() as graphs, mock.patch.object(
+                planning, "plan", wraps=planning.plan) as solve:
             found = kind(rank, planned)
         result[kind.__name__] = (
-            expected, found, [g.plan.json for g in lt.planned[count:]],
-            solve.call_count,
-            [g.recomputed_flops for g in lt.planned[count:]])
+            expected, found, [g.plan.json for g in graphs], solve.call_count,
+            [g.recomputed_flops for g in graphs])
     torch.save(result, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 

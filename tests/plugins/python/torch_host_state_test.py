@@ -9,8 +9,7 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.compat.lanes import Lanes
 from loadline.torch.rewrite.state_moves import StateMoves
-from loadline.torch.session.prepare import host_state_of
-from loadline.torch.state.host_state import HostState
+from loadline.torch.state.host_state import HostState, host_state_of
 from loadline.torch.state.predict_state import buckets_of, predict_state
 from models import MODELS
 from steps import same_bits

@@ -10,12 +10,12 @@ import torch
 from torch._inductor.utils import fresh_cache, run_and_get_code
 
 from loadline import torch as lt
-from loadline.torch.rewrite import partitioner, planned_graph
+from loadline.torch.rewrite import partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.session import compiler
 from models import MODELS
 from random_programs import counts, random_program
-from steps import eager_step
+from steps import eager_step, recorded
 from torch_host_state_test import wide_mlp
 from torch_offload_test import COPIES
 
@@ -49,7 +49,7 @@ class Inductor(unittest.TestCase):
         torch._dynamo.reset()
         call = torch.compile(model, backend=lt.backend, dynamic=False, options={
             "work_limit": 20_000, **options})
-        with planned_graph.watch() as graphs:
+        with recorded() as graphs:
             found = eager_step(model, batch, call)
         graph, = graphs
         # Inductor itself rounds ResNet-18's gradients otherwise by 8e-6, where eager's

@@ -365,7 +365,8 @@ class Values(unittest.TestCase):
 
     def test_what_a_failed_backward_left_goes_with_the_next_forward(self):
         def steps_without(*forgotten):
-            number, slab = copies.new_slab({3: 64}, torch.device("cpu"))
+            slab = copies.Slab({3: 64}, torch.device("cpu"))
+            number = copies.slabs.add(slab)
             slab.lanes = FakeLanes(forgotten)
             value = torch.arange(16.0)
 

@@ -86,7 +86,7 @@ class OwnMachine(unittest.TestCase):
         like_an_h100 = loadline.Machine.known("h100-sxm")
         torch._dynamo.reset()
         model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
-        with mock.patch.object(options, "own_machine", return_value=like_an_h100) as own:
+        with mock.patch.object(options, "default_machine", return_value=like_an_h100) as own:
             call = torch.compile(model, backend=lt.backend, dynamic=False, options={
                 "inner": "aot_eager", "budget": "90%", "work_limit": 20_000})
             eager_step(model, batch, call)
@@ -95,7 +95,7 @@ class OwnMachine(unittest.TestCase):
 
     def test_prepare_looks_for_it_once(self):
         found = [loadline.Machine.known("h100-sxm"), loadline.Machine.known("l4")]
-        with mock.patch.object(options, "own_machine", side_effect=found):
+        with mock.patch.object(options, "default_machine", side_effect=found):
             lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="90%",
                        inner="aot_eager", work_limit=20_000)
         self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
@@ -107,10 +107,10 @@ class OwnMachine(unittest.TestCase):
         asked = lt.compile_in_place(model, "90%", inner="aot_eager", work_limit=20_000)
         self.assertEqual(asked.machine, NOMINAL)
         moved_to = loadline.Machine.known("l4")
-        with mock.patch.object(options, "own_machine", return_value=moved_to):
+        with mock.patch.object(options, "default_machine", return_value=moved_to):
             eager_step(model, batch)
         self.assertEqual(lt.planned[-1].problem["machine"]["name"], "l4")
-        in_place.check_planned(asked)
+        in_place.check_planned(model)
 
     def test_a_process_may_pin_its_part_of_the_host(self):
         with mock.patch.dict(os.environ, {"LOCAL_WORLD_SIZE": "2"}):
@@ -137,7 +137,7 @@ class OutsideOfTheAllocator(unittest.TestCase):
         with mock.patch("torch.cuda.get_device_name", return_value=H100):
             return options.Options.read({"budget": budget, **more}, device)
 
-    def test_is_taken_off_bytes_of_a_gpu_and_nowhere_else(self):
+    def test_is_device_memoryf_bytes_of_a_gpu_and_nowhere_else(self):
         reserved = loadline.Machine.known("h100-sxm").reserved_bytes
         self.assertGreater(reserved, 100 << 20)
         self.assertEqual(self.read("22GiB").outside_bytes, reserved)
@@ -186,10 +186,10 @@ class OutsideOfTheAllocator(unittest.TestCase):
         self.assertEqual(lt.planned[-1].plan.budget_bytes, (1 << 20) - 70_000)
 
     def test_is_told_beside_what_the_allocator_holds(self):
-        self.assertEqual(prepare_module._taken_of(CPU), (None, None))
+        self.assertEqual(prepare_module._device_memory(CPU), (None, None))
         with mock.patch("torch.cuda.mem_get_info", return_value=(300, 1000)), (
                 mock.patch("torch.cuda.memory_reserved", return_value=500)):
-            self.assertEqual(prepare_module._taken_of(GPU), (500, 200))
+            self.assertEqual(prepare_module._device_memory(GPU), (500, 200))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
 """prepare, its accounts and report, and what goes wrong."""
-import dataclasses
-import json
 import os
 import pathlib
 import subprocess
@@ -13,12 +11,10 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.rewrite import planned_graph, planner_pass
-from loadline.torch.session.prepare import prepared
-from loadline.torch.solve.options import Options
+from loadline.torch.session.session import session_of_model
 from loadline.torch.state.predict_state import PredictedState, buckets_of, predict_state
 from models import MODELS
-from steps import same_bits
+from steps import recorded, same_bits
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 
@@ -40,87 +36,6 @@ def made(name="gpt_dropout"):
     torch.manual_seed(0)
     model = MODELS[name]()
     return model, torch.optim.AdamW(model.parameters()), MODELS[name].batch()
-
-
-def found_plan(step_ns, stall_ns=0):
-    return loadline.Plan(json.dumps(
-        {"predicted": {"step_ns": step_ns, "stall_ns": stall_ns}}))
-
-
-class Harder(unittest.TestCase):
-    def works(self, bound_bytes, results):
-        """The work limits of the searches that come to so much; None: to nothing."""
-        limits, results = [], iter(results)
-
-        def plan(problem, bytes_, work_limit, **_):
-            limits.append(work_limit)
-            if (result := next(results)) is None:
-                raise loadline.Infeasible("none", bytes_, 2 * bytes_, bound_bytes)
-            return result
-
-        with mock.patch("loadline.planning.plan", plan):
-            try:
-                found = planner_pass.search_with_retries(
-                    lambda harder: planner_pass.make_plan(
-                        {}, 100, Options(budget=50, work_limit=10), 0, harder))
-            except loadline.Infeasible:
-                found = None
-        return limits, found
-
-    def test_what_is_not_proven_impossible_is_searched_again(self):
-        plan = found_plan(100)
-        self.assertEqual(self.works(40, [None, plan]), ([10, 40], plan))
-        self.assertEqual(self.works(0, [None] * 3), ([10, 40, 160], None))
-        self.assertEqual(self.works(51, [None]), ([10], None))
-
-    def test_what_waits_long_for_copies_is_searched_once_more(self):
-        short, long_, better, worse = (
-            found_plan(100, 5), found_plan(100, 6), found_plan(99, 99), found_plan(101))
-        for results, works, found in (
-                ([short], [10], short),
-                ([long_, better], [10, 80], better),
-                ([long_, worse], [10, 80], long_),
-                ([long_, None], [10, 80], long_),
-                ([None, long_, better], [10, 40, 80], better),
-                ([None, None, long_], [10, 40, 160], long_)):
-            self.assertEqual(self.works(0, results), (works, found))
-
-
-class WithoutCopies(unittest.TestCase):
-    def test_is_taken_unless_copies_gain_more_than_their_calls_take(self):
-        def plan(step_ns, copies):
-            return loadline.Plan(json.dumps(
-                {"predicted": {"step_ns": step_ns, "stall_ns": 0},
-                 "steps": [{"id": 0}, *({"id": 1, "from": 0, "to": 1},) * copies]}))
-
-        alone, near, far = plan(100, 0), plan(80, 2), plan(79, 2)
-        for without, copying, found in (
-                (alone, near, alone), (alone, far, far), (None, near, near),
-                (alone, None, alone)):
-            asked = []
-
-            def search(harder, copies, without=without, copying=copying, asked=asked):
-                asked.append((harder, copies))
-                if (one := copying if copies else without) is None:
-                    raise loadline.Infeasible("none", 1, 2, 0)
-                return one
-
-            self.assertIs(planner_pass.choose_copies(search, 10), found)
-            self.assertEqual(asked, [(1, False), (1, True)])
-            # What waits long is searched longer here too.
-            if copying is not None and without is not None:
-                waiting = loadline.Plan(json.dumps({**copying.document, "predicted": {
-                    "step_ns": 150, "stall_ns": 150}}))
-
-                def harder_search(harder, copies, without=without, copying=copying,
-                                  waiting=waiting):
-                    if not copies:
-                        return without
-                    return waiting if harder == 1 else copying
-
-                self.assertIs(planner_pass.choose_copies(harder_search, 10), found)
-            if copying is not None:  # on a CPU a copy's calls are a part of it
-                self.assertIs(planner_pass.choose_copies(search, 0), copying)
 
 
 class Buckets(unittest.TestCase):
@@ -172,16 +87,6 @@ class Prepare(unittest.TestCase):
             if "LOADLINE_COMMAND" in os.environ:
                 lt.report(html=page)
                 self.assertIn("<html", page.read_text()[:2000])
-
-    def test_only_the_last_graphs_are_kept(self):
-        model, optimizer, batch = made("mlp")
-        with planned_graph.watch() as graphs:
-            lt.prepare(model, optimizer, sample=batch, budget="90%", **OPTIONS)
-        self.assertEqual(len(graphs), 1)
-        for _ in range(planned_graph.KEPT + 3):
-            planned_graph.remember(dataclasses.replace(graphs[0]))
-        self.assertEqual(len(lt.planned), planned_graph.KEPT)
-        self.assertEqual(len(graphs), 1)  # nobody watches any more
 
     def test_too_small_a_budget_says_which_would_do(self):
         model, optimizer, batch = made("mlp")
@@ -244,9 +149,9 @@ class Corrections(unittest.TestCase):
         torch.manual_seed(0)
         model, batch = Wide(), (torch.randn(512, 64),)
         budget = 2_000_000
-        count = len(lt.planned)
-        lt.prepare(model, sample=batch, budget=budget, **OPTIONS)
-        first, *_, last = lt.planned[count:]
+        with recorded() as graphs:
+            lt.prepare(model, sample=batch, budget=budget, **OPTIONS)
+        first, *_, last = graphs
         self.assertGreater(first.measured_bytes, budget)
         self.assertLessEqual(last.measured_bytes, budget)
         self.assertEqual(last.measured_bytes, last.peak_bytes)
@@ -345,7 +250,7 @@ class Mistakes(unittest.TestCase):
         expected = broken(x).detach()
         with self.assertWarnsRegex(UserWarning, "a share of the budget"):
             call, _ = lt.prepare(broken, sample=(x,), budget="90%", **OPTIONS)
-        graphs = prepared[-1].graphs
+        graphs = session_of_model(broken).prepared.graphs
         with lt.virtual_device() as ledger:
             loss = call(x)
             loss.backward()
@@ -360,7 +265,7 @@ class Mistakes(unittest.TestCase):
     def test_what_needs_no_gradient_is_no_plan(self):
         model, optimizer, batch = made("mlp")
         model.requires_grad_(False)
-        with self.assertRaisesRegex(loadline.LoadlineError, "no gradient"):
+        with self.assertRaisesRegex(loadline.LoadlineError, "requires a gradient"):
             lt.prepare(model, sample=batch, budget="90%", **OPTIONS)
 
 

@@ -10,6 +10,7 @@ from loadline import torch as lt
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import self_test
 from models import MODELS
+from steps import recorded
 
 
 def step():
@@ -31,10 +32,10 @@ class SelfTest(unittest.TestCase):
             self.assertNotEqual(tiers._chosen, ["full"])
 
     def test_passes_once_and_leaves_no_trace(self):
-        count = len(lt.planned)
-        step()
+        with recorded() as graphs:
+            step()
         self.assertEqual(tiers._chosen, ["full"])
-        self.assertEqual(len(lt.planned), count + 1)
+        self.assertEqual(len(graphs), 1)
         with mock.patch.object(self_test, "check_full") as again:
             step()
         again.assert_not_called()

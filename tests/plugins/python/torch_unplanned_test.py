@@ -10,6 +10,7 @@ from torch import nn
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat import torch_internals
+from steps import recorded
 
 OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
 
@@ -32,17 +33,18 @@ class Limit(unittest.TestCase):
         self.call(torch.randn(batch, 4)).sum().backward()
 
     def test_the_last_compile_is_announced_and_no_call_runs_without_a_plan(self):
-        count = len(lt.planned)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            self.step(2)
-        with self.assertWarnsRegex(UserWarning, "last time.*recompile_limit=2.*pad"):
+        with recorded() as graphs:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.step(2)
+            with self.assertWarnsRegex(UserWarning,
+                                       "last time.*recompile_limit=2.*pad"):
+                self.step(3)
+            self.step(2)  # known shapes go on
             self.step(3)
-        self.step(2)  # known shapes go on
-        self.step(3)
-        with self.assertRaisesRegex(Exception, "recompile_limit"):
-            self.step(5)
-        self.assertEqual(len(lt.planned), count + 2)
+            with self.assertRaisesRegex(Exception, "recompile_limit"):
+                self.step(5)
+        self.assertEqual(len(graphs), 2)
 
     def test_where_pytorch_cannot_stop_the_warning_says_so(self):
         with mock.patch.object(torch._dynamo.config, "suppress_errors", True):
@@ -83,10 +85,10 @@ class Break(unittest.TestCase):
             def forward(self, x):
                 return not_traced(self.layer(x))
 
-        count = len(lt.planned)
-        with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
+        with recorded() as graphs, self.assertWarnsRegex(
+                UserWarning, "graph break.*no plan.*fullgraph"):
             compiled(Model())(torch.randn(2, 4)).backward()
-        self.assertEqual(len(lt.planned), count + 1)
+        self.assertEqual(len(graphs), 1)
 
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         model = Part()

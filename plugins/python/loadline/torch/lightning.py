@@ -11,7 +11,6 @@ from typing import Any
 import lightning
 from loadline.errors import InvalidArgument
 from loadline.torch.session.in_place import check_planned, compile_in_place
-from loadline.torch.solve.options import Options
 
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
@@ -21,7 +20,7 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
-        self._read: Options | None = None
+        self._unchecked: Any = None  # the module, until its first step is done
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         children = [name for name, child in pl_module.named_children()
@@ -33,13 +32,14 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
                     f"BudgetCallback: which of {', '.join(children)} is planned? "
                     "Say module=...")
             name = children[0]
-        self._read = compile_in_place(
-            pl_module.get_submodule(name), self.budget,
+        self._unchecked = pl_module.get_submodule(name)
+        compile_in_place(
+            self._unchecked, self.budget,
             optimizers=trainer.optimizers,
             accumulate=trainer.accumulate_grad_batches > 1,
             **{"host_state": True, **self.options})
 
     def on_train_batch_end(self, *ignored: Any) -> None:
-        if self._read is not None:
-            check_planned(self._read)
-            self._read = None
+        if self._unchecked is not None:
+            check_planned(self._unchecked)
+            self._unchecked = None

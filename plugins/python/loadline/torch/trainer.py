@@ -12,7 +12,6 @@ from typing import Any
 from loadline.errors import LoadlineError
 from loadline.torch.compat import torch_internals
 from loadline.torch.session.in_place import check_planned, compile_in_place
-from loadline.torch.solve.options import Options
 from transformers import TrainerCallback
 
 
@@ -21,7 +20,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, budget: int | str, **options: Any):
         self.budget, self.options = budget, options
-        self._read: Options | None = None
+        self._unchecked: Any = None  # the model, until its first step is done
 
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        **kwargs: Any) -> None:
@@ -35,14 +34,15 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
         # Of a Trainer's wrapper the optimizer's own class is inside.
         optimizer = kwargs.get("optimizer")
         optimizer = getattr(optimizer, "optimizer", optimizer)
-        self._read = compile_in_place(
-            kwargs["model"], self.budget,
+        self._unchecked = kwargs["model"]
+        compile_in_place(
+            self._unchecked, self.budget,
             optimizers=[] if optimizer is None else [optimizer],
             accumulate=args.gradient_accumulation_steps > 1,
             **{"host_state": True, **self.options})
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:
-        if self._read is not None:
-            check_planned(self._read)
-            self._read = None
+        if self._unchecked is not None:
+            check_planned(self._unchecked)
+            self._unchecked = None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import torch
 from loadline import _library
-from loadline.errors import Unsupported
+from loadline.errors import LoadlineWarning, Unsupported
 from loadline.torch.compat import torch_internals
 
 FULL, RECOMPUTE, PUBLIC = "full", "recompute", "public"
@@ -29,10 +29,13 @@ LIMITS = {
             "state stays on the device, and a peak is an estimate",
 }
 
-_chosen: list[str] = []  # once per process
+# Of this process: which tier works depends on its PyTorch, not on a model.
+_chosen: list[str] = []
+_choice_lock = threading.Lock()
 
 
-def _fails(test: Callable[[], str]) -> str:
+def _failure(test: Callable[[], str]) -> str:
+    """What is wrong; empty: nothing."""
     found: list[str] = []
 
     def work() -> None:
@@ -41,7 +44,7 @@ def _fails(test: Callable[[], str]) -> str:
         except Exception as error:
             found.append(f"{type(error).__name__}: {error}".splitlines()[0])
 
-    # A thread of its own: this one may be in the middle of a compile.
+    # In its own thread, because this one may be in the middle of a compile.
     thread = threading.Thread(target=work, name="loadline-self-test")
     thread.start()
     thread.join()
@@ -49,28 +52,33 @@ def _fails(test: Callable[[], str]) -> str:
 
 
 def choose(tests: dict[str, Callable[[], str]]) -> str:
-    """tests: by tier, best first; what is wrong with it, in words. Raises Unsupported
-    where all are, InternalError where our own library is not there."""
-    if not _chosen:
-        _library.version()
-        reasons = []
-        for tier, test in tests.items():
-            missing = torch_internals.missing(tier)
-            reason = (f"this PyTorch has no {', '.join(missing)}" if missing else
-                      _fails(test))
-            if not reason:
-                _chosen.append(tier)
-                break
-            reasons.append(f"{tier}: {reason}")
+    """The tier of this process, found at the first call.
+
+    tests: by tier, best first; each returns what is wrong with it, in words. Raises
+    Unsupported if all fail, InternalError if our own library is missing."""
+    with _choice_lock:
         if not _chosen:
-            raise Unsupported(
-                f"torch {torch.__version__} does not do what a plan says "
-                f"({'; '.join(reasons)}); loadline.torch is tried with torch 2.15: "
-                "install that, or a Loadline that knows this one")
+            _library.version()
+            _chosen.append(_first_that_works(tests))
+        return _chosen[0]
+
+
+def _first_that_works(tests: dict[str, Callable[[], str]]) -> str:
+    reasons = []
+    for tier, test in tests.items():
+        missing = torch_internals.missing(tier)
+        reason = (f"this PyTorch has no {', '.join(missing)}" if missing else
+                  _failure(test))
+        if reason:
+            reasons.append(f"{tier}: {reason}")
+            continue
         if reasons:
             warnings.warn(
-                f"loadline: torch {torch.__version__} does not do all that a plan says "
-                f"({'; '.join(reasons)}), so the tier is \"{_chosen[0]}\": "
-                f"{LIMITS[_chosen[0]]}. Have loadline.torch.prepare measure the step "
-                "on its device, or install torch 2.15", stacklevel=3)
-    return _chosen[0]
+                f"loadline: torch {torch.__version__} cannot do all that a plan says "
+                f"({'; '.join(reasons)}), so the tier is \"{tier}\": {LIMITS[tier]}. "
+                "loadline.torch.prepare measures the step on a GPU; torch 2.15 has the "
+                "full tier", LoadlineWarning, stacklevel=4)
+        return tier
+    raise Unsupported(
+        f"torch {torch.__version__} cannot do what a plan says ({'; '.join(reasons)}). "
+        "loadline.torch is tested with torch 2.15: install that, or a newer Loadline")

@@ -167,6 +167,12 @@ def ignore_logging(*functions: Any) -> None:
         dynamo.ignore_logging_functions.update(functions)
 
 
+def original_module(model: torch.nn.Module) -> torch.nn.Module:
+    """The module that torch.compile was given, if the model is what it returned."""
+    original: Any = getattr(model, "_orig_mod", None)
+    return original if isinstance(original, torch.nn.Module) else model
+
+
 def forget_compiled(model: torch.nn.Module) -> None:
     """What was compiled of the model's forward, of whatever instance."""
     torch._dynamo.reset_code(model.forward.__code__)

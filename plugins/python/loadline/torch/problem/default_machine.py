@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import torch
 from loadline.budget import format_bytes
-from loadline.errors import InvalidArgument
+from loadline.errors import InvalidArgument, LoadlineWarning
 from loadline.machine import Machine, cache_folder
 from loadline.torch.problem.cost_model import NOMINAL
 
@@ -38,7 +38,7 @@ def default_machine(device: torch.device) -> Machine:
         f"loadline: nothing is known of {name}, so plans copy nothing to the host, and "
         f"{format_bytes(usual_bytes)} of a budget in bytes are taken for CUDA's "
         "context. Measure it with: loadline doctor --device cuda; or name a GPU that is "
-        'like it: machine="rtx-4090"', stacklevel=2)
+        'like it: machine="rtx-4090"', LoadlineWarning, stacklevel=2)
     return dataclasses.replace(NOMINAL, reserved_bytes=usual_bytes)
 
 
@@ -65,7 +65,7 @@ def _kept(name: str) -> Machine | None:
     except OSError:
         return None
     except InvalidArgument as error:
-        warnings.warn(f"loadline: {error}; it counts for nothing", stacklevel=3)
+        warnings.warn(f"loadline: {error}; it counts for nothing", LoadlineWarning, stacklevel=3)
         return None
     known = _known(name)  # its profile may be edited and kept
     return machine if machine.name in (name, known and known.name) else None

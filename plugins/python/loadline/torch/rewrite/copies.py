@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-import weakref
 from typing import Any
 
 import torch
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, lanes_of, lay_out
 from loadline.torch.compat.operators import operator
+from loadline.torch.compat.weak_table import WeakTable
 
 
 @dataclasses.dataclass
@@ -47,6 +46,7 @@ class Slab:
         # By slot: the source, which nobody may give up, and the mark behind its copy.
         self.leaving: dict[int, tuple[torch.Tensor, Any]] = {}
         self.arriving: dict[int, _Arrival] = {}  # by number
+        self.next_arrival = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Slab:
         """A copy of a module makes the same copies: PyTorch compiles one of the
@@ -81,16 +81,7 @@ class Slab:
                 del self.arriving[number]
 
 
-# By number; the module that copies out owns its slab.
-slabs: weakref.WeakValueDictionary[int, Slab] = weakref.WeakValueDictionary()
-_numbers = itertools.count()
-_arrivals = itertools.count()
-
-
-def new_slab(slots: dict[int, int], device: torch.device) -> tuple[int, Slab]:
-    number, slab = next(_numbers), Slab(slots, device)
-    slabs[number] = slab
-    return number, slab
+slabs: WeakTable[Slab] = WeakTable()  # the modules that copy own them
 
 
 def _token(*_: Any) -> torch.Tensor:
@@ -144,7 +135,7 @@ def RELOAD(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
     # The storage is memory of MAIN, which frees it when it has read it: no allocator
     # has to know of the copy. IN waits for MAIN, which has the copy out behind it here.
     there, = host.lanes.copy_in([host.slot(slot)])
-    number = next(_arrivals)
+    number = host.next_arrival = host.next_arrival + 1
     host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
     host.in_bytes += host.at[slot][1]
     return torch.tensor(number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,26 +59,39 @@ class Ledger:
             self.peak_bytes, self.peak_at = live, name
 
 
-_open: list[Ledger] = []
+# With the thread that opened each, the innermost last.
+_open: list[tuple[int, Ledger]] = []
+_open_lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def virtual_device() -> Iterator[Ledger]:
-    """Everything that modules compiled with inner="aot_eager" do inside is
-    written into the ledger."""
+    """Records what modules compiled with inner="aot_eager" do inside, in this thread and
+    in those that open no ledger, as autograd's for a GPU."""
     ledger = Ledger()
-    _open.append(ledger)
+    entry = threading.get_ident(), ledger
+    with _open_lock:
+        _open.append(entry)
     try:
         yield ledger
     finally:
-        _open.remove(ledger)
+        with _open_lock:
+            _open.remove(entry)
+
+
+def open_ledger() -> Ledger | None:
+    if not _open:
+        return None
+    with _open_lock:
+        own = [ledger for thread, ledger in _open if thread == threading.get_ident()]
+        return own[-1] if own else _open[-1][1] if _open else None
 
 
 def record_in_open_ledger(name: str, values: Callable[[], Any]) -> None:
-    """What is done outside of modules, for the ledger that is open, if one is."""
-    if _open:
-        _open[-1].watch(values())
-        _open[-1].sample(name)
+    """For what is done outside of modules; nothing if no ledger is open."""
+    if (ledger := open_ledger()) is not None:
+        ledger.watch(values())
+        ledger.sample(name)
 
 
 def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
@@ -141,8 +155,8 @@ def run_eagerly(gm: torch.fx.GraphModule,
     forward = gm.forward
 
     def run(arguments: list[Any]) -> Any:
-        if _open:
-            return run_watched(gm, arguments, _open[-1])
+        if (ledger := open_ledger()) is not None:
+            return run_watched(gm, arguments, ledger)
         return forward(arguments)
 
     return torch_internals.boxed_compiler(run)

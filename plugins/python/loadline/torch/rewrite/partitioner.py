@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from loadline import planning
-from loadline.errors import InternalError, LoadlineError
+from loadline.errors import InternalError, LoadlineError, LoadlineWarning
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops
@@ -21,12 +21,12 @@ from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
 from loadline.torch.problem.make_problem import TracedProblem, make_problem
 from loadline.torch.problem.measure import measured_ns
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.rewrite.planner_pass import (COPY_HOST_CALL_NS, PlannerPass, make_plan,
-                                         choose_copies)
+from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.rewrite.program import Program, peaks, program_of
 from loadline.torch.rewrite.split import split
 from loadline.torch.rewrite.state_moves import StateMoves, moves_of
-from loadline.torch.solve import rank_consensus
+from loadline.torch.solve.effort import copy_call_ns, plan_with_effort
+from loadline.torch.solve.make_plan import plan_for_ranks
 
 
 @dataclasses.dataclass
@@ -93,7 +93,7 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
             parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
             partition_s += parts.partition_s
         names = [node.name for node in parts.refused]
-        self.tell(PlannedGraph(
+        self.recorder.record(PlannedGraph(
             solved.traced.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
             solved.traced, solved.update_peak_bytes,
@@ -106,7 +106,7 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
                 f"computes again, for the second time ({', '.join(names[:5])}); this "
                 "graph runs as PyTorch splits it, and may take more than its budget. "
                 "loadline.torch.prepare measures what it takes; please report it",
-                stacklevel=2)
+                LoadlineWarning, stacklevel=2)
             return parts.frames
         return parts.forward, parts.backward
 
@@ -118,21 +118,10 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         # Inductor draws random numbers in ways of its own.
         traced = make_problem(joint, machine, self.options.state, copies,
                      self.options.inner == "aot_eager", times)
-        # One exchange between ranks, whatever is found.
-        together = self.options.agree and rank_consensus.rank_count() > 1
-        if together:
-            traced.document, together = rank_consensus.common_problem(traced.document)
-        whole = planning.keep_everything(traced.document).peak_bytes
-
-        def solve() -> planning.Plan:
-            # On a CPU a copy's calls are a part of it.
-            beside = self.options.offload and machine.d2h_bytes_per_s > 0 and (
-                copies is not None and copies.type != "cpu")
-            return choose_copies(lambda harder, copying: make_plan(
-                traced.document, whole, self.options, self.number, harder, copying),
-                COPY_HOST_CALL_NS if beside else 0)
-
-        plan = rank_consensus.plan_of_rank_0(traced.document, solve) if together else solve()
+        call_ns = copy_call_ns(self.options.offload, machine, copies)
+        traced.document, whole, plan = plan_for_ranks(
+            traced.document, self.options, self.number,
+            lambda search: plan_with_effort(search, call_ns))
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         behind = next((len(steps) - 1 - at for at, step in enumerate(steps)

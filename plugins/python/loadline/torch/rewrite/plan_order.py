@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 import torch
+from loadline.errors import LoadlineWarning
 from loadline.torch.compat import torch_internals
 
 _PLACE = "loadline_place"
@@ -68,5 +69,5 @@ class PlanOrder(torch_internals.CustomSchedulerPass or object):  # type: ignore[
                 f"loadline: torch {torch.__version__} hides the order of Inductor's "
                 f"kernels ({error}): a compiled step may take more bytes and more time "
                 "than its plan. loadline.torch.prepare measures it on its device; "
-                "please report it", stacklevel=2)
+                "please report it", LoadlineWarning, stacklevel=2)
             return kernels

@@ -21,7 +21,7 @@ from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.module_body import ModuleWriter, SplitError, Step
 from loadline.torch.rewrite.program import Copy, Item, Program, Run
-from loadline.torch.rewrite.state_moves import StateMoves, register
+from loadline.torch.rewrite.state_moves import StateMoves, moves_by_graph
 
 
 @dataclasses.dataclass
@@ -141,9 +141,9 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
              for item in part if isinstance(item, Copy)}
     device = next((value.meta["val"].device for value in moved.values()),
                   torch.device("cpu"))
-    number, slab = copies.new_slab(
-        {slot: joint.bytes[value] for slot, value in moved.items()}, device)
-    graph = register(moves) if moves is not None and moves.moved else None
+    slab = copies.Slab({slot: joint.bytes[value] for slot, value in moved.items()}, device)
+    number = copies.slabs.add(slab)
+    graph = moves_by_graph.add(moves) if moves is not None and moves.moved else None
     step = Step(number, graph, set(), {o.updates for o in joint.operations
                                        if o.updates is not None}, {}, {})
 

@@ -12,13 +12,12 @@ tests/plugins/python/torch_host_state_test.py and torch_inductor_test.py.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import weakref
 from typing import Any, Protocol
 
 import torch
 from loadline.errors import InternalError
 from loadline.torch.compat.operators import operator
+from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite.program import Item, StateCopy, Update, resting_on_host, moments
 
@@ -51,18 +50,9 @@ class StateMover(Protocol):
     def load(self, bucket: int) -> None: ...
 
 
-numbers = itertools.count(1)  # for those who make a mover
-movers: weakref.WeakValueDictionary[int, StateMover] = weakref.WeakValueDictionary()
-
-# By number; the modules that move state own theirs.
-_moves: weakref.WeakValueDictionary[int, StateMoves] = weakref.WeakValueDictionary()
-_graphs = itertools.count()
-
-
-def register(moves: StateMoves) -> int:
-    graph = next(_graphs)
-    _moves[graph] = moves
-    return graph
+# By the number of the session that planned the state.
+movers: WeakTable[StateMover] = WeakTable()
+moves_by_graph: WeakTable[StateMoves] = WeakTable()  # the modules own them
 
 
 def action_of(item: StateCopy, begins: bool) -> str:
@@ -101,7 +91,7 @@ def STATE_TOKEN() -> torch.Tensor:
           lambda *_: None)
 def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
     """bucket: -1 where the action is of none."""
-    moves = _moves[graph]
+    moves = moves_by_graph[graph]
     if (mover := movers.get(moves.number)) is None:
         return
     if action == BEGIN:

@@ -13,12 +13,12 @@ import tempfile
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
 from loadline.torch.compat import tiers
-from loadline.torch.rewrite.planned_graph import PlannedGraph, describe, planned
-from loadline.torch.session.prepare import prepared
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.session import Prepared, live_sessions, recent_graphs
 
 
 def _lines_of(graph: PlannedGraph) -> list[str]:
-    lines = [f"  {describe(graph)}", f"  tier {graph.tier}"]
+    lines = [f"  {graph.describe()}", f"  tier {graph.tier}"]
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.LIMITS[graph.tier]}"
     machine = graph.options.machine
@@ -74,30 +74,44 @@ def _write_page(graph: PlannedGraph, path: str) -> None:
         raise LoadlineError(done.stderr.strip())
 
 
+def _prepared() -> Prepared | None:
+    """By `prepare`, if the graph planned last is one of its own."""
+    last = recent_graphs[-1]
+    session = next((session for session in live_sessions()
+                    if any(graph is last for graph in session.graphs)), None)
+    prepared = None if session is None else session.prepared
+    return prepared if prepared is not None and any(
+        graph.options == last.options for graph in prepared.graphs) else None
+
+
+def _lines_of_prepared(prepared: Prepared) -> list[str]:
+    lines = [f"budget {prepared.budget}; optimizer state "
+             f"{format_bytes(prepared.optimizer_bytes)}, accumulated gradients "
+             f"{format_bytes(prepared.accumulated_bytes)}, corrected by "
+             f"{format_bytes(prepared.corrected_bytes)}"]
+    if prepared.outside_bytes:
+        lines.append("subtracted for memory outside PyTorch's allocator: "
+                     f"{format_bytes(prepared.outside_bytes)}")
+    if prepared.allocator_bytes is not None and prepared.found_outside_bytes is not None:
+        lines.append("device memory: PyTorch's allocator holds "
+                     f"{format_bytes(prepared.allocator_bytes)}, everything else, other "
+                     "processes included, "
+                     f"{format_bytes(prepared.found_outside_bytes)}")
+    if len(prepared.graphs) > 1 and prepared.measured_bytes is not None:
+        lines.append(f"measured {format_bytes(prepared.measured_bytes)} in all")
+    return lines
+
+
 def report(html: str | os.PathLike[str] | None = None) -> str:
-    """The prepared model, if it was the last that was planned, or else the graphs
-    planned last, as text; with `html` also the last graph's page, the one that
-    `loadline report` writes."""
-    if not planned:
-        raise LoadlineError("nothing has been planned yet: run a step first")
-    last = prepared[-1] if prepared and any(
-        graph.options == planned[-1].options for graph in prepared[-1].graphs) else None
-    graphs = planned if last is None else last.graphs
-    lines = []
-    if last is not None:
-        lines.append(f"budget {last.budget}; optimizer state "
-                     f"{format_bytes(last.optimizer_bytes)}, gradients that stay "
-                     f"{format_bytes(last.accumulated_bytes)}, corrected by "
-                     f"{format_bytes(last.corrected_bytes)}")
-        if last.outside_bytes:
-            lines.append(f"taken off for what lies outside PyTorch's allocator: "
-                         f"{format_bytes(last.outside_bytes)}")
-        if last.allocator_bytes is not None and last.found_outside_bytes is not None:
-            lines.append(f"of the device the allocator holds "
-                         f"{format_bytes(last.allocator_bytes)}, and all else, other "
-                         f"processes too, {format_bytes(last.found_outside_bytes)}")
-        if len(last.graphs) > 1 and last.measured_bytes is not None:
-            lines.append(f"measured {format_bytes(last.measured_bytes)} in all")
+    """The prepared model as text, if the graph planned last is one of its own, else the
+    graphs planned last. html: also writes the last graph's page, as `loadline report`
+    does. Graphs of models that no longer exist are not reported."""
+    if not recent_graphs:
+        raise LoadlineError("no model that still exists has been planned: run a step "
+                            "first")
+    prepared = _prepared()
+    graphs = list(recent_graphs) if prepared is None else prepared.graphs
+    lines = [] if prepared is None else _lines_of_prepared(prepared)
     for number, graph in enumerate(graphs):
         lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
         lines.extend(_lines_of(graph))

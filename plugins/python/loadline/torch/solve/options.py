@@ -15,9 +15,8 @@ from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.default_machine import with_host_memory, default_machine
 from loadline.torch.problem.make_problem import StateBucket
+from loadline.torch.solve.effort import WORK_LIMIT
 
-# The default of a search in a compiler, where somebody waits: about a second.
-WORK_LIMIT = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch.distributed as dist
-from loadline.errors import LoadlineError
+from loadline.errors import LoadlineError, LoadlineWarning
 from loadline.planning import Plan, problem_bytes, verify
 
 
@@ -80,7 +80,7 @@ def common_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     warnings.warn(
         "loadline: the ranks traced different graphs, so each plans its own. If the "
         "model does not differ from rank to rank, give all the same batch shapes",
-        stacklevel=2)
+        LoadlineWarning, stacklevel=2)
     return problem, False
 
 

@@ -12,7 +12,7 @@ from loadline.torch.rewrite.ledger import record_in_open_ledger
 from loadline.torch.rewrite.state_moves import StateMoves, movers
 
 
-class _Bytes:
+class _PlaceholderState:
     """A mover (state_moves.py)."""
 
     def __init__(self, device: torch.device) -> None:
@@ -41,8 +41,9 @@ class _Bytes:
 @contextlib.contextmanager
 def dry_run(number: int, device: torch.device) -> Iterator[None]:
     """number: in `movers`, where the optimizer's own comes later."""
-    movers[number] = bytes_ = _Bytes(device)
+    placeholder = _PlaceholderState(device)
+    movers.set(number, placeholder)
     try:
         yield
     finally:
-        del movers[number], bytes_
+        movers.remove(number)

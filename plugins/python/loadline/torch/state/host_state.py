@@ -17,11 +17,13 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
-from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
+from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import record_in_open_ledger
 from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
                                         StateMoves, movers)
-from loadline.torch.state.predict_state import Bucket, clone_with_groups, run_step, state_tensors
+from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
+                                                clone_with_groups, run_step,
+                                                state_tensors)
 from loadline.torch.state.state_slab import StateSlab, Tensors
 
 
@@ -81,8 +83,9 @@ class HostState:
         self._bring_back()
         for handle in self._handles:
             handle.remove()
-        for number in [n for n, mover in movers.items() if mover is self]:
-            del movers[number]
+        for number, mover in movers.items():
+            if mover is self:
+                movers.remove(number)
 
     def begin(self, moves: StateMoves) -> None:
         """A step: every bucket is where it rests, or where a step that was never made
@@ -256,3 +259,35 @@ class HostState:
         self._on_host.clear()
         self._rest()
         self.lanes.settle()
+
+
+def movable_buckets(optimizer: torch.optim.Optimizer, predicted: PredictedState,
+                    device: torch.device) -> list[Bucket]:
+    """What can leave the device of the parameters between two updates."""
+    return buckets_of(optimizer, predicted) if (
+        predicted.separable and has_lanes(device)) else []
+
+
+def new_host_state(optimizer: torch.optim.Optimizer, buckets: list[Bucket],
+                   device: torch.device, number: int) -> HostState:
+    """For the buckets of `movable_buckets`, on the same device. number: of the session,
+    by which planned modules find it. Does nothing until it follows a plan."""
+    lanes = lanes_of(device)
+    assert lanes is not None
+    state = HostState(optimizer, buckets, lanes)
+    movers.set(number, state)
+    return state
+
+
+def host_state_of(optimizer: torch.optim.Optimizer) -> HostState | None:
+    """The one that moves its state, if any does."""
+    return next((mover for _, mover in movers.items()
+                 if isinstance(mover, HostState) and mover.attached
+                 and mover.optimizer is optimizer), None)
+
+
+def detach_host_state(optimizer: torch.optim.Optimizer) -> None:
+    """Brings all its state back to the device, for good."""
+    for _, mover in movers.items():
+        if isinstance(mover, HostState) and mover.optimizer is optimizer:
+            mover.detach()
