@@ -9,6 +9,7 @@ import loadline
 from loadline import torch as lt
 from loadline.torch.compat.lanes import Lanes
 from loadline.torch.rewrite.state_moves import StateMoves
+from loadline.torch.solve.effort import WORK_LIMIT
 from loadline.torch.state.host_state import HostState, host_state_of
 from loadline.torch.state.predict_state import buckets_of, predict_state
 from models import MODELS
@@ -131,7 +132,7 @@ class Prepare(unittest.TestCase):
                 resident["values"][value]["offload"] = False
             try:
                 plan = loadline.plan(resident, graph.plan.budget_bytes,
-                                     work_limit=lt.options.WORK_LIMIT)
+                                     work_limit=WORK_LIMIT)
             except loadline.Infeasible:
                 self.assertGreater(moved[-1], 0)
                 continue

@@ -1,4 +1,16 @@
-"""Loadline inside PyTorch's compiler (docs/pytorch.md)."""
+"""Loadline inside PyTorch's compiler (docs/pytorch.md).
+
+This package has the public names. Its sub-packages import each other in one direction
+only, from the last to the first (tools/dev/check_imports):
+
+compat    names that are private to PyTorch, devices, operators
+problem   a traced step becomes a problem
+solve     a problem becomes a plan
+rewrite   a plan becomes a forward and a backward module
+state     optimizer state: prediction, and moves between device and host
+fallback  tiers for a PyTorch that cannot do all of this
+session   backend, prepare, compile_in_place, report, and what they hold for a model
+"""
 from __future__ import annotations
 
 try:

@@ -14,9 +14,9 @@ from loadline.torch.session.in_place import check_planned, compile_in_place
 
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
-    """module: the attribute that is planned; without it, the only child that has
-    parameters. training_step itself stays as it is, so that it may log. Other options
-    are those of the backend (docs/pytorch.md)."""
+    """module: the attribute that is planned, by default the only child with parameters.
+    training_step itself is not compiled, so it may log. Other options are those of the
+    backend (docs/pytorch.md)."""
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
@@ -29,8 +29,8 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
         if name is None:
             if len(children) != 1:
                 raise InvalidArgument(
-                    f"BudgetCallback: which of {', '.join(children)} is planned? "
-                    "Say module=...")
+                    f"BudgetCallback cannot choose between {', '.join(children)}: give "
+                    "the name of one as module=...")
             name = children[0]
         self._unchecked = pl_module.get_submodule(name)
         compile_in_place(

@@ -25,13 +25,13 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        **kwargs: Any) -> None:
         if args.torch_compile:
-            raise LoadlineError("torch_compile=True and a budget both compile the "
-                                "model: leave torch_compile out")
-        # Models log while they run, and each log would break the graph.
+            raise LoadlineError("torch_compile=True and a budget would both compile "
+                                "the model: remove torch_compile")
+        # Models log while they run, and each log call would break the graph.
         torch_internals.ignore_logging(*(
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
-        # Of a Trainer's wrapper the optimizer's own class is inside.
+        # Trainer passes Accelerate's wrapper around the optimizer.
         optimizer = kwargs.get("optimizer")
         optimizer = getattr(optimizer, "optimizer", optimizer)
         self._unchecked = kwargs["model"]

@@ -1,12 +1,15 @@
-"""Copies between a device and the host, and what waits for what.
+"""Copies between a device and the host, and their order.
 
-Three lanes do their work in order, each on its own: `MAIN`, where PyTorch computes,
-`IN` from the host and `OUT` to it. A mark is a place in a lane; another lane can wait
-for it. On the CPU a copy is done when it returns, so there is nothing to wait for. On
-a CUDA device IN and OUT are streams of their own, marks are events, and the host's
-memory is pinned. What arrives is memory of MAIN: the allocator hands it out again in
-that lane's order, so IN waits for MAIN first, which may also fill new memory, and it may
-be given up once MAIN has waited for all who used it. Tested by tests/plugins/python/torch_lanes_test.py.
+There are three lanes: PyTorch computes on `MAIN`, `IN` copies from the host and `OUT`
+copies to it. Each lane runs its work in order, independently of the others. A mark is a
+position in a lane that another lane can wait for. On the CPU a copy is complete when it
+returns, so nothing waits. On a CUDA device IN and OUT are streams, marks are events, and
+host memory is pinned.
+
+The destination of a copy in is memory that MAIN allocated. PyTorch's allocator reuses
+such memory in MAIN's order, so IN first waits for MAIN, and the memory may be freed once
+MAIN has waited for every lane that used it.
+Tested by tests/plugins/python/torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ import torch
 from loadline.torch.compat import torch_internals
 
 MAIN, IN, OUT = "main", "in", "out"
-_ALIGNMENT = 64  # of what lies in the host's memory
+_ALIGNMENT = 64  # bytes, of each value in host memory
 _PORTABLE = 1  # cudaHostRegisterPortable: for every device
 
 _Key = TypeVar("_Key")
 
 
 def lay_out(sizes: Iterable[tuple[_Key, int]]) -> tuple[dict[_Key, int], int]:
-    """Offsets of so many bytes each, one after the other, and the bytes of all."""
+    """Offsets for (key, bytes), one after the other, and the total in bytes."""
     offsets, end = dict[_Key, int](), 0
     for key, bytes_ in sizes:
         offsets[key] = end
@@ -36,32 +39,31 @@ def lay_out(sizes: Iterable[tuple[_Key, int]]) -> tuple[dict[_Key, int], int]:
 
 
 class Lanes:
-    """Of the CPU."""
+    """For the CPU, where every copy is complete when it returns."""
 
     def host_memory(self, bytes_: int) -> torch.Tensor:
         return torch.empty(bytes_, dtype=torch.uint8)
 
     def mark(self, lane: str) -> Any:
-        """All that the lane has been given so far."""
+        """The end of the work that the lane has so far."""
 
     def wait(self, lane: str, mark: Any) -> None:
-        """What the lane is given from now on finds that done."""
+        """Later work of the lane starts after the mark."""
 
     def follow(self, lane: str, other: str) -> None:
-        """What the lane is given from now on finds all done that the other has been
-        given."""
+        """Later work of the lane starts after the other lane's present work."""
         self.wait(lane, self.mark(other))
 
     def new(self, host: torch.Tensor) -> torch.Tensor:
-        """Memory of MAIN, laid out as the host's."""
+        """Device memory, allocated on MAIN, with the host tensor's layout."""
         return torch.empty_strided(host.size(), host.stride(), dtype=host.dtype)
 
     def fill(self, there: torch.Tensor, host: torch.Tensor) -> None:
-        """On IN."""
+        """Copies host memory to `there`, on IN."""
         there.copy_(host)
 
     def copy_in(self, host: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """On IN, to new memory of MAIN."""
+        """Copies to new device memory, on IN."""
         there = [self.new(tensor) for tensor in host]
         self.follow(IN, MAIN)
         for new, tensor in zip(there, host):
@@ -72,11 +74,11 @@ class Lanes:
         host.copy_(value)
 
     def settle(self) -> None:
-        """Returns when all copies out are done: the host may be read."""
+        """Returns when all copies out are complete, so that the host may be read."""
 
 
 def _unpin(device: torch.device, address: int) -> None:
-    torch.cuda.synchronize(device)  # copies may be on their way
+    torch.cuda.synchronize(device)  # copies may be in flight
     torch.cuda.cudart().cudaHostUnregister(address)
 
 
@@ -85,13 +87,13 @@ class CudaLanes(Lanes):
         self.device = device
         self.streams = {lane: torch.cuda.Stream(device) for lane in (IN, OUT)}
         self._between = torch.cuda.Event()
-        self._mains: dict[int, Any] = {}  # by number: asking PyTorch takes 7 us
+        self._mains: dict[int, Any] = {}  # by stream number: a query takes 7 us
 
     def _stream(self, lane: str) -> Any:
         return self.streams[lane] if lane != MAIN else self._main()
 
     def _main(self) -> Any:
-        """The program may have made another stream the current one since."""
+        """Queried each time, because the program may change the current stream."""
         if torch_internals.raw_stream is None or self.device.index is None:
             return torch.cuda.current_stream(self.device)
         number = torch_internals.raw_stream(self.device.index)
@@ -100,7 +102,7 @@ class CudaLanes(Lanes):
         return self._mains[number]
 
     def _copy(self, lane: str, there: torch.Tensor, source: torch.Tensor) -> None:
-        # As torch.cuda.stream does, which asks three times what is current.
+        # What torch.cuda.stream does, without its three queries of the current stream.
         if torch.cuda.current_device() != self.device.index:
             with torch.cuda.stream(self.streams[lane]):
                 there.copy_(source, non_blocking=True)
@@ -113,8 +115,8 @@ class CudaLanes(Lanes):
             torch.cuda.set_stream(main)
 
     def host_memory(self, bytes_: int) -> torch.Tensor:
-        """Whole pages, pinned where they lie as long as the tensor is there. PyTorch's
-        own allocator rounds up to a power of two."""
+        """Whole pages, pinned in place for the lifetime of the tensor. PyTorch's own
+        pinned allocator would round the size up to a power of two."""
         pages = -(-bytes_ // mmap.PAGESIZE) * mmap.PAGESIZE
         memory = torch.empty(pages + mmap.PAGESIZE, dtype=torch.uint8)
         first = -memory.data_ptr() % mmap.PAGESIZE
@@ -124,7 +126,7 @@ class CudaLanes(Lanes):
         if int(torch.cuda.cudart().cudaHostRegister(
                 memory.data_ptr(), pages, _PORTABLE)):
             with contextlib.suppress(RuntimeError):
-                torch.zeros(1, device=self.device)  # the next launch tells of it
+                torch.zeros(1, device=self.device)  # the next launch reports the error
             return torch.empty(bytes_, dtype=torch.uint8, pin_memory=True)
         weakref.finalize(memory, _unpin, self.device, memory.data_ptr()).atexit = False
         return memory
@@ -138,7 +140,7 @@ class CudaLanes(Lanes):
         self._stream(lane).wait_event(mark)
 
     def follow(self, lane: str, other: str) -> None:
-        # A wait is for what the event says now: it may be recorded anew behind it.
+        # wait_event takes the event's present position, so the event can be reused.
         self._between.record(self._stream(other))
         self._stream(lane).wait_event(self._between)
 
@@ -161,7 +163,7 @@ def has_lanes(device: torch.device) -> bool:
 
 
 def lanes_of(device: torch.device) -> Lanes | None:
-    """None: of such a device nothing is known."""
+    """None: Loadline cannot copy to and from such a device."""
     if not has_lanes(device):
         return None
     return Lanes() if device.type == "cpu" else CudaLanes(device)

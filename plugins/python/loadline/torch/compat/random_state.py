@@ -1,10 +1,9 @@
-"""Random operators that run again: the state of the generator is taken before the
-first run and handed to every later one, which leaves the generator as it was.
+"""Random operators that are computed again with the same random numbers.
 
-PyTorch's own partitioner does the same for what it computes again, one state for
-each operator under another name in each module; here the state is a value of the
-problem, so that its bytes are planned too. Tested by
-tests/plugins/python/torch_random_test.py.
+The generator's state is saved before the first run. Every later run sets it, draws, and
+restores the generator. PyTorch's partitioner does the same for what it recomputes, with
+a state for each operator outside of any budget; here the state is a value of the
+problem, so its bytes are planned. Tested by tests/plugins/python/torch_random_test.py.
 """
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from loadline.torch.compat import torch_internals
 
 
 def device_of(node: torch.fx.Node) -> torch.device:
-    """Where it runs, and draws."""
+    """The device that the node runs on, and whose generator it uses."""
     return next(leaf.device
                 for leaf in torch_internals.pytree.tree_leaves(node.meta["val"])
                 if isinstance(leaf, torch.Tensor))
 
 
 def _generators(device: torch.device) -> tuple[Any, tuple[Any, ...]]:
-    """The module that has the device's generator, and what names it there."""
+    """The module with the device's generator, and the arguments that select it."""
     if device.type == "cpu":
         return torch.random, ()
     return torch.get_device_module(device), (device,)
@@ -39,13 +38,13 @@ def state_bytes(device: torch.device) -> int:
 
 def first(state: torch.Tensor, target: Any, device: torch.device, *args: Any,
           **kwargs: Any) -> Any:
-    """The run that draws; the state is there, as the plan counts it."""
+    """The first run. It takes the state only so that it is alive, as planned."""
     return target(*args, **kwargs)
 
 
 def again(state: torch.Tensor, target: Any, device: torch.device, *args: Any,
           **kwargs: Any) -> Any:
-    """The same numbers as the first run drew."""
+    """A later run, with the random numbers of the first."""
     module, which = _generators(device)
     before = take(device)
     module.set_rng_state(state, *which)

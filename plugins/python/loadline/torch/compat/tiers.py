@@ -1,10 +1,12 @@
-"""How much of PyTorch can be told what a plan says: the first of three tiers whose
-names are there and whose self-test passes, found once per process.
+"""Three tiers of control over PyTorch's compiler.
 
-full: the split into forward and backward, and the order, are the plan's. recompute:
-PyTorch's own partitioner asks which dear values are saved; the rest, and the order,
-are its own. public: the forward runs in segments, some within a checkpoint
-(segments.py). Tested by tests/plugins/python/torch_tiers_test.py.
+The first tier whose private names exist and whose self-test passes is taken, once per
+process.
+
+full: the plan decides the split into forward and backward, and the order of operators.
+recompute: PyTorch's partitioner asks which of the expensive values are saved, and
+decides the rest and the order itself. public: the forward runs in segments, some of them
+inside a checkpoint (segments.py). Tested by tests/plugins/python/torch_tiers_test.py.
 """
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ from loadline.torch.compat import torch_internals
 
 FULL, RECOMPUTE, PUBLIC = "full", "recompute", "public"
 
-LIMITS = {
+LIMITS = {  # what a tier cannot do
     FULL: "",
     RECOMPUTE: "nothing is copied to the host, optimizer state stays on the device, "
-               "PyTorch decides on cheap operators and on the order, and a peak is an "
-               "estimate",
-    PUBLIC: "PyTorch's eager kernels run and not Inductor's, only whole segments of "
+               "PyTorch decides about cheap operators and about the order, and peaks "
+               "are estimates",
+    PUBLIC: "PyTorch's eager kernels run instead of Inductor's, only whole segments of "
             "the model are computed again, nothing is copied to the host, optimizer "
-            "state stays on the device, and a peak is an estimate",
+            "state stays on the device, and peaks are estimates",
 }
 
 # Of this process: which tier works depends on its PyTorch, not on a model.

@@ -1,8 +1,8 @@
-"""Every name of PyTorch used here that is not public, in one place, and which tier
-(tiers.py) needs it.
+"""Every private name of PyTorch that the plugin uses, and which tier (tiers.py) needs it.
 
-Found by trying, never by version numbers: what a PyTorch does not have is None, and
-`missing` says so before a tier is used.
+Names are looked up, and versions are never compared: a name that this PyTorch lacks is
+None, and `missing` reports it before a tier is used. Tested by
+tests/plugins/python/torch_tiers_test.py.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = ["CheckpointPolicy"]
 
-_PLACES: dict[str, tuple[str, str]] = {}  # by our name: where PyTorch has it
+_PLACES: dict[str, tuple[str, str]] = {}  # our name to PyTorch's module and name
 
 
 def _find(name: str, module: str, theirs: str = "") -> Any:
@@ -67,7 +67,7 @@ _NEEDED = {
     "recompute": (*_GRAPH, "lookup_backend", "CustomKnapsackSolver"),
     "public": (),
 }
-# Options of PyTorch's that are set for a while.
+# Options of PyTorch that are set during a compile.
 _OPTIONS = {
     "full": ("cse", "activation_memory_budget"),
     "recompute": ("activation_memory_budget", "activation_memory_budget_solver"),
@@ -76,7 +76,7 @@ _OPTIONS = {
 
 
 def missing(tier: str) -> list[str]:
-    """What the tier needs and this PyTorch does not have."""
+    """The names that the tier needs and this PyTorch lacks."""
     names = [".".join(_PLACES[name]) for name in _NEEDED[tier]
              if globals()[name] is None]
     if functorch_config is not None:
@@ -86,7 +86,7 @@ def missing(tier: str) -> list[str]:
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """The same for all that share memory, with data or without."""
+    """Equal for tensors that share a storage; fake tensors have one too."""
     return tensor.untyped_storage()._cdata
 
 
@@ -95,16 +95,17 @@ def is_view(target: Any) -> bool:
 
 
 def boxed(module: torch.fx.GraphModule) -> None:
-    """Makes the module take its arguments in a list that it empties, so that an
-    argument can be freed at its last use."""
+    """Makes the module take its arguments in one list and empty it, so that an argument
+    can be freed after its last use."""
     module.graph.set_codegen(boxed_code())
     module.recompile()
 
 
 def traced_frame() -> tuple[int, Any]:
-    """What is being compiled: Dynamo's number, another one after a graph break or a
-    reset, the same one for another shape; and its code, None where PyTorch does not
-    tell."""
+    """The Python function that is being compiled: Dynamo's number and the code object.
+
+    Another shape has the same number; a graph break or a reset gives a new one. The
+    number is -1, and the code None, if this PyTorch does not say."""
     guards: Any = getattr(torch, "_guards", None)
     try:
         number = guards.CompileContext.current_compile_id().frame_id
@@ -117,7 +118,7 @@ def traced_frame() -> tuple[int, Any]:
 
 
 def break_reason(gm: torch.fx.GraphModule) -> str:
-    """Why the graph ends before the function does; empty where it does not."""
+    """Why the graph ends before its function does; empty if it does not."""
     reason: Any = getattr(gm, "compile_subgraph_reason", None)
     if not getattr(reason, "graph_break", False):
         return ""
@@ -127,7 +128,7 @@ def break_reason(gm: torch.fx.GraphModule) -> str:
         f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
 
 
-# As people set them.
+# As users set them.
 SUPPRESS_ERRORS = "torch._dynamo.config.suppress_errors"
 RECOMPILE_LIMIT = "torch._dynamo.config.recompile_limit"
 
@@ -137,13 +138,13 @@ def suppresses_errors() -> bool:
 
 
 def recompile_limit() -> int:
-    """How often a function is compiled; 0: nobody says."""
+    """How often PyTorch compiles one function; 0: it does not say."""
     return min((limit for name in ("recompile_limit", "accumulated_recompile_limit")
                 if isinstance(limit := getattr(dynamo, name, None), int)), default=0)
 
 
 def is_last_compile() -> bool:
-    """Of the function that is being compiled, before PyTorch gives up on it."""
+    """Whether PyTorch will not compile the current function again."""
     guards: Any = getattr(torch, "_guards", None)
     try:
         before = guards.CompileContext.current_compile_id().frame_compile_id
@@ -153,8 +154,8 @@ def is_last_compile() -> bool:
 
 
 def stop_at_recompile_limit() -> bool:
-    """PyTorch then raises, for any function, and does not run it as it is. It knows
-    no such thing beside suppress_errors."""
+    """From now on PyTorch raises for any function at its limit, instead of running it
+    uncompiled. It refuses this option together with suppress_errors."""
     if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
         return False
     dynamo.fail_on_recompile_limit_hit = True
@@ -162,7 +163,7 @@ def stop_at_recompile_limit() -> bool:
 
 
 def ignore_logging(*functions: Any) -> None:
-    """They break no graph, and do nothing inside one."""
+    """Calls of these functions break no graph, and do nothing inside one."""
     if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):
         dynamo.ignore_logging_functions.update(functions)
 
@@ -174,28 +175,28 @@ def original_module(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def forget_compiled(model: torch.nn.Module) -> None:
-    """What was compiled of the model's forward, of whatever instance."""
+    """Drops the compiled code of the model's forward, for all instances of its class."""
     torch._dynamo.reset_code(model.forward.__code__)
 
 
 def must_save(node: torch.fx.Node) -> bool:
-    """By a policy of the user's own."""
+    """The user's checkpoint policy saves this value."""
     return node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE
 
 
 def must_recompute(node: torch.fx.Node) -> bool:
-    """By a checkpoint of the user's own. PREFER is what a plain one says."""
+    """The user's checkpoint recomputes this value. A plain checkpoint says PREFER."""
     return node.meta.get("recompute") in (CheckpointPolicy.MUST_RECOMPUTE,
                                           CheckpointPolicy.PREFER_RECOMPUTE)
 
 
 def region(node: torch.fx.Node) -> Any:
-    """The checkpoint that the node is within; None: no one's."""
+    """The checkpoint that the node is in, or None."""
     return node.meta.get("ac_graph_id")
 
 
 def boxed_compiler(run: Any) -> Any:
-    """Says of a function that it takes its arguments in such a list."""
+    """Marks a function as taking its arguments in such a list."""
     run._boxed_call = True
     return run
 
@@ -203,9 +204,10 @@ def boxed_compiler(run: Any) -> Any:
 def partition_by_tags(module: torch.fx.GraphModule, inputs: Any,
                       **options: Any) -> tuple[torch.fx.GraphModule,
                                                torch.fx.GraphModule]:
-    """The split where every forward node says what becomes of it. CSE would
-    rename nodes that the plan names; a budget of PyTorch's own below 1 would
-    search, and one of 0 would not even read the tags."""
+    """PyTorch's split into forward and backward, by each forward node's tag.
+
+    CSE is off because it would rename nodes that the plan names. PyTorch's own budget is
+    1, because it searches below 1 and ignores the tags at 0."""
     with functorch_config.patch(cse=False, activation_memory_budget=1.0):
         return partition(module, inputs, **options)
 
@@ -213,31 +215,31 @@ def partition_by_tags(module: torch.fx.GraphModule, inputs: Any,
 def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
                       **options: Any) -> tuple[torch.fx.GraphModule,
                                                torch.fx.GraphModule]:
-    """What PyTorch's own solver makes of a budget from 0 to 1."""
+    """The split by PyTorch's own solver, for a budget from 0 to 1."""
     with functorch_config.patch(activation_memory_budget=budget):
         return partition(module, inputs, **options)
 
 
 def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
                           partitioner: Any, order: Any) -> Any:
-    """order: a pass over the scheduler's kernels, the last to order them; where this
-    PyTorch asks for none, they stand as Inductor has them."""
+    """order: a pass that orders the scheduler's kernels last. If this PyTorch has no such
+    pass, Inductor's order stays."""
     import torch._inductor.config as inductor_config
     from torch._inductor.compile_fx import compile_fx
 
-    # Also for a backward that is compiled later.
+    # Patches, because the backward may be compiled later.
     patches = {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False}
     if not all(hasattr(inductor_config, name) for name in patches):
         patches = {}
-    # Modules found in AOT autograd's cache would come without a plan to report;
-    # the cache of what Inductor makes of each module stays.
+    # A module from AOT autograd's cache would have no plan to report, so that cache is
+    # off. Inductor's cache of each compiled module stays on.
     with inductor_config.patch(custom_partitioner_fn=partitioner), (
             functorch_config.patch(enable_autograd_cache=False)):
         return compile_fx(module, inputs, config_patches=patches)
 
 
 def origins(kernel: Any) -> set[torch.fx.Node]:
-    """The nodes that one of the scheduler's kernels ends with."""
+    """The last graph nodes of one of the scheduler's kernels."""
     found: set[torch.fx.Node] = set()
     for part in kernel.get_nodes():
         node = getattr(part, "node", None)
@@ -247,19 +249,21 @@ def origins(kernel: Any) -> set[torch.fx.Node]:
 
 
 def buffers(kernel: Any) -> list[str]:
-    """What it makes."""
+    """The buffers that the kernel writes."""
     return list(kernel.get_buffer_names())
 
 
 def needed_buffers(kernel: Any) -> list[str]:
+    """The buffers that the kernel reads."""
     return sorted(need.name for need in kernel.unmet_dependencies)
 
 
 def compile_with_solver(module: torch.fx.GraphModule, inputs: Any, inner: str,
                         solver: Any) -> Any:
-    """By a backend of PyTorch's own, where `solver` says which of the values that
-    are dear to compute are saved. It is asked at a budget below 1 only, and one of
-    0 would save inputs alone."""
+    """Compiles with PyTorch's backend `inner`, whose partitioner asks `solver` which of the
+    values that are expensive to compute are saved.
+
+    It asks only at a budget below 1, and at 0 it would save inputs alone."""
     with functorch_config.patch(
             activation_memory_budget=1e-12, activation_memory_budget_solver=solver,
             enable_autograd_cache=False):

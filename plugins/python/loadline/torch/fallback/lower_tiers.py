@@ -22,7 +22,8 @@ from loadline.torch.solve.effort import fastest, plan_once, plan_with_effort
 from loadline.torch.solve.make_plan import plan_for_ranks
 
 
-class KnapsackSolver(PlannerPass, torch_internals.CustomKnapsackSolver or object):  # type: ignore[misc]
+class KnapsackSolver(  # type: ignore[misc]
+        PlannerPass, torch_internals.CustomKnapsackSolver or object):
     """The tier of recomputing only: answers PyTorch's partitioner, which asks which of
     the values that are expensive to compute are saved."""
 

@@ -1,13 +1,13 @@
-"""The tier of public names only: the traced forward runs in segments, and those that
-the plan computes again run within torch.utils.checkpoint.
+"""The tier of public names: the traced forward runs in segments, some in checkpoints.
 
-For a PyTorch whose compiler cannot be told what to keep. torch.compile still hands
-over the forward as a graph; it is cut where few values pass, and each segment runs
-once on the first call's arguments to see what autograd saves of it. The planner then
-decides as always: a segment is a node that makes its results, one that makes what it
-saves and may run again, and one of the backward part. Operators are PyTorch's eager
-ones, in their order. Nothing is copied out, and what lives within a segment is
-guessed by the largest tensor there. Tested by tests/plugins/python/torch_tiers_test.py.
+It serves a PyTorch whose compiler offers no control over what is saved. torch.compile
+still passes the forward as a graph. The graph is cut where few values are alive, and
+each segment runs once on the first call's arguments, to see what autograd saves in it.
+The planner then decides: a segment is one node that makes its results, one that makes
+what it saves and may run again, and one of the backward. Segments that run again run in
+torch.utils.checkpoint. Operators are PyTorch's eager ones, in their order. Nothing is
+copied to the host, and memory inside a segment is estimated by its largest tensor.
+Tested by tests/plugins/python/torch_tiers_test.py.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEGMENTS = 24  # few enough to plan in a moment
 
 
 def _in_place(node: torch.fx.Node) -> bool:
-    """So that its first argument cannot come from another segment."""
+    """If so, its first argument must come from the same segment."""
     name = node.target if isinstance(node.target, str) else getattr(
         node.target, "__name__", "")
     return bool(node.kwargs.get("inplace")) or "out" in node.kwargs or (
@@ -44,7 +44,7 @@ _IN_PLACE = {getattr(operator, name) for name in dir(operator)
 
 
 def _cuts(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
-    """The segment of each node: about equally many, ended where few values live."""
+    """The segment of each node: of about equal length, cut where few values are alive."""
     nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output")]
     last = {}
     for at, node in enumerate(nodes):
@@ -55,7 +55,7 @@ def _cuts(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
                 for argument in node.all_input_nodes[:1] if argument in place
                 for between in range(place[argument], at)}
     live: list[int] = []
-    passing: dict[torch.fx.Node, None] = {}  # made so far, and read behind
+    passing: dict[torch.fx.Node, None] = {}  # computed so far and read later
     for at, node in enumerate(nodes):
         if node.users:
             passing[node] = None
@@ -79,16 +79,16 @@ def _cuts(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
 
 @dataclasses.dataclass
 class _Found:
-    """Of one segment, by running it. Storages by their address."""
+    """What a run of one segment showed. Storages are named by their address."""
 
-    saved_bytes: int = 0  # made and saved within
+    saved_bytes: int = 0  # computed and saved inside
     reads: list[int] = dataclasses.field(default_factory=list)
-    makes: dict[int, int] = dataclasses.field(default_factory=dict)  # their bytes
-    kept: list[int] = dataclasses.field(default_factory=list)  # of both, saved
-    gradients: list[int] = dataclasses.field(default_factory=list)  # of what it reads
-    writes: list[int] = dataclasses.field(default_factory=list)  # of what it reads
-    largest_bytes: int = 0  # of what is saved or made
-    several: bool = False  # operators
+    makes: dict[int, int] = dataclasses.field(default_factory=dict)  # with bytes
+    kept: list[int] = dataclasses.field(default_factory=list)  # of these, saved
+    gradients: list[int] = dataclasses.field(default_factory=list)  # for what it reads
+    writes: list[int] = dataclasses.field(default_factory=list)  # inputs it changes
+    largest_bytes: int = 0  # of the tensors that are saved or made
+    several: bool = False  # has more than one operator
     time_ns: int = 0
 
 
@@ -105,7 +105,7 @@ def _key(tensor: torch.Tensor) -> int:
 
 
 def _apart(value: Any) -> Any:
-    """As it enters a segment, without what made it."""
+    """The value as a segment's input, without its autograd history."""
     if isinstance(value, torch.Tensor):
         return value if value.is_leaf else value.detach().requires_grad_()
     return value
@@ -152,8 +152,8 @@ def _once(ids: Iterable[int]) -> list[int]:
 
 
 def make_segment_problem(found: list[_Found], inputs: dict[int, int],
-         outputs: list[int]) -> tuple[dict[str, Any], list[int]]:
-    """The problem, and by segment the node that makes what it saves. inputs: bytes
+                         outputs: list[int]) -> tuple[dict[str, Any], list[int]]:
+    """The problem, and for each segment the node that makes what it saves. inputs: bytes
     by storage."""
     writer = Document("torch segments", offload=False)
     value_of = {key: writer.value(f"input.{number}", bytes_, persistent=True)
@@ -165,7 +165,7 @@ def make_segment_problem(found: list[_Found], inputs: dict[int, int],
         reads = _once(value_of[key] for key in about.reads)
         inner = writer.value(f"saved.{number}", about.saved_bytes)
         token = writer.value(f"after.{number}", 0)
-        # Its results, for a moment, when it runs again.
+        # Its results, which are briefly alive when it runs again.
         passing = writer.value(f"passing.{number}", about.largest_bytes)
         saves.append(writer.node(
             f"segment.{number}", about.time_ns, reads,
@@ -192,9 +192,8 @@ def make_segment_problem(found: list[_Found], inputs: dict[int, int],
             made.append(writer.value(f"gradient.{number}.{len(made)}", bytes_of[key]))
             gradients.setdefault(key, []).append(made[-1])
         if made:
-            # What comes and goes within: a derivative has two factors at most that
-            # are neither saved nor a gradient which is passed on; between operators
-            # there is one more gradient.
+            # Memory inside: a derivative has at most two factors that are neither saved
+            # nor gradients passed on; between operators there is one more gradient.
             made.append(writer.value(
                 f"within.{number}", (3 if about.several else 2) * about.largest_bytes))
             writer.node(f"backward.{number}", 2 * about.time_ns, _once(reads), made,
@@ -204,7 +203,7 @@ def make_segment_problem(found: list[_Found], inputs: dict[int, int],
 
 
 def _merged(found: list[_Found], outputs: list[int]) -> _Found:
-    """Segments as one; outputs: what is read behind them."""
+    """Several segments as one. outputs: what is read after them."""
     one = _Found(several=len(found) > 1 or found[0].several)
     bytes_of: dict[int, int] = {}
     for about in found:
@@ -234,9 +233,9 @@ def _groups(found: list[_Found], width: int, outputs: list[int]) -> list[_Found]
 
 
 class Segments:
-    """What the backend returns. decide: from problems to the one whose plan is best,
-    and that plan. The first is of the smallest segments, and what a budget's shares
-    are of."""
+    """What the backend returns. decide: from problems to the number of the one with the
+    best plan, and that plan. The first problem has the smallest segments; a budget as a
+    share refers to it."""
 
     def __init__(self, module: torch.fx.GraphModule, machine: Machine,
                  decide: Callable[[list[dict[str, Any]]], tuple[int, Plan]]):
@@ -244,10 +243,10 @@ class Segments:
         self.whole = module
         self.machine, self.decide = machine, decide
         self.split = self.parts(1)
-        self.again: set[str] | None = None  # names of parts; None: not planned yet
+        self.again: set[str] | None = None  # parts in a checkpoint; None: not planned yet
 
     def parts(self, width: int) -> torch.fx.GraphModule:
-        """`width` segments in each."""
+        """The graph in parts of `width` segments each."""
         return split_module(self.whole, self.whole,
                             lambda node: self.segment[node] // width,
                             keep_original_order=True)
@@ -268,7 +267,7 @@ class Segments:
 
     def run(self, arguments: tuple[Any, ...],
             step: Callable[[str, Any, list[Any]], Any]) -> Any:
-        """Part by part; values go at their last use."""
+        """Runs part by part; values are freed after their last use."""
         graph = self.split.graph
         last: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in graph.nodes:
@@ -288,7 +287,7 @@ class Segments:
                 values[node] = (
                     step(node.target, getattr(self.split, node.target), list(inputs))
                     if node.op == "call_module" else
-                    node.target(*inputs, **node.kwargs))  # an element of a result
+                    node.target(*inputs, **node.kwargs))  # an element of a tuple
                 del inputs
             for dead in node.all_input_nodes:
                 if last[dead] is node:
@@ -297,7 +296,7 @@ class Segments:
 
     def plan(self, arguments: tuple[Any, ...]) -> None:
         found: list[_Found] = []
-        alive: list[Any] = []  # results, so that no address is used twice
+        alive: list[Any] = []  # keeps results, so that no address is reused
 
         def look(name: str, part: Any, inputs: list[Any]) -> Any:
             about, result = _run_once(part, inputs, self.machine)

@@ -1,10 +1,10 @@
-"""Whether a tier does on this PyTorch what a plan says, found out at its first use.
+"""Tests at first use whether a tier does on this PyTorch what a plan says.
 
-Much here leans on names of PyTorch that are not public, and a name that is still
-there may mean something else. So a step of a few operators is planned tighter than
-keeping everything and run once, by tier: what passes from forward to backward must
-have become less (in the full tier: must be what the plan keeps, and the ledger must
-find the plan's peak), and the gradients must be the bits of the plain step. Tested by
+The plugin depends on private names of PyTorch, and a name that still exists may mean
+something else. So a step of a few operators is planned below keeping everything and run
+once for each tier. Fewer bytes must pass from forward to backward (in the full tier:
+exactly what the plan keeps, and the ledger must measure the plan's peak), and the
+gradients must have the same bits as without a plan. Tested by
 tests/plugins/python/torch_self_test_test.py and torch_tiers_test.py.
 """
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _five_operators(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def _more_operators(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Enough for segments."""
+    """Enough operators to cut into segments."""
     y = x @ w
     for _ in range(4):
         y = y.sin().cos()
@@ -47,8 +47,8 @@ def _wrong(step: Callable[..., torch.Tensor], call: Callable[..., torch.Tensor])
 
 
 def check_full(partitioner: Any, planned: Sequence[Any]) -> str:
-    """What is not as it must be, in words; planned: where the partitioner tells
-    what it planned."""
+    """What is wrong, or nothing. planned: the list of graphs that the partitioner
+    appends to."""
     passed: list[int] = []
 
     def forward(gm: torch.fx.GraphModule, example_inputs: Any) -> Any:
@@ -63,7 +63,7 @@ def check_full(partitioner: Any, planned: Sequence[Any]) -> str:
         wrong = _wrong(_five_operators, call)
     graph = planned[-1]
     if not graph.recomputed_flops:
-        return "nothing was computed again"
+        return "no operator was computed again"
     if passed != [graph.saved_count]:
         return f"{passed} tensors were saved where {graph.saved_count} were planned"
     if ledger.peak_bytes != graph.peak_bytes:
@@ -73,7 +73,7 @@ def check_full(partitioner: Any, planned: Sequence[Any]) -> str:
 
 
 def _saved_bytes(call: Callable[..., Any]) -> int:
-    """Beside the inputs."""
+    """Bytes that autograd saves, without the inputs."""
     saved: dict[int, int] = {}
     inputs = _inputs()
 
@@ -90,8 +90,8 @@ def _saved_bytes(call: Callable[..., Any]) -> int:
 
 
 def check_lower(compile_: Callable[[torch.fx.GraphModule, Any], Any]) -> str:
-    """compile_: what the tier makes of a graph, when all that it may is computed
-    again."""
+    """What is wrong, or nothing. compile_: the tier's compiler, with a budget for which
+    it must compute values again."""
     def call(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         found = compiled(x, w)
         return found[0] if isinstance(found, (tuple, list)) else found

@@ -1,8 +1,8 @@
-"""The tier of recomputing only: PyTorch's partitioner asks a solver which of the values
-that are dear to compute are saved, and the plan answers.
+"""Translates between PyTorch's partitioner and a plan, for the tier of recomputing only.
 
-What is cheap PyTorch computes again wherever that saves bytes, in an order of its own,
-so the plan's peak is an estimate of the step's. Tested by
+The partitioner asks a solver which of the expensive values are saved. It computes cheap
+values again wherever that saves bytes, in its own order, so the plan's peak is an
+estimate. Tested by
 tests/plugins/python/torch_tiers_test.py.
 """
 from __future__ import annotations
@@ -16,8 +16,8 @@ from loadline.torch.problem.make_problem import TracedProblem
 
 
 def joint_of(graph: torch.fx.Graph) -> Joint:
-    """The forward's outputs come first: those before the first gradient, which needs
-    a tangent or is none at all."""
+    """The outputs of the forward come first. The first gradient ends them: it depends on a
+    tangent, or is None."""
     behind: set[torch.fx.Node] = set()
     for node in graph.nodes:
         if (node.op == "placeholder" and "tangents" in str(node.target)) or any(
@@ -35,7 +35,7 @@ def joint_of(graph: torch.fx.Graph) -> Joint:
 
 def recomputed(traced: TracedProblem, sequence: list[int],
           candidates: list[torch.fx.Node]) -> list[int]:
-    """Of the candidates, by place: those that the plan makes behind the boundary."""
+    """Places of the candidates that the plan computes after the boundary."""
     behind = {operation.node for number in sequence[sequence.index(traced.boundary):]
               if isinstance(operation := traced.operations[number], Operation)}
     found = []

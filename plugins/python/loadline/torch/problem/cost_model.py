@@ -1,4 +1,7 @@
-"""What an operation costs: a roofline over PyTorch's own counts of FLOPs."""
+"""Predicted time of a kernel: a roofline over PyTorch's FLOP counts.
+
+Tested by tests/plugins/python/torch_step_test.py and torch_fuse_test.py.
+"""
 from __future__ import annotations
 
 import operator
@@ -8,7 +11,7 @@ from loadline.machine import Machine
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import is_view
 
-# Nominal: what matters to a plan are the relations. A CPU and its memory.
+# Round numbers for a CPU: a plan depends on ratios of times only.
 NOMINAL = Machine(
     name="nominal", matmul_flop_per_s={"f32": 1e11, "f16": 2e11, "bf16": 2e11},
     memory_bytes_per_s=5e10, launch_ns=2000)
@@ -22,7 +25,7 @@ def _meta(argument: object) -> object:
 
 
 def product_flops(node: torch.fx.Node) -> int:
-    """Of products and convolutions, by PyTorch's own counts; of others none."""
+    """FLOPs of matrix products and convolutions, as PyTorch counts them; 0 for others."""
     packet = getattr(node.target, "overloadpacket", None)
     if packet not in torch_internals.flop_registry:
         return 0
@@ -37,7 +40,7 @@ def _elements(value: object) -> int:
 
 
 def node_flops(node: torch.fx.Node) -> int:
-    """Beside products: one for each element, made or reduced."""
+    """As `product_flops`; for other operators one for each element made or reduced."""
     if (flops := product_flops(node)) > 0 or node.target is operator.getitem or (
             is_view(node)):
         return flops
@@ -52,15 +55,15 @@ def _tensor_bytes(value: object) -> int:
 
 
 def _base(node: torch.fx.Node) -> torch.fx.Node:
-    """What the node is a view or an element of."""
+    """The node that this is a view or an element of, or the node itself."""
     while node.target is operator.getitem or is_view(node):
         node = node.args[0]  # type: ignore[assignment]
     return node
 
 
 def time_of(nodes: list[torch.fx.Node], machine: Machine) -> int:
-    """Nanoseconds of one kernel: it reads what none of the nodes makes, and writes
-    what the last makes."""
+    """Nanoseconds of one kernel that computes all nodes: it reads what none of them makes
+    and writes what the last one makes."""
     node = nodes[-1]
     flops = sum(map(node_flops, nodes))
     moved = _tensor_bytes(node.meta.get("val")) + sum(

@@ -1,8 +1,8 @@
-"""The machine that a plan is for where nobody names one: what the graph runs on.
+"""The machine profile of a plan if the user names none: that of the graph's device.
 
-On a CPU copies take what computing needs, so a plan has none. A GPU's profile is what
-`loadline doctor --device cuda` has kept of it, else that of its data sheet.
-Tested by tests/plugins/python/torch_own_machine_test.py.
+On a CPU, copies compete with compute for cores and memory, so the default has none. For
+a GPU it is the profile that `loadline doctor --device cuda` saved, else the nominal one
+of its data sheet. Tested by tests/plugins/python/torch_default_machine_test.py.
 """
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from loadline.torch.problem.cost_model import NOMINAL
 
 
 def first_device(tensors: Iterable[object]) -> torch.device:
-    """A GPU where one of them is on one."""
+    """The first GPU that one of them is on, else the CPU."""
     return next((tensor.device for tensor in tensors if isinstance(tensor, torch.Tensor)
                  and tensor.device.type == "cuda"), torch.device("cpu"))
 
 
 def default_machine(device: torch.device) -> Machine:
-    """Warns where it is a GPU of which nothing is known."""
+    """Warns if it is a GPU without a profile."""
     if device.type != "cuda":
         return NOMINAL
     name = torch.cuda.get_device_name(device)
@@ -35,15 +35,15 @@ def default_machine(device: torch.device) -> Machine:
         return with_host_memory(known)
     usual_bytes = Machine.known("h100-sxm").reserved_bytes
     warnings.warn(
-        f"loadline: nothing is known of {name}, so plans copy nothing to the host, and "
-        f"{format_bytes(usual_bytes)} of a budget in bytes are taken for CUDA's "
-        "context. Measure it with: loadline doctor --device cuda; or name a GPU that is "
-        'like it: machine="rtx-4090"', LoadlineWarning, stacklevel=2)
+        f"loadline: {name} has no machine profile, so plans copy nothing to the host, and "
+        f"{format_bytes(usual_bytes)} of a budget in bytes are reserved for CUDA's "
+        "context. Measure the GPU with: loadline doctor --device cuda; or name a similar "
+        'one: machine="rtx-4090"', LoadlineWarning, stacklevel=2)
     return dataclasses.replace(NOMINAL, reserved_bytes=usual_bytes)
 
 
 def with_host_memory(nominal: Machine) -> Machine:
-    """Of its memory, whatever is usual, a process may pin its part."""
+    """With this host's memory, divided among the processes of torchrun."""
     host_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")  # torchrun's
     return dataclasses.replace(
@@ -65,7 +65,7 @@ def _kept(name: str) -> Machine | None:
     except OSError:
         return None
     except InvalidArgument as error:
-        warnings.warn(f"loadline: {error}; it counts for nothing", LoadlineWarning, stacklevel=3)
+        warnings.warn(f"loadline: {error}; the profile is ignored", LoadlineWarning, stacklevel=3)
         return None
-    known = _known(name)  # its profile may be edited and kept
+    known = _known(name)  # a saved profile may be an edited nominal one
     return machine if machine.name in (name, known and known.name) else None

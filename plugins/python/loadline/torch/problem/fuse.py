@@ -1,15 +1,18 @@
-"""What Inductor fuses, as one operation each: values that never leave a kernel have no
-memory.
+"""Groups operators into Inductor's kernels, as one operation each.
 
-Inductor writes an element-wise operator into the kernels that read it, where that is
-all who read it, or where it is cheap (it reads no more than four tensors itself, by
-`config.realize_reads_threshold`); a reduction it joins to what reads it in one loop over
-the same elements. This follows these two rules and no others, so an operation here may
-be several kernels, but what it leaves out is seldom in memory. A cheap value of the
-forward is made anew in kernels of the backward, where what they read for it takes no
-more bytes; and an element-wise kernel may write over an operand that nobody reads any
-more, as Inductor's do. What Inductor does otherwise a measured step finds (prepare.py).
-Tested by tests/plugins/python/torch_fuse_test.py.
+A value that never leaves a kernel takes no memory, so a plan for Inductor needs to know
+its kernels. Two of Inductor's rules are followed, and no others:
+
+1. An element-wise operator is computed inside the kernels that read it, if they are all
+   of its readers, or if it is cheap: it reads at most four tensors
+   (`config.realize_reads_threshold`).
+2. A reduction is joined with its readers in one loop over the same elements.
+
+So an operation may in fact be several kernels, but a value that is left out is rarely in
+memory. A cheap value of the forward is computed again inside backward kernels, if what
+they read for it takes no more bytes. An element-wise kernel may write its result over an
+operand that is not read later. Where Inductor does otherwise, a measured step shows it
+(prepare.py). Tested by tests/plugins/python/torch_fuse_test.py.
 """
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ aten, prims = torch.ops.aten, torch.ops.prims
 
 CHEAP_READS = 4
 
-# Lowered to a loop that computes each element by itself, though not tagged so.
+# Inductor computes these element by element, although they have no such tag.
 _BY_ELEMENT = {
     aten._to_copy.default, aten.clone.default, aten.full.default,
     aten.full_like.default, aten.zeros_like.default, aten.ones_like.default,
@@ -60,17 +63,17 @@ class _Fuser:
             for value in operation.reads:
                 self.readers.setdefault(value, []).append(operation)
         self.leaving = {*joint.forward_outputs, *joint.backward_outputs}
-        # What is read of these before an update is other than after it.
+        # A read of these before their update and one after it differ.
         self.updated = {operation.updates for operation in joint.operations}
         self.inputs = {*joint.primals, *joint.constants, *joint.tangents}
-        # What each would read from memory, if what is cheap were written into it.
+        # What each operation reads from memory if cheap operators are inside its kernel.
         self.reads: dict[torch.fx.Node, set[torch.fx.Node]] = {}
-        # The last operators of the kernels that each is written into; its own where
-        # its value is in memory.
+        # The kernels that compute each operator, by their last operators. An operator with
+        # a value in memory is the last of its own kernel.
         self.kernels: dict[torch.fx.Node, set[torch.fx.Node]] = {}
 
     def loop(self, operation: Operation) -> int:
-        """How many elements its kernel goes over; 0: it is fused with nothing."""
+        """Elements that its kernel's loop covers; 0: it is never fused."""
         node = operation.node
         if operation.ordered or operation.random or operation.updates or (
                 not operation.repeatable):
@@ -82,7 +85,7 @@ class _Fuser:
         return 0
 
     def value_of(self, operation: Operation) -> torch.fx.Node | None:
-        """What it makes, if that may be without memory."""
+        """Its result, if that can stay inside a kernel."""
         if not self.loop(operation) or len(operation.makes) != 1:
             return None
         value = operation.makes[0]
@@ -102,8 +105,8 @@ class _Fuser:
             len(self.reads[operation.node]) <= CHEAP_READS)
 
     def made_anew(self, operation: Operation) -> bool:
-        """A value of the forward, in each kernel of the backward that reads it: what
-        has to be kept for that takes no more than the value itself."""
+        """Whether backward kernels compute this forward value again: what must be saved
+        for that takes no more bytes than the value."""
         value = self.value_of(operation)
         if value is None or operation.node not in self.is_forward or (
                 operation.dropped or not self.is_cheap(operation)):
@@ -160,7 +163,7 @@ class _Fuser:
         if not self.all_loop(readers, operation.dropped):
             return {node, *anew}
         kernels = self.kernels_of(readers)
-        # A reduction's result is small: joined, it keeps its operands out of memory.
+        # Joining a reduction keeps its operands out of memory; its result is small.
         joined = len(kernels) <= 1 and (_is_by_element(node) or all(
             self.loop(reader) == self.loop(operation) for reader in readers))
         if joined or self.is_cheap(operation):
@@ -192,5 +195,5 @@ def _whole(last: Operation, inner: list[Operation], in_place: bool) -> Operation
 
 
 def fuse(joint: Joint) -> None:
-    """Operations of the joint graph become Inductor's kernels."""
+    """Replaces the joint graph's operations by Inductor's kernels."""
     _Fuser(joint).fuse()

@@ -1,9 +1,9 @@
-"""A joint graph read by storages: what computes, what it makes, what is a view.
+"""Reads a joint graph by storages: which nodes compute, and what they read and make.
 
-A joint graph is one step of a model as AOT autograd traces it, forward and
-backward in one list of nodes. Memory belongs to storages, so a view and its base
-are one value here, and a value is named after the node whose output first has
-that storage. Tested by tests/plugins/python/torch_step_test.py.
+A joint graph is one training step as AOT autograd traces it: forward and backward in one
+list of nodes. Memory belongs to storages, so a view and its base are one value here. The
+value is named by the first node whose result has that storage: its root. Tested by
+tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from loadline.torch.compat import torch_internals
 
 aten = torch.ops.aten
 
-# Aliases of their input although their schema says otherwise.
+# They alias their input, although their schema says otherwise.
 _UNSAFE_VIEWS = {aten._unsafe_view.default, aten.lift_fresh.default}
 
-# Their kernels reduce in place: a mean of these keeps the storage of all elements,
-# which tracing does not show. Found by the ledger (Ledger.surprises).
+# Their kernels reduce in place, so the mean keeps the storage of all elements, which the
+# trace does not show. Found by the ledger (Ledger.surprises).
 _LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default,
            aten.binary_cross_entropy.default, aten.soft_margin_loss.default}
 
-# Training batch norm that also returns new running statistics: all that it reads
-# of the old ones goes there, so running it again needs none (module_body.py).
+# Training batch norm that also returns new running statistics. Only those depend on the
+# old ones, so a second run does not need the old ones (module_body.py).
 BATCH_NORM = aten._native_batch_norm_legit_functional.default
 
 
 @dataclasses.dataclass
 class Operation:
-    """A node that computes; getitems of a tuple and views belong to no one."""
+    """A node that computes. Views and elements of a tuple are no operations."""
 
     node: torch.fx.Node
-    reads: list[torch.fx.Node]  # value names: roots, no repeats
-    makes: list[torch.fx.Node | int]  # roots; an int: a tuple's element unread
-    element_bytes: list[int]  # of what it makes
-    updates: torch.fx.Node | None = None  # the input that copy_ writes to
-    backward: bool = False  # needs a tangent
+    reads: list[torch.fx.Node]  # roots of values, each once
+    makes: list[torch.fx.Node | int]  # roots; int: a tuple's element that nobody reads
+    element_bytes: list[int]  # of each value in makes
+    updates: torch.fx.Node | None = None  # the graph's input that copy_ writes to
+    backward: bool = False  # depends on a tangent
     repeatable: bool = True
-    ordered: bool = False  # random, or of an effect: keeps its place among such
+    ordered: bool = False  # random or with an effect: these keep their order
     random: bool = False
-    # The user's own checkpoint does not keep it: the backward part makes it anew.
+    # The user's checkpoint does not keep its result, so the backward computes it again.
     dropped: bool = False
-    # What runs just before it, in this order, in the same kernel: nobody else reads
-    # what these make, and none of it is ever in memory (fuse.py).
+    # Operations fused into its kernel, in order. Nothing else reads their results, which
+    # are never in memory (fuse.py).
     inner: tuple[Operation, ...] = ()
-    # It may write its result over what it reads.
+    # Its kernel may write the result over an operand.
     in_place: bool = False
 
     @property
@@ -59,7 +59,7 @@ class Operation:
 
     @property
     def nodes(self) -> list[torch.fx.Node]:
-        """All that it runs."""
+        """All nodes of its kernel, in order."""
         return [*(operation.node for operation in self.inner), self.node]
 
 
@@ -70,7 +70,7 @@ class Joint:
     tangents: list[torch.fx.Node]
     constants: list[torch.fx.Node]
     operations: list[Operation]
-    root: dict[torch.fx.Node, torch.fx.Node]  # of all that has memory: its value
+    root: dict[torch.fx.Node, torch.fx.Node]  # the value of every node with memory
     bytes: dict[torch.fx.Node, int]  # of every value
     forward_outputs: list[torch.fx.Node]  # values
     backward_outputs: list[torch.fx.Node]
@@ -81,7 +81,7 @@ class Joint:
         return self.module.graph
 
     def keep(self, values: Iterable[torch.fx.Node]) -> None:
-        """Values that are not computed again, whatever the plan would."""
+        """Forbids computing these values again."""
         kept = set(values)
         for operation in self.operations:
             if kept & {*operation.makes}:
@@ -89,9 +89,9 @@ class Joint:
 
 
 def clean(module: torch.fx.GraphModule) -> None:
-    """Without dead code and without what is computed twice, as PyTorch's own
-    partitioner would: what the plan names must be final. Keeping one of two
-    equal values binds nothing: the planner may compute it again."""
+    """Removes dead code and common subexpressions, as PyTorch's partitioner would later,
+    because the plan names nodes that must not change. The planner may still compute a
+    shared value twice."""
     module.graph.eliminate_dead_code()
     module.graph = torch_internals.fx_graph_cse(module.graph)
     module.recompile()
@@ -101,13 +101,13 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     bytes_ = tensor.untyped_storage().nbytes()
     if not isinstance(bytes_, int):
         raise Unsupported(
-            "sizes change from call to call: compile with dynamic=False, so that "
-            "each size gets a plan of its own")
+            "tensor sizes are symbolic: compile with dynamic=False, so that each size "
+            "gets its own plan")
     return bytes_
 
 
 def result_bytes(node: torch.fx.Node) -> int:
-    """Of all storages that the node's result has, its inputs' included."""
+    """Of all storages of the node's result, including those of its inputs."""
     tensors = [value for value in torch_internals.pytree.tree_leaves(
         node.meta.get("val")) if isinstance(value, torch.Tensor)]
     if node.target in _LOSSES and tensors[0].dim() == 0:
@@ -118,7 +118,7 @@ def result_bytes(node: torch.fx.Node) -> int:
 
 
 def computing(node: torch.fx.Node) -> torch.fx.Node:
-    """Of an element the operator that makes the tuple."""
+    """The node that makes the tuple, if this is an element of one, else the node."""
     while node.target is operator.getitem:
         node = node.args[0]  # type: ignore[assignment]
     return node
@@ -134,12 +134,12 @@ def _tags(node: torch.fx.Node) -> set[Any]:
 
 
 def is_seeded(node: torch.fx.Node) -> bool:
-    """Whether its operator can draw random numbers."""
+    """Whether the operator can draw random numbers."""
     return torch.Tag.nondeterministic_seeded in _tags(node)
 
 
 def draws(node: torch.fx.Node) -> bool:
-    """Whether the node does: attention that drops nothing is as any other."""
+    """Whether the node draws random numbers; attention with dropout_p=0 does not."""
     if not is_seeded(node):
         return False
     schema = getattr(node.target, "_schema", None)
@@ -204,7 +204,7 @@ class _Reader:
                     "dynamic=False")
             if value is not None and not isinstance(value, (int, float, bool)):
                 raise Unsupported(
-                    f"input {node.name} is a {type(value).__name__}, no tensor")
+                    f"input {node.name} is a {type(value).__name__} and not a tensor")
             return
         self.new_value(node, value)
         if "tangents" in str(node.target):
@@ -223,7 +223,7 @@ class _Reader:
         elif is_view(node):
             base = node.args[0]
             assert isinstance(base, torch.fx.Node)
-            root[node] = root[base]  # of a list of views too
+            root[node] = root[base]  # also for a list of views
         elif isinstance(value, torch.Tensor):
             self.tensor(node, value)
         elif isinstance(value, (tuple, list)):
@@ -318,8 +318,8 @@ class _Reader:
                 if isinstance(leaf, torch.fx.Node) and leaf in self.joint.root))
 
     def keep_what_leaves(self) -> None:
-        """A checkpoint drops what is within it. What the forward reads behind it,
-        or returns, is kept or not as the plan says."""
+        """A user's checkpoint recomputes values inside of it. For those that the forward
+        returns, or reads outside, the plan decides."""
         leaving = set(self.joint.forward_outputs)
         for node in self.module.graph.nodes:
             for user in node.users:
@@ -332,7 +332,7 @@ class _Reader:
                 operation.dropped = False
 
     def drop_dead(self) -> None:
-        """What no output needs and has no effect is not run."""
+        """Drops operations without an effect that no output needs."""
         needed = {*self.joint.forward_outputs, *self.joint.backward_outputs}
         kept = []
         for operation in reversed(self.joint.operations):
@@ -345,6 +345,7 @@ class _Reader:
 
 def read_joint(module: torch.fx.GraphModule, num_forward_outputs: int,
                found_bytes: Mapping[str, int] = MappingProxyType({})) -> Joint:
-    """Raises Unsupported for a graph that cannot be planned. found_bytes: by
-    node, what its result took when it ran, where the trace says otherwise."""
+    """Raises Unsupported for a graph that cannot be planned.
+
+    found_bytes: by node name, the measured bytes of its result, if the trace is wrong."""
     return _Reader(module, num_forward_outputs, found_bytes).read()

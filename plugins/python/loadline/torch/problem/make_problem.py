@@ -1,15 +1,15 @@
-"""From a joint graph to a loadline.problem/1, and a plan's way back to nodes.
+"""Turns a joint graph into a loadline.problem/1 document, with a map back to its nodes.
 
-Between forward and backward stands one more node, the boundary: it reads what
-the forward returns and makes the tangents, so what an order runs before it is
-the forward module and what it runs after it the backward module. Values of no
-bytes keep operations in order that must not pass each other (random numbers,
-effects). A random operation may run again from a state of the generator that is
-taken before it, a value like others. What the user's own checkpoint drops has a
-second node behind the boundary, and the backward part reads what that one makes.
-Behind the last gradient may stand updates of optimizer state, bucket by
-bucket: only how many bytes they hold and touch is known of them. Tested by
-tests/plugins/python/torch_step_test.py.
+One extra node, the boundary, is between forward and backward: it reads what the forward
+returns and makes the tangents. What a plan runs before it is the forward module, the
+rest is the backward module.
+
+Values of zero bytes (tokens) keep operations in order that must not be swapped: those
+with random numbers or effects. A random operation may run again from a saved state of
+the generator, which is a value with bytes. What the user's checkpoint recomputes has a
+second node after the boundary, and the backward reads that one's result. Updates of
+optimizer state, by bucket, may follow the last gradient: the planner only knows how many
+bytes they hold and touch. Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
@@ -27,26 +27,28 @@ from loadline.torch.problem.joint import Joint, Operation
 
 
 CPU = torch.device("cpu")
-# Read elements of anywhere.
+# They may read any element of their operand.
 BY_INDEX = {torch.ops.aten.gather.default, torch.ops.aten.index.Tensor,
             torch.ops.aten.embedding.default}
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """The state of the random numbers is taken, for this operation."""
+    """Saves the random state before this operation."""
 
     operation: Operation
 
 
 @dataclasses.dataclass
 class TracedProblem:
+    """A problem and the parts of the graph that its numbers stand for."""
+
     joint: Joint
     document: dict[str, Any]  # loadline.problem/1
     operations: list[Operation | Snapshot | None]  # by node id; None: the boundary
-    values: list[torch.fx.Node | None]  # by value id; None: a token, state, unread
-    end: int  # the node behind the last gradient, or else beyond all nodes
-    state: dict[int, int]  # the bucket of each value that is optimizer state
+    values: list[torch.fx.Node | None]  # by value id; None: a token, state, or unread
+    end: int  # the node after the last gradient; without state, the number of nodes
+    state: dict[int, int]  # value id to bucket, for optimizer state
 
     @property
     def boundary(self) -> int:
@@ -62,8 +64,8 @@ class StateBucket:
 
 
 def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
-    """Before and after the boundary, as PyTorch runs a step that keeps all: what
-    the forward's outputs need first; what only gradients need where it is."""
+    """Operations before and after the boundary, if everything is kept: first those that
+    the forward's outputs need; those that only gradients need stay where they are."""
     maker = {made: operation for operation in joint.operations
              for made in operation.makes if isinstance(made, torch.fx.Node)}
     before: set[int] = set()
@@ -105,7 +107,7 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
 
 def _each_at_its_place(argument: torch.fx.Node, reader: torch.fx.Node,
                        made: torch.Tensor) -> bool:
-    """Whether the element that is written at a place needs the one there only."""
+    """Whether each result element depends on the operand's element at its place only."""
     read = argument.meta.get("val")
     if not isinstance(read, torch.Tensor) or reader.target in BY_INDEX:
         return False
@@ -129,14 +131,14 @@ class _Writer:
         self.values: list[torch.fx.Node | None] = []
         self.operations: list[Operation | Snapshot | None] = []
         self.id_of: dict[torch.fx.Node, int] = {}
-        self.token: int | None = None  # of the last operation that is ordered
+        self.token: int | None = None  # of the last ordered operation
         self.snapshots: dict[torch.fx.Node, int] = {}  # by random operation
-        self.handed_over: dict[int, int] = {}  # gradients, where updates follow
+        self.handed_over: dict[int, int] = {}  # gradients, if updates follow
         self.makers = {made: operation for operation in joint.operations
                        for made in operation.makes}
         self.returned = set(joint.forward_outputs)
         self.caller = {joint.root[node] for node in (*joint.primals, *joint.constants)}
-        self.before: set[torch.fx.Node] = set()  # run before the boundary
+        self.before: set[torch.fx.Node] = set()  # what runs before the boundary
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
@@ -156,14 +158,14 @@ class _Writer:
         self.operations.append(operation)
 
     def ordered(self, inputs: list[int], outputs: list[int], name: str) -> None:
-        """Behind the last that is, and before the next."""
+        """Orders a node after the last ordered one, and before the next."""
         if self.token is not None:
             inputs.append(self.token)
         self.token = self.value(f"after.{name}", 0, None)
         outputs.append(self.token)
 
     def snapshot(self, operation: Operation) -> bool:
-        """For an operation that would free more than its state takes."""
+        """Saves the random state, if recomputing frees more bytes than the state takes."""
         bytes_ = state_bytes(device_of(operation.node))
         if not self.states or sum(operation.element_bytes) <= bytes_:
             return False
@@ -178,13 +180,13 @@ class _Writer:
         return True
 
     def operation(self, operation: Operation, again: bool = False) -> None:
-        """again: what a checkpoint dropped, for the backward part."""
+        """again: the second node of a checkpoint's operation, for the backward."""
         fields: dict[str, Any] = {}
         repeatable = operation.repeatable
         if operation.random and not again:
             repeatable = repeatable and self.snapshot(operation)
-        # What the forward returns stays with the caller: it cannot go away and
-        # be made again.
+        # The caller owns what the forward returns, so it cannot be freed and computed
+        # again.
         if not repeatable or self.returned & {*operation.makes}:
             fields["recompute"] = False
         suffix = ".again" if again else ""
@@ -217,7 +219,7 @@ class _Writer:
                   **fields)
 
     def pairs(self, operation: Operation, outputs: list[int]) -> list[list[int]]:
-        """What it reads with what it may write there."""
+        """Operands that the result may overwrite, as [operand, result] ids."""
         made = operation.node.meta["val"]
         return [[self.id_of[value], outputs[0]] for value in operation.reads
                 if value not in self.caller
@@ -229,12 +231,12 @@ class _Writer:
                         if self.joint.root.get(argument) is value)]
 
     def dropped(self, operation: Operation) -> bool:
-        """By a checkpoint, so that the backward part makes it anew."""
+        """Whether the backward computes it again because of the user's checkpoint."""
         return operation.dropped and operation.node in self.before and (
             not operation.random or operation.node in self.snapshots)
 
     def backward(self, operations: list[Operation]) -> None:
-        here: set[torch.fx.Node] = set()  # made anew
+        here: set[torch.fx.Node] = set()  # computed again so far
         for last in operations:
             stack = [last]
             while stack:
@@ -271,8 +273,8 @@ class _Writer:
         return self.handed_over.get(id_, id_)
 
     def updates(self) -> None:
-        """When all gradients are there, and while they are: from here on they are the
-        caller's, and can neither go away nor be made again."""
+        """Updates run when all gradients exist and while they are alive: from then on the
+        caller owns the gradients, and they can be neither freed nor computed again."""
         assert self.token is not None
         made = dict.fromkeys(self.id_of[value] for value in self.joint.backward_outputs
                              if value in self.makers and value not in self.returned)
@@ -302,7 +304,7 @@ class _Writer:
         for number, about in enumerate(self.state):
             self.state_of[number] = number
             self.value(f"state.{number}", about.bytes, None, persistent=True)
-        # Inputs are the caller's: they stay where they are.
+        # The caller owns the inputs, so they stay on the device.
         for node in dict.fromkeys(self.joint.root[n] for n in (
                 *self.joint.primals, *self.joint.constants)):
             self.value(node.name, self.joint.bytes[node], node,
@@ -316,8 +318,8 @@ class _Writer:
         end = len(self.document.nodes)
         if self.state:
             self.updates()
-        # Results belong to the caller, and autograd holds the tangents until it
-        # has all gradients.
+        # The caller owns the results, and autograd holds the tangents until it has all
+        # gradients.
         held = [*(self.id_of[value] for value in (
             *self.joint.forward_outputs,
             *(self.joint.tangents if not self.state else ()))),
@@ -329,17 +331,17 @@ class _Writer:
             v for v in dict.fromkeys(held) if v not in updated)
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
             machine = self.machine.document()
-            machine.pop("rates", None)  # the prices are in the times already
+            machine.pop("rates", None)  # already in the operators' times
             document["machine"] = machine
         return TracedProblem(self.joint, document, self.operations, self.values, end,
                      self.state_of)
 
 
 def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
-         copies: torch.device | None = CPU, states: bool = True,
-         measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})) -> TracedProblem:
-    """copies: of the graph's own values on this device; state may be copied in any
-    case.
-    states: random operations may run again, from a state (random_state.py).
-    measured_ns: by operator; without one, the price of the roofline."""
+                 copies: torch.device | None = CPU, states: bool = True,
+                 measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})
+                 ) -> TracedProblem:
+    """copies: the device whose values may be copied, or None; state may always be.
+    states: random operations may run again, from a saved state (random_state.py).
+    measured_ns: by operator; the roofline prices the others."""
     return _Writer(joint, machine, state, copies, states, measured_ns).write()

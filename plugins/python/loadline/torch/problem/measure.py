@@ -1,9 +1,9 @@
-"""What operators take on this machine, measured once and kept on disk.
+"""Measured times of operators on this machine, kept on disk.
 
-An operator runs on made-up data of its sizes, a few times, and the fastest counts.
-What draws random numbers, writes or communicates is not run. A file holds the times
-of one device, number of threads and version of torch; what it holds is not measured
-again, so a plan stays the same while the file stays.
+An operator runs a few times on sample data of its sizes, and the fastest run counts.
+Operators that draw random numbers, write in place or communicate are not run. There is
+one file for each device, number of threads and version of PyTorch. Times in it are never
+measured again, so plans stay the same while the file exists.
 Tested by tests/plugins/python/torch_measure_test.py.
 """
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _sample_data(value: Any) -> Any:
         return value
     made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype,
                                device=value.device)
-    # Indices of 0 are valid for whatever they point into.
+    # An index of 0 is always in range.
     return made.fill_(0.5) if made.is_floating_point() else made.zero_()
 
 
@@ -85,33 +85,33 @@ def _read(path: pathlib.Path) -> dict[str, int]:
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
-        return {}  # none yet, or half of one: measured anew
+        return {}  # missing or truncated: measured again
     return found if isinstance(found, dict) else {}
 
 
 def _write(path: pathlib.Path, times: dict[str, int]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}")
+    partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
     partial.write_text(json.dumps({**_read(path), **times}, indent=1, sort_keys=True))
     os.replace(partial, path)
 
 
 def measured_ns(operations: Iterable[Operation],
                 device: torch.device) -> dict[torch.fx.Node, int]:
-    """Of those that can be measured; the others have the roofline's price."""
-    # Of several operators in one kernel none is measured alone.
+    """By node, for operators that can be measured; the roofline prices the others."""
+    # A kernel of several operators cannot be measured by running one of them.
     wanted = {o.node: _signature(o.node) for o in operations if not (
         o.ordered or o.updates or o.inner)}
     path = _file(device)
     known, found = _read(path), dict[str, int]()
 
-    def work() -> None:  # in a thread of its own: a compiler's tensors have no data
+    def work() -> None:  # in another thread: tensors have no data inside a compile
         with torch.no_grad():
             for node, signature in wanted.items():
                 if signature not in known and signature not in found:
                     try:
                         found[signature] = _time_ns(node)
-                    except Exception:  # data of its own kind: the roofline's price
+                    except Exception:  # sample data does not suit it: use the roofline
                         continue
 
     thread = threading.Thread(target=work, name="loadline-measure")

@@ -1,15 +1,15 @@
-"""loadline::offload, wait, reload and arrive: values that leave the device and return.
+"""Operators that copy values to the host and back: loadline::offload, wait, reload, arrive.
 
-`offload` starts a copy out where its source is there, and `wait` stands where it has
-ended; `reload` starts a copy in where the plan says, and `arrive` stands before its
-first reader. On a CUDA device the copies run on lanes of their own in between
-(lanes.py); on the CPU each is done when it has started, so that bytes, order and the
-ledger of the virtual device are those of a real copy. The host's memory is a slab that
-is allocated once; a slot of it is named by a number. A token goes from each of the four
-to the next. It ties them together for whoever reorders nodes, and a compiler that sees
-what arrives come out of `arrive` cannot read it before; and it tells a second forward
-before the first one's backward, which would overwrite the slot. Tested by
-tests/plugins/python/torch_offload_test.py and torch_lanes_test.py.
+`offload` starts a copy out when its source exists; `wait` is where that copy has ended.
+`reload` starts a copy in; `arrive` is before its first reader. On a CUDA device the
+copies run on their own streams in between (lanes.py). On the CPU a copy is complete when
+it is started, so bytes, order and ledger are those of a real copy.
+
+Host memory of a graph is one slab, allocated once and divided into numbered slots. Each
+of the four operators passes a token to the next, for three reasons: a compiler cannot
+reorder them; it cannot read the value before `arrive` returns it; and a second forward
+before the first one's backward is detected, which would overwrite the slot.
+Tested by tests/plugins/python/torch_offload_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -27,30 +27,29 @@ from loadline.torch.compat.weak_table import WeakTable
 class _Arrival:
     slot: int
     there: torch.Tensor
-    mark: Any  # behind the copy, on its lane
+    mark: Any  # the end of the copy, on its lane
 
 
 class Slab:
-    """Host memory of one planned graph, and what is on its way from and to it."""
+    """Host memory of one planned graph, and its copies in flight."""
 
     def __init__(self, slots: dict[int, int], device: torch.device):
         offsets, self.bytes = lay_out(slots.items())
         self.at = {slot: (offsets[slot], bytes_) for slot, bytes_ in slots.items()}
         self.device = device
         self.memory: torch.Tensor | None = None  # tracing must not see it
-        self.places: dict[int, torch.Tensor] = {}  # in it, by slot
-        # The same, seen as what is copied there: every time the same value of a graph.
+        self.places: dict[int, torch.Tensor] = {}  # bytes of each slot
+        # The same with the dtype and layout of the slot's value, which never change.
         self.laid_out: dict[int, torch.Tensor] = {}
-        self.filled = {slot: 0 for slot in slots}  # how often
+        self.filled = {slot: 0 for slot in slots}  # copies into it so far
         self.out_bytes = self.in_bytes = 0  # copied so far
-        # By slot: the source, which nobody may give up, and the mark behind its copy.
+        # By slot: the source, kept alive, and the mark at the end of its copy.
         self.leaving: dict[int, tuple[torch.Tensor, Any]] = {}
         self.arriving: dict[int, _Arrival] = {}  # by number
         self.next_arrival = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Slab:
-        """A copy of a module makes the same copies: PyTorch compiles one of the
-        backward's."""
+        """PyTorch compiles a deep copy of the backward module, which shares the slab."""
         return self
 
     @functools.cached_property
@@ -68,13 +67,13 @@ class Slab:
         return place
 
     def release(self) -> None:
-        """The memory; whoever copies again has new."""
+        """Frees the memory; a later copy allocates it again."""
         self.memory = None
         self.places.clear()
         self.laid_out.clear()
 
     def abandon(self, slot: int) -> None:
-        """What a backward that failed has left on its way."""
+        """Drops reloads of the slot that a failed backward left behind."""
         for number, arrival in [*self.arriving.items()]:
             if arrival.slot == slot:
                 self.lanes.wait(MAIN, arrival.mark)
@@ -85,7 +84,7 @@ slabs: WeakTable[Slab] = WeakTable()  # the modules that copy own them
 
 
 def _token(*_: Any) -> torch.Tensor:
-    """Always the CPU's."""
+    """On the CPU, whatever the values' device."""
     return torch.empty((), dtype=torch.int64)
 
 
@@ -93,8 +92,9 @@ def _token(*_: Any) -> torch.Tensor:
           "int offset) -> Tensor", _token)
 def OFFLOAD(value: torch.Tensor, slab: int, slot: int, size: list[int],
             stride: list[int], offset: int) -> torch.Tensor:
-    """Starts to copy `value` into the slot, laid out as it was traced: a compiler may
-    give it other strides here. A token for the end of the copy."""
+    """Starts to copy `value` into the slot and returns a token for `wait`.
+
+    size, stride, offset: as traced, because a compiler may change the strides."""
     value = value.detach()
     host = slabs[slab]
     if host.arriving:
@@ -115,7 +115,8 @@ def OFFLOAD(value: torch.Tensor, slab: int, slot: int, size: list[int],
 @operator("wait(Tensor value, Tensor token, int slab, int slot) -> Tensor", _token)
 def WAIT(value: torch.Tensor, token: torch.Tensor, slab: int,
          slot: int) -> torch.Tensor:
-    """From here on its copy has ended, and the value may go. A token for reloads."""
+    """Later work sees the copy of `value` as complete, so it may be freed. Returns a token
+    for `reload`."""
     host = slabs[slab]
     _, mark = host.leaving.pop(slot)
     host.lanes.wait(MAIN, mark)
@@ -124,16 +125,15 @@ def WAIT(value: torch.Tensor, token: torch.Tensor, slab: int,
 
 @operator("reload(Tensor token, int slab, int slot) -> Tensor", _token)
 def RELOAD(token: torch.Tensor, slab: int, slot: int) -> torch.Tensor:
-    """Starts to copy what the slot holds into a new storage, which is there from here
-    on. A token for its arrival."""
+    """Starts to copy the slot into new device memory and returns a token for `arrive`."""
     host = slabs[slab]
     if token.item() != host.filled[slot]:
         raise RuntimeError(
             "loadline: a second forward ran before the backward of the first and "
-            "took its place on the host; run backward first, or plan without "
-            "copies")
-    # The storage is memory of MAIN, which frees it when it has read it: no allocator
-    # has to know of the copy. IN waits for MAIN, which has the copy out behind it here.
+            "overwrote its values on the host: run each backward before the next "
+            "forward, or plan with offload=False")
+    # MAIN allocates and frees the storage, so its allocator need not know of the copy. IN
+    # waits for MAIN, which at this point has waited for the copy out.
     there, = host.lanes.copy_in([host.slot(slot)])
     number = host.next_arrival = host.next_arrival + 1
     host.arriving[number] = _Arrival(slot, there, host.lanes.mark(IN))
@@ -150,7 +150,7 @@ def _arrived(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
           "ScalarType dtype, Device device) -> Tensor", _arrived)
 def ARRIVE(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
            offset: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What was reloaded, seen as the value was: it may be read."""
+    """The reloaded value, with its traced layout. Later work may read it."""
     host = slabs[slab]
     arrival = host.arriving.pop(int(token))
     host.lanes.wait(MAIN, arrival.mark)
@@ -159,5 +159,5 @@ def ARRIVE(token: torch.Tensor, slab: int, size: list[int], stride: list[int],
 
 
 def on_its_way(slab: int, token: torch.Tensor) -> torch.Tensor:
-    """What the reload of this token brings."""
+    """The device memory that the reload with this token fills."""
     return slabs[slab].arriving[int(token)].there

@@ -1,9 +1,8 @@
-"""A virtual device on the CPU: which storages are alive after each operation.
+"""A virtual device on the CPU: records which storages are alive after each operation.
 
-Modules run node by node; every storage that an operation was given or made is
-watched through a weak reference, so what counts is what is really there, whoever
-holds it, and not what a plan says. Bytes inside a kernel are not seen.
-Tested by tests/plugins/python/torch_step_test.py.
+Modules run node by node. Every storage that an operation reads or makes is watched by a
+weak reference, so the ledger counts what is really alive, whoever holds it, and not what
+a plan says. Memory inside a kernel is not seen. Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from loadline.torch.problem.joint import result_bytes
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.state_moves import MOVE_STATE, STATE_TOKEN
 
-# What they make are tokens.
+# Operators that return tokens, which are no device memory.
 _TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN)
 
 
@@ -29,8 +28,8 @@ class Ledger:
         self.peak_bytes = 0
         self.peak_at = ""
         self.live_bytes: list[tuple[str, int]] = []  # after each operation
-        # Storages of other sizes than the trace predicted, by node: bytes
-        # predicted, bytes found.
+        # By node name, results whose storages differ from the trace: bytes predicted,
+        # bytes found.
         self.surprises: dict[str, tuple[int, int]] = {}
 
     def watch(self, values: Any) -> None:
@@ -121,7 +120,7 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                 ledger.watch(values[node])
             continue
         if given is not None:
-            given = None  # it holds the arguments
+            given = None  # the iterator would keep the arguments alive
             for unread in module.graph.find_nodes(op="placeholder"):
                 if not unread.users:
                     values.pop(unread, None)
@@ -134,7 +133,7 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
                                             values.__getitem__)
             values[node] = node.target(*args, **kwargs)
             del args, kwargs
-            if node.target is copies.RELOAD:  # what arrives is there already
+            if node.target is copies.RELOAD:  # its destination exists from here on
                 ledger.watch(copies.on_its_way(node.args[1], values[node]))
                 ledger.sample(node.name)
             elif node.target not in _TOKENS:
@@ -150,7 +149,7 @@ def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
 
 def run_eagerly(gm: torch.fx.GraphModule,
                 example_inputs: Any) -> Callable[[list[Any]], Any]:
-    """What inner="aot_eager" makes of a module."""
+    """The compiled form of a module for inner="aot_eager"."""
     torch_internals.boxed(gm)
     forward = gm.forward
 

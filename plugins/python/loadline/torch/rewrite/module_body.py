@@ -1,7 +1,7 @@
 """Writes the graph of one of a step's two modules, item by item.
 
-An operation stands as often as the plan runs it, a view where it is first read after
-its base, what arrives from the host before its first reader. Tested by
+An operation is written each time the plan runs it. A view is written before its first
+reader after its base; so is the arrival of a value from the host. Tested by
 tests/plugins/python/torch_step_test.py and torch_offload_test.py.
 """
 from __future__ import annotations
@@ -21,19 +21,19 @@ from loadline.torch.rewrite.state_moves import BEGIN, MOVE_STATE, STATE_TOKEN, a
 
 
 class SplitError(RuntimeError):
-    """The plan and the graph do not fit each other: a bug, never silent."""
+    """The plan and the graph do not match: a bug of Loadline, which must not be silent."""
 
 
 @dataclasses.dataclass
 class Step:
-    """What both modules of a step know of each other."""
+    """What the two modules of a step share."""
 
     slab: int  # in copies.slabs
-    moves: int | None  # in state_moves, where state moves
-    ran: set[torch.fx.Node]  # so far
-    waiting: set[torch.fx.Node]  # inputs that are not updated yet
-    tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, here
-    states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, here
+    moves: int | None  # in state_moves.moves_by_graph, if state moves
+    ran: set[torch.fx.Node]  # operations written so far
+    waiting: set[torch.fx.Node]  # inputs whose update is not written yet
+    tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, in this module
+    states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, in this module
 
 
 def _layout(item: Copy) -> tuple[list[int], list[int], int]:
@@ -42,21 +42,22 @@ def _layout(item: Copy) -> tuple[list[int], list[int], int]:
 
 
 class ModuleWriter:
-    """Writes one module's graph: `now` holds the latest copy of each node."""
+    """Writes one module's graph. `now` has the latest copy of each of the joint graph's
+    nodes."""
 
     def __init__(self, traced: TracedProblem, step: Step):
         self.joint = traced.joint
         self.step = step
         self.graph = torch.fx.Graph()
         self.now: dict[torch.fx.Node, torch.fx.Node] = {}
-        # By value: the nodes whose copies are stale once it is made again.
+        # By value: nodes whose copies become stale when the value is computed again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
-        self.state_token: torch.fx.Node | None = None  # of moves of state, here
-        self.leaving: dict[int, torch.fx.Node] = {}  # by slot: what a copy reads
-        # What is reloaded and not read yet, and the token of its arrival.
+        self.state_token: torch.fx.Node | None = None  # orders this module's state moves
+        self.leaving: dict[int, torch.fx.Node] = {}  # by slot: source of its copy out
+        # By value: a reload that nothing has read yet, and its token.
         self.coming: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
-        # What stays though nothing here reads it. A run that draws random numbers
-        # moves the generator on, even where its result is made anew before a reader.
+        # Nodes that stay although nothing in this module reads them. A random operator
+        # advances the generator even if its result is computed again before any reader.
         self.kept: set[torch.fx.Node] = set()
         operations = [one for operation in traced.joint.operations
                       for one in (*operation.inner, operation)]
@@ -71,7 +72,7 @@ class ModuleWriter:
             self.copied.setdefault(self.joint.root[node], []).append(node)
 
     def get(self, node: torch.fx.Node) -> torch.fx.Node:
-        """The latest copy; a view or a constant is made here if it is missing."""
+        """The node's latest copy; a missing view or constant is written here."""
         stack = [node]
         while stack:
             top = stack[-1]
@@ -81,9 +82,9 @@ class ModuleWriter:
             elif top in self.coming:
                 self.arrive(*self.coming.pop(top))
             elif top in self.computed or top.op == "placeholder":
-                raise SplitError(f"{node.name} needs {top.name}, which is not there")
+                raise SplitError(f"{node.name} needs {top.name}, which is not computed")
             elif (root is not None and root is not top and root.args == top.args
-                  and root.target is operator.getitem):  # the same element again
+                  and root.target is operator.getitem):  # the same tuple element
                 self.set(top, self.get(root))
             elif missing := [a for a in top.all_input_nodes if a not in self.now]:
                 stack.extend(missing)
@@ -92,7 +93,7 @@ class ModuleWriter:
         return self.now[node]
 
     def run(self, operation: Operation) -> None:
-        # Copies in other kernels, or in memory, stay what they are.
+        # Copies of these values in other kernels, or in memory, stay valid.
         values = {self.joint.root[inner.node] for inner in operation.inner}
         others = {value: {node: self.now[node] for node in self.copied.pop(value, ())}
                   for value in values}
@@ -115,8 +116,8 @@ class ModuleWriter:
         if operation.updates is not None:
             self.step.waiting.discard(operation.updates)
         if node.target is BATCH_NORM and node in self.step.ran:
-            # Running statistics that have moved on may not be here, and what
-            # would be made of them is not read: any tensor of their shape serves.
+            # Updated running statistics may not be available here. Nothing reads the
+            # new ones that a second run returns, so any tensor of that shape serves.
             statistics = [
                 old if isinstance(old, torch.fx.Node)
                 and self.joint.root[old] in self.step.waiting else args[1]
@@ -145,7 +146,7 @@ class ModuleWriter:
                 self.set(made, self.graph.node_copy(made, self.now.__getitem__))
 
     def forget(self, value: torch.fx.Node) -> None:
-        """Copies of what is made anew."""
+        """Drops copies of a value that is computed again."""
         self.coming.pop(value, None)
         for stale in self.copied.pop(value, ()):
             del self.now[stale]
@@ -163,8 +164,8 @@ class ModuleWriter:
         self.step.tokens[item.slot] = token
 
     def left(self, item: Copy) -> None:
-        """What is copied out is there until here. The token that goes on is the
-        wait's, so that nobody can think it unused."""
+        """Keeps the source alive until here. Later operators read the wait's token, so that
+        no compiler can drop the wait as unused."""
         token = self.token(copies.WAIT, self.leaving.pop(item.slot),
                            self.step.tokens[item.slot], self.step.slab, item.slot)
         self.kept.add(token)
@@ -209,7 +210,7 @@ class ModuleWriter:
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:
-        """The frame's module with this body."""
+        """PyTorch's module with this body. frame: from its partitioner."""
         old = next(iter(frame.graph.find_nodes(op="output")))
         node = self.graph.output(tuple(outputs))
         node.meta.update(old.meta)
@@ -221,7 +222,7 @@ class ModuleWriter:
                 if isinstance(output, torch.fx.Node) else None
                 for output in outputs]
         for copy in reversed(self.graph.nodes):
-            # Getitems and views that nothing came to read.
+            # Tuple elements and views that nothing reads.
             if copy.op in ("call_function", "get_attr") and not copy.users and (
                     copy not in self.kept and (copy.target is operator.getitem
                                                or not copy.is_impure())):

@@ -1,4 +1,4 @@
-"""The full tier: joint graph in, plan, two modules out.
+"""The full tier: takes a joint graph, plans it, and returns two modules.
 
 Tested by tests/plugins/python/torch_step_test.py.
 """
@@ -37,10 +37,11 @@ class Solved:
     moves: StateMoves
     peak_bytes: int
     update_peak_bytes: int
-    whole_bytes: int  # what keeping everything takes
+    whole_bytes: int  # peak if everything is kept
 
 
 def recomputed_flops(traced: TracedProblem, sequence: list[int]) -> int:
+    """FLOPs of every run of an operation after its first."""
     seen: set[int] = set()
     flops = 0
     for number in sequence:
@@ -52,15 +53,16 @@ def recomputed_flops(traced: TracedProblem, sequence: list[int]) -> int:
 
 
 def copied_device(joint: Joint) -> torch.device | None:
-    """Whose values may go to the host: the only device beside it, or the CPU's
-    virtual one."""
+    """The device whose values may be copied to the host: the graph's only one besides the
+    CPU, or the CPU itself as a virtual device. None: there is no such device."""
     devices = {node.meta["val"].device for node in joint.primals}
     devices = {device for device in devices if device.type != "cpu"} or devices
     device = devices.pop()
     return None if devices or not has_lanes(device) else device
 
 
-class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  # type: ignore[misc]
+class Partitioner(  # type: ignore[misc]
+        PlannerPass, torch_internals.CustomPartitionerFn or object):
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
                                          torch.fx.GraphModule]:
@@ -69,7 +71,7 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         except LoadlineError:
             raise
         except Exception as error:
-            # Some kinds would make the compiler run the model unplanned.
+            # After some exceptions PyTorch would run the model unplanned.
             raise InternalError(
                 f"{type(error).__name__} while planning: {error}") from error
 
@@ -87,10 +89,11 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         solved = self.solve(joint, times)
         parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
         partition_s = parts.partition_s
-        if parts.refused:  # so the plan is made around them
+        if parts.refused:  # plan again, with these values saved
             joint.keep(parts.refused)
             solved = self.solve(joint, times)
-            parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
+            parts = split(solved.traced, solved.program, joint_inputs, solved.moves,
+                          **kwargs)
             partition_s += parts.partition_s
         names = [node.name for node in parts.refused]
         self.recorder.record(PlannedGraph(
@@ -102,10 +105,10 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
         if names:
             warnings.warn(
-                "loadline: PyTorch's partitioner insists on saving what the plan "
-                f"computes again, for the second time ({', '.join(names[:5])}); this "
-                "graph runs as PyTorch splits it, and may take more than its budget. "
-                "loadline.torch.prepare measures what it takes; please report it",
+                "loadline: PyTorch's partitioner saves values that the plan computes "
+                f"again, for the second time ({', '.join(names[:5])}), so this graph runs "
+                "as PyTorch splits it and may take more than its budget. "
+                "loadline.torch.prepare measures its peak. Please report this",
                 LoadlineWarning, stacklevel=2)
             return parts.frames
         return parts.forward, parts.backward
@@ -115,9 +118,9 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         copies = copied_device(joint)
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
-        # Inductor draws random numbers in ways of its own.
+        # Inductor replaces random operators, so they run again only in eager kernels.
         traced = make_problem(joint, machine, self.options.state, copies,
-                     self.options.inner == "aot_eager", times)
+                              self.options.inner == "aot_eager", times)
         call_ns = copy_call_ns(self.options.offload, machine, copies)
         traced.document, whole, plan = plan_for_ranks(
             traced.document, self.options, self.number,
@@ -129,8 +132,8 @@ class Partitioner(PlannerPass, torch_internals.CustomPartitionerFn or object):  
         peak, update_peak = peaks(traced.document, plan.document, behind)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
-                f"the plan's steps in one order take {max(peak, update_peak)} of "
-                f"{plan.budget_bytes} bytes: please report it")
+                f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
+                "its steps run in one order. Please report this")
         return Solved(traced, plan, program, moves_of(
             traced, plan.document, self.options.state_number, program[2]),
             peak, update_peak, whole)

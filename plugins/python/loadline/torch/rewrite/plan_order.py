@@ -1,10 +1,9 @@
-"""What Inductor compiles runs in the plan's order.
+"""Keeps Inductor's kernels in the plan's order.
 
-Inductor orders its kernels by an estimate of their memory, in which a copy on its way
-counts for nothing: it would put the end of every copy out right behind its beginning,
-so that nothing is computed meanwhile. Here each kernel stands where the last of its
-operations stands in the module (module_body.py), or where the first that reads it does
-if that is before: nothing is made before its place but for a reader. Tested by
+Inductor orders kernels by its own estimate of memory, in which a running copy does not
+count: it would place the end of every copy out right after its start, so that no compute
+overlaps it. Here a kernel is placed where its last operation is in the module
+(module_body.py), or earlier if a reader needs it. Tested by
 tests/plugins/python/torch_inductor_test.py.
 """
 from __future__ import annotations
@@ -25,9 +24,9 @@ def mark_places(graph: torch.fx.Graph) -> None:
 
 
 def _places(kernels: list[Any], needs: dict[Any, list[Any]]) -> dict[Any, int]:
-    """What came in later has no place of its own: it follows what it needs."""
+    """A kernel that Inductor added has no place of its own: it follows its inputs."""
     places: dict[Any, int] = {}
-    for kernel in kernels:  # makers before readers
+    for kernel in kernels:  # producers before readers
         own = [node.meta[_PLACE] for node in torch_internals.origins(kernel)
                if _PLACE in node.meta]
         places[kernel] = max(own or [places[need] for need in needs[kernel]],
@@ -66,8 +65,8 @@ class PlanOrder(torch_internals.CustomSchedulerPass or object):  # type: ignore[
             return _in_order(kernels)
         except AttributeError as error:  # a scheduler of other names
             warnings.warn(
-                f"loadline: torch {torch.__version__} hides the order of Inductor's "
-                f"kernels ({error}): a compiled step may take more bytes and more time "
-                "than its plan. loadline.torch.prepare measures it on its device; "
-                "please report it", LoadlineWarning, stacklevel=2)
+                f"loadline: the kernels of Inductor in torch {torch.__version__} are "
+                f"unknown ({error}), so their order is Inductor's: a compiled step may "
+                "take more memory and time than its plan. loadline.torch.prepare measures "
+                "the step on a GPU. Please report this", LoadlineWarning, stacklevel=2)
             return kernels

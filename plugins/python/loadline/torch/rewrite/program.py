@@ -1,12 +1,11 @@
-"""A plan as a list of what happens, in one order: runs, copies out, copies in,
-states of random numbers taken, updates of optimizer state.
+"""A plan as one sequence of items: runs, copies, saved random states, state updates.
 
-A plan has three lanes and waits; a module has one order. In the order of its
-steps a run or a copy in finds every copy out before it ended, so the source of a
-copy out is free from there on, and the destination of a copy in is there from
-its place on: what the planner counts, too. A copy out may begin long before its
-place, and a copy in may end long behind it. Tested by
-tests/plugins/python/torch_offload_test.py and torch_host_state_test.py.
+A plan has three lanes with waits; a module has one order. In the order of the plan's
+steps a copy out is listed where it has ended, and its source is free from there on. A
+copy in is listed where it starts, and its destination exists from there on. That is also
+what the planner counts. The copy out may start long before its place, and the copy in may
+end long after it. Tested by tests/plugins/python/torch_offload_test.py and
+torch_host_state_test.py.
 """
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class Run:
 @dataclasses.dataclass(frozen=True)
 class Copy:
     value: torch.fx.Node
-    slot: int  # of the host, by the plan's buffer
+    slot: int  # the plan's host buffer
     out: bool  # to the host
 
 
@@ -49,7 +48,7 @@ Program = tuple[list[Item], list[Item], list[Item]]
 
 
 def program_of(traced: TracedProblem, plan: dict[str, Any]) -> Program:
-    """Before the boundary, after it, and behind the last gradient."""
+    """The items before the boundary, after it, and after the last gradient."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     parts: Program = ([], [], [])
     part = parts[0]
@@ -75,9 +74,10 @@ def program_of(traced: TracedProblem, plan: dict[str, Any]) -> Program:
 
 
 def starts(items: list[Item]) -> dict[int, list[Copy | StateCopy]]:
-    """The copies out that begin behind an item, by its place (-1: before the first):
-    each when its source is there, and none before the one that ends before it. Where
-    they stand among the items, they have ended."""
+    """The copies out that start after each item, by its place (-1: before the first).
+
+    Each starts as soon as its source exists, but not before the copy that ends first.
+    The items themselves list a copy out where it has ended."""
     made: dict[Any, int] = {}  # by value or bucket
     found: dict[int, list[Copy | StateCopy]] = {}
     start = -1
@@ -97,8 +97,7 @@ def starts(items: list[Item]) -> dict[int, list[Copy | StateCopy]]:
 
 
 def moments(items: list[Item]) -> Iterator[tuple[Item, bool]]:
-    """The items in order, each with False, and with True each copy out where it
-    begins."""
+    """The items in order, each with False; and each copy out with True, where it starts."""
     leaving = starts(items)
     for at in range(-1, len(items)):
         if at >= 0:
@@ -108,7 +107,7 @@ def moments(items: list[Item]) -> Iterator[tuple[Item, bool]]:
 
 
 def resting_on_host(plan: dict[str, Any]) -> set[int]:
-    """Values that are on the host when a step begins."""
+    """Values that are on the host when a step begins, and so between steps."""
     written = {step["to"] for step in plan["steps"] if "to" in step}
     return {buffer["value"] for buffer in plan["buffers"]
             if buffer["space"] == "host" and buffer["id"] not in written}
@@ -121,9 +120,9 @@ def peak_bytes(problem: dict[str, Any], plan: dict[str, Any]) -> int:
 def _taken_over(step: dict[str, Any], node: dict[str, Any],
                 values: list[dict[str, Any]], updates: dict[int, int],
                 ends: Callable[[int], bool]) -> int:
-    """Bytes of inputs that are outputs in place: counted once and not twice."""
+    """Bytes of inputs that become outputs in place: they are counted once, not twice."""
     read = dict(zip(node["inputs"], step["in"]))
-    passed: set[int] = set()  # each on to one, and each from one
+    passed: set[int] = set()  # each input becomes one output, and vice versa
     bytes_ = 0
     for old, new in node.get("inplace", ()):
         if old not in updates and (passed & {old, new} or not ends(read[old])):
@@ -135,10 +134,11 @@ def _taken_over(step: dict[str, Any], node: dict[str, Any],
 
 def peaks(problem: dict[str, Any], plan: dict[str, Any],
           tail_steps: int) -> tuple[int, int]:
-    """Most bytes on the device while the program runs, before its last steps and
-    in them: a buffer is there from the first step that touches it (an input: from
-    the beginning) to the last (a result and an input: to the end, unless its home
-    is the host); an update in place is one with what it updates."""
+    """Peak bytes on the device before the last `tail_steps` steps, and in them.
+
+    A buffer is alive from the first step that touches it (an input: from the beginning)
+    to the last one (an input or a result: to the end, unless it rests on the host). An
+    update in place shares the buffer of what it updates."""
     steps, nodes = plan["steps"], problem["nodes"]
     device = {buffer["id"]: buffer for buffer in plan["buffers"]
               if buffer["space"] == "device"}
@@ -181,7 +181,7 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
     peak = [0, 0]
     for moment, (difference, step) in enumerate(zip(change, [None, *steps, None])):
         live += difference
-        # A copy out makes nothing, and its source goes with it.
+        # A copy out allocates nothing on the device.
         if step is None or step["lane"] != "d2h":
             part = 0 < tail_steps and moment > len(steps) - tail_steps
             peak[part] = max(peak[part], live)

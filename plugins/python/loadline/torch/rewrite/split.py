@@ -1,11 +1,10 @@
-"""A plan's sequence becomes a forward and a backward module.
+"""Turns a plan's sequence into a forward and a backward module.
 
-PyTorch's own partitioner makes the frame: every forward node is tagged to be
-saved or recomputed, all with one ac_graph_id, and it finds inputs and outputs. Then
-both bodies are written anew (module_body.py), in the plan's order, because the order
-decides the peak, and what passes from one to the other is what the plan says: a tag
-asks PyTorch for leave, and where it would cut between what is left to it, by a minimum
-of its own, binds nobody. Tested by tests/plugins/python/torch_step_test.py and
+PyTorch's partitioner makes the two modules and their inputs and outputs: every forward
+node is tagged as saved or recomputed, all with one ac_graph_id. Then both bodies are
+written again (module_body.py) in the plan's order, because the order decides the peak.
+The tensors that pass from forward to backward are the plan's as well: PyTorch may treat
+tags as hints and choose a minimum cut of its own. Tested by tests/plugins/python/torch_step_test.py and
 torch_tags_test.py.
 """
 from __future__ import annotations
@@ -28,17 +27,17 @@ from loadline.torch.rewrite.state_moves import StateMoves, moves_by_graph
 class Split:
     forward: torch.fx.GraphModule
     backward: torch.fx.GraphModule
-    saved: list[torch.fx.Node]  # values that pass, inputs included
-    slab: copies.Slab  # what is copied out lies there
-    partition_s: float  # of PyTorch's partitioner, which any compile runs
-    # What PyTorch's partitioner made of the tags, and values that were to be computed
-    # again and that it insists on saving (effects, hooks).
+    saved: list[torch.fx.Node]  # values that pass to the backward, inputs included
+    slab: copies.Slab  # host memory of this graph
+    partition_s: float  # PyTorch's partitioner alone, which any compile runs
+    # The modules of PyTorch's partitioner, and the values that it saves although the plan
+    # computes them again (because of effects or hooks).
     frames: tuple[torch.fx.GraphModule, torch.fx.GraphModule]
     refused: list[torch.fx.Node]
 
 
 def saved_values(traced: TracedProblem, backward: list[Item]) -> list[torch.fx.Node]:
-    """What the backward part reads before it makes it, in order of reading."""
+    """Values that the backward reads before it computes them, in order of reading."""
     made = {traced.joint.root[node] for node in traced.joint.tangents}
     made.update(traced.joint.root[node] for node in traced.joint.constants)
     saved: dict[torch.fx.Node, None] = {}
@@ -63,7 +62,7 @@ def saved_values(traced: TracedProblem, backward: list[Item]) -> list[torch.fx.N
 
 
 def _tag(traced: TracedProblem, backward: list[Item]) -> dict[torch.fx.Node, Any]:
-    """The tag of each value that the forward cannot do without."""
+    """Tags every node; returns the tags of values that the forward's outputs need."""
     policy = torch_internals.CheckpointPolicy
     again = {node for item in backward if isinstance(item, Run)
              for node in item.operation.nodes}
@@ -77,12 +76,12 @@ def _tag(traced: TracedProblem, backward: list[Item]) -> dict[torch.fx.Node, Any
         if node.op != "call_function":
             continue
         source = computing(node)
-        # PyTorch would wrap one that can draw and runs again in states of its own.
+        # A random operator tagged as recomputed would get a random state from PyTorch.
         kept = source in computes and (source not in again or is_seeded(source))
         node.meta["recompute"] = (
             policy.MUST_SAVE if kept else policy.MUST_RECOMPUTE)
         node.meta["ac_graph_id"] = 0
-        # It cannot know of such a one that runs again here.
+        # So PyTorch does not know that such an operator is computed again here.
         is_value = traced.joint.root.get(node) is node
         if is_value and source in computes and not is_seeded(source):
             tags[node] = node.meta["recompute"]
@@ -91,7 +90,7 @@ def _tag(traced: TracedProblem, backward: list[Item]) -> dict[torch.fx.Node, Any
 
 
 def _needed(nodes: list[torch.fx.Node]) -> set[torch.fx.Node]:
-    """And all that they are made of."""
+    """The nodes and everything that they depend on."""
     found, open_ = set(nodes), list(nodes)
     while open_:
         new = [a for a in open_.pop().all_input_nodes if a not in found]
@@ -107,8 +106,8 @@ def _frame_saved(frame: torch.fx.GraphModule, count: int) -> list[torch.fx.Node]
 
 def split(traced: TracedProblem, program: Program, inputs: Any,
           moves: StateMoves | None = None, **options: Any) -> Split:
-    """moves: of optimizer state, where the program has any; `options` are those that
-    AOT autograd hands to a partitioner."""
+    """moves: of optimizer state, if the program has any. inputs, options: what AOT autograd
+    passes to a partitioner."""
     joint = traced.joint
     forward_part, backward_part, _ = program
     tags = _tag(traced, backward_part)
@@ -120,7 +119,7 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     frame_saved = _frame_saved(forward_frame, joint.num_forward_outputs)
     framed = [by_name[node.name] for node in frame_saved]
     wanted = saved_values(traced, backward_part)
-    # In the frame's order, then what it lacks. A copy wants the value and no view.
+    # In PyTorch's order, then what is missing. A copy needs the value itself, no view.
     copied = {item.value for item in backward_part if isinstance(item, Copy)}
     kept = [node for node in framed if joint.root[node] in wanted
             and (joint.root[node] is node or joint.root[node] not in copied)]
@@ -155,12 +154,12 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     for node in forward_frame.graph.find_nodes(op="placeholder"):
         body.set(by_name[node.name], body.graph.node_copy(node))
     body.write(forward_part, True)
-    # Tokens pass too, of what the backward part brings back.
+    # Tokens of values that the backward reloads pass as well.
     brought = {item.slot for item in backward_part
                if isinstance(item, Copy) and not item.out}
     tokens = {slot: token for slot, token in step.tokens.items()
               if slot in brought}
-    # And states of what the backward part runs again.
+    # So do random states of operators that the backward computes again.
     rerun = {item.operation.node for item in backward_part if isinstance(item, Run)}
     states = {node: state for node, state in step.states.items() if node in rerun}
     forward = body.finish(
@@ -199,7 +198,7 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
 
 def _descriptions(frame: torch.fx.GraphModule, count: int,
                   saved: int) -> list[Any] | None:
-    """Of the outputs: the frame's, with as many saved ones as there now are."""
+    """PyTorch's descriptions of the outputs, for the present number of saved values."""
     output, = frame.graph.find_nodes(op="output")
     old = output.meta.get("desc")
     if old is None:

@@ -1,12 +1,11 @@
-"""Optimizer state that moves between the device and the host in a planned step.
+"""Moves of optimizer state between device and host in a planned step.
 
-The plan names the buckets that move, where each rests between steps, and when it
-leaves and comes back. What stands before the last gradient is an operation in the two
-modules: `loadline::move_state` writes to a token that `loadline::state_token` makes, so
-that no compiler may drop one or let two change places. What stands behind is the
-`tail`, which runs before the optimizer's step (host_state.py). Whoever keeps the state
-of an optimizer is found by its number when an operation runs; where nobody does, as in
-a step before `prepare` is done, nothing moves. Tested by
+The plan names the buckets that move, where each rests between steps, and when it is
+stored and loaded. Moves before the last gradient are operators in the two modules:
+`loadline::move_state` writes to the token of `loadline::state_token`, so that no compiler
+can drop or reorder moves. Moves after it are the `tail`, which runs before the
+optimizer's step (host_state.py). An operator finds the object that moves the state by a
+number; without such an object nothing moves. Tested by
 tests/plugins/python/torch_host_state_test.py and torch_inductor_test.py.
 """
 from __future__ import annotations
@@ -19,9 +18,10 @@ from loadline.errors import InternalError
 from loadline.torch.compat.operators import operator
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.problem.make_problem import TracedProblem
-from loadline.torch.rewrite.program import Item, StateCopy, Update, resting_on_host, moments
+from loadline.torch.rewrite.program import (Item, StateCopy, Update, moments,
+                                            resting_on_host)
 
-# A forward begins; a bucket begins to leave, has left, begins to come, is updated.
+# A forward begins; a bucket's store starts, has ended; its load starts; it is updated.
 BEGIN = "begin"
 START_STORE, END_STORE, LOAD, UPDATE = "start_store", "end_store", "load", "update"
 
@@ -30,19 +30,19 @@ START_STORE, END_STORE, LOAD, UPDATE = "start_store", "end_store", "load", "upda
 class StateMoves:
     """What one planned graph does with the state of one optimizer."""
 
-    number: int  # of the optimizer's, in `movers`
-    moved: frozenset[int] = frozenset()  # buckets that are copied at all
-    resting_on_host: frozenset[int] = frozenset()  # of these: between steps
+    number: int  # of the optimizer's state, in `movers`
+    moved: frozenset[int] = frozenset()  # buckets that are ever copied
+    resting_on_host: frozenset[int] = frozenset()  # of these, between steps
     bytes: tuple[int, ...] = ()  # of all buckets
     tail: tuple[tuple[str, int], ...] = ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StateMoves:
-        """A copy of a module moves the same state."""
+        """PyTorch compiles a deep copy of the backward module, which moves the same state."""
         return self
 
 
 class StateMover(Protocol):
-    """Of an optimizer's state: does what the operations say."""
+    """Moves an optimizer's state when the operators say so."""
 
     def begin(self, moves: StateMoves) -> None: ...
     def start_store(self, bucket: int) -> None: ...
@@ -61,8 +61,8 @@ def action_of(item: StateCopy, begins: bool) -> str:
 
 def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
              tail: list[Item]) -> StateMoves:
-    """tail: the plan's third part (program.py). Buckets that stay on the device are
-    updated by the optimizer's own step, together."""
+    """tail: the program's third part (program.py). The optimizer's own step updates the
+    buckets that stay on the device, all together."""
     buffers = {buffer["id"]: buffer for buffer in plan["buffers"]}
     moved = {traced.state[value] for step in plan["steps"] if "from" in step
              and (value := buffers[step["from"]]["value"]) in traced.state}
@@ -72,7 +72,7 @@ def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
         if isinstance(item, StateCopy):
             actions.append((action_of(item, begins), item.bucket))
         elif not isinstance(item, Update):
-            raise InternalError(f"the plan has {item} behind the last gradient")
+            raise InternalError(f"the plan has {item} after the last gradient")
         elif item.bucket in moved:
             actions.append((UPDATE, item.bucket))
     bytes_ = {bucket: traced.document["values"][value]["bytes"]
@@ -90,7 +90,7 @@ def STATE_TOKEN() -> torch.Tensor:
 @operator("move_state(Tensor(a!) token, int graph, str action, int bucket) -> ()",
           lambda *_: None)
 def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
-    """bucket: -1 where the action is of none."""
+    """bucket: -1 for BEGIN."""
     moves = moves_by_graph[graph]
     if (mover := movers.get(moves.number)) is None:
         return

@@ -1,4 +1,4 @@
-"""What was planned and what was measured, for people.
+"""The report: what was planned and what was measured, as text or as a page.
 
 Tested by tests/plugins/python/torch_prepare_test.py.
 """
@@ -27,11 +27,11 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     if graph.moves.moved:
         lines.append(_state_line(graph))
     if graph.not_obeyed:
-        lines.append("  not run as planned: PyTorch's partitioner does otherwise with "
-                     f"{', '.join(graph.not_obeyed)}")
+        lines.append("  not run as planned: PyTorch's partitioner decides differently "
+                     f"about {', '.join(graph.not_obeyed)}")
     if graph.measured_bytes is None:
-        lines.append("  not measured: only inner=\"aot_eager\" on the CPU and CUDA "
-                     "devices tell their bytes")
+        lines.append("  not measured: bytes are known on a CUDA device, and on the CPU "
+                     "with inner=\"aot_eager\"")
         return lines
     difference = graph.measured_bytes - graph.peak_bytes
     lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
@@ -39,8 +39,8 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     if graph.surprises:
         name, (predicted, found) = max(
             graph.surprises.items(), key=lambda item: abs(item[1][1] - item[1][0]))
-        lines.append(f"  largest surprise: {name} made {format_bytes(found)} where "
-                     f"{format_bytes(predicted)} were predicted")
+        lines.append(f"  largest surprise: {name} made {format_bytes(found)} instead "
+                     f"of the predicted {format_bytes(predicted)}")
     return lines
 
 
@@ -49,13 +49,13 @@ def _state_line(graph: PlannedGraph) -> str:
     moved, rest = (sum(moves.bytes[bucket] for bucket in buckets)
                    for buckets in (moves.moved, moves.resting_on_host))
     return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "
-            f"step, in {len(moves.moved)} buckets, {format_bytes(rest)} of it between "
-            f"steps; {format_bytes(graph.resident_state_bytes)} on the device; updates "
+            f"step, in {len(moves.moved)} buckets, of which {format_bytes(rest)} are there "
+            f"between steps; {format_bytes(graph.resident_state_bytes)} on the device; updates "
             f"take {format_bytes(graph.update_peak_bytes)} at most")
 
 
 def _write_page(graph: PlannedGraph, path: str) -> None:
-    """By the command, from the same problem and plan."""
+    """Runs the command `loadline report` on the same problem and plan."""
     command = os.environ.get("LOADLINE_COMMAND") or str(
         pathlib.Path(__file__).parents[2] / "_lib" / "loadline")
     with tempfile.TemporaryDirectory() as folder:
@@ -68,8 +68,8 @@ def _write_page(graph: PlannedGraph, path: str) -> None:
                 [command, "report", plan, "--problem", problem, "--html", path],
                 capture_output=True, text=True)
         except OSError as error:
-            raise LoadlineError(f"the command loadline is not here: {error}; "
-                                "LOADLINE_COMMAND may name it") from error
+            raise LoadlineError(f"the command loadline is missing: {error}; set "
+                                "LOADLINE_COMMAND to its path") from error
     if done.returncode != 0:
         raise LoadlineError(done.stderr.strip())
 

@@ -42,7 +42,8 @@ COPY_HOST_CALL_NS = 250_000
 Search = Callable[[int, bool], Plan]
 
 
-def copy_call_ns(offload: bool, machine: Machine, copied: torch.device | None) -> int:
+def copy_call_ns(offload: bool, machine: Machine,
+                 copied: torch.device | None) -> int:
     """Host time for one copy that a plan does not count; 0: decision 4 does not apply.
 
     offload: the option. copied: the device whose values may be copied, if any. On a CPU the copy itself is host work,

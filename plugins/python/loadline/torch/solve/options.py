@@ -1,4 +1,4 @@
-"""What `options=` of torch.compile may hold.
+"""The options of the backend, as torch.compile(options=...) takes them.
 
 Tested by tests/plugins/python/torch_prepare_test.py.
 """
@@ -13,7 +13,7 @@ from loadline.budget import check_whole, is_share, parse_budget
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
-from loadline.torch.problem.default_machine import with_host_memory, default_machine
+from loadline.torch.problem.default_machine import default_machine, with_host_memory
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.solve.effort import WORK_LIMIT
 
@@ -21,38 +21,39 @@ from loadline.torch.solve.effort import WORK_LIMIT
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    budget: int | str  # bytes, "22GiB", or "60%" of what keeping all takes
-    inner: str = "inductor"  # or "aot_eager": no C++ compiler, exact ledger
-    reserve_bytes: int = 0  # of the budget, for what the graph does not see
-    # Of a budget in bytes, for what lies outside PyTorch's allocator: CUDA's context
-    # and libraries. Default: as the machine's profile has it, on a GPU.
+    budget: int | str  # bytes, "22GiB", or "60%" of what keeping everything takes
+    inner: str = "inductor"  # or "aot_eager": needs no C++ compiler, exact ledger
+    reserve_bytes: int = 0  # of the budget, for memory outside the graph
+    # Of a budget in bytes, for memory outside PyTorch's allocator: CUDA's context and
+    # libraries. Default: from the machine profile, on a GPU.
     outside_bytes: int = 0
     machine: Machine = NOMINAL
     recompute: bool = True
     offload: bool = True  # where the machine has copies
     work_limit: int = WORK_LIMIT
     seed: int = 0
-    measure: bool = False  # operators' times instead of the roofline (measure.py)
-    # By node, what its result took in a step that was measured (prepare.py).
+    measure: bool = False  # measured times instead of the roofline (measure.py)
+    # By node name, the bytes of its result in a measured step (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
-    # Optimizer state that may live on the host, and who keeps it (state_moves.py).
+    # Optimizer state that may be on the host, and the number of the session whose host
+    # state moves it (state_moves.py).
     state: tuple[StateBucket, ...] = ()
     state_number: int = 0
-    # Of the budget, by graph in the order of compiling: after a graph break each
-    # has its own. None: each the whole.
+    # Each graph's share of the budget, in the order of compiling, if a graph break splits
+    # the model. Empty: each graph has the whole budget.
     shares: tuple[float, ...] = ()
-    # One plan for all ranks, where torch.distributed is initialized (rank_consensus.py).
+    # One plan for all ranks, if torch.distributed is initialized (rank_consensus.py).
     agree: bool = False
 
     @staticmethod
     def read(options: dict[str, Any] | None, device: torch.device) -> Options:
-        """device: what the graph runs on, for the machine where none is named."""
+        """device: of the graph, which selects the machine if none is named."""
         given = dict(options or {})
         names = [field.name for field in dataclasses.fields(Options)]
         for name in given:
             if name not in names:
                 raise InvalidArgument(
-                    f"option {name!r}: no such; there are {', '.join(names)}")
+                    f"option {name!r} does not exist; the options are {', '.join(names)}")
         if "budget" not in given:
             raise InvalidArgument(
                 'option "budget" is missing: options={"budget": "22GiB"}')
@@ -61,7 +62,7 @@ class Options:
                 f"option inner={given['inner']!r}: want inductor or aot_eager")
         given["machine"] = _machine(given.get("machine"), device)
         result = Options(**given)
-        parse_budget(result.budget, 1 << 40)  # refuses what is no budget
+        parse_budget(result.budget, 1 << 40)  # raises for anything but a budget
         for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed"):
             check_whole(f"option {name}", getattr(result, name))
         if is_share(result.budget):
@@ -77,7 +78,7 @@ def _machine(named: Any, device: torch.device) -> Machine:
         return default_machine(device)
     if isinstance(named, (str, os.PathLike)):
         machine = Machine.load(named)
-        # One that is known by its name; a file says what its host has.
+        # A profile in a file has its own host memory; a named GPU has this host's.
         return machine if os.path.isfile(named) else with_host_memory(machine)
     if not isinstance(named, Machine):
         raise InvalidArgument(

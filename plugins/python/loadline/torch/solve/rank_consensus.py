@@ -1,10 +1,10 @@
-"""Processes that train one model together run one plan.
+"""One plan for all ranks that train a model together.
 
-Rank 0 plans and the others get its plan. All first compare the hashes of their
-problems: where they differ only in bytes, times and machines, the plan is made for the
-worst rank's numbers and rank 0's machine; where ranks traced different graphs there is
-no common plan, and each makes its own. Every rank must compile the same graphs in the
-same order, as PyTorch's own collectives in the compiler ask too.
+Rank 0 plans, and the others receive and verify its plan. First all ranks compare hashes
+of their problems. If these differ only in bytes, times and machines, the plan is made
+for the maximum over all ranks and for rank 0's machine. If ranks traced different
+graphs, each makes its own plan. All ranks must compile the same graphs in the same
+order, which PyTorch's collectives inside its compiler require as well.
 Tested by tests/plugins/python/torch_distributed_test.py.
 """
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rank_count() -> int:
 
 
 def _in_thread(run: Callable[[], Any]) -> None:
-    """In a thread of its own: in that of a compiler tensors have no data."""
+    """In another thread, because tensors have no data inside a compile."""
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -37,7 +37,7 @@ def _in_thread(run: Callable[[], Any]) -> None:
         except BaseException as error:
             raised.append(error)
 
-    thread = threading.Thread(target=work, name="loadline-agree")
+    thread = threading.Thread(target=work, name="loadline-consensus")
     thread.start()
     thread.join()
     if raised:
@@ -52,7 +52,7 @@ def _gather(mine: Any) -> list[Any]:
 
 
 def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """With the largest numbers of all; None: these are different graphs."""
+    """The first problem with the maximum over all; None: the graphs differ."""
     result = copy.deepcopy(problems[0])
     for other in problems[1:]:
         bare = copy.deepcopy(other)
@@ -61,7 +61,7 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
                 return None
             for mine, its in zip(result[part], bare[part]):
                 mine[field] = its[field] = max(mine[field], its[field])
-        bare.pop("machine", None)  # rank 0's counts: it plans
+        bare.pop("machine", None)  # rank 0 plans, with its own machine
         if "machine" in result:
             bare["machine"] = result["machine"]
         if bare != result:
@@ -70,7 +70,7 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def common_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """What all ranks plan for, and whether they do so together."""
+    """The problem to plan, and whether all ranks share it."""
     digests = _gather(hashlib.sha256(problem_bytes(problem)).digest())
     if len(set(digests)) == 1:
         return problem, True
@@ -78,14 +78,14 @@ def common_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     if (merged := _merged([json.loads(text) for text in texts])) is not None:
         return merged, True
     warnings.warn(
-        "loadline: the ranks traced different graphs, so each plans its own. If the "
-        "model does not differ from rank to rank, give all the same batch shapes",
+        "loadline: the ranks traced different graphs, so each rank makes its own plan. "
+        "If their models are equal, give all ranks the same batch shapes",
         LoadlineWarning, stacklevel=2)
     return problem, False
 
 
 def plan_of_rank_0(problem: dict[str, Any], solve: Callable[[], Plan]) -> Plan:
-    """Rank 0's plan or its error, on all."""
+    """Rank 0's plan, or its error, on all ranks."""
     sent: list[Any] = [None]
     if dist.get_rank() == 0:
         try:

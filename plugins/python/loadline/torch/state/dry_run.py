@@ -1,5 +1,7 @@
-"""Optimizer state in a step that is only measured: its bytes, where the plan has them,
-and no state. So the peak of a warm-up is a training step's (prepare.py). Tested by
+"""Placeholder memory for optimizer state in a step that is only measured.
+
+It has the planned bytes at the planned times and no contents, so that the measured peak
+is that of a training step (prepare.py). Tested by
 tests/plugins/python/torch_host_state_test.py.
 """
 from __future__ import annotations
@@ -13,7 +15,7 @@ from loadline.torch.rewrite.state_moves import StateMoves, movers
 
 
 class _PlaceholderState:
-    """A mover (state_moves.py)."""
+    """A StateMover (state_moves.py)."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -40,7 +42,7 @@ class _PlaceholderState:
 
 @contextlib.contextmanager
 def dry_run(number: int, device: torch.device) -> Iterator[None]:
-    """number: in `movers`, where the optimizer's own comes later."""
+    """number: of the session, whose real state is registered later."""
     placeholder = _PlaceholderState(device)
     movers.set(number, placeholder)
     try:

@@ -1,12 +1,14 @@
-"""Optimizer state that lives on the host for a part of the step.
+"""Optimizer state that is on the host for a part of the step.
 
-The modules of a planned step say when a bucket leaves and comes (state_moves.py). What
-the plan does behind the last gradient, a hook before the optimizer's step does: in the
-plan's order, with the optimizer's own step on one bucket's parameters at a time, which
-it hides from the step that follows; where the step is given a closure, it is done when
-that has computed the gradients. Copies have lanes of their own (lanes.py). What has
-come is not the optimizer's before its update: until then `optimizer.state` holds the
-host's tensors, and a step that never comes costs nothing but its copies. Tested by
+Operators in a planned step's modules say when a bucket is stored and loaded
+(state_moves.py). Work planned after the last gradient runs in a hook before the
+optimizer's step: in the plan's order, with the optimizer's own step on one bucket's
+parameters at a time, and these parameters are hidden from the step that follows. With a
+closure, that work runs when the closure returns. Copies run on their own lanes
+(lanes.py).
+
+Until a bucket is updated, `optimizer.state` holds the host's tensors and not the loaded
+copy, so a step that is skipped only costs its copies. Tested by
 tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
@@ -20,7 +22,7 @@ from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import record_in_open_ledger
 from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
-                                        StateMoves, movers)
+                                                StateMoves, movers)
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
                                                 clone_with_groups, run_step,
                                                 state_tensors)
@@ -28,17 +30,16 @@ from loadline.torch.state.state_slab import StateSlab, Tensors
 
 
 @dataclasses.dataclass
-class _Coming:
-    """A copy of what the host holds."""
+class _Loading:
+    """A copy to the device that is in flight or complete, and not yet the state."""
 
-    there: Tensors
-    versions: list[int]  # of the host's tensors, when it was made
-    mark: Any  # behind it, on its lane
+    tensors: Tensors
+    versions: list[int]  # of the host's tensors when the copy started
+    mark: Any  # the end of the copy, on its lane
 
 
 class HostState:
-    """Attached to an optimizer for good, or until `detach`; does nothing before it is
-    told what to `follow`."""
+    """Hooked to an optimizer until `detach`; does nothing until it follows a plan."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, buckets: Sequence[Bucket],
                  lanes: Lanes):
@@ -49,11 +50,11 @@ class HostState:
         self.moved: set[torch.Tensor] = set()  # parameters
         self.in_bytes = self.out_bytes = 0  # copied so far
         self._slabs = [StateSlab(lanes) for _ in buckets]
-        self._on_host: set[int] = set()  # whose state the host's tensors are
-        self._leaving: dict[int, tuple[Tensors, Any]] = {}  # with a mark behind it
-        self._coming: dict[int, _Coming] = {}
-        self._hidden: list[list[torch.Tensor]] | None = None
-        self._due = False  # a step has begun whose buckets are not updated yet
+        self._on_host: set[int] = set()  # buckets whose state is the host's tensors
+        self._storing: dict[int, tuple[Tensors, Any]] = {}  # with the copy's end
+        self._loading: dict[int, _Loading] = {}
+        self._hidden: list[list[torch.Tensor]] | None = None  # groups' parameters
+        self._due = False  # a step has begun, and its buckets are not updated yet
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
             optimizer.register_step_post_hook(self._after),
@@ -61,7 +62,7 @@ class HostState:
             optimizer.register_load_state_dict_post_hook(self._loaded)]
 
     def follow(self, moves: StateMoves) -> None:
-        """From now on, another graph's than before or for the first time."""
+        """Moves state as this graph's plan says, from now on."""
         self.moves = moves
         self.moved = {p for number in moves.moved
                       for p in self.buckets[number].parameters}
@@ -77,7 +78,7 @@ class HostState:
         return sum(slab.bytes for slab in self._slabs)
 
     def detach(self) -> None:
-        """All state is on the device again, and steps are the optimizer's own."""
+        """Brings all state to the device and removes the hooks."""
         self._abandon()
         self.moves = StateMoves(0)
         self._bring_back()
@@ -88,8 +89,8 @@ class HostState:
                 movers.remove(number)
 
     def begin(self, moves: StateMoves) -> None:
-        """A step: every bucket is where it rests, or where a step that was never made
-        had brought it; none is on its way."""
+        """At the start of a forward. Every bucket is where it rests, or where a skipped step
+        left it, and no copy is in flight."""
         self._abandon()
         if moves is not self.moves:
             self.follow(moves)
@@ -97,13 +98,13 @@ class HostState:
             self._rest()
 
     def _abandon(self) -> None:
-        """What began to leave before a forward failed is still the device's."""
-        for _, mark in self._leaving.values():
+        """Drops stores that a failed forward started: that state is still on the device."""
+        for _, mark in self._storing.values():
             self.lanes.wait(MAIN, mark)
-        self._leaving.clear()
+        self._storing.clear()
 
     def _bring_back(self) -> None:
-        """What another graph left on the host and this one's plan never moves."""
+        """Loads buckets that another graph's plan stored and this one's never moves."""
         for number in [*self._on_host - self.moves.moved]:
             if self._hosted(number):
                 self._arrive(number)
@@ -123,8 +124,8 @@ class HostState:
             self.optimizer.state[p][name] = tensor
 
     def _hosted(self, number: int) -> bool:
-        """Whether the host has the state; where somebody has put other tensors into the
-        optimizer's, these count, and the rest comes back to them."""
+        """Whether the bucket's state is on the host. If the program replaced a tensor in
+        `optimizer.state`, its tensor counts, and the bucket's others are loaded."""
         if number not in self._on_host:
             return False
         host, found = self._slabs[number].host, self._tensors(number)
@@ -139,61 +140,61 @@ class HostState:
         return False
 
     def start_store(self, number: int) -> None:
-        """Nothing where the host has it; what has come since is the same."""
-        if self._hosted(number) or number in self._leaving:
+        """Nothing to do if the host has it: a loaded copy is equal until the update."""
+        if self._hosted(number) or number in self._storing:
             return
         tensors = self._tensors(number)
         self._slabs[number].copy_out(tensors)
         self.out_bytes += self._slabs[number].bytes
-        self._leaving[number] = tensors, self.lanes.mark(OUT)
+        self._storing[number] = tensors, self.lanes.mark(OUT)
 
     def end_store(self, number: int) -> None:
-        """It is on the host, and nowhere else."""
+        """The bucket is on the host only."""
         self._drop(number)
-        if number in self._leaving:
-            tensors, mark = self._leaving.pop(number)
-            self.lanes.wait(MAIN, mark)  # which has its memory back
+        if number in self._storing:
+            tensors, mark = self._storing.pop(number)
+            self.lanes.wait(MAIN, mark)  # then its device memory is free
             if tensors:
                 self._install(self._slabs[number].host)
                 self._on_host.add(number)
 
     def load(self, number: int) -> None:
-        if not self._hosted(number) or number in self._coming:
+        if not self._hosted(number) or number in self._loading:
             return
         slab = self._slabs[number]
         there = slab.copy_in()
-        self._coming[number] = _Coming(
+        self._loading[number] = _Loading(
             there, [tensor._version for tensor in slab.host.values()],
             self.lanes.mark(IN))
         self.in_bytes += slab.bytes
         record_in_open_ledger(f"load state {number}", lambda: [*there.values()])
 
     def _drop(self, number: int) -> None:
-        """Of two copies the device's."""
-        if (coming := self._coming.pop(number, None)) is not None:
-            self.lanes.wait(MAIN, coming.mark)
+        """Drops the device's copy of state that is also on the host."""
+        if (loading := self._loading.pop(number, None)) is not None:
+            self.lanes.wait(MAIN, loading.mark)
 
     def _arrive(self, number: int) -> None:
-        """The device's copy is the optimizer's."""
-        if (coming := self._coming.get(number)) is not None and coming.versions != [
+        """Makes the device's copy the optimizer's state."""
+        if (loading := self._loading.get(number)) is not None and loading.versions != [
                 tensor._version for tensor in self._slabs[number].host.values()]:
-            self._drop(number)  # somebody has written to the host's
+            self._drop(number)  # the program has written to the host's tensors
         self.load(number)
-        coming = self._coming.pop(number)
-        self.lanes.wait(MAIN, coming.mark)
-        self._install(coming.there)
+        loading = self._loading.pop(number)
+        self.lanes.wait(MAIN, loading.mark)
+        self._install(loading.tensors)
         self._on_host.discard(number)
 
     def update(self, number: int) -> None:
         bucket = self.buckets[number]
-        if number in self._leaving:
+        if number in self._storing:
             self.end_store(number)
         if self._hosted(number):
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
         run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
-        # A first step makes it.
+        # A first step creates the state.
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
@@ -208,8 +209,7 @@ class HostState:
             if not self._due and self.attached:
                 raise LoadlineError(
                     f"{type(optimizer).__name__} calls its closure more than once a "
-                    "step, and state on the host is updated once: prepare it with "
-                    "offload=False")
+                    "step, but state on the host is updated once: use offload=False")
             loss = closure()
             with torch.no_grad():
                 self._update_moved()
@@ -235,7 +235,7 @@ class HostState:
         if self._due and self.attached:
             raise LoadlineError(
                 f"{type(optimizer).__name__} has not called its closure, so state on "
-                "the host was not updated: prepare it with offload=False")
+                "the host was not updated: use offload=False")
         if any(action == END_STORE for action, _ in self.moves.tail):
             self.lanes.settle()
         self._watch_resident("resident updates")
@@ -252,8 +252,9 @@ class HostState:
             self._hidden = None
 
     def _loaded(self, optimizer: Any) -> None:
-        """New state, on the device; what rests on the host goes there."""
-        for number in [*self._coming]:
+        """load_state_dict put new state on the device; buckets that rest on the host are
+        stored."""
+        for number in [*self._loading]:
             self._drop(number)
         self._abandon()
         self._on_host.clear()

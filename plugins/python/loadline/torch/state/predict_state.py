@@ -1,7 +1,7 @@
-"""What state an optimizer will have, before it has any, and in which buckets.
+"""Predicts the state of an optimizer before its first step, and divides it into buckets.
 
-The optimizer's own step runs on tensors without data (device "meta"), so any
-optimizer that can is counted, not guessed. Tested by
+A clone of the optimizer runs its own step on parameters without data (device "meta"), so
+the state's bytes are counted for any optimizer whose step does not read values. Tested by
 tests/plugins/python/torch_prepare_test.py.
 """
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from loadline.errors import InvalidArgument
 from loadline.torch.compat import torch_internals
 
-# Of an optimizer whose state may go to the host: few enough for the planner, and
-# small enough that two of them on the device are little. Of 8.5 GiB in 64 instead of
-# 16, plans that move half of it take 10 to 20 % less time.
+# Number and size of buckets: few enough for the planner, and small enough that two of
+# them on the device take little memory. With 8.5 GiB of state in 64 buckets instead of
+# 16, plans that move half of it are 10 to 20 % faster.
 FEWEST_BUCKETS, MOST_BUCKETS = 16, 64
 BUCKET_BYTES = 128 << 20
 
@@ -29,13 +29,13 @@ class Bucket:
     group: int
     parameters: tuple[torch.Tensor, ...]
     state_bytes: int
-    touched_bytes: int  # by its update: state, parameters, gradients
+    touched_bytes: int  # that its update reads: state, parameters, gradients
 
 
 def clone_with_groups(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
-          state: Any) -> torch.optim.Optimizer:
-    """Its class, defaults and settings, with other parameters and state."""
-    # A copy would be given all state once more, and look through it.
+                      state: Any) -> torch.optim.Optimizer:
+    """An optimizer of the same class and settings, with other parameters and state."""
+    # copy.copy would go through __setstate__ with all of the state.
     other: torch.optim.Optimizer = object.__new__(type(optimizer))
     other.__dict__.update(optimizer.__dict__)
     other.param_groups = groups
@@ -44,18 +44,18 @@ def clone_with_groups(optimizer: torch.optim.Optimizer, groups: list[dict[str, A
 
 
 def run_step(optimizer: torch.optim.Optimizer) -> None:
-    """Its step without anybody's hooks."""
+    """The step of its class, without hooks."""
     getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)(optimizer)
 
 
 def state_tensors(state: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """Of one parameter; step counts stay where they are."""
+    """The state of one parameter that may move; step counts stay where they are."""
     return {name: value for name, value in state.items()
             if isinstance(value, torch.Tensor) and value.dim() > 0}
 
 
 def span_bytes(tensor: torch.Tensor) -> int:
-    """From its first element to its last: a bucket's tensors may share a storage."""
+    """From the first element to the last: tensors of a bucket may share a storage."""
     if not tensor.numel():
         return 0
     return tensor.element_size() * (1 + sum(
@@ -73,16 +73,15 @@ def _state_bytes(state: Any, device: torch.device | None = None) -> int:
 
 
 def bytes_on(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
-    """Of the state that is there now."""
+    """Bytes of the present state on the device."""
     return sum(_state_bytes(state, device) for state in optimizer.state.values())
 
 
 @dataclasses.dataclass
 class PredictedState:
-    """By parameter; `apart`: nothing else changes in a step, so parameters can be
-    updated some at a time."""
-
-    state: list[tuple[torch.Tensor, int]]
+    state: list[tuple[torch.Tensor, int]]  # bytes by parameter
+    # A step changes nothing but parameters and their state, so it may be run on some of
+    # the parameters at a time.
     separable: bool
 
     @property
@@ -91,9 +90,9 @@ class PredictedState:
 
 
 def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
-    """Raises InvalidArgument where the step cannot run without data."""
+    """Raises InvalidArgument if the step reads values and there is no state yet."""
     groups: list[dict[str, Any]] = []
-    ghosts: dict[torch.Tensor, torch.Tensor] = {}
+    originals: dict[torch.Tensor, torch.Tensor] = {}
     for group in optimizer.param_groups:
         shadow = {name: copy.deepcopy(value) for name, value in group.items()
                   if name != "params"}
@@ -103,7 +102,7 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
                                        parameter.requires_grad)
             if parameter.requires_grad:
                 other.grad = torch.empty_like(other)
-            ghosts[other] = parameter
+            originals[other] = parameter
             shadow["params"].append(other)
         shadow.update({name: False for name in ("foreach", "fused", "capturable")
                        if name in shadow})
@@ -119,28 +118,30 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
             return PredictedState([(p, _state_bytes(s)) for p, s in
                              optimizer.state.items()], False)
         raise InvalidArgument(
-            f"the state of {type(optimizer).__name__} cannot be predicted ({error}): "
-            "run one optimizer step first, then its state is counted") from error
+            f"the state of {type(optimizer).__name__} cannot be predicted, because its "
+            f"step reads values ({error}): run one optimizer step first, then its state "
+            "is counted") from error
     separable = all(
         now.keys() == then.keys() and all(now[k] is then[k] for k in then)
         for now, then in zip([stand_in.__dict__, *groups], [attributes, *before]))
     found = [(parameter, _state_bytes(
         optimizer.state[parameter] if parameter in optimizer.state
         else stand_in.state.get(shadow, {})))
-        for shadow, parameter in ghosts.items()]
-    # PyTorch runs hooks once for every class that has a step of its own.
+        for shadow, parameter in originals.items()]
+    # PyTorch runs step hooks once for every class in the hierarchy with its own step.
     separable = separable and len({
         inspect.unwrap(vars(kind)["step"]) for kind in type(optimizer).__mro__
         if kind is not torch.optim.Optimizer and "step" in vars(kind)}) == 1
-    # State that the step changes in ways of its own (lists, no parameter's).
+    # State in lists, or of no parameter, may depend on the other parameters.
     separable = separable and all(
-        key in ghosts and not any(isinstance(v, (list, dict)) for v in s.values())
+        key in originals and not any(isinstance(v, (list, dict)) for v in s.values())
         for key, s in stand_in.state.items())
     return PredictedState(found, separable)
 
 
 def buckets_of(optimizer: torch.optim.Optimizer, predicted: PredictedState) -> list[Bucket]:
-    """In the optimizer's order, of about equal bytes; what has none is in none."""
+    """In the optimizer's order, of about equal bytes. Parameters without state are in
+    none."""
     bytes_of = dict(predicted.state)
     count = min(max(FEWEST_BUCKETS, predicted.bytes // BUCKET_BYTES), MOST_BUCKETS)
     most = -(-predicted.bytes // count)

@@ -1,6 +1,6 @@
-"""One bucket of optimizer state as one run of bytes, on the host and on the device: it
-moves by one copy, however many tensors it is. Tested by
-tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
+"""One bucket of optimizer state in contiguous memory, so that one copy moves it.
+
+Tested by tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
 """
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import torch
 from loadline.torch.compat.lanes import MAIN, OUT, Lanes
 from loadline.torch.state.predict_state import span_bytes
 
-Tensors = dict[tuple[torch.Tensor, str], torch.Tensor]  # by parameter and name
-_WIDE = 64  # bytes; kernels read aligned tensors faster
+Tensors = dict[tuple[torch.Tensor, str], torch.Tensor]  # by parameter and state name
+_ALIGNMENT = 64  # bytes; kernels read aligned tensors faster
 
 
 def lay_out(tensors: Tensors) -> tuple[dict[tuple[torch.Tensor, str], int], int]:
-    """Offsets without gaps, and the bytes of all. What is odd in size comes last, the
-    widest elements of that first, so that all are aligned to theirs."""
+    """Offsets without gaps, and the total in bytes.
+
+    Tensors whose size is no multiple of the alignment come last, those with the widest
+    elements first, so that each is aligned to its elements."""
     def odd(tensor: torch.Tensor) -> tuple[bool, int]:
-        return bool(span_bytes(tensor) % _WIDE), -tensor.element_size()
+        return bool(span_bytes(tensor) % _ALIGNMENT), -tensor.element_size()
 
     offsets, end = {}, 0
     for key, tensor in sorted(tensors.items(), key=lambda item: odd(item[1])):
@@ -26,12 +28,12 @@ def lay_out(tensors: Tensors) -> tuple[dict[tuple[torch.Tensor, str], int], int]
 
 
 class StateSlab:
-    """Host memory is allocated at the first departure."""
+    """Host memory is allocated by the first copy out."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes = lanes
         self.memory: torch.Tensor | None = None
-        self.host: Tensors = {}  # in it
+        self.host: Tensors = {}  # views of it
         self._offsets: dict[tuple[torch.Tensor, str], int] = {}
 
     @property
@@ -56,7 +58,7 @@ class StateSlab:
         self.host = self._seen(self.memory, tensors)
 
     def copy_out(self, tensors: Tensors) -> None:
-        """On OUT, behind what MAIN has been given."""
+        """On OUT, after the present work of MAIN."""
         self._fit(tensors)
         self.lanes.follow(OUT, MAIN)
         if (run := self._one_run(tensors)) is not None:
@@ -67,7 +69,7 @@ class StateSlab:
             self.lanes.copy_out(tensor, self.host[key])
 
     def _one_run(self, tensors: Tensors) -> torch.Tensor | None:
-        """All of them, if they lie as on the host: they came from there."""
+        """The memory of all tensors, if it is laid out as on the host: it came from there."""
         first = next(iter(tensors.values()), None)
         if first is None or first.untyped_storage().nbytes() != self.bytes:
             return None
@@ -81,7 +83,7 @@ class StateSlab:
             for key, tensor in tensors.items()) else None
 
     def copy_in(self) -> Tensors:
-        """On IN, to new memory of MAIN."""
+        """On IN, to new device memory."""
         if self.memory is None:
             return {}
         there, = self.lanes.copy_in([self.memory])

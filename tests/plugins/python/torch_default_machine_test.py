@@ -96,8 +96,9 @@ class OwnMachine(unittest.TestCase):
     def test_prepare_looks_for_it_once(self):
         found = [loadline.Machine.known("h100-sxm"), loadline.Machine.known("l4")]
         with mock.patch.object(options, "default_machine", side_effect=found):
-            lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="90%",
-                       inner="aot_eager", work_limit=20_000)
+            call = lt.prepare(
+                MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="90%",
+                inner="aot_eager", work_limit=20_000)
         self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
         self.assertIn("prices: h100-sxm (from its data sheet)", lt.report())
 
@@ -181,8 +182,9 @@ class OutsideOfTheAllocator(unittest.TestCase):
                 found, outside_bytes=first.pop()) if first else found
 
         with mock.patch.object(options.Options, "read", on_a_gpu):
-            lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="1MiB",
-                       inner="aot_eager", work_limit=20_000)
+            call = lt.prepare(
+                MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="1MiB",
+                inner="aot_eager", work_limit=20_000)
         self.assertEqual(lt.planned[-1].plan.budget_bytes, (1 << 20) - 70_000)
 
     def test_is_told_beside_what_the_allocator_holds(self):
