@@ -1,4 +1,5 @@
 """prepare, its accounts and report, and what goes wrong."""
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -120,6 +121,47 @@ class Prepare(unittest.TestCase):
         self.assertTrue(same_bits(before, list(model.state_dict().values())))
         for parameter in model.parameters():
             self.assertTrue(bool((parameter.grad == 1).all()))
+
+    def test_leaves_no_gradient_in_a_sample(self):
+        model, _, _ = made("mlp")
+        before = torch.nn.Linear(8, 64)
+        leaf, kept = torch.randn(4, 8), torch.randn(16, 64)
+        for sample in (torch.randn(16, 64), kept, before(leaf)):
+            sample.requires_grad_()
+            kept.grad = torch.ones_like(kept)
+            for call in ((sample,), {"x": sample}):
+                lt.prepare(model, sample=call, budget="100%", **OPTIONS)
+            if sample is not kept and sample.is_leaf:
+                self.assertIsNone(sample.grad)
+            self.assertTrue(bool((kept.grad == 1).all()))
+            self.assertIsNone(before.weight.grad)
+        sample.sum().backward()  # its graph is still there
+
+    def test_on_the_device_meta_is_refused(self):
+        for name in ("mlp", "gpt"):
+            model, optimizer, batch = made(name)
+            far = [tensor.to("meta") for tensor in batch]
+            with self.assertRaisesRegex(lt.Unsupported, "meta"):
+                lt.prepare(model, optimizer, sample=far, budget="80%", **OPTIONS)
+            model.to("meta")
+            with self.assertRaisesRegex(lt.Unsupported, "meta"):
+                lt.prepare(model, optimizer, sample=far, budget="80%", **OPTIONS)
+            call = torch.compile(model, backend=lt.backend, dynamic=False,
+                                 options={"budget": "80%", **OPTIONS})
+            with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+                call(*far)
+            self.assertIsInstance(caught.exception.inner_exception, lt.Unsupported)
+
+    def test_helpers_are_attributes_of_the_package(self):
+        for name in ("trainer", "lightning"):
+            code = ("import loadline; "
+                    f"print(loadline.torch.{name}.BudgetCallback('1GiB').budget)")
+            if importlib.util.find_spec({"trainer": "transformers"}.get(name, name)):
+                out = subprocess.run([sys.executable, "-c", code], capture_output=True,
+                                     text=True)
+                self.assertEqual(out.stdout.strip(), "1GiB", out.stderr)
+        with self.assertRaises(AttributeError):
+            lt.nothing
 
 
 @torch.library.custom_op("loadline_test::wide", mutates_args=())

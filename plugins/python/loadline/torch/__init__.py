@@ -13,6 +13,9 @@ session   backend, prepare, compile_in_place, report, and what they hold for a m
 """
 from __future__ import annotations
 
+import importlib as _importlib
+from typing import Any as _Any
+
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
@@ -27,6 +30,13 @@ from loadline.torch.session.in_place import compile_in_place
 from loadline.torch.session.prepare import prepare
 from loadline.torch.session.report import report
 from loadline.torch.session.session import recent_graphs as planned
+
+def __getattr__(name: str) -> _Any:
+    # They need packages that PyTorch does not, so they are imported on demand.
+    if name in ("lightning", "trainer"):
+        return _importlib.import_module(f"loadline.torch.{name}")
+    raise AttributeError(f"module 'loadline.torch' has no attribute {name!r}")
+
 
 __all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "compile_in_place",
            "planned", "prepare", "report", "virtual_device"]

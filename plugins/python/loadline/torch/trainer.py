@@ -31,9 +31,7 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
         torch_internals.ignore_logging(*(
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
-        # Trainer passes Accelerate's wrapper around the optimizer.
         optimizer = kwargs.get("optimizer")
-        optimizer = getattr(optimizer, "optimizer", optimizer)
         self._unchecked = kwargs["model"]
         compile_in_place(
             self._unchecked, self.budget,

@@ -56,6 +56,8 @@ StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
 flop_registry = _find("flop_registry", "torch.utils.flop_counter")
 pytree = _find("pytree", "torch.utils", "_pytree")
 OpOverload = _find("OpOverload", "torch._ops")
+TorchDispatchMode = _find("TorchDispatchMode", "torch.utils._python_dispatch") or (
+    contextlib.nullcontext)
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",

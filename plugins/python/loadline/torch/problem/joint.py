@@ -185,6 +185,9 @@ class _Reader:
                 self.outputs(node)
             else:
                 raise Unsupported(f"{node.format_node()}: not of a joint graph")
+        if self.joint.tangents and not self.joint.backward_outputs:
+            raise Unsupported("PyTorch traced no backward pass: no input of the graph has "
+                              "a gradient")
         self.drop_dead()
         self.keep_what_leaves()
         return self.joint

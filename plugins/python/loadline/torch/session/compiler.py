@@ -7,10 +7,11 @@ Tested by tests/plugins/python/torch_step_test.py and torch_tiers_test.py.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument
+from loadline.errors import InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
@@ -64,6 +65,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     if ignored:
         raise InvalidArgument(
             f"backend loadline has no argument {', '.join(ignored)}; it takes options")
+    refuse_meta(example_inputs)
     given = dict(options or {})
     reference = given.pop("session", None)
     read = Options.read(given, first_device(
@@ -80,6 +82,16 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         return compiled(*arguments)
 
     return run
+
+
+def refuse_meta(tensors: Iterable[object]) -> None:
+    """Raises Unsupported for tensors without data."""
+    if any(isinstance(tensor, torch.Tensor) and tensor.device.type == "meta"
+           for tensor in tensors):
+        raise Unsupported(
+            "the model or its batch is on the device meta, where PyTorch leaves out the "
+            "gradients of some operators, so a plan would be too small: move both to a "
+            "device with data")
 
 
 def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],

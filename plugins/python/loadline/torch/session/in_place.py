@@ -19,6 +19,7 @@ from loadline.torch.session.session import Session, session_of_model
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_state import detach_host_state, new_host_state
 from loadline.torch.state.predict_state import predict_state
+from loadline.torch.state.wrappers import innermost
 
 
 def compile_in_place(model: torch.nn.Module, budget: int | str, *,
@@ -35,7 +36,7 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
     if accumulate:
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
                         if p.requires_grad)
-    optimizers = [*optimizers]
+    optimizers = [*map(innermost, optimizers)]
     predicted = [(optimizer, predict_state(optimizer)) for optimizer in optimizers]
     # Wrong options are refused now, not at the first step. The machine is chosen when
     # the model is compiled, because it may move to a GPU until then; if state moves, it

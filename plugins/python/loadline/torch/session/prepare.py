@@ -19,13 +19,14 @@ from loadline.torch.problem.default_machine import first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.ledger import virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
-from loadline.torch.session.compiler import backend, current_tier
+from loadline.torch.session.compiler import backend, current_tier, refuse_meta
 from loadline.torch.session.session import Prepared, Session
 from loadline.torch.solve.options import Options
 from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
 from loadline.torch.state.predict_state import PredictedState, bytes_on, predict_state
+from loadline.torch.state.wrappers import innermost
 
 CORRECTIONS = 2
 # PyTorch's CUDA allocator may hand out a block that is up to 1 MiB too large, and which
@@ -34,14 +35,24 @@ CORRECTIONS = 2
 MAX_SLACK_BYTES = 16 << 20
 
 
+def _cut_off(value: Any) -> Any:
+    """A sample's tensor without its history, through which a backward pass would go on."""
+    if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:
+        return value.detach().requires_grad_()
+    return value
+
+
 @contextlib.contextmanager
-def _restored_afterwards(model: torch.nn.Module) -> Iterator[None]:
+def _restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
     """A step inside changes no buffer, gradient or random number."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    gradients: list[tuple[torch.nn.Parameter, torch.Tensor | None]] = [
-        (parameter, parameter.grad) for parameter in model.parameters()]
-    for parameter, _ in gradients:
-        parameter.grad = None
+    leaves = [*model.parameters(), *(
+        leaf for leaf in torch_internals.pytree.tree_leaves(sample)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_leaf)]
+    gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = [
+        (leaf, leaf.grad) for leaf in dict.fromkeys(leaves)]
+    for leaf, _ in gradients:
+        leaf.grad = None
     devices = {parameter.device for parameter in model.parameters()
                if parameter.device.type == "cuda"}
     with torch.random.fork_rng(devices=list(devices)):
@@ -51,8 +62,8 @@ def _restored_afterwards(model: torch.nn.Module) -> Iterator[None]:
             with torch.no_grad():
                 for buffer, before in buffers:
                     buffer.copy_(before)
-            for parameter, gradient in gradients:
-                parameter.grad = gradient
+            for leaf, gradient in gradients:
+                leaf.grad = gradient
 
 
 def _scalar(output: Any) -> torch.Tensor:
@@ -77,11 +88,11 @@ def _run_sample_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | 
                      ) -> tuple[list[PlannedGraph], int | None]:
     """The graphs planned for one step, and its peak in bytes if it can be measured: with
     the optimizer state that the plans keep on the device, and no other state."""
-    args, kwargs = _arguments(sample)
+    args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(sample))
     device = first_device(model.parameters())
     cuda = device if device.type == "cuda" else None
     session.restart()
-    with _restored_afterwards(model), dry_run(
+    with _restored_afterwards(model, sample), dry_run(
             session.number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             inner == "aot_eager" and cuda is None
@@ -168,11 +179,13 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     """
     _check_arguments(model, optimizer)
     model = torch_internals.original_module(model)
+    refuse_meta([*model.parameters(), *model.buffers(),
+                 *torch_internals.pytree.tree_leaves(sample)])
     device = first_device(model.parameters())
     read = Options.read({**options, "budget": budget}, device)
-    predicted = PredictedState([], False) if optimizer is None else (
-        predict_state(optimizer))
-    buckets = state_buckets(model, optimizer, predicted, read)
+    inner = None if optimizer is None else innermost(optimizer)
+    predicted = PredictedState([], False) if inner is None else predict_state(inner)
+    buckets = state_buckets(model, inner, predicted, read)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
                           if p.requires_grad)
     accumulated = parameter_bytes if accumulate else 0
@@ -196,8 +209,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "found_bytes": tuple(sorted(found_bytes.items())),
             "session": session.reference}
         call = torch.compile(model, backend=backend, dynamic=False, options=asked)
-        graphs, measured = _run_sample_step(model, optimizer, call, sample, read.inner,
-                                            session)
+        graphs, measured = _run_sample_step(model, inner, call, sample, read.inner, session)
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
         elif not shares:
@@ -220,10 +232,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         if found.items() <= found_bytes.items():  # already planned for: not enough
             corrected += excess
         found_bytes.update(found)
-    if optimizer is not None:
-        detach_host_state(optimizer)
+    if inner is not None:
+        detach_host_state(inner)
         if buckets:
-            new_host_state(optimizer, buckets, device_of(model), session.number).follow(
+            new_host_state(inner, buckets, device_of(model), session.number).follow(
                 graphs[0].moves)
     session.prepared = Prepared(
         budget, predicted.bytes, accumulated, read.outside_bytes, corrected, graphs,

@@ -89,8 +89,50 @@ class PredictedState:
         return sum(bytes_ for _, bytes_ in self.state)
 
 
+class _ForeignWrite(RuntimeError):
+    pass
+
+
+class _OwnWritesOnly(torch_internals.TorchDispatchMode):  # type: ignore[misc]
+    """Raises _ForeignWrite before an operator writes to a tensor with data that was not
+    made inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: set[int] = set()  # storages
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        for at, argument in enumerate(function._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            given = args[at] if at < len(args) else kwargs.get(argument.name)
+            for tensor in torch_internals.pytree.tree_leaves(given):
+                if isinstance(tensor, torch.Tensor) and tensor.device.type != "meta" and (
+                        torch_internals.storage_key(tensor) not in self.made):
+                    raise _ForeignWrite(str(function))
+        result = function(*args, **kwargs)
+        self.made.update(torch_internals.storage_key(tensor)
+                         for tensor in torch_internals.pytree.tree_leaves(result)
+                         if isinstance(tensor, torch.Tensor))
+        return result
+
+
+def _copied_containers(optimizer: torch.optim.Optimizer) -> dict[str, int]:
+    """Gives a clone its own lists, dicts and sets; returns their lengths by name."""
+    lengths = {}
+    for name, value in vars(optimizer).items():
+        if name not in ("param_groups", "state") and isinstance(
+                value, (list, dict, set)):
+            optimizer.__dict__[name] = copy.copy(value)
+            lengths[name] = len(value)
+    return lengths
+
+
 def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
-    """Raises InvalidArgument if the step reads values and there is no state yet."""
+    """Of an optimizer that wraps no other (wrappers.py). Raises InvalidArgument if its
+    step cannot run without data and there is no state yet."""
     groups: list[dict[str, Any]] = []
     originals: dict[torch.Tensor, torch.Tensor] = {}
     for group in optimizer.param_groups:
@@ -109,21 +151,27 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
         groups.append(shadow)
     before = [dict(group) for group in groups]
     stand_in = clone_with_groups(optimizer, groups,
-                  type(optimizer.state)(optimizer.state.default_factory))
+                                 type(optimizer.state)(optimizer.state.default_factory))
+    lengths = _copied_containers(stand_in)
     attributes = dict(stand_in.__dict__)
     try:
-        run_step(stand_in)
+        with _OwnWritesOnly():
+            run_step(stand_in)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         if optimizer.state:
             return PredictedState([(p, _state_bytes(s)) for p, s in
-                             optimizer.state.items()], False)
+                                   optimizer.state.items()], False)
+        why = ("writes to tensors outside of its param_groups" if isinstance(
+            error, _ForeignWrite) else f"reads values ({error})")
         raise InvalidArgument(
             f"the state of {type(optimizer).__name__} cannot be predicted, because its "
-            f"step reads values ({error}): run one optimizer step first, then its state "
-            "is counted") from error
+            f"step {why}: run one optimizer step first, then its state is "
+            "counted") from error
     separable = all(
         now.keys() == then.keys() and all(now[k] is then[k] for k in then)
         for now, then in zip([stand_in.__dict__, *groups], [attributes, *before]))
+    separable = separable and all(
+        len(getattr(stand_in, name)) == length for name, length in lengths.items())
     found = [(parameter, _state_bytes(
         optimizer.state[parameter] if parameter in optimizer.state
         else stand_in.state.get(shadow, {})))
