@@ -46,6 +46,43 @@ class Limit(unittest.TestCase):
                 self.step(5)
         self.assertEqual(len(graphs), 2)
 
+    def test_other_functions_run_uncompiled_beyond_their_limit(self):
+        @torch.compile(backend="eager", dynamic=False)
+        def other(x):
+            return x.sin()
+
+        self.step(2)
+        with self.assertWarnsRegex(UserWarning, "last time"):
+            self.step(3)
+        for batch in (2, 3, 5):
+            self.assertFalse(torch._dynamo.config.fail_on_recompile_limit_hit)
+            other(torch.randn(batch))
+        for _ in range(2):
+            with self.assertRaisesRegex(Exception, "recompile_limit"):
+                self.step(5)
+            self.assertIs(torch._dynamo.config.fail_on_recompile_limit_hit, False)
+        other(torch.randn(7))
+        with mock.patch.object(torch._dynamo.config, "recompile_limit", 8):
+            self.step(5)  # the limit is PyTorch's, and may be raised
+            other(torch.randn(9))
+        self.assertFalse(torch._dynamo.config.fail_on_recompile_limit_hit)
+
+    def test_a_number_that_another_function_has_since_a_reset_is_its_own(self):
+        self.step(2)
+        with self.assertWarnsRegex(UserWarning, "last time"):
+            self.step(3)
+        torch._dynamo.reset()
+        other = torch.compile(torch.sin, backend="eager", dynamic=False)
+        for batch in (2, 3, 5, 7):
+            other(torch.randn(batch))
+
+    def test_a_pytorch_without_the_hook_raises_for_all_functions(self):
+        with mock.patch.object(torch_internals, "register_before_compile", None):
+            self.step(2)
+            with self.assertWarnsRegex(UserWarning, "last time"):
+                self.step(3)
+            self.assertIs(torch._dynamo.config.fail_on_recompile_limit_hit, True)
+
     def test_where_pytorch_cannot_stop_the_warning_says_so(self):
         with mock.patch.object(torch._dynamo.config, "suppress_errors", True):
             with self.assertWarnsRegex(UserWarning, "suppress_errors is on"):

@@ -37,6 +37,10 @@ dynamo = _find("dynamo", "torch._dynamo", "config")
 lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
 BackendCompilerFailed = _find(
     "BackendCompilerFailed", "torch._dynamo.exc") or RuntimeError
+before_compile_hooks = _find("before_compile_hooks", "torch._dynamo.utils",
+                             "get_hook_for_recompile_user_context")
+register_before_compile = _find("register_before_compile", "torch._dynamo.utils",
+                                "register_hook_for_recompile_user_context")
 aot_autograd = _find("aot_autograd", "torch._dynamo.backends.common")
 saved_description = _find(
     "saved_description", "torch._functorch._aot_autograd.descriptors",
@@ -155,12 +159,71 @@ def is_last_compile() -> bool:
     return isinstance(before, int) and before + 1 == recompile_limit()
 
 
+class _RaiseOnce(int):
+    """True for the next reader of fail_on_recompile_limit_hit, which is PyTorch's check
+    of the limit; then the option has its old value again. PyTorch writes its options as
+    JSON, so this is a number."""
+
+    before: Any
+
+    @staticmethod
+    def instead_of(before: Any) -> _RaiseOnce:
+        option = _RaiseOnce(1)
+        option.before = before
+        return option
+
+    def __bool__(self) -> bool:
+        dynamo.fail_on_recompile_limit_hit = self.before
+        return True
+
+
+# Dynamo's numbers of functions whose last compile was announced.
+_at_limit: set[int] = set()
+
+
+def below_recompile_limit() -> None:
+    """The function that is being compiled did not exceed its limit, so nothing raises."""
+    current = getattr(dynamo, "fail_on_recompile_limit_hit", False)
+    if isinstance(current, _RaiseOnce):
+        dynamo.fail_on_recompile_limit_hit = current.before
+
+
+def _before_compile() -> str:
+    """PyTorch calls this for every function, just before it checks the limit. The result
+    goes into its metrics."""
+    if dynamo is None:
+        return ""
+    below_recompile_limit()
+    current = dynamo.fail_on_recompile_limit_hit
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        compiling = guards.CompileContext.current_compile_id()
+        number, before = compiling.frame_id, compiling.frame_compile_id
+    except AttributeError:
+        return ""
+    if before == 0:
+        _at_limit.discard(number)  # another function has the number since a reset
+    elif number in _at_limit and not current and not suppresses_errors():
+        dynamo.fail_on_recompile_limit_hit = _RaiseOnce.instead_of(current)
+    return ""
+
+
 def stop_at_recompile_limit() -> bool:
-    """From now on PyTorch raises for any function at its limit, instead of running it
-    uncompiled. It refuses this option together with suppress_errors."""
+    """From now on PyTorch raises if the function that is being compiled exceeds its
+    limit, instead of running it uncompiled.
+
+    PyTorch has this option for all functions at once, and refuses it together with
+    suppress_errors; then False. A PyTorch without hooks before a compile keeps the option
+    on for the process."""
     if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
         return False
-    dynamo.fail_on_recompile_limit_hit = True
+    number, _ = traced_frame()
+    if number < 0 or before_compile_hooks is None or register_before_compile is None:
+        dynamo.fail_on_recompile_limit_hit = True
+        return True
+    _at_limit.add(number)
+    if _before_compile not in (before_compile_hooks() or ()):
+        register_before_compile(_before_compile)
     return True
 
 

@@ -32,6 +32,7 @@ def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> in
 def warn_before_unplanned_runs() -> None:
     """PyTorch does not call the backend for a model that it runs uncompiled, so this is
     the last time to say so."""
+    torch_internals.below_recompile_limit()
     if torch_internals.suppresses_errors():
         warnings.warn(
             f"loadline: {torch_internals.SUPPRESS_ERRORS} is on, so PyTorch runs a model "
