@@ -22,8 +22,9 @@ from loadline.torch.solve.effort import fastest, plan_once, plan_with_effort
 from loadline.torch.solve.make_plan import plan_for_ranks
 
 
-class KnapsackSolver(  # type: ignore[misc]
-        PlannerPass, torch_internals.CustomKnapsackSolver or object):
+class KnapsackSolver(
+        PlannerPass,
+        torch_internals.CustomKnapsackSolver or object):  # type: ignore[misc]
     """The tier of recomputing only: answers PyTorch's partitioner, which asks which of
     the values that are expensive to compute are saved."""
 

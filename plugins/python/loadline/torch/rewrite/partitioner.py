@@ -61,8 +61,9 @@ def copied_device(joint: Joint) -> torch.device | None:
     return None if devices or not has_lanes(device) else device
 
 
-class Partitioner(  # type: ignore[misc]
-        PlannerPass, torch_internals.CustomPartitionerFn or object):
+class Partitioner(
+        PlannerPass,
+        torch_internals.CustomPartitionerFn or object):  # type: ignore[misc]
     def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
                                          torch.fx.GraphModule]:

@@ -93,7 +93,8 @@ class _ForeignWrite(RuntimeError):
     pass
 
 
-class _OwnWritesOnly(torch_internals.TorchDispatchMode):  # type: ignore[misc]
+class _OwnWritesOnly(
+        torch_internals.TorchDispatchMode):  # type: ignore[misc, valid-type]
     """Raises _ForeignWrite before an operator writes to a tensor with data that was not
     made inside."""
 
