@@ -1,7 +1,7 @@
 """Objects by number, held by weak references only.
 
 An operator of a compiled graph can take numbers and no Python objects, so it finds the
-object it works on here. The table keeps nothing alive: whoever made an object owns it.
+object it works on here. The table keeps no object alive.
 Safe to use from several threads. Tested by tests/plugins/python/torch_session_test.py.
 """
 from __future__ import annotations
@@ -22,7 +22,7 @@ class WeakTable(Generic[_T]):
             weakref.WeakValueDictionary())
 
     def reserve(self) -> int:
-        """A number from 1 on that nobody else has."""
+        """A new number, from 1 on."""
         with self._lock:
             number, self._next = self._next, self._next + 1
         return number

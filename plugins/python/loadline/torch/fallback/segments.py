@@ -226,9 +226,9 @@ def _merged(found: list[_Found], outputs: list[int]) -> _Found:
 def _groups(found: list[_Found], width: int, outputs: list[int]) -> list[_Found]:
     groups = []
     for begin in range(0, len(found), width):
-        behind = [key for about in found[begin + width:] for key in about.reads]
+        read_later = [key for about in found[begin + width:] for key in about.reads]
         groups.append(_merged(found[begin:begin + width],
-                              list(dict.fromkeys([*behind, *outputs]))))
+                              list(dict.fromkeys([*read_later, *outputs]))))
     return groups
 
 

@@ -18,16 +18,16 @@ from loadline.torch.problem.make_problem import TracedProblem
 def joint_of(graph: torch.fx.Graph) -> Joint:
     """The outputs of the forward come first. The first gradient ends them: it depends on a
     tangent, or is None."""
-    behind: set[torch.fx.Node] = set()
+    needs_tangent: set[torch.fx.Node] = set()
     for node in graph.nodes:
         if (node.op == "placeholder" and "tangents" in str(node.target)) or any(
-                argument in behind for argument in node.all_input_nodes):
-            behind.add(node)
+                argument in needs_tangent for argument in node.all_input_nodes):
+            needs_tangent.add(node)
     output, = graph.find_nodes(op="output")
     leaves = torch_internals.pytree.tree_leaves(
         output.args[0], is_leaf=lambda leaf: leaf is None)
     count = next((at for at, leaf in enumerate(leaves)
-                  if leaf is None or leaf in behind), len(leaves))
+                  if leaf is None or leaf in needs_tangent), len(leaves))
     module = graph.owning_module
     assert module is not None
     return read_joint(module, count)
@@ -36,10 +36,10 @@ def joint_of(graph: torch.fx.Graph) -> Joint:
 def recomputed(traced: TracedProblem, sequence: list[int],
           candidates: list[torch.fx.Node]) -> list[int]:
     """Places of the candidates that the plan computes after the boundary."""
-    behind = {operation.node for number in sequence[sequence.index(traced.boundary):]
+    after_boundary = {operation.node for number in sequence[sequence.index(traced.boundary):]
               if isinstance(operation := traced.operations[number], Operation)}
     found = []
     for at, node in enumerate(candidates):
-        if computing(node) in behind:
+        if computing(node) in after_boundary:
             found.append(at)
     return found

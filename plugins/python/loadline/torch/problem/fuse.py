@@ -104,7 +104,7 @@ class _Fuser:
         return _is_by_element(operation.node) and (
             len(self.reads[operation.node]) <= CHEAP_READS)
 
-    def made_anew(self, operation: Operation) -> bool:
+    def is_recomputed(self, operation: Operation) -> bool:
         """Whether backward kernels compute this forward value again: what must be saved
         for that takes no more bytes than the value."""
         value = self.value_of(operation)
@@ -127,9 +127,9 @@ class _Fuser:
         if value is None or not self.is_cheap(operation):
             return False
         if forward != (reader.node in self.is_forward):
-            return self.made_anew(operation)
+            return self.is_recomputed(operation)
         if forward and self.readers_in(value, forward=False) and (
-                not self.made_anew(operation)):
+                not self.is_recomputed(operation)):
             return False
         return self.all_loop(self.readers_in(value, forward), operation.dropped)
 
@@ -153,22 +153,22 @@ class _Fuser:
         value = self.value_of(operation)
         if value is None:
             return {node}
-        anew = set[torch.fx.Node]()
+        in_backward = set[torch.fx.Node]()
         forward = node in self.is_forward
-        if forward and (behind := self.readers_in(value, forward=False)):
-            if not self.made_anew(operation):
+        if forward and (backward_readers := self.readers_in(value, forward=False)):
+            if not self.is_recomputed(operation):
                 return {node}
-            anew = self.kernels_of(behind)
+            in_backward = self.kernels_of(backward_readers)
         readers = self.readers_in(value, forward)
         if not self.all_loop(readers, operation.dropped):
-            return {node, *anew}
+            return {node, *in_backward}
         kernels = self.kernels_of(readers)
         # Joining a reduction keeps its operands out of memory; its result is small.
         joined = len(kernels) <= 1 and (_is_by_element(node) or all(
             self.loop(reader) == self.loop(operation) for reader in readers))
         if joined or self.is_cheap(operation):
-            return (kernels | anew) or {node}
-        return {node, *anew}
+            return (kernels | in_backward) or {node}
+        return {node, *in_backward}
 
     def fuse(self) -> None:
         self.count_reads()

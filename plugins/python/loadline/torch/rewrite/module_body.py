@@ -42,20 +42,20 @@ def _layout(item: Copy) -> tuple[list[int], list[int], int]:
 
 
 class ModuleWriter:
-    """Writes one module's graph. `now` has the latest copy of each of the joint graph's
+    """Writes one module's graph. `current` has the latest copy of each of the joint graph's
     nodes."""
 
     def __init__(self, traced: TracedProblem, step: Step):
         self.joint = traced.joint
         self.step = step
         self.graph = torch.fx.Graph()
-        self.now: dict[torch.fx.Node, torch.fx.Node] = {}
+        self.current: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: nodes whose copies become stale when the value is computed again.
         self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
         self.state_token: torch.fx.Node | None = None  # orders this module's state moves
-        self.leaving: dict[int, torch.fx.Node] = {}  # by slot: source of its copy out
+        self.offloading: dict[int, torch.fx.Node] = {}  # by slot: source of its copy out
         # By value: a reload that nothing has read yet, and its token.
-        self.coming: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
+        self.arriving: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
         # Nodes that stay although nothing in this module reads them. A random operator
         # advances the generator even if its result is computed again before any reader.
         self.kept: set[torch.fx.Node] = set()
@@ -67,7 +67,7 @@ class ModuleWriter:
                              if isinstance(made, torch.fx.Node))
 
     def set(self, node: torch.fx.Node, copy: torch.fx.Node) -> None:
-        self.now[node] = copy
+        self.current[node] = copy
         if node in self.joint.root:
             self.copied.setdefault(self.joint.root[node], []).append(node)
 
@@ -77,30 +77,30 @@ class ModuleWriter:
         while stack:
             top = stack[-1]
             root = self.joint.root.get(top)
-            if top in self.now:
+            if top in self.current:
                 stack.pop()
-            elif top in self.coming:
-                self.arrive(*self.coming.pop(top))
+            elif top in self.arriving:
+                self.arrive(*self.arriving.pop(top))
             elif top in self.computed or top.op == "placeholder":
                 raise SplitError(f"{node.name} needs {top.name}, which is not computed")
             elif (root is not None and root is not top and root.args == top.args
                   and root.target is operator.getitem):  # the same tuple element
                 self.set(top, self.get(root))
-            elif missing := [a for a in top.all_input_nodes if a not in self.now]:
+            elif missing := [a for a in top.all_input_nodes if a not in self.current]:
                 stack.extend(missing)
             else:
-                self.set(top, self.graph.node_copy(top, self.now.__getitem__))
-        return self.now[node]
+                self.set(top, self.graph.node_copy(top, self.current.__getitem__))
+        return self.current[node]
 
     def run(self, operation: Operation) -> None:
         # Copies of these values in other kernels, or in memory, stay valid.
         values = {self.joint.root[inner.node] for inner in operation.inner}
-        others = {value: {node: self.now[node] for node in self.copied.pop(value, ())}
+        others = {value: {node: self.current[node] for node in self.copied.pop(value, ())}
                   for value in values}
-        coming = {value: self.coming.pop(value) for value in values & {*self.coming}}
+        arriving = {value: self.arriving.pop(value) for value in values & {*self.arriving}}
         for nodes in others.values():
             for node in nodes:
-                del self.now[node]
+                del self.current[node]
         for inner in operation.inner:
             self.run_alone(inner)
         self.run_alone(operation)
@@ -108,7 +108,7 @@ class ModuleWriter:
             self.forget(value)
             for node, copy in others[value].items():
                 self.set(node, copy)
-        self.coming.update(coming)
+        self.arriving.update(arriving)
 
     def run_alone(self, operation: Operation) -> None:
         node = operation.node
@@ -127,7 +127,7 @@ class ModuleWriter:
         for made in operation.makes:
             if isinstance(made, torch.fx.Node):
                 self.forget(made)
-        self.now.pop(node, None)
+        self.current.pop(node, None)
         target: Any = node.target
         if node in self.step.states:
             target = random_state.again if node in self.step.ran else (
@@ -143,37 +143,37 @@ class ModuleWriter:
         self.set(node, copy)
         for made in operation.makes:
             if isinstance(made, torch.fx.Node) and made is not node:
-                self.set(made, self.graph.node_copy(made, self.now.__getitem__))
+                self.set(made, self.graph.node_copy(made, self.current.__getitem__))
 
     def forget(self, value: torch.fx.Node) -> None:
         """Drops copies of a value that is computed again."""
-        self.coming.pop(value, None)
+        self.arriving.pop(value, None)
         for stale in self.copied.pop(value, ()):
-            del self.now[stale]
+            del self.current[stale]
 
     def token(self, target: Any, *args: Any) -> torch.fx.Node:
         token = self.graph.call_function(target, args)
         token.meta["val"] = _like_token(self.joint)
         return token
 
-    def leave(self, item: Copy) -> None:
-        source = self.leaving[item.slot] = self.get(item.value)
+    def start_offload(self, item: Copy) -> None:
+        source = self.offloading[item.slot] = self.get(item.value)
         token = self.token(
             copies.OFFLOAD, source, self.step.slab, item.slot, *_layout(item))
         self.kept.add(token)
         self.step.tokens[item.slot] = token
 
-    def left(self, item: Copy) -> None:
+    def end_offload(self, item: Copy) -> None:
         """Keeps the source alive until here. Later operators read the wait's token, so that
         no compiler can drop the wait as unused."""
-        token = self.token(copies.WAIT, self.leaving.pop(item.slot),
+        token = self.token(copies.WAIT, self.offloading.pop(item.slot),
                            self.step.tokens[item.slot], self.step.slab, item.slot)
         self.kept.add(token)
         self.step.tokens[item.slot] = token
 
     def reload(self, item: Copy) -> None:
         self.forget(item.value)
-        self.coming[item.value] = item, self.token(
+        self.arriving[item.value] = item, self.token(
             copies.RELOAD, self.step.tokens[item.slot], self.step.slab, item.slot)
 
     def arrive(self, item: Copy, token: torch.fx.Node) -> None:
@@ -206,7 +206,8 @@ class ModuleWriter:
             elif isinstance(item, StateCopy):
                 self.move_state(action_of(item, begins), item.bucket)
             elif isinstance(item, Copy):
-                (self.leave if begins else self.left if item.out else self.reload)(item)
+                (self.start_offload if begins else self.end_offload if item.out
+                 else self.reload)(item)
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:

@@ -128,9 +128,9 @@ class Partitioner(
             lambda search: plan_with_effort(search, call_ns))
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
-        behind = next((len(steps) - 1 - at for at, step in enumerate(steps)
+        tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)
                        if step.get("node") == traced.end), 0)  # the last gradient
-        peak, update_peak = peaks(traced.document, plan.document, behind)
+        peak, update_peak = peaks(traced.document, plan.document, tail_steps)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
                 f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "

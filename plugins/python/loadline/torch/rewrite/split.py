@@ -67,11 +67,11 @@ def _tag(traced: TracedProblem, backward: list[Item]) -> dict[torch.fx.Node, Any
     again = {node for item in backward if isinstance(item, Run)
              for node in item.operation.nodes}
     computes = {operation.node: operation for operation in traced.joint.operations}
-    behind = set(traced.joint.tangents)
+    needs_tangent = set(traced.joint.tangents)
     tags: dict[torch.fx.Node, Any] = {}
     for node in traced.joint.graph.nodes:
-        if any(argument in behind for argument in node.all_input_nodes):
-            behind.add(node)
+        if any(argument in needs_tangent for argument in node.all_input_nodes):
+            needs_tangent.add(node)
             continue
         if node.op != "call_function":
             continue

@@ -67,7 +67,7 @@ class HostState:
         self.moved = {p for number in moves.moved
                       for p in self.buckets[number].parameters}
         self._bring_back()
-        self._rest()
+        self._store_resting()
 
     @property
     def attached(self) -> bool:
@@ -79,7 +79,7 @@ class HostState:
 
     def detach(self) -> None:
         """Brings all state to the device and removes the hooks."""
-        self._abandon()
+        self._drop_stores()
         self.moves = StateMoves(0)
         self._bring_back()
         for handle in self._handles:
@@ -91,13 +91,13 @@ class HostState:
     def begin(self, moves: StateMoves) -> None:
         """At the start of a forward. Every bucket is where it rests, or where a skipped step
         left it, and no copy is in flight."""
-        self._abandon()
+        self._drop_stores()
         if moves is not self.moves:
             self.follow(moves)
         else:
-            self._rest()
+            self._store_resting()
 
-    def _abandon(self) -> None:
+    def _drop_stores(self) -> None:
         """Drops stores that a failed forward started: that state is still on the device."""
         for _, mark in self._storing.values():
             self.lanes.wait(MAIN, mark)
@@ -106,10 +106,11 @@ class HostState:
     def _bring_back(self) -> None:
         """Loads buckets that another graph's plan stored and this one's never moves."""
         for number in [*self._on_host - self.moves.moved]:
-            if self._hosted(number):
+            if self._is_on_host(number):
                 self._arrive(number)
 
-    def _rest(self) -> None:
+    def _store_resting(self) -> None:
+        """Stores the buckets that rest on the host between steps."""
         for number in self.moves.resting_on_host:
             self._drop(number)
             self.start_store(number)
@@ -123,7 +124,7 @@ class HostState:
         for (p, name), tensor in tensors.items():
             self.optimizer.state[p][name] = tensor
 
-    def _hosted(self, number: int) -> bool:
+    def _is_on_host(self, number: int) -> bool:
         """Whether the bucket's state is on the host. If the program replaced a tensor in
         `optimizer.state`, its tensor counts, and the bucket's others are loaded."""
         if number not in self._on_host:
@@ -141,7 +142,7 @@ class HostState:
 
     def start_store(self, number: int) -> None:
         """Nothing to do if the host has it: a loaded copy is equal until the update."""
-        if self._hosted(number) or number in self._storing:
+        if self._is_on_host(number) or number in self._storing:
             return
         tensors = self._tensors(number)
         self._slabs[number].copy_out(tensors)
@@ -159,7 +160,7 @@ class HostState:
                 self._on_host.add(number)
 
     def load(self, number: int) -> None:
-        if not self._hosted(number) or number in self._loading:
+        if not self._is_on_host(number) or number in self._loading:
             return
         slab = self._slabs[number]
         there = slab.copy_in()
@@ -189,7 +190,7 @@ class HostState:
         bucket = self.buckets[number]
         if number in self._storing:
             self.end_store(number)
-        if self._hosted(number):
+        if self._is_on_host(number):
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
@@ -198,14 +199,14 @@ class HostState:
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
-        self._show()
+        self._restore_groups()
         self._due = True
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             self._update_moved()
             return None
 
-        def then_update() -> Any:
+        def update_after_closure() -> Any:
             if not self._due and self.attached:
                 raise LoadlineError(
                     f"{type(optimizer).__name__} calls its closure more than once a "
@@ -215,10 +216,11 @@ class HostState:
                 self._update_moved()
             return loss
 
-        return ((args[0], then_update, *args[2:]), kwargs) if len(args) > 1 else (
-            args, {**kwargs, "closure": then_update})
+        return ((args[0], update_after_closure, *args[2:]), kwargs) if len(args) > 1 else (
+            args, {**kwargs, "closure": update_after_closure})
 
     def _update_moved(self) -> None:
+        """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
         self._watch_resident("resident state")
         do = {START_STORE: self.start_store, END_STORE: self.end_store,
@@ -231,7 +233,7 @@ class HostState:
             group["params"] = [p for p in group["params"] if p not in self.moved]
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._show()
+        self._restore_groups()
         if self._due and self.attached:
             raise LoadlineError(
                 f"{type(optimizer).__name__} has not called its closure, so state on "
@@ -245,7 +247,8 @@ class HostState:
             tensor for p, state in self.optimizer.state.items() if p not in self.moved
             for tensor in state_tensors(state).values()])
 
-    def _show(self) -> None:
+    def _restore_groups(self) -> None:
+        """Shows the optimizer all its parameters again."""
         if self._hidden is not None:
             for group, parameters in zip(self.optimizer.param_groups, self._hidden):
                 group["params"] = parameters
@@ -256,9 +259,9 @@ class HostState:
         stored."""
         for number in [*self._loading]:
             self._drop(number)
-        self._abandon()
+        self._drop_stores()
         self._on_host.clear()
-        self._rest()
+        self._store_resting()
         self.lanes.settle()
 
 
