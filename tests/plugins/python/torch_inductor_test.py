@@ -16,8 +16,7 @@ from loadline.torch.session import compiler
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step, recorded
-from torch_host_state_test import wide_mlp
-from torch_offload_test import COPIES
+from training import COPIES, wide_mlp
 
 KERNELS = {"mm", "addmm", "bmm"}
 COPYING = {"offload", "wait", "reload", "arrive", "state_token", "move_state"}

@@ -1,5 +1,4 @@
 """Values that go to the host and come back: peak, bytes and bits."""
-import dataclasses
 import gc
 import os
 import random
@@ -10,7 +9,6 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch.compat import torch_internals
-from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.copies import ARRIVE
 from loadline.torch.rewrite.partitioner import copied_device
@@ -19,15 +17,10 @@ from loadline.torch.rewrite.split import split
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step, same_bits, trace
+from training import COPIES
 
 WORK = 20_000
 RANDOM_PLANS = int(os.environ.get("LOADLINE_RANDOM_PLANS", 2))
-# Fast enough for small tensors to be worth their way.
-COPIES = dataclasses.replace(
-    NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
-    host_bytes=1 << 30, bidirectional=0.8)
-
-
 def makes(item):
     if isinstance(item, Run):
         return item.operation.makes

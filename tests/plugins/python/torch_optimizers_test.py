@@ -15,8 +15,7 @@ from loadline.torch.state.predict_state import predict_state
 from loadline.torch.state.wrappers import innermost
 from models import MODELS
 from steps import same_bits
-from torch_host_state_test import train, wide_mlp
-from torch_offload_test import COPIES
+from training import COPIES, train, wide_mlp
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 

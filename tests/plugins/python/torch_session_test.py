@@ -18,8 +18,7 @@ from loadline.torch.session.session import (KEPT, Session, live_sessions,
                                             session_of_model, session_of_options)
 from models import MODELS
 from steps import recorded
-from torch_host_state_test import wide_mlp
-from torch_offload_test import COPIES
+from training import COPIES, wide_mlp
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 1000}
 

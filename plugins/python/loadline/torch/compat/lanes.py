@@ -9,7 +9,7 @@ host memory is pinned.
 The destination of a copy in is memory that MAIN allocated. PyTorch's allocator reuses
 such memory in MAIN's order, so IN first waits for MAIN, and the memory may be freed once
 MAIN has waited for every lane that used it.
-Tested by tests/plugins/python/torch_lanes_test.py.
+Tested by tests/plugins/python/torch_lanes_test.py and torch_copy_order_test.py.
 """
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ Host memory of a graph is one slab, allocated once and divided into numbered slo
 of the four operators passes a token to the next, for three reasons: a compiler cannot
 reorder them; it cannot read the value before `arrive` returns it; and a second forward
 before the first one's backward is detected, which would overwrite the slot.
-Tested by tests/plugins/python/torch_offload_test.py and torch_lanes_test.py.
+Tested by tests/plugins/python/torch_offload_test.py and torch_copy_order_test.py.
 """
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ closure, that work runs when the closure returns. Copies run on their own lanes
 
 Until a bucket is updated, `optimizer.state` holds the host's tensors and not the loaded
 copy, so a step that is skipped only costs its copies. Tested by
-tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
+tests/plugins/python/torch_host_state_test.py and torch_copy_order_test.py.
 """
 from __future__ import annotations
 

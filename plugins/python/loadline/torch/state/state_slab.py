@@ -1,6 +1,6 @@
 """One bucket of optimizer state in contiguous memory, so that one copy moves it.
 
-Tested by tests/plugins/python/torch_host_state_test.py and torch_lanes_test.py.
+Tested by tests/plugins/python/torch_host_state_test.py and torch_copy_order_test.py.
 """
 from __future__ import annotations
 
