@@ -36,8 +36,9 @@ def joint_of(graph: torch.fx.Graph) -> Joint:
 def recomputed(traced: TracedProblem, sequence: list[int],
           candidates: list[torch.fx.Node]) -> list[int]:
     """Places of the candidates that the plan computes after the boundary."""
-    after_boundary = {operation.node for number in sequence[sequence.index(traced.boundary):]
-              if isinstance(operation := traced.operations[number], Operation)}
+    boundary = sequence.index(traced.boundary)
+    after_boundary = {operation.node for number in sequence[boundary:]
+                      if isinstance(operation := traced.operations[number], Operation)}
     found = []
     for at, node in enumerate(candidates):
         if computing(node) in after_boundary:

@@ -65,7 +65,8 @@ def _kept(name: str) -> Machine | None:
     except OSError:
         return None
     except InvalidArgument as error:
-        warnings.warn(f"loadline: {error}; the profile is ignored", LoadlineWarning, stacklevel=3)
+        warnings.warn(f"loadline: {error}; the profile is ignored", LoadlineWarning,
+                      stacklevel=3)
         return None
     known = _known(name)  # a saved profile may be an edited nominal one
     return machine if machine.name in (name, known and known.name) else None

@@ -2,7 +2,8 @@
 
 Modules run node by node. Every storage that an operation reads or makes is watched by a
 weak reference, so the ledger counts what is really alive, whoever holds it, and not what
-a plan says. Memory inside a kernel is not seen. Tested by tests/plugins/python/torch_step_test.py.
+a plan says. Memory inside a kernel is not seen.
+Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 

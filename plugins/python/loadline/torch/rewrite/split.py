@@ -4,8 +4,8 @@ PyTorch's partitioner makes the two modules and their inputs and outputs: every 
 node is tagged as saved or recomputed, all with one ac_graph_id. Then both bodies are
 written again (module_body.py) in the plan's order, because the order decides the peak.
 The tensors that pass from forward to backward are the plan's as well: PyTorch may treat
-tags as hints and choose a minimum cut of its own. Tested by tests/plugins/python/torch_step_test.py and
-torch_tags_test.py.
+tags as hints and choose a minimum cut of its own.
+Tested by tests/plugins/python/torch_step_test.py and torch_tags_test.py.
 """
 from __future__ import annotations
 

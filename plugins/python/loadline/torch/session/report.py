@@ -50,8 +50,8 @@ def _state_line(graph: PlannedGraph) -> str:
                    for buckets in (moves.moved, moves.resting_on_host))
     return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "
             f"step, in {len(moves.moved)} buckets, of which {format_bytes(rest)} are there "
-            f"between steps; {format_bytes(graph.resident_state_bytes)} on the device; updates "
-            f"take {format_bytes(graph.update_peak_bytes)} at most")
+            f"between steps; {format_bytes(graph.resident_state_bytes)} on the device; "
+            f"updates take {format_bytes(graph.update_peak_bytes)} at most")
 
 
 def _write_page(graph: PlannedGraph, path: str) -> None:

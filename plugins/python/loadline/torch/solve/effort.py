@@ -42,12 +42,11 @@ COPY_HOST_CALL_NS = 250_000
 Search = Callable[[int, bool], Plan]
 
 
-def copy_call_ns(offload: bool, machine: Machine,
-                 copied: torch.device | None) -> int:
+def copy_call_ns(offload: bool, machine: Machine, copied: torch.device | None) -> int:
     """Host time for one copy that a plan does not count; 0: decision 4 does not apply.
 
-    offload: the option. copied: the device whose values may be copied, if any. On a CPU the copy itself is host work,
-    so its call needs no extra price."""
+    offload: the option. copied: the device whose values may be copied, if any. On a CPU
+    the copy itself is host work, so its call needs no extra price."""
     counts = offload and machine.d2h_bytes_per_s > 0 and (
         copied is not None and copied.type != "cpu")
     return COPY_HOST_CALL_NS if counts else 0

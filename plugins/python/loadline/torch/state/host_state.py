@@ -216,8 +216,9 @@ class HostState:
                 self._update_moved()
             return loss
 
-        return ((args[0], update_after_closure, *args[2:]), kwargs) if len(args) > 1 else (
-            args, {**kwargs, "closure": update_after_closure})
+        if len(args) > 1:
+            return (args[0], update_after_closure, *args[2:]), kwargs
+        return args, {**kwargs, "closure": update_after_closure}
 
     def _update_moved(self) -> None:
         """The plan's work after the last gradient; then hides what it has updated."""

@@ -188,7 +188,8 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     return PredictedState(found, separable)
 
 
-def buckets_of(optimizer: torch.optim.Optimizer, predicted: PredictedState) -> list[Bucket]:
+def buckets_of(optimizer: torch.optim.Optimizer,
+               predicted: PredictedState) -> list[Bucket]:
     """In the optimizer's order, of about equal bytes. Parameters without state are in
     none."""
     bytes_of = dict(predicted.state)
