@@ -16,7 +16,7 @@ import sys
 
 import loadline
 from loadline import Machine
-from loadline.torch.price import node_flops, product_flops
+from loadline.torch.problem.cost_model import node_flops, product_flops
 from models import MODELS
 from steps import same_bits, trace
 

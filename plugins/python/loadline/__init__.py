@@ -21,6 +21,7 @@ from loadline.errors import (
     InternalError,
     InvalidArgument,
     LoadlineError,
+    LoadlineWarning,
     NotValid,
     Stopped,
 )
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from loadline import torch as torch
 
 __all__ = [
-    "Infeasible", "InternalError", "InvalidArgument", "LoadlineError", "Machine",
-    "NotValid", "Plan", "Progress", "Stopped", "keep_everything", "parse_budget",
-    "plan", "verify",
+    "Infeasible", "InternalError", "InvalidArgument", "LoadlineError", "LoadlineWarning",
+    "Machine", "NotValid", "Plan", "Progress", "Stopped", "keep_everything",
+    "parse_budget", "plan", "verify",
 ]
 
 

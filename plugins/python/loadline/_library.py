@@ -1,8 +1,8 @@
 """plugins/c/loadline.h through ctypes.
 
-ctypes and not a compiled binding: what crosses is a text in and a text out, a
-few times per compiled model, so a binding would save nothing; and one wheel
-then serves every Python version.
+ctypes instead of a compiled binding: only a text goes in and a text comes out, a few
+times per compiled model, so a binding would save no time, and one wheel serves every
+Python version.
 """
 from __future__ import annotations
 
@@ -129,15 +129,15 @@ def verify(problem: bytes, plan: bytes) -> None:
 
 def solve(problem: bytes, options: dict[str, Any],
           progress: Callable[[ProgressStruct], None] | None) -> str:
-    """In a thread of its own, so that Ctrl-C reaches Python meanwhile: it
-    stops the search, and KeyboardInterrupt goes on once that has ended. What
-    `progress` raises does the same."""
+    """Runs in another thread, so that Ctrl-C reaches Python during the search: it stops
+    the search, and KeyboardInterrupt is raised when the search has ended. An exception
+    of `progress` does the same."""
     library = _load()
     cancel = library.loadline_cancel_new()
     raised: list[BaseException] = []
     result: list[str] = []
 
-    def tell(found: int, _user: int) -> None:
+    def report(found: int, _user: int) -> None:
         try:
             assert progress is not None
             progress(ProgressStruct.from_address(found))
@@ -145,7 +145,7 @@ def solve(problem: bytes, options: dict[str, Any],
             raised.append(error)
             library.loadline_cancel_now(cancel)
 
-    callback = _PROGRESS(tell) if progress is not None else _PROGRESS()
+    callback = _PROGRESS(report) if progress is not None else _PROGRESS()
     struct = OptionsStruct(size=ctypes.sizeof(OptionsStruct), progress=callback,
                            cancel=cancel, **options)
 

@@ -1,4 +1,4 @@
-"""Budgets and other numbers as people write them."""
+"""Reads budgets and other numbers as people write them."""
 from __future__ import annotations
 
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 from loadline.errors import InvalidArgument
 
-# More than the planner counts; ctypes would cut it off without a word.
+# The largest number that the planner takes; ctypes would silently truncate more.
 _MOST = (1 << 63) - 1
 _UNITS = {"B": 1}
 for _power, _letter in enumerate("KMGT", 1):
@@ -16,7 +16,7 @@ _FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
 
 
 def check_whole(name: str, value: Any, most: int = _MOST) -> None:
-    """Refuses what is no whole number from 0 to `most`."""
+    """Raises InvalidArgument for anything but a whole number from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not (
             0 <= value <= most):
         raise InvalidArgument(f"{name}={value!r}: want a whole number from 0 to {most}")
@@ -42,7 +42,7 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     if unit == "%":
         if whole_bytes is None:
             raise InvalidArgument(
-                f"budget {budget!r}: a share of what? Give bytes here")
+                f"budget {budget!r}: nothing is known to take a share of; give bytes")
         bytes_ = -(-scaled * whole_bytes // (100 * scale))
     elif unit in _UNITS:
         bytes_ = scaled * _UNITS[unit] // scale
@@ -54,7 +54,7 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
 
 
 def is_share(budget: int | str) -> bool:
-    """"60%", of a budget that parse_budget takes."""
+    """Whether a valid budget is a share, such as "60%"."""
     return isinstance(budget, str) and budget.rstrip().endswith("%")
 
 

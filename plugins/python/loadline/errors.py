@@ -1,5 +1,4 @@
-"""What can go wrong, by kind. Each message is one line that names what and
-where."""
+"""Kinds of errors. Each message is one line that says what is wrong and where."""
 from __future__ import annotations
 
 
@@ -18,9 +17,9 @@ class Infeasible(LoadlineError):
                  smallest_met_bytes: int = 0, proven_bound_bytes: int = 0):
         super().__init__(message)
         self.budget_bytes = budget_bytes
-        # The smallest budget that a plan was found for; 0: none was.
+        # The smallest budget for which a plan was found; 0: none was found.
         self.smallest_met_bytes = smallest_met_bytes
-        # No plan of any kind takes fewer bytes.
+        # Proven: no plan takes fewer bytes.
         self.proven_bound_bytes = proven_bound_bytes
 
 
@@ -33,8 +32,12 @@ class NotValid(LoadlineError):
 
 
 class Unsupported(LoadlineError):
-    """A graph or a PyTorch that cannot be planned for, and what to do about it."""
+    """A graph or a PyTorch that cannot be planned; the message says what to do."""
 
 
 class InternalError(LoadlineError):
-    """Out of memory, or a bug of Loadline's."""
+    """Out of memory, or a bug in Loadline."""
+
+
+class LoadlineWarning(UserWarning):
+    """The category of every warning of this package."""

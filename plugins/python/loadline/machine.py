@@ -14,12 +14,12 @@ from loadline.errors import InvalidArgument
 _RATES = ("matmul_flop_per_s", "memory_bytes_per_s", "launch_ns")
 _WHOLE = ("device_bytes", "reserved_bytes", "copy_latency_ns", "host_bytes",
           "switch_ns")
-# What plans heed under `extra`; what else stands there is for executors.
+# Fields of `extra` that plans use; the others are for executors.
 _EXTRA = ("copies_stop_compute", "switch_ns", "nominal")
 
 
 def cache_folder() -> pathlib.Path:
-    """Where the command keeps what it has measured (docs/command.md)."""
+    """The folder for what the command has measured (docs/command.md)."""
     return pathlib.Path(os.environ.get("LOADLINE_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
         "loadline"))
@@ -27,7 +27,7 @@ def cache_folder() -> pathlib.Path:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Copies exist in a plan only where both bandwidths are given."""
+    """A plan has copies only if both bandwidths are given."""
 
     name: str
     device_bytes: int = 0
@@ -37,17 +37,17 @@ class Machine:
     copy_latency_ns: int = 0
     bidirectional: float = 1.0  # factor on both rates while both move bytes
     host_bytes: int = 0  # limit for host buffers
-    # Prices for operators that were never measured.
+    # Rates for operators that were never measured.
     matmul_flop_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     memory_bytes_per_s: float = 0
     launch_ns: int = 0
-    copies_stop_compute: bool = False  # they take the cores or memory that it needs
-    switch_ns: int = 0  # what computing loses for each copy beside waiting for it
+    copies_stop_compute: bool = False  # copies and compute share cores or memory
+    switch_ns: int = 0  # compute time lost per copy besides waiting
     nominal: bool = False  # from a data sheet, not measured
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Machine:
-        """What `loadline doctor` wrote, or `known` of what is no file."""
+        """A profile that `loadline doctor` wrote; a name that is no file is a known GPU."""
         if isinstance(path, str) and not os.path.isfile(path) and (
                 "/" not in path and not path.endswith(".json")):
             try:
@@ -63,8 +63,8 @@ class Machine:
 
     @staticmethod
     def known(name: str) -> Machine:
-        """A well-known GPU's nominal profile, by a name such as "h100-sxm" or by its
-        driver's, such as "NVIDIA L4". InvalidArgument, with all names: there is none."""
+        """The nominal profile of a well-known GPU, by a name such as "h100-sxm" or by its
+        driver's name, such as "NVIDIA L4". Otherwise InvalidArgument lists all names."""
         return Machine.from_document(json.loads(_library.known_machine(name)))
 
     @staticmethod
@@ -72,7 +72,7 @@ class Machine:
         fields = dict(document)
         if fields.pop("format", None) != "loadline.machine/1":
             raise InvalidArgument('field "format" must be "loadline.machine/1"')
-        fields.pop("ops", None)  # operators that torch does not have
+        fields.pop("ops", None)  # for operators of Loadline's executors
         extra, rates = fields.pop("extra", {}), fields.pop("rates", {})
         heeded = {name: extra[name] for name in _EXTRA if name in extra}
         machine = Machine(**fields, **heeded, **rates)

@@ -1,4 +1,4 @@
-"""Problems in, verified plans out (docs/formats.md has both documents)."""
+"""Plans problems and verifies plans (docs/formats.md describes both documents)."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +16,7 @@ Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """A better plan, found while the search goes on."""
+    """A better plan that a running search has found."""
 
     elapsed_s: float
     peak_bytes: int
@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def sequence(self) -> list[int]:
-        """Node ids in the order they run; listed again: run again."""
+        """Node ids in running order; a node that is computed again is listed again."""
         return self.document["sequence"]
 
 
@@ -73,7 +73,7 @@ def problem_bytes(problem: Problem) -> bytes:
 
 
 def keep_everything(problem: Problem) -> Plan:
-    """Every node once in the given order: its peak is what 100 % means."""
+    """The plan that runs every node once, in the given order. Its peak is 100 %."""
     return Plan(_library.keep_everything(problem_bytes(problem)))
 
 
@@ -84,10 +84,10 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
 
-    lossy, inexact: also what changes results. work_limit: candidate edits the
-    search may price, 0 for the default. harder: four times as many more where no plan
-    was found and none is proven not to exist. time_limit_s: opt-in; plans then
-    differ from run to run. Raises Infeasible with the smallest budget met.
+    lossy, inexact: allow edits that change results. work_limit: candidate edits that the
+    search may price; 0: the default. harder: search again with four times the work if no
+    plan was found and none was proven impossible. time_limit_s: plans then differ from
+    run to run. Raises Infeasible with the smallest budget met.
     """
     check_whole("work_limit", work_limit)
     check_whole("seed", seed, (1 << 64) - 1)
@@ -102,7 +102,7 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
         budget_bytes = parse_budget(
             budget, keep_everything(document).peak_bytes if whole else None)
 
-    def tell(found: _library.ProgressStruct) -> None:
+    def report(found: _library.ProgressStruct) -> None:
         assert progress is not None
         progress(Progress(found.elapsed_s, found.peak_bytes, found.step_ns,
                           found.bound_step_ns))
@@ -114,7 +114,7 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
          "allow_inexact": inexact, "work_limit": work_limit,
          "forbid_harder": not harder, "seed": seed,
          "time_limit_ns": int((time_limit_s or 0) * 1e9)},
-        tell if progress is not None else None))
+        report if progress is not None else None))
 
 
 def verify(problem: Problem, plan: Plan | str | bytes | dict[str, Any]) -> None:

@@ -2,18 +2,18 @@
 copied to the host and brought back."""
 import random
 
-from loadline.torch.program import Copy, Run
-from loadline.torch.pose import Snapshot
+from loadline.torch.problem.make_problem import Snapshot
+from loadline.torch.rewrite.program import Copy, Run
 
 
 class _Writer:
-    def __init__(self, posed, seed, copies):
-        self.posed, self.copies = posed, copies
+    def __init__(self, traced, seed, copies):
+        self.traced, self.copies = traced, copies
         self.rng = random.Random(seed)
-        self.values = posed.document["values"]
-        self.nodes = posed.document["nodes"]
+        self.values = traced.document["values"]
+        self.nodes = traced.document["nodes"]
         self.maker = {v: n["id"] for n in self.nodes for v in n["outputs"]}
-        self.outputs = set(posed.document["outputs"])
+        self.outputs = set(traced.document["outputs"])
         # Others may be written over where they end, and need not be.
         self.updated = {old for n in self.nodes for old, _ in n.get("inplace", ())
                         if self.values[old].get("persistent")}
@@ -47,7 +47,7 @@ class _Writer:
 
     def movable(self, value):
         about = self.values[value]
-        return (self.copies and self.posed.values[value] is not None
+        return (self.copies and self.traced.values[value] is not None
                 and not about.get("persistent") and about.get("offload", True))
 
     def lose(self):
@@ -59,7 +59,7 @@ class _Writer:
                 self.slot_of[value] = self.slots
                 self.slots += 1
                 self.program.append(Copy(
-                    self.posed.values[value], self.slot_of[value], out=True))
+                    self.traced.values[value], self.slot_of[value], out=True))
             if value in self.slot_of or self.repeatable(value):
                 self.there.discard(value)
 
@@ -69,7 +69,7 @@ class _Writer:
         if value in self.slot_of and (
                 not self.repeatable(value) or self.rng.random() < 0.5):
             self.program.append(Copy(
-                self.posed.values[value], self.slot_of[value], out=False))
+                self.traced.values[value], self.slot_of[value], out=False))
             self.there.add(value)
         else:
             self.make(self.maker[value])
@@ -77,7 +77,7 @@ class _Writer:
     def make(self, number):
         for value in self.nodes[number]["inputs"]:
             self.bring(value)
-        operation = self.posed.operations[number]
+        operation = self.traced.operations[number]
         if operation is not None:
             self.program.append(
                 operation if isinstance(operation, Snapshot) else Run(operation))
@@ -92,7 +92,7 @@ class _Writer:
                 self.lose()
 
     def write(self):
-        boundary = self.posed.boundary
+        boundary = self.traced.boundary
         before, open_ = set(), [boundary]
         while open_:
             new = self.after[open_.pop()] - before
@@ -106,9 +106,9 @@ class _Writer:
         return forward, self.program, []
 
 
-def random_program(posed, seed, copies=False):
+def random_program(traced, seed, copies=False):
     """As program_of does for a plan; no state."""
-    return _Writer(posed, seed, copies).write()
+    return _Writer(traced, seed, copies).write()
 
 
 def counts(program):

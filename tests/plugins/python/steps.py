@@ -1,16 +1,19 @@
 """One training step of a model, traced once and then run under many plans."""
+import contextlib
 import copy
 import dataclasses
+from unittest import mock
 
 import torch
 from loadline import torch as lt
-from loadline.torch import private
-from loadline.torch.joint import clean, read_joint
-from loadline.torch.ledger import run_watched
-from loadline.torch.pose import pose
-from loadline.torch.price import NOMINAL
-from loadline.torch.program import program_of
-from loadline.torch.split import split
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.problem.joint import clean, read_joint
+from loadline.torch.problem.make_problem import make_problem
+from loadline.torch.rewrite.ledger import run_watched
+from loadline.torch.rewrite.program import program_of
+from loadline.torch.rewrite.split import split
+from loadline.torch.session.session import Session
 from models import MODELS
 
 
@@ -29,14 +32,27 @@ def same_bits(a, b):
     return len(a) == len(b) and all(map(torch.equal, a, b))
 
 
-class _Recorder(private.CustomPartitionerFn):
+@contextlib.contextmanager
+def recorded():
+    """Every graph that any session records inside, kept even if its model is gone."""
+    graphs, record = [], Session.record
+
+    def keep(session, graph):
+        graphs.append(graph)
+        record(session, graph)
+
+    with mock.patch.object(Session, "record", keep):
+        yield graphs
+
+
+class _Recorder(torch_internals.CustomPartitionerFn):
     """Keeps the joint graph as it comes, and splits it as PyTorch would."""
 
     def __call__(self, gm, joint_inputs, **kwargs):
         clean(gm)
         self.module = copy.deepcopy(gm)
         self.kwargs = kwargs
-        return private.pytorch_partition(gm, joint_inputs, 1.0, **kwargs)
+        return torch_internals.pytorch_partition(gm, joint_inputs, 1.0, **kwargs)
 
     def uuid(self):
         return None
@@ -67,11 +83,11 @@ class TracedStep:
                              for a in arguments])
                 return module(*arguments)
 
-            return private.boxed_compiler(run)
+            return torch_internals.boxed_compiler(run)
 
         torch._dynamo.reset()
         compiled = torch.compile(
-            self.model, dynamic=False, backend=private.aot_autograd(
+            self.model, dynamic=False, backend=torch_internals.aot_autograd(
                 fw_compiler=remember, bw_compiler=remember,
                 partition_fn=recorder, keep_inference_input_mutations=True))
         compiled(*self.batch)
@@ -80,17 +96,17 @@ class TracedStep:
         self.eager = self.run_eager(given[0])
         self.module, self.kwargs = recorder.module, recorder.kwargs
         self.machine = machine
-        self.posed = self.pose()
+        self.traced = self.make_problem()
 
-    def pose(self):
+    def make_problem(self):
         """A fresh copy: a split tags the nodes of its graph."""
         module = copy.deepcopy(self.module)
-        return pose(read_joint(module, self.kwargs["num_fwd_outputs"]),
+        return make_problem(read_joint(module, self.kwargs["num_fwd_outputs"]),
                     self.machine)
 
     @property
     def problem(self):
-        return self.posed.document
+        return self.traced.document
 
     def run_modules(self, forward, backward):
         ledger = lt.Ledger()
@@ -119,20 +135,20 @@ class TracedStep:
                 *(t.detach().clone() for t in inputs)]
 
     def run(self, plan):
-        return self.run_program(lambda posed: program_of(posed, plan.document))
+        return self.run_program(lambda traced: program_of(traced, plan.document))
 
     def run_program(self, program_of):
-        """program_of: of the posed step what runs before and after the boundary."""
-        posed = self.pose()
-        program = program_of(posed)
-        parts = split(posed, program, None, **self.kwargs)
+        """program_of: of the traced step what runs before and after the boundary."""
+        traced = self.make_problem()
+        program = program_of(traced)
+        parts = split(traced, program, None, **self.kwargs)
         values, ledger = self.run_modules(parts.forward, parts.backward)
         return Result(values, ledger, parts, program)
 
     def run_pytorch(self, budget):
         """PyTorch's own solver at a budget from 0 to 1."""
         module = copy.deepcopy(self.module)
-        forward, backward = private.pytorch_partition(
+        forward, backward = torch_internals.pytorch_partition(
             module, None, budget, **self.kwargs)
         values, ledger = self.run_modules(forward, backward)
         return Result(values, ledger, (forward, backward))

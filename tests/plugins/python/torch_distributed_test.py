@@ -12,9 +12,10 @@ import loadline
 from chain import chain_problem
 from loadline import planning
 from loadline import torch as lt
-from loadline.torch import agree, tiers
+from loadline.torch.compat import tiers
+from loadline.torch.solve import rank_consensus
 from models import MODELS
-from steps import same_bits
+from steps import recorded, same_bits
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 
@@ -63,11 +64,11 @@ def uneven(rank):
     problem["values"][1]["bytes"] += 50 * rank
     if rank == 0:
         problem["machine"] = loadline.Machine("m", host_bytes=1).document()
-    worst, together = agree.worst_problem(problem)
-    plan = agree.from_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
+    worst, together = rank_consensus.common_problem(problem)
+    plan = rank_consensus.plan_of_rank_0(worst, lambda: loadline.plan(worst, 360, work_limit=9))
     problem["nodes"][0]["name"] += str(rank)
     with mock.patch("warnings.warn") as warn:
-        apart = agree.worst_problem(problem)[1]
+        apart = rank_consensus.common_problem(problem)[1]
     return (worst["values"][1]["bytes"], together, plan.json, apart,
             worst["machine"]["host_bytes"], warn.call_args[0][0][:50])
 
@@ -75,7 +76,7 @@ def uneven(rank):
 def infeasible(rank):
     problem = chain_problem()
     try:
-        agree.from_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
+        rank_consensus.plan_of_rank_0(problem, lambda: loadline.plan(problem, 150, work_limit=9))
     except loadline.Infeasible as error:
         return error.smallest_met_bytes
 
@@ -89,13 +90,12 @@ def work(rank, folder):
         torch._dynamo.reset()
         expected = kind(rank, lambda model, batch: model)
         torch._dynamo.reset()
-        count = len(lt.planned)
-        with mock.patch.object(planning, "plan", wraps=planning.plan) as solve:
+        with recorded() as graphs, mock.patch.object(
+                planning, "plan", wraps=planning.plan) as solve:
             found = kind(rank, planned)
         result[kind.__name__] = (
-            expected, found, [g.plan.json for g in lt.planned[count:]],
-            solve.call_count,
-            [g.recomputed_flops for g in lt.planned[count:]])
+            expected, found, [g.plan.json for g in graphs], solve.call_count,
+            [g.recomputed_flops for g in graphs])
     torch.save(result, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from torch_offload_test import COPIES
+from training import COPIES
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "plugins" / "python" / "examples"
 

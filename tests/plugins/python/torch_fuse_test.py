@@ -12,22 +12,22 @@ from torch.profiler import ProfilerActivity, profile
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.fuse import fuse
-from loadline.torch.joint import read_joint
-from loadline.torch.pose import pose, step_order
+from loadline.torch.problem.fuse import fuse
+from loadline.torch.problem.joint import read_joint
+from loadline.torch.problem.make_problem import make_problem, step_order
 from models import MODELS
 from random_programs import random_program
 from steps import TracedStep, same_bits
 
 
 class FusedStep(TracedStep):
-    def pose(self):
+    def make_problem(self):
         joint = read_joint(copy.deepcopy(self.module),
                            self.kwargs["num_fwd_outputs"])
         self.alone = [o.node for o in joint.operations]
         self.forward = {o.node for o in step_order(joint)[0]}
         fuse(joint)
-        return pose(joint, self.machine)
+        return make_problem(joint, self.machine)
 
 
 def allocated_bytes(call, batch, model):
@@ -102,7 +102,7 @@ class Fuse(unittest.TestCase):
                 step = FusedStep(name)
                 for seed in range(12):
                     found = step.run_program(
-                        lambda posed, seed=seed: random_program(posed, seed, True))
+                        lambda traced, seed=seed: random_program(traced, seed, True))
                     self.assertTrue(same_bits(found.values, step.eager), seed)
 
     def test_gradients_through_inductor(self):
@@ -124,14 +124,14 @@ class Fuse(unittest.TestCase):
     def test_what_is_written_in_place_is_read_at_its_place(self):
         step = FusedStep("gpt")
         pairs = 0
-        for node, operation in zip(step.problem["nodes"], step.posed.operations):
+        for node, operation in zip(step.problem["nodes"], step.traced.operations):
             for old, _ in node.get("inplace", ()):
                 if operation.updates is not None:
                     continue
                 pairs += 1
                 made = operation.node.meta["val"]
                 for argument in operation.node.all_input_nodes:
-                    if step.posed.joint.root.get(argument) is step.posed.values[old]:
+                    if step.traced.joint.root.get(argument) is step.traced.values[old]:
                         read = argument.meta["val"]
                         self.assertTrue(read.is_contiguous() and made.is_contiguous()
                                         or read.stride() == made.stride())
@@ -141,7 +141,7 @@ class Fuse(unittest.TestCase):
         for name in MODELS:
             with self.subTest(name):
                 step = FusedStep(name)
-                joint = step.posed.joint
+                joint = step.traced.joint
                 there = {*joint.primals, *joint.tangents, *joint.constants}
                 ran = set()
                 for operation in joint.operations:

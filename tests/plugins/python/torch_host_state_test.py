@@ -7,65 +7,13 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.host_state import HostState
-from loadline.torch.lanes import Lanes
-from loadline.torch.optimizer import buckets_of, foretell
-from loadline.torch.prepare import attached_to
-from loadline.torch.state_moves import StateMoves
+from loadline.torch.solve.effort import WORK_LIMIT
+from loadline.torch.state.host_state import host_state_of
+from loadline.torch.state.predict_state import predict_state
 from models import MODELS
 from steps import same_bits
-from torch_offload_test import COPIES
-
-OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
-
-
-def wide_mlp():
-    """More state than activations."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    model = MODELS["mlp"]()
-    return model, (torch.randn(16, 64),)
-
-
-def train(call, optimizer, batch, steps=3, scheduler=None):
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = call(*batch)
-        loss.backward()
-        optimizer.step()
-        if scheduler is not None:
-            scheduler.step()
-        losses.append(loss.detach().clone())
-    return losses
-
-
-def states(optimizer):
-    return [t.clone() for _, s in sorted(optimizer.state_dict()["state"].items())
-            for t in s.values() if isinstance(t, torch.Tensor)]
-
-
-def at_the_end(buckets, moved):
-    """Each comes, is updated and leaves behind the last gradient."""
-    return StateMoves(0, frozenset(moved), frozenset(moved),
-                      tuple(b.state_bytes for b in buckets),
-                      tuple((action, k) for k in moved for action in (
-                          "load", "update", "start_store", "end_store")))
-
-
-def copied_bytes(state):
-    """Out and in."""
-    return (state.out_bytes, state.in_bytes) if state else (0, 0)
-
-
-def planned_bytes(graph):
-    """Of state, in a step that finds it."""
-    bytes_ = {"d2h": 0, "h2d": 0}
-    buffers = {b["id"]: b for b in graph.plan.document["buffers"]}
-    for step in graph.plan.document["steps"]:
-        if "from" in step and buffers[step["from"]]["value"] in graph.posed.state:
-            bytes_[step["lane"]] += buffers[step["from"]]["bytes"]
-    return bytes_["d2h"], bytes_["h2d"]
+from training import (COPIES, OPTIONS, copied_bytes, planned_bytes, states, train,
+                      wide_mlp)
 
 
 class Prepare(unittest.TestCase):
@@ -88,8 +36,8 @@ class Prepare(unittest.TestCase):
                 moved = sum(graph.moves.bytes[k] for k in graph.moves.moved)
                 hosted.append(moved)
                 self.assertEqual(moved + graph.resident_state_bytes,
-                                 foretell(optimizer).bytes)
-                state = attached_to(optimizer)
+                                 predict_state(optimizer).bytes)
+                state = host_state_of(optimizer)
                 self.assertEqual(state is not None, moved > 0)
                 with lt.virtual_device() as ledger:
                     found = train(call, optimizer, batch, 2)
@@ -128,11 +76,11 @@ class Prepare(unittest.TestCase):
             graph = lt.planned[-1]
             moved.append(len(graph.moves.moved))
             resident = copy.deepcopy(graph.problem)
-            for value in graph.posed.state:
+            for value in graph.traced.state:
                 resident["values"][value]["offload"] = False
             try:
                 plan = loadline.plan(resident, graph.plan.budget_bytes,
-                                     work_limit=lt.options.WORK_LIMIT)
+                                     work_limit=WORK_LIMIT)
             except loadline.Infeasible:
                 self.assertGreater(moved[-1], 0)
                 continue
@@ -162,12 +110,12 @@ class Prepare(unittest.TestCase):
             call, _ = lt.prepare(model, optimizer, sample=batch, budget="60%",
                                  machine=COPIES, **OPTIONS)
             losses = train(call, optimizer, batch, 1)
-            self.assertGreater(attached_to(optimizer).host_bytes, 0)
+            self.assertGreater(host_state_of(optimizer).host_bytes, 0)
             found += losses
         self.assertTrue(same_bits(expected, found))
-        keeper = attached_to(optimizer)
-        keeper.detach()
-        on_host = {slab.memory.untyped_storage().data_ptr() for slab in keeper._slabs
+        mover = host_state_of(optimizer)
+        mover.detach()
+        on_host = {slab.memory.untyped_storage().data_ptr() for slab in mover._slabs
                    if slab.memory is not None}
         self.assertTrue(all(t.untyped_storage().data_ptr() not in on_host
                             for s in optimizer.state.values() for t in s.values()))
@@ -177,11 +125,11 @@ class Unusual(unittest.TestCase):
     """Programs that do not step behind every backward, or look in between."""
 
     def nothing_of_the_hosts(self, optimizer, args, kwargs):
-        """A hook behind the keeper's: what the optimizer's own step updates is on the
+        """A hook behind the mover's: what the optimizer's own step updates is on the
         device, which a CPU cannot tell from the host."""
-        keeper = attached_to(optimizer)
-        slabs = {slab.memory.untyped_storage().data_ptr() for slab in keeper._slabs
-                 if slab.memory is not None} if keeper else ()
+        mover = host_state_of(optimizer)
+        slabs = {slab.memory.untyped_storage().data_ptr() for slab in mover._slabs
+                 if slab.memory is not None} if mover else ()
         for group in optimizer.param_groups:
             for p in group["params"]:
                 for t in optimizer.state.get(p, {}).values():
@@ -200,7 +148,7 @@ class Unusual(unittest.TestCase):
             call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
                                  machine=COPIES, **OPTIONS)
             moves = lt.planned[-1].moves
-            seen |= {bucket in moves.home_on_host for bucket in moves.moved}
+            seen |= {bucket in moves.resting_on_host for bucket in moves.moved}
             optimizer.register_step_pre_hook(self.nothing_of_the_hosts)
             found = program(call, optimizer, batch)
             self.assertTrue(same_bits(expected, [*found, *states(optimizer)]), budget)
@@ -288,12 +236,12 @@ class Unusual(unittest.TestCase):
     def test_prepared_again_in_vain_the_first_plan_holds(self):
         def program(call, optimizer, batch):
             losses = train(call, optimizer, batch, 2)
-            keeper = attached_to(optimizer)
-            if keeper is not None:
+            mover = host_state_of(optimizer)
+            if mover is not None:
                 with self.assertRaises(loadline.Infeasible):
                     lt.prepare(call, optimizer, sample=batch, budget="1%",
                                machine=COPIES, **OPTIONS)
-                self.assertIs(attached_to(optimizer), keeper)
+                self.assertIs(host_state_of(optimizer), mover)
             return losses + train(call, optimizer, batch, 2)
 
         self.same(program)
@@ -308,185 +256,12 @@ class Unusual(unittest.TestCase):
         everything = sum(p.nbytes for p in model.parameters()) * 4 + (20 << 10)
         call, _ = lt.prepare(model, optimizer, sample=small, budget=everything,
                              machine=COPIES, **OPTIONS)
-        self.assertIsNone(attached_to(optimizer))
+        self.assertIsNone(host_state_of(optimizer))
         large = torch.cat([batch[0]] * 16),
         call(*large).backward()
         self.assertTrue(lt.planned[-1].moves.moved)
-        self.assertIs(attached_to(optimizer).moves, lt.planned[-1].moves)
+        self.assertIs(host_state_of(optimizer).moves, lt.planned[-1].moves)
         self.assertTrue(same_bits(expected, train(call, optimizer, batch, 2)))
-
-
-class InPlace(unittest.TestCase):
-    def test_the_plan_of_the_first_step_decides(self):
-        model, batch = wide_mlp()
-        optimizer = torch.optim.AdamW(model.parameters())
-        expected = train(model, optimizer, batch)
-        before = states(optimizer)
-        model, batch = wide_mlp()
-        optimizer = torch.optim.AdamW(model.parameters())
-        lt.compile_in_place(model, "60%", optimizers=[optimizer], host_state=True,
-                            machine=COPIES, **OPTIONS)
-        self.assertIsNone(attached_to(optimizer))
-        with lt.virtual_device() as ledger:
-            found = train(model, optimizer, batch)
-        graph = lt.planned[-1]
-        self.assertTrue(same_bits(expected, found))
-        self.assertTrue(same_bits(before, states(optimizer)))
-        self.assertIs(attached_to(optimizer).moves, graph.moves)
-        self.assertGreater(len(graph.moves.moved), 0)
-        self.assertEqual(ledger.peak_bytes,
-                         max(graph.peak_bytes, graph.update_peak_bytes))
-        optimizer.step(None)  # as some programs write it
-
-    def test_once_more_leaves_the_first_no_say(self):
-        def steps(planned):
-            model, batch = wide_mlp()
-            optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-            losses = []
-            for _ in range(2):
-                if planned:
-                    lt.compile_in_place(model, "85%", optimizers=iter([optimizer]),
-                                        host_state=True, machine=COPIES, **OPTIONS)
-                losses += train(model, optimizer, batch, 3)
-            self.assertEqual(len(optimizer.param_groups[0]["params"]), 12)
-            return [*losses, *states(optimizer)]
-
-        expected = steps(False)
-        self.assertTrue(same_bits(expected, steps(True)))
-        self.assertTrue(lt.planned[-1].moves.moved)
-
-
-class AnyOptimizer(unittest.TestCase):
-    def test_in_groups_with_a_schedule_gives_the_same_bits(self):
-        for kind, options in ((torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
-                              (torch.optim.Adam, {"amsgrad": True}),
-                              (torch.optim.AdamW, {"foreach": True}),
-                              (torch.optim.AdamW, {"fused": True}),
-                              (torch.optim.RMSprop, {}), (torch.optim.NAdam, {})):
-            with self.subTest(f"{kind.__name__} {options}"):
-                def steps(hosted):
-                    model, batch = wide_mlp()
-                    parameters = list(model.parameters())
-                    optimizer = kind([{"params": parameters[:5]},
-                                      {"params": parameters[5:], "weight_decay": 0.1}],
-                                     **options)
-                    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-                    if hosted:
-                        foretold = foretell(optimizer)
-                        self.assertTrue(foretold.apart)
-                        buckets = buckets_of(optimizer, foretold)
-                        self.assertEqual(sum(b.state_bytes for b in buckets),
-                                         foretold.bytes)
-                        HostState(optimizer, buckets, Lanes()).follow(
-                            at_the_end(buckets, range(1, len(buckets))))
-                    losses = train(model, optimizer, batch, 4, scheduler)
-                    return [*losses, *states(optimizer)]
-
-                self.assertTrue(same_bits(steps(False), steps(True)))
-
-    def test_that_keeps_more_than_state_by_parameter_is_left_alone(self):
-        model, _ = wide_mlp()
-
-        class Counts(torch.optim.SGD):
-            steps = 0
-
-            def step(self, closure=None):
-                self.steps += 1
-                return super().step(closure)
-
-        self.assertFalse(foretell(Counts(model.parameters(), 0.1)).apart)
-        self.assertTrue(foretell(torch.optim.SGD(model.parameters(), 0.1)).apart)
-
-        class Within(torch.optim.SGD):
-            def step(self, closure=None):
-                return super().step(closure)
-
-        self.assertFalse(foretell(Within(model.parameters(), 0.1)).apart)
-
-
-class Momentum(torch.optim.Optimizer):
-    def __init__(self, parameters, calls):
-        super().__init__(parameters, {})
-        self.calls = calls
-
-    def step(self, closure=None):
-        loss = None
-        for _ in range(self.calls if closure else 0):
-            loss = closure()
-        with torch.no_grad():
-            for p in self.param_groups[0]["params"]:
-                if p.grad is not None:
-                    moved = self.state[p].setdefault("moved", torch.zeros_like(p))
-                    p.sub_(moved.mul_(0.9).add_(p.grad), alpha=0.1)
-        return loss
-
-
-class Closures(unittest.TestCase):
-    """Some programs, Lightning among them, compute the loss within the step."""
-
-    def steps(self, hosted, calls=1, keyword=False):
-        model, batch = wide_mlp()
-        optimizer = Momentum(model.parameters(), calls)
-        if hosted:
-            about = foretell(optimizer)
-            self.assertTrue(about.apart)
-            buckets = buckets_of(optimizer, about)
-            HostState(optimizer, buckets, Lanes()).follow(
-                at_the_end(buckets, range(len(buckets) // 2)))
-
-        def closure():
-            optimizer.zero_grad()
-            loss = model(*batch)
-            loss.backward()
-            return loss
-
-        losses = [optimizer.step(**{"closure": closure}) if keyword else
-                  optimizer.step(closure) for _ in range(3)]
-        return [*losses, *states(optimizer), *model.parameters()]
-
-    def test_state_streams_when_the_gradients_are_there(self):
-        for keyword in (False, True):
-            self.assertTrue(same_bits(self.steps(False), self.steps(True, keyword=keyword)))
-
-    def test_that_run_twice_or_never_are_refused(self):
-        with self.assertRaisesRegex(loadline.LoadlineError, "more than once"):
-            self.steps(True, calls=2)
-        with self.assertRaisesRegex(loadline.LoadlineError, "has not called"):
-            self.steps(True, calls=0)
-
-    def test_a_plan_made_within_the_first_closure_holds_for_its_step(self):
-        def steps(planned):
-            model, batch = wide_mlp()
-            optimizer = torch.optim.AdamW(model.parameters())
-            if planned:
-                lt.compile_in_place(model, "60%", optimizers=[optimizer],
-                                    host_state=True, machine=COPIES, **OPTIONS)
-
-            def closure():
-                kept.clear()
-                optimizer.zero_grad()
-                loss = model(*batch)
-                loss.backward()
-                kept[:] = [loss]  # as the plan counts it
-                return loss.detach().clone()
-
-            kept = []
-            with lt.virtual_device() as ledger:
-                losses = [optimizer.step(closure) for _ in range(2)]
-                before = copied_bytes(attached_to(optimizer))
-                losses += [optimizer.step(closure)]
-            after = copied_bytes(attached_to(optimizer))
-            return ledger, tuple(a - b for a, b in zip(after, before)), [
-                *losses, *states(optimizer)]
-
-        _, _, expected = steps(False)
-        ledger, copied, found = steps(True)
-        self.assertTrue(same_bits(expected, found))
-        graph = lt.planned[-1]
-        self.assertGreater(len(graph.moves.moved), 0)
-        self.assertEqual(copied, planned_bytes(graph))
-        self.assertEqual(ledger.peak_bytes, max(graph.peak_bytes,
-                                                graph.update_peak_bytes))
 
 
 if __name__ == "__main__":

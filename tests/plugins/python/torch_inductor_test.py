@@ -10,13 +10,13 @@ import torch
 from torch._inductor.utils import fresh_cache, run_and_get_code
 
 from loadline import torch as lt
-from loadline.torch import compiler, partitioner, planned_graphs
-from loadline.torch.plan_order import PlanOrder
+from loadline.torch.rewrite import partitioner
+from loadline.torch.rewrite.plan_order import PlanOrder
+from loadline.torch.session import compiler
 from models import MODELS
 from random_programs import counts, random_program
-from steps import eager_step
-from torch_host_state_test import wide_mlp
-from torch_offload_test import COPIES
+from steps import eager_step, recorded
+from training import COPIES, wide_mlp
 
 KERNELS = {"mm", "addmm", "bmm"}
 COPYING = {"offload", "wait", "reload", "arrive", "state_token", "move_state"}
@@ -48,7 +48,7 @@ class Inductor(unittest.TestCase):
         torch._dynamo.reset()
         call = torch.compile(model, backend=lt.backend, dynamic=False, options={
             "work_limit": 20_000, **options})
-        with planned_graphs.watch() as graphs:
+        with recorded() as graphs:
             found = eager_step(model, batch, call)
         graph, = graphs
         # Inductor itself rounds ResNet-18's gradients otherwise by 8e-6, where eager's
@@ -87,7 +87,7 @@ class Inductor(unittest.TestCase):
 
     def orders(self, run):
         """Of products and copies in both modules, and in what Inductor made of them."""
-        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        self.assertEqual(compiler.current_tier(), "full")  # planned as it is
         modules = []
         split = partitioner.split
 
@@ -95,7 +95,7 @@ class Inductor(unittest.TestCase):
             modules.append(split(*args, **options))
             return modules[-1]
 
-        with mock.patch("loadline.torch.partitioner.split", kept), fresh_cache():
+        with mock.patch("loadline.torch.rewrite.partitioner.split", kept), fresh_cache():
             _, codes = run_and_get_code(run)
         parts, = modules
         self.assertEqual(len(codes), 2)
@@ -138,22 +138,22 @@ class Inductor(unittest.TestCase):
 
     def test_kernels_of_unknown_kinds_stay_where_they_are(self):
         kernels = [object(), object()]
-        with self.assertWarnsRegex(UserWarning, "hides the order"):
+        with self.assertWarnsRegex(UserWarning, "order is Inductor"):
             self.assertEqual(PlanOrder()(kernels), kernels)
 
     def test_any_valid_program(self):
-        self.assertEqual(compiler.chosen_tier(), "full")  # planned as it is
+        self.assertEqual(compiler.current_tier(), "full")  # planned as it is
         for name in MODELS if RANDOM_PLANS > 1 else ("mlp",):
             copied = []  # a program at random may have no copies
             for seed in range(1, RANDOM_PLANS + 1):
                 programs = []
 
-                def program_of(posed, plan, seed=seed, programs=programs):
-                    programs.append(random_program(posed, seed, True))
+                def program_of(traced, plan, seed=seed, programs=programs):
+                    programs.append(random_program(traced, seed, True))
                     return programs[-1]
 
                 with self.subTest(f"{name} {seed}"), mock.patch(
-                        "loadline.torch.partitioner.program_of", program_of):
+                        "loadline.torch.rewrite.partitioner.program_of", program_of):
                     self.same_within_rounding(name, budget="100%", machine=COPIES)
                     self.assertEqual(counts(programs[-1])[1] > 0, self.in_bytes > 0)
                     copied.append(self.in_bytes)

@@ -8,8 +8,8 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import measure
-from loadline.torch.joint import Operation
+from loadline.torch.problem import measure
+from loadline.torch.problem.joint import Operation
 from models import MODELS
 from steps import eager_step, same_bits
 
@@ -42,7 +42,7 @@ class Measure(unittest.TestCase):
         self.assertGreater(count, 10)
         times = [n["time_ns"] for n in graph.problem["nodes"]]
         self.assertLess(count, times.count(12_345))  # equal operators: once
-        kept = [n for n, o in zip(graph.problem["nodes"], graph.posed.operations)
+        kept = [n for n, o in zip(graph.problem["nodes"], graph.traced.operations)
                 if isinstance(o, Operation) and o.ordered]  # dropout's: not run
         self.assertGreater(len(kept), 0)
         self.assertNotIn(12_345, [n["time_ns"] for n in kept])
@@ -59,7 +59,7 @@ class Measure(unittest.TestCase):
             path, = measure.folder().iterdir()
             self.assertGreater(timed.call_count, 0)
             signatures = {measure._signature(o.node)
-                          for o in graph.posed.operations
+                          for o in graph.traced.operations
                           if isinstance(o, Operation)
                           and not o.ordered and not o.updates}
             self.assertEqual(signatures - measure._read(path).keys(), set(), name)

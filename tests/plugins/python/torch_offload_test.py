@@ -1,5 +1,4 @@
 """Values that go to the host and come back: peak, bytes and bits."""
-import dataclasses
 import gc
 import os
 import random
@@ -9,25 +8,19 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import private
-from loadline.torch.copies import ARRIVE
-from loadline.torch.partitioner import copied_device
-from loadline.torch.pose import pose
-from loadline.torch.price import NOMINAL
-from loadline.torch.program import Copy, Run, peak_bytes, program_of, starts
-from loadline.torch.split import split
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.make_problem import make_problem
+from loadline.torch.rewrite.copies import ARRIVE
+from loadline.torch.rewrite.partitioner import copied_device
+from loadline.torch.rewrite.program import Copy, Run, peak_bytes, program_of, starts
+from loadline.torch.rewrite.split import split
 from models import MODELS
 from random_programs import counts, random_program
 from steps import eager_step, same_bits, trace
+from training import COPIES
 
 WORK = 20_000
 RANDOM_PLANS = int(os.environ.get("LOADLINE_RANDOM_PLANS", 2))
-# Fast enough for small tensors to be worth their way.
-COPIES = dataclasses.replace(
-    NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
-    host_bytes=1 << 30, bidirectional=0.8)
-
-
 def makes(item):
     if isinstance(item, Run):
         return item.operation.makes
@@ -100,7 +93,7 @@ class Offload(unittest.TestCase):
             for seed in range(RANDOM_PLANS):
                 with self.subTest(f"{name} {seed}"):
                     found = step.run_program(
-                        lambda posed, seed=seed: random_program(posed, seed, True))
+                        lambda traced, seed=seed: random_program(traced, seed, True))
                     self.assertTrue(same_bits(step.eager, found.values))
                     more = counts(found.program)
                     out, back, runs = out + more[0], back + more[1], runs + more[2]
@@ -109,10 +102,10 @@ class Offload(unittest.TestCase):
 
     def test_copies_out_begin_when_their_source_is_there(self):
         step = trace("gpt", COPIES)
-        posed = step.pose()
-        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
-        for program in (program_of(posed, plan.document),
-                        *(random_program(posed, seed, True) for seed in range(5))):
+        traced = step.make_problem()
+        plan = loadline.plan(traced.document, "75%", recompute=False, work_limit=WORK)
+        for program in (program_of(traced, plan.document),
+                        *(random_program(traced, seed, True) for seed in range(5))):
             for items in program:
                 begun = []
                 for at, copies in sorted(starts(items).items()):
@@ -129,20 +122,20 @@ class Offload(unittest.TestCase):
     def test_on_a_gpu_the_same_values_are_copied(self):
         """As far as a plan and its modules go: nothing runs."""
         step = trace("gpt", COPIES)
-        posed = step.pose()
-        joint, gpu = posed.joint, torch.device("cuda:0")
+        traced = step.make_problem()
+        joint, gpu = traced.joint, torch.device("cuda:0")
         with joint.primals[0].meta["val"].fake_mode:
             for node in joint.graph.nodes:
                 if "val" in node.meta:
-                    node.meta["val"] = private.pytree.tree_map_only(
+                    node.meta["val"] = torch_internals.pytree.tree_map_only(
                         torch.Tensor, lambda t: torch.empty_strided(
                             t.size(), t.stride(), dtype=t.dtype, device=gpu),
                         node.meta["val"])
         self.assertEqual(copied_device(joint), gpu)
-        self.assertEqual(pose(joint, COPIES, copies=gpu).document, posed.document)
-        self.assertNotEqual(pose(joint, COPIES).document, posed.document)
-        plan = loadline.plan(posed.document, "75%", recompute=False, work_limit=WORK)
-        parts = split(posed, program_of(posed, plan.document), None, **step.kwargs)
+        self.assertEqual(make_problem(joint, COPIES, copies=gpu).document, traced.document)
+        self.assertNotEqual(make_problem(joint, COPIES).document, traced.document)
+        plan = loadline.plan(traced.document, "75%", recompute=False, work_limit=WORK)
+        parts = split(traced, program_of(traced, plan.document), None, **step.kwargs)
         self.assertEqual(parts.slab.device, gpu)
         arrivals = [node for node in parts.backward.graph.nodes
                     if node.target is ARRIVE]
@@ -181,7 +174,7 @@ class Offload(unittest.TestCase):
         call(*batch).backward()
         slab = lt.planned[-1].slab
         self.assertGreater(slab().memory.numel(), 0)
-        memory = private.StorageWeakRef(slab().memory.untyped_storage())
+        memory = torch_internals.StorageWeakRef(slab().memory.untyped_storage())
         del model, call
         gc.collect()
         self.assertIsNone(slab().memory)

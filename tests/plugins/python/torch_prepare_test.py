@@ -1,6 +1,5 @@
 """prepare, its accounts and report, and what goes wrong."""
-import dataclasses
-import json
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -13,12 +12,10 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import planned_graphs, planner_pass
-from loadline.torch.optimizer import Foretold, buckets_of, foretell
-from loadline.torch.options import Options
-from loadline.torch.prepare import prepared
+from loadline.torch.session.session import session_of_model
+from loadline.torch.state.predict_state import PredictedState, buckets_of, predict_state
 from models import MODELS
-from steps import same_bits
+from steps import recorded, same_bits
 
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 
@@ -42,87 +39,6 @@ def made(name="gpt_dropout"):
     return model, torch.optim.AdamW(model.parameters()), MODELS[name].batch()
 
 
-def found_plan(step_ns, stall_ns=0):
-    return loadline.Plan(json.dumps(
-        {"predicted": {"step_ns": step_ns, "stall_ns": stall_ns}}))
-
-
-class Harder(unittest.TestCase):
-    def works(self, bound_bytes, results):
-        """The work limits of the searches that come to so much; None: to nothing."""
-        limits, results = [], iter(results)
-
-        def plan(problem, bytes_, work_limit, **_):
-            limits.append(work_limit)
-            if (result := next(results)) is None:
-                raise loadline.Infeasible("none", bytes_, 2 * bytes_, bound_bytes)
-            return result
-
-        with mock.patch("loadline.planning.plan", plan):
-            try:
-                found = planner_pass.patiently(
-                    lambda harder: planner_pass.make_plan(
-                        {}, 100, Options(budget=50, work_limit=10), 0, harder))
-            except loadline.Infeasible:
-                found = None
-        return limits, found
-
-    def test_what_is_not_proven_impossible_is_searched_again(self):
-        plan = found_plan(100)
-        self.assertEqual(self.works(40, [None, plan]), ([10, 40], plan))
-        self.assertEqual(self.works(0, [None] * 3), ([10, 40, 160], None))
-        self.assertEqual(self.works(51, [None]), ([10], None))
-
-    def test_what_waits_long_for_copies_is_searched_once_more(self):
-        short, long_, better, worse = (
-            found_plan(100, 5), found_plan(100, 6), found_plan(99, 99), found_plan(101))
-        for results, works, found in (
-                ([short], [10], short),
-                ([long_, better], [10, 80], better),
-                ([long_, worse], [10, 80], long_),
-                ([long_, None], [10, 80], long_),
-                ([None, long_, better], [10, 40, 80], better),
-                ([None, None, long_], [10, 40, 160], long_)):
-            self.assertEqual(self.works(0, results), (works, found))
-
-
-class WithoutCopies(unittest.TestCase):
-    def test_is_taken_unless_copies_gain_more_than_their_calls_take(self):
-        def plan(step_ns, copies):
-            return loadline.Plan(json.dumps(
-                {"predicted": {"step_ns": step_ns, "stall_ns": 0},
-                 "steps": [{"id": 0}, *({"id": 1, "from": 0, "to": 1},) * copies]}))
-
-        alone, near, far = plan(100, 0), plan(80, 2), plan(79, 2)
-        for without, copying, found in (
-                (alone, near, alone), (alone, far, far), (None, near, near),
-                (alone, None, alone)):
-            asked = []
-
-            def search(harder, copies, without=without, copying=copying, asked=asked):
-                asked.append((harder, copies))
-                if (one := copying if copies else without) is None:
-                    raise loadline.Infeasible("none", 1, 2, 0)
-                return one
-
-            self.assertIs(planner_pass.unless_without(search, 10), found)
-            self.assertEqual(asked, [(1, False), (1, True)])
-            # What waits long is searched longer here too.
-            if copying is not None and without is not None:
-                waiting = loadline.Plan(json.dumps({**copying.document, "predicted": {
-                    "step_ns": 150, "stall_ns": 150}}))
-
-                def harder_search(harder, copies, without=without, copying=copying,
-                                  waiting=waiting):
-                    if not copies:
-                        return without
-                    return waiting if harder == 1 else copying
-
-                self.assertIs(planner_pass.unless_without(harder_search, 10), found)
-            if copying is not None:  # on a CPU a copy's calls are a part of it
-                self.assertIs(planner_pass.unless_without(search, 0), copying)
-
-
 class Buckets(unittest.TestCase):
     def test_are_of_128_mib_where_64_are_enough(self):
         for parameters, bytes_, count in (
@@ -130,7 +46,7 @@ class Buckets(unittest.TestCase):
                 (1000, 1 << 27, 67)):
             one = [torch.nn.Parameter(torch.empty(1, device="meta"))
                    for _ in range(parameters)]
-            found = buckets_of(torch.optim.AdamW(one), Foretold(
+            found = buckets_of(torch.optim.AdamW(one), PredictedState(
                 [(p, bytes_) for p in one], True))
             self.assertEqual(len(found), count)
             self.assertEqual(sum(b.state_bytes for b in found), parameters * bytes_)
@@ -155,9 +71,9 @@ class Prepare(unittest.TestCase):
                 self.assertEqual(ledger.peak_bytes, graph.peak_bytes)
                 self.assertEqual(graph.measured_bytes, graph.peak_bytes)
                 # The budget is of the graph and the optimizer's state together.
-                whole = graph.keep_everything_bytes + foretell(optimizer).bytes
+                whole = graph.keep_everything_bytes + predict_state(optimizer).bytes
                 self.assertEqual(
-                    graph.plan.budget_bytes + foretell(optimizer).bytes,
+                    graph.plan.budget_bytes + predict_state(optimizer).bytes,
                     loadline.parse_budget("90%", whole))
 
     def test_reports_text_and_page(self):
@@ -173,16 +89,6 @@ class Prepare(unittest.TestCase):
                 lt.report(html=page)
                 self.assertIn("<html", page.read_text()[:2000])
 
-    def test_only_the_last_graphs_are_kept(self):
-        model, optimizer, batch = made("mlp")
-        with planned_graphs.watch() as graphs:
-            lt.prepare(model, optimizer, sample=batch, budget="90%", **OPTIONS)
-        self.assertEqual(len(graphs), 1)
-        for _ in range(planned_graphs.KEPT + 3):
-            planned_graphs.remember(dataclasses.replace(graphs[0]))
-        self.assertEqual(len(lt.planned), planned_graphs.KEPT)
-        self.assertEqual(len(graphs), 1)  # nobody watches any more
-
     def test_too_small_a_budget_says_which_would_do(self):
         model, optimizer, batch = made("mlp")
         with self.assertRaises(loadline.Infeasible) as caught:
@@ -193,7 +99,7 @@ class Prepare(unittest.TestCase):
         lt.prepare(model, optimizer, sample=batch, budget=smallest, **OPTIONS)
         # The optimizer's state is in it.
         self.assertEqual(lt.planned[-1].plan.budget_bytes,
-                         smallest - foretell(optimizer).bytes)
+                         smallest - predict_state(optimizer).bytes)
         with self.assertRaisesRegex(loadline.Infeasible, "reserved"):
             lt.prepare(model, optimizer, sample=batch, budget="1KiB", **OPTIONS)
 
@@ -215,6 +121,47 @@ class Prepare(unittest.TestCase):
         self.assertTrue(same_bits(before, list(model.state_dict().values())))
         for parameter in model.parameters():
             self.assertTrue(bool((parameter.grad == 1).all()))
+
+    def test_leaves_no_gradient_in_a_sample(self):
+        model, _, _ = made("mlp")
+        before = torch.nn.Linear(8, 64)
+        leaf, kept = torch.randn(4, 8), torch.randn(16, 64)
+        for sample in (torch.randn(16, 64), kept, before(leaf)):
+            sample.requires_grad_()
+            kept.grad = torch.ones_like(kept)
+            for call in ((sample,), {"x": sample}):
+                lt.prepare(model, sample=call, budget="100%", **OPTIONS)
+            if sample is not kept and sample.is_leaf:
+                self.assertIsNone(sample.grad)
+            self.assertTrue(bool((kept.grad == 1).all()))
+            self.assertIsNone(before.weight.grad)
+        sample.sum().backward()  # its graph is still there
+
+    def test_on_the_device_meta_is_refused(self):
+        for name in ("mlp", "gpt"):
+            model, optimizer, batch = made(name)
+            far = [tensor.to("meta") for tensor in batch]
+            with self.assertRaisesRegex(lt.Unsupported, "meta"):
+                lt.prepare(model, optimizer, sample=far, budget="80%", **OPTIONS)
+            model.to("meta")
+            with self.assertRaisesRegex(lt.Unsupported, "meta"):
+                lt.prepare(model, optimizer, sample=far, budget="80%", **OPTIONS)
+            call = torch.compile(model, backend=lt.backend, dynamic=False,
+                                 options={"budget": "80%", **OPTIONS})
+            with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+                call(*far)
+            self.assertIsInstance(caught.exception.inner_exception, lt.Unsupported)
+
+    def test_helpers_are_attributes_of_the_package(self):
+        for name in ("trainer", "lightning"):
+            code = ("import loadline; "
+                    f"print(loadline.torch.{name}.BudgetCallback('1GiB').budget)")
+            if importlib.util.find_spec({"trainer": "transformers"}.get(name, name)):
+                out = subprocess.run([sys.executable, "-c", code], capture_output=True,
+                                     text=True)
+                self.assertEqual(out.stdout.strip(), "1GiB", out.stderr)
+        with self.assertRaises(AttributeError):
+            lt.nothing
 
 
 @torch.library.custom_op("loadline_test::wide", mutates_args=())
@@ -244,9 +191,9 @@ class Corrections(unittest.TestCase):
         torch.manual_seed(0)
         model, batch = Wide(), (torch.randn(512, 64),)
         budget = 2_000_000
-        count = len(lt.planned)
-        lt.prepare(model, sample=batch, budget=budget, **OPTIONS)
-        first, *_, last = lt.planned[count:]
+        with recorded() as graphs:
+            lt.prepare(model, sample=batch, budget=budget, **OPTIONS)
+        first, *_, last = graphs
         self.assertGreater(first.measured_bytes, budget)
         self.assertLessEqual(last.measured_bytes, budget)
         self.assertEqual(last.measured_bytes, last.peak_bytes)
@@ -256,7 +203,7 @@ class Corrections(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, batch = Wide(), (torch.randn(512, 64),)
-        with mock.patch("loadline.torch.prepare.CORRECTIONS", 0):
+        with mock.patch("loadline.torch.session.prepare.CORRECTIONS", 0):
             with self.assertWarnsRegex(UserWarning, "more than its budget"):
                 lt.prepare(model, sample=batch, budget=2_000_000, **OPTIONS)
 
@@ -272,15 +219,15 @@ class OptimizerState(unittest.TestCase):
             with self.subTest(f"{kind.__name__} {options}"):
                 model = torch.nn.Linear(8, 16)
                 optimizer = kind(model.parameters(), **options)
-                foretold = foretell(optimizer).bytes
+                predicted = predict_state(optimizer).bytes
                 model(torch.randn(2, 8)).sum().backward()
                 optimizer.step()
-                self.assertEqual(foretold, foretell(optimizer).bytes)
+                self.assertEqual(predicted, predict_state(optimizer).bytes)
 
     def test_that_reads_data_asks_for_a_step(self):
         optimizer = torch.optim.Adafactor(torch.nn.Linear(8, 16).parameters())
         with self.assertRaisesRegex(loadline.InvalidArgument, "one optimizer step"):
-            foretell(optimizer).bytes
+            predict_state(optimizer).bytes
 
 
 class Mistakes(unittest.TestCase):
@@ -345,7 +292,7 @@ class Mistakes(unittest.TestCase):
         expected = broken(x).detach()
         with self.assertWarnsRegex(UserWarning, "a share of the budget"):
             call, _ = lt.prepare(broken, sample=(x,), budget="90%", **OPTIONS)
-        graphs = prepared[-1].graphs
+        graphs = session_of_model(broken).prepared.graphs
         with lt.virtual_device() as ledger:
             loss = call(x)
             loss.backward()
@@ -360,7 +307,7 @@ class Mistakes(unittest.TestCase):
     def test_what_needs_no_gradient_is_no_plan(self):
         model, optimizer, batch = made("mlp")
         model.requires_grad_(False)
-        with self.assertRaisesRegex(loadline.LoadlineError, "no gradient"):
+        with self.assertRaisesRegex(loadline.LoadlineError, "requires a gradient"):
             lt.prepare(model, sample=batch, budget="90%", **OPTIONS)
 
 

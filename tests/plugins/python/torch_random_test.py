@@ -6,19 +6,19 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.joint import draws, is_seeded
-from loadline.torch.pose import Snapshot
-from loadline.torch.program import Run, program_of
+from loadline.torch.problem.joint import draws, is_seeded
+from loadline.torch.problem.make_problem import Snapshot
+from loadline.torch.rewrite.program import Run, program_of
 from models import MODELS
 from steps import eager_step, same_bits, trace
 
 WORK = 20_000
 
 
-def forward_twice(posed):
+def forward_twice(traced):
     """Each run of the forward part that may be made again is, right behind it."""
     forward, backward, tail = program_of(
-        posed, loadline.keep_everything(posed.document).document)
+        traced, loadline.keep_everything(traced.document).document)
     twice = []
     for item in forward:
         twice.append(item)
@@ -55,17 +55,17 @@ class Draws(unittest.TestCase):
 
     def test_so_a_plan_may_run_it_again(self):
         step = trace("llama")
-        attention = {i for i, o in enumerate(step.posed.operations)
+        attention = {i for i, o in enumerate(step.traced.operations)
                      if "attention" in getattr(o, "name", "") and not o.backward}
         self.assertTrue(attention)
         for number in attention:
-            operation = step.posed.operations[number]
+            operation = step.traced.operations[number]
             self.assertTrue(operation.repeatable)
             self.assertFalse(operation.ordered or operation.random)
-        runs = [item.operation for item in forward_twice(step.posed)[0]
+        runs = [item.operation for item in forward_twice(step.traced)[0]
                 if isinstance(item, Run)]
         for number in attention:
-            self.assertEqual(runs.count(step.posed.operations[number]), 2)
+            self.assertEqual(runs.count(step.traced.operations[number]), 2)
         self.assertTrue(same_bits(
             step.eager, step.run_program(forward_twice).values))
 
@@ -76,7 +76,7 @@ class Random(unittest.TestCase):
         kept = loadline.keep_everything(step.problem)
         expected = step.run(kept)
         smallest = loadline.plan(step.problem, "smallest", work_limit=WORK)
-        random = {n["id"] for n, o in zip(step.problem["nodes"], step.posed.operations)
+        random = {n["id"] for n, o in zip(step.problem["nodes"], step.traced.operations)
                   if getattr(o, "random", False)}
         self.assertTrue(any(smallest.sequence.count(n) > 1 for n in random))
         for plan in (kept, smallest):
@@ -100,7 +100,7 @@ class Random(unittest.TestCase):
         with lt.virtual_device() as ledger:
             found = [*eager_step(model, batch, call), torch.rand(3)]
         graph = lt.planned[-1]
-        again = {o.name for i, o in enumerate(graph.posed.operations)
+        again = {o.name for i, o in enumerate(graph.traced.operations)
                  if getattr(o, "random", False) and graph.plan.sequence.count(i) > 1}
         self.assertGreater(len(again), 0)
         self.assertTrue(same_bits(expected, found))

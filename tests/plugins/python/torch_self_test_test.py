@@ -7,8 +7,10 @@ from unittest import mock
 import torch
 
 from loadline import torch as lt
-from loadline.torch import private, self_test, tiers
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.fallback import self_test
 from models import MODELS
+from steps import recorded
 
 
 def step():
@@ -30,32 +32,32 @@ class SelfTest(unittest.TestCase):
             self.assertNotEqual(tiers._chosen, ["full"])
 
     def test_passes_once_and_leaves_no_trace(self):
-        count = len(lt.planned)
-        step()
+        with recorded() as graphs:
+            step()
         self.assertEqual(tiers._chosen, ["full"])
-        self.assertEqual(len(lt.planned), count + 1)
-        with mock.patch.object(self_test, "full") as again:
+        self.assertEqual(len(graphs), 1)
+        with mock.patch.object(self_test, "check_full") as again:
             step()
         again.assert_not_called()
 
     def test_sees_a_partitioner_that_does_not_obey(self):
-        from loadline.torch.partitioner import Partitioner
+        from loadline.torch.rewrite.partitioner import Partitioner
 
         def own(self, module, inputs, **options):
             untagged = copy.deepcopy(module)
             Partitioner.partition(self, module, inputs, **options)
-            return private.pytorch_partition(untagged, inputs, 1.0, **options)
+            return torch_internals.pytorch_partition(untagged, inputs, 1.0, **options)
 
         with mock.patch.object(Partitioner, "__call__", own):
             self.refuses("were planned")
 
     def test_sees_a_compiler_that_does_not_run_the_modules(self):
         with mock.patch.object(self_test, "run_eagerly", lambda module, _: (
-                private.boxed_compiler(lambda a: module(*a)))):
+                torch_internals.boxed_compiler(lambda a: module(*a)))):
             self.refuses("bytes where")
 
     def test_names_what_broke(self):
-        with mock.patch.object(private, "partition_by_tags",
+        with mock.patch.object(torch_internals, "partition_by_tags",
                                side_effect=TypeError("no such argument")):
             self.refuses("no such argument")
 

@@ -73,7 +73,7 @@ class EveryModel(unittest.TestCase):
             for seed in range(RANDOM_PLANS):
                 with self.subTest(f"{name} {seed}"):
                     found = step.run_program(
-                        lambda posed, seed=seed: random_program(posed, seed))
+                        lambda traced, seed=seed: random_program(traced, seed))
                     longest = max(longest, counts(found.program)[2])
                     self.assertTrue(same_bits(step.eager, found.values))
             self.assertGreater(longest, len(step.problem["nodes"]), name)

@@ -13,8 +13,8 @@ from torch.utils.checkpoint import (
 )
 
 from loadline import torch as lt
-from loadline.torch import private
-from loadline.torch.joint import Operation
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import Operation
 from steps import same_bits
 
 
@@ -64,7 +64,7 @@ def runs(graph, target):
     """How often each operation of a kind runs, in their order."""
     count = {}
     for number in graph.plan.sequence:
-        operation = graph.posed.operations[number]
+        operation = graph.traced.operations[number]
         if isinstance(operation, Operation) and operation.node.target is target:
             count[operation.name] = count.get(operation.name, 0) + 1
     return list(count.values())
@@ -119,7 +119,7 @@ def saving(choose, insists=True):
     compute again; insists: and says so, and does not merely cut there."""
     def partition(module, inputs, **options):
         again = [node for node in module.graph.nodes
-                 if private.must_recompute(node)
+                 if torch_internals.must_recompute(node)
                  and node.target is aten.gelu.default]
         chosen = {node.name for node in choose(again)}
         for node in again:
@@ -132,8 +132,8 @@ def saving(choose, insists=True):
                     node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
         return frames
 
-    original = private.partition_by_tags
-    return mock.patch.object(private, "partition_by_tags", partition)
+    original = torch_internals.partition_by_tags
+    return mock.patch.object(torch_internals, "partition_by_tags", partition)
 
 
 class OneMore(unittest.TestCase):

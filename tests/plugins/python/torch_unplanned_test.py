@@ -9,7 +9,8 @@ from torch import nn
 
 import loadline
 from loadline import torch as lt
-from loadline.torch import private
+from loadline.torch.compat import torch_internals
+from steps import recorded
 
 OPTIONS = {"budget": "100%", "inner": "aot_eager", "work_limit": 1000}
 
@@ -32,17 +33,55 @@ class Limit(unittest.TestCase):
         self.call(torch.randn(batch, 4)).sum().backward()
 
     def test_the_last_compile_is_announced_and_no_call_runs_without_a_plan(self):
-        count = len(lt.planned)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            self.step(2)
-        with self.assertWarnsRegex(UserWarning, "last time.*recompile_limit=2.*pad"):
+        with recorded() as graphs:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.step(2)
+            with self.assertWarnsRegex(UserWarning,
+                                       "last time.*recompile_limit=2.*pad"):
+                self.step(3)
+            self.step(2)  # known shapes go on
             self.step(3)
-        self.step(2)  # known shapes go on
-        self.step(3)
-        with self.assertRaisesRegex(Exception, "recompile_limit"):
-            self.step(5)
-        self.assertEqual(len(lt.planned), count + 2)
+            with self.assertRaisesRegex(Exception, "recompile_limit"):
+                self.step(5)
+        self.assertEqual(len(graphs), 2)
+
+    def test_other_functions_run_uncompiled_beyond_their_limit(self):
+        @torch.compile(backend="eager", dynamic=False)
+        def other(x):
+            return x.sin()
+
+        self.step(2)
+        with self.assertWarnsRegex(UserWarning, "last time"):
+            self.step(3)
+        for batch in (2, 3, 5):
+            self.assertFalse(torch._dynamo.config.fail_on_recompile_limit_hit)
+            other(torch.randn(batch))
+        for _ in range(2):
+            with self.assertRaisesRegex(Exception, "recompile_limit"):
+                self.step(5)
+            self.assertIs(torch._dynamo.config.fail_on_recompile_limit_hit, False)
+        other(torch.randn(7))
+        with mock.patch.object(torch._dynamo.config, "recompile_limit", 8):
+            self.step(5)  # the limit is PyTorch's, and may be raised
+            other(torch.randn(9))
+        self.assertFalse(torch._dynamo.config.fail_on_recompile_limit_hit)
+
+    def test_a_number_that_another_function_has_since_a_reset_is_its_own(self):
+        self.step(2)
+        with self.assertWarnsRegex(UserWarning, "last time"):
+            self.step(3)
+        torch._dynamo.reset()
+        other = torch.compile(torch.sin, backend="eager", dynamic=False)
+        for batch in (2, 3, 5, 7):
+            other(torch.randn(batch))
+
+    def test_a_pytorch_without_the_hook_raises_for_all_functions(self):
+        with mock.patch.object(torch_internals, "register_before_compile", None):
+            self.step(2)
+            with self.assertWarnsRegex(UserWarning, "last time"):
+                self.step(3)
+            self.assertIs(torch._dynamo.config.fail_on_recompile_limit_hit, True)
 
     def test_where_pytorch_cannot_stop_the_warning_says_so(self):
         with mock.patch.object(torch._dynamo.config, "suppress_errors", True):
@@ -53,7 +92,7 @@ class Limit(unittest.TestCase):
             self.step(5)
 
     def test_a_pytorch_without_these_names_warns_of_nothing(self):
-        with mock.patch.object(private, "dynamo", None), warnings.catch_warnings():
+        with mock.patch.object(torch_internals, "dynamo", None), warnings.catch_warnings():
             warnings.simplefilter("error")
             self.step(2)
             self.step(3)
@@ -83,10 +122,10 @@ class Break(unittest.TestCase):
             def forward(self, x):
                 return not_traced(self.layer(x))
 
-        count = len(lt.planned)
-        with self.assertWarnsRegex(UserWarning, "graph break.*no plan.*fullgraph"):
+        with recorded() as graphs, self.assertWarnsRegex(
+                UserWarning, "graph break.*no plan.*fullgraph"):
             compiled(Model())(torch.randn(2, 4)).backward()
-        self.assertEqual(len(lt.planned), count + 1)
+        self.assertEqual(len(graphs), 1)
 
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         model = Part()
@@ -94,7 +133,7 @@ class Break(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             call(torch.randn(2, 4)).sum().backward()
-            for forget in (lambda: private.forget_compiled(model),
+            for forget in (lambda: torch_internals.forget_compiled(model),
                            torch._dynamo.reset):
                 forget()
                 call(torch.randn(2, 4)).sum().backward()

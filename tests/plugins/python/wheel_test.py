@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 REPOSITORY, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:3])
 
@@ -35,6 +36,15 @@ class Wheel(unittest.TestCase):
 
     def test_serves_every_python(self):
         self.assertRegex(self.wheel.name, r"^loadline-[\d.]+-py3-none-linux_")
+
+    def test_brings_every_module(self):
+        package = REPOSITORY / "plugins" / "python"
+        with zipfile.ZipFile(self.wheel) as wheel:
+            found = {name for name in wheel.namelist() if name.endswith(".py")}
+        self.assertEqual(found, {
+            path.relative_to(package).as_posix()
+            for path in (package / "loadline").rglob("*.py")})
+        self.assertIn("loadline/torch/compat/torch_internals.py", found)
 
     def test_brings_all_but_the_systems_own_libraries(self):
         package = run(self.python, "-c",

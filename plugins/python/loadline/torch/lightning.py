@@ -10,18 +10,17 @@ from typing import Any
 
 import lightning
 from loadline.errors import InvalidArgument
-from loadline.torch.in_place import check_planned, compile_in_place
-from loadline.torch.options import Options
+from loadline.torch.session.in_place import check_planned, compile_in_place
 
 
 class BudgetCallback(lightning.Callback):  # type: ignore[misc]
-    """module: the attribute that is planned; without it, the only child that has
-    parameters. training_step itself stays as it is, so that it may log. Other options
-    are those of the backend (docs/pytorch.md)."""
+    """module: the attribute that is planned, by default the only child with parameters.
+    training_step itself is not compiled, so it may log. Other options are those of the
+    backend (docs/pytorch.md)."""
 
     def __init__(self, budget: int | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
-        self._read: Options | None = None
+        self._unchecked: Any = None  # the module, until its first step is done
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         children = [name for name, child in pl_module.named_children()
@@ -30,16 +29,17 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
         if name is None:
             if len(children) != 1:
                 raise InvalidArgument(
-                    f"BudgetCallback: which of {', '.join(children)} is planned? "
-                    "Say module=...")
+                    f"BudgetCallback cannot choose between {', '.join(children)}: give "
+                    "the name of one as module=...")
             name = children[0]
-        self._read = compile_in_place(
-            pl_module.get_submodule(name), self.budget,
+        self._unchecked = pl_module.get_submodule(name)
+        compile_in_place(
+            self._unchecked, self.budget,
             optimizers=trainer.optimizers,
             accumulate=trainer.accumulate_grad_batches > 1,
             **{"host_state": True, **self.options})
 
     def on_train_batch_end(self, *ignored: Any) -> None:
-        if self._read is not None:
-            check_planned(self._read)
-            self._read = None
+        if self._unchecked is not None:
+            check_planned(self._unchecked)
+            self._unchecked = None

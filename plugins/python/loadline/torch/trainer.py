@@ -10,9 +10,8 @@ import logging
 from typing import Any
 
 from loadline.errors import LoadlineError
-from loadline.torch import private
-from loadline.torch.in_place import check_planned, compile_in_place
-from loadline.torch.options import Options
+from loadline.torch.compat import torch_internals
+from loadline.torch.session.in_place import check_planned, compile_in_place
 from transformers import TrainerCallback
 
 
@@ -21,28 +20,27 @@ class BudgetCallback(TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, budget: int | str, **options: Any):
         self.budget, self.options = budget, options
-        self._read: Options | None = None
+        self._unchecked: Any = None  # the model, until its first step is done
 
     def on_train_begin(self, args: Any, state: Any, control: Any,
                        **kwargs: Any) -> None:
         if args.torch_compile:
-            raise LoadlineError("torch_compile=True and a budget both compile the "
-                                "model: leave torch_compile out")
-        # Models log while they run, and each log would break the graph.
-        private.ignore_logging(*(
+            raise LoadlineError("torch_compile=True and a budget would both compile "
+                                "the model: remove torch_compile")
+        # Models log while they run, and each log call would break the graph.
+        torch_internals.ignore_logging(*(
             getattr(logging.Logger, name) for name in ("warning_once", "info_once")
             if hasattr(logging.Logger, name)))
-        # Of a Trainer's wrapper the optimizer's own class is inside.
         optimizer = kwargs.get("optimizer")
-        optimizer = getattr(optimizer, "optimizer", optimizer)
-        self._read = compile_in_place(
-            kwargs["model"], self.budget,
+        self._unchecked = kwargs["model"]
+        compile_in_place(
+            self._unchecked, self.budget,
             optimizers=[] if optimizer is None else [optimizer],
             accumulate=args.gradient_accumulation_steps > 1,
             **{"host_state": True, **self.options})
 
     def on_step_end(self, args: Any, state: Any, control: Any,
                     **ignored: Any) -> None:
-        if self._read is not None:
-            check_planned(self._read)
-            self._read = None
+        if self._unchecked is not None:
+            check_planned(self._unchecked)
+            self._unchecked = None

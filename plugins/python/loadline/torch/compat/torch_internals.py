@@ -1,0 +1,335 @@
+"""Every private name of PyTorch that the plugin uses, and which tier (tiers.py) needs it.
+
+Names are looked up, and versions are never compared: a name that this PyTorch lacks is
+None, and `missing` reports it before a tier is used. Tested by
+tests/plugins/python/torch_tiers_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import CheckpointPolicy
+
+__all__ = ["CheckpointPolicy"]
+
+_PLACES: dict[str, tuple[str, str]] = {}  # our name to PyTorch's module and name
+
+
+def _find(name: str, module: str, theirs: str = "") -> Any:
+    theirs = theirs or name
+    _PLACES[name] = (module, theirs)
+    try:
+        return getattr(importlib.import_module(module), theirs)
+    except (ImportError, AttributeError):
+        pass
+    try:
+        return importlib.import_module(f"{module}.{theirs}")
+    except ImportError:
+        return None
+
+
+functorch_config = _find("functorch_config", "torch._functorch", "config")
+dynamo = _find("dynamo", "torch._dynamo", "config")
+lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
+BackendCompilerFailed = _find(
+    "BackendCompilerFailed", "torch._dynamo.exc") or RuntimeError
+before_compile_hooks = _find("before_compile_hooks", "torch._dynamo.utils",
+                             "get_hook_for_recompile_user_context")
+register_before_compile = _find("register_before_compile", "torch._dynamo.utils",
+                                "register_hook_for_recompile_user_context")
+aot_autograd = _find("aot_autograd", "torch._dynamo.backends.common")
+saved_description = _find(
+    "saved_description", "torch._functorch._aot_autograd.descriptors",
+    "SavedForBackwardsAOTOutput")
+aot_function = _find("aot_function", "torch._functorch.aot_autograd")
+fx_graph_cse = _find("fx_graph_cse", "torch._functorch.compile_utils")
+partition = _find("partition", "torch._functorch.partitioners",
+                  "min_cut_rematerialization_partition")
+CustomPartitionerFn = _find("CustomPartitionerFn", "torch._inductor.custom_graph_pass")
+CustomKnapsackSolver = _find("CustomKnapsackSolver",
+                             "torch._inductor.custom_graph_pass")
+CustomSchedulerPass = _find("CustomSchedulerPass",
+                            "torch._inductor.custom_graph_pass")
+get_hash_for_files = _find("get_hash_for_files", "torch._inductor.custom_graph_pass")
+boxed_code = _find("boxed_code", "torch.fx.graph", "_BoxedCodeGen")
+StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
+flop_registry = _find("flop_registry", "torch.utils.flop_counter")
+pytree = _find("pytree", "torch.utils", "_pytree")
+OpOverload = _find("OpOverload", "torch._ops")
+TorchDispatchMode = _find("TorchDispatchMode", "torch.utils._python_dispatch") or (
+    contextlib.nullcontext)
+raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
+
+_GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
+          "get_hash_for_files")
+_NEEDED = {
+    "full": (*_GRAPH, "aot_autograd", "aot_function", "saved_description",
+             "fx_graph_cse", "partition", "CustomPartitionerFn", "boxed_code",
+             "StorageWeakRef"),
+    "recompute": (*_GRAPH, "lookup_backend", "CustomKnapsackSolver"),
+    "public": (),
+}
+# Options of PyTorch that are set during a compile.
+_OPTIONS = {
+    "full": ("cse", "activation_memory_budget"),
+    "recompute": ("activation_memory_budget", "activation_memory_budget_solver"),
+    "public": (),
+}
+
+
+def missing(tier: str) -> list[str]:
+    """The names that the tier needs and this PyTorch lacks."""
+    names = [".".join(_PLACES[name]) for name in _NEEDED[tier]
+             if globals()[name] is None]
+    if functorch_config is not None:
+        names += [f"torch._functorch.config.{name}" for name in _OPTIONS[tier]
+                  if not hasattr(functorch_config, name)]
+    return names
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Equal for tensors that share a storage; fake tensors have one too."""
+    return tensor.untyped_storage()._cdata
+
+
+def is_view(target: Any) -> bool:
+    return isinstance(target, OpOverload) and target.is_view
+
+
+def boxed(module: torch.fx.GraphModule) -> None:
+    """Makes the module take its arguments in one list and empty it, so that an argument
+    can be freed after its last use."""
+    module.graph.set_codegen(boxed_code())
+    module.recompile()
+
+
+def traced_frame() -> tuple[int, Any]:
+    """The Python function that is being compiled: Dynamo's number and the code object.
+
+    Another shape has the same number; a graph break or a reset gives a new one. The
+    number is -1, and the code None, if this PyTorch does not say."""
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        number = guards.CompileContext.current_compile_id().frame_id
+    except AttributeError:
+        return -1, None
+    try:
+        return number, guards.TracingContext.get_traced_code()[0]
+    except (AttributeError, IndexError, TypeError):
+        return number, None
+
+
+def break_reason(gm: torch.fx.GraphModule) -> str:
+    """Why the graph ends before its function does; empty if it does not."""
+    reason: Any = getattr(gm, "compile_subgraph_reason", None)
+    if not getattr(reason, "graph_break", False):
+        return ""
+    lines = str(getattr(reason, "reason", "")).strip().splitlines() or ["no reason given"]
+    stack = getattr(reason, "user_stack", None)
+    return lines[0] + (
+        f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
+
+
+# As users set them.
+SUPPRESS_ERRORS = "torch._dynamo.config.suppress_errors"
+RECOMPILE_LIMIT = "torch._dynamo.config.recompile_limit"
+
+
+def suppresses_errors() -> bool:
+    return bool(getattr(dynamo, "suppress_errors", False))
+
+
+def recompile_limit() -> int:
+    """How often PyTorch compiles one function; 0: it does not say."""
+    return min((limit for name in ("recompile_limit", "accumulated_recompile_limit")
+                if isinstance(limit := getattr(dynamo, name, None), int)), default=0)
+
+
+def is_last_compile() -> bool:
+    """Whether PyTorch will not compile the current function again."""
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        before = guards.CompileContext.current_compile_id().frame_compile_id
+    except AttributeError:
+        return False
+    return isinstance(before, int) and before + 1 == recompile_limit()
+
+
+class _RaiseOnce(int):
+    """True for the next reader of fail_on_recompile_limit_hit, which is PyTorch's check
+    of the limit; then the option has its old value again. PyTorch writes its options as
+    JSON, so this is a number."""
+
+    before: Any
+
+    @staticmethod
+    def instead_of(before: Any) -> _RaiseOnce:
+        option = _RaiseOnce(1)
+        option.before = before
+        return option
+
+    def __bool__(self) -> bool:
+        dynamo.fail_on_recompile_limit_hit = self.before
+        return True
+
+
+# Dynamo's numbers of functions whose last compile was announced.
+_at_limit: set[int] = set()
+
+
+def below_recompile_limit() -> None:
+    """The function that is being compiled did not exceed its limit, so nothing raises."""
+    current = getattr(dynamo, "fail_on_recompile_limit_hit", False)
+    if isinstance(current, _RaiseOnce):
+        dynamo.fail_on_recompile_limit_hit = current.before
+
+
+def _before_compile() -> str:
+    """PyTorch calls this for every function, just before it checks the limit. The result
+    goes into its metrics."""
+    if dynamo is None:
+        return ""
+    below_recompile_limit()
+    current = dynamo.fail_on_recompile_limit_hit
+    guards: Any = getattr(torch, "_guards", None)
+    try:
+        compiling = guards.CompileContext.current_compile_id()
+        number, before = compiling.frame_id, compiling.frame_compile_id
+    except AttributeError:
+        return ""
+    if before == 0:
+        _at_limit.discard(number)  # another function has the number since a reset
+    elif number in _at_limit and not current and not suppresses_errors():
+        dynamo.fail_on_recompile_limit_hit = _RaiseOnce.instead_of(current)
+    return ""
+
+
+def stop_at_recompile_limit() -> bool:
+    """From now on PyTorch raises if the function that is being compiled exceeds its
+    limit, instead of running it uncompiled.
+
+    PyTorch has this option for all functions at once, and refuses it together with
+    suppress_errors; then False. A PyTorch without hooks before a compile keeps the option
+    on for the process."""
+    if suppresses_errors() or not hasattr(dynamo, "fail_on_recompile_limit_hit"):
+        return False
+    number, _ = traced_frame()
+    if number < 0 or before_compile_hooks is None or register_before_compile is None:
+        dynamo.fail_on_recompile_limit_hit = True
+        return True
+    _at_limit.add(number)
+    if _before_compile not in (before_compile_hooks() or ()):
+        register_before_compile(_before_compile)
+    return True
+
+
+def ignore_logging(*functions: Any) -> None:
+    """Calls of these functions break no graph, and do nothing inside one."""
+    if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):
+        dynamo.ignore_logging_functions.update(functions)
+
+
+def original_module(model: torch.nn.Module) -> torch.nn.Module:
+    """The module that torch.compile was given, if the model is what it returned."""
+    original: Any = getattr(model, "_orig_mod", None)
+    return original if isinstance(original, torch.nn.Module) else model
+
+
+def forget_compiled(model: torch.nn.Module) -> None:
+    """Drops the compiled code of the model's forward, for all instances of its class."""
+    torch._dynamo.reset_code(model.forward.__code__)
+
+
+def must_save(node: torch.fx.Node) -> bool:
+    """The user's checkpoint policy saves this value."""
+    return node.meta.get("recompute") is CheckpointPolicy.MUST_SAVE
+
+
+def must_recompute(node: torch.fx.Node) -> bool:
+    """The user's checkpoint recomputes this value. A plain checkpoint says PREFER."""
+    return node.meta.get("recompute") in (CheckpointPolicy.MUST_RECOMPUTE,
+                                          CheckpointPolicy.PREFER_RECOMPUTE)
+
+
+def region(node: torch.fx.Node) -> Any:
+    """The checkpoint that the node is in, or None."""
+    return node.meta.get("ac_graph_id")
+
+
+def boxed_compiler(run: Any) -> Any:
+    """Marks a function as taking its arguments in such a list."""
+    run._boxed_call = True
+    return run
+
+
+def partition_by_tags(module: torch.fx.GraphModule, inputs: Any,
+                      **options: Any) -> tuple[torch.fx.GraphModule,
+                                               torch.fx.GraphModule]:
+    """PyTorch's split into forward and backward, by each forward node's tag.
+
+    CSE is off because it would rename nodes that the plan names. PyTorch's own budget is
+    1, because it searches below 1 and ignores the tags at 0."""
+    with functorch_config.patch(cse=False, activation_memory_budget=1.0):
+        return partition(module, inputs, **options)
+
+
+def pytorch_partition(module: torch.fx.GraphModule, inputs: Any, budget: float,
+                      **options: Any) -> tuple[torch.fx.GraphModule,
+                                               torch.fx.GraphModule]:
+    """The split by PyTorch's own solver, for a budget from 0 to 1."""
+    with functorch_config.patch(activation_memory_budget=budget):
+        return partition(module, inputs, **options)
+
+
+def compile_with_inductor(module: torch.fx.GraphModule, inputs: Any,
+                          partitioner: Any, order: Any) -> Any:
+    """order: a pass that orders the scheduler's kernels last. If this PyTorch has no such
+    pass, Inductor's order stays."""
+    import torch._inductor.config as inductor_config
+    from torch._inductor.compile_fx import compile_fx
+
+    # Patches, because the backward may be compiled later.
+    patches = {"_post_fusion_custom_pass": order, "reorder_for_peak_memory": False}
+    if not all(hasattr(inductor_config, name) for name in patches):
+        patches = {}
+    # A module from AOT autograd's cache would have no plan to report, so that cache is
+    # off. Inductor's cache of each compiled module stays on.
+    with inductor_config.patch(custom_partitioner_fn=partitioner), (
+            functorch_config.patch(enable_autograd_cache=False)):
+        return compile_fx(module, inputs, config_patches=patches)
+
+
+def origins(kernel: Any) -> set[torch.fx.Node]:
+    """The last graph nodes of one of the scheduler's kernels."""
+    found: set[torch.fx.Node] = set()
+    for part in kernel.get_nodes():
+        node = getattr(part, "node", None)
+        last = getattr(node, "origin_node", None)
+        found |= {last} if last is not None else set(getattr(node, "origins", ()))
+    return found
+
+
+def buffers(kernel: Any) -> list[str]:
+    """The buffers that the kernel writes."""
+    return list(kernel.get_buffer_names())
+
+
+def needed_buffers(kernel: Any) -> list[str]:
+    """The buffers that the kernel reads."""
+    return sorted(need.name for need in kernel.unmet_dependencies)
+
+
+def compile_with_solver(module: torch.fx.GraphModule, inputs: Any, inner: str,
+                        solver: Any) -> Any:
+    """Compiles with PyTorch's backend `inner`, whose partitioner asks `solver` which of the
+    values that are expensive to compute are saved.
+
+    It asks only at a budget below 1, and at 0 it would save inputs alone."""
+    with functorch_config.patch(
+            activation_memory_budget=1e-12, activation_memory_budget_solver=solver,
+            enable_autograd_cache=False):
+        return lookup_backend(inner)(module, inputs)

@@ -1,0 +1,80 @@
+"""Predicted time of a kernel: a roofline over PyTorch's FLOP counts.
+
+Tested by tests/plugins/python/torch_step_test.py and torch_fuse_test.py.
+"""
+from __future__ import annotations
+
+import operator
+
+import torch
+from loadline.machine import Machine
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import is_view
+
+# Round numbers for a CPU: a plan depends on ratios of times only.
+NOMINAL = Machine(
+    name="nominal", matmul_flop_per_s={"f32": 1e11, "f16": 2e11, "bf16": 2e11},
+    memory_bytes_per_s=5e10, launch_ns=2000)
+
+_TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+def _meta(argument: object) -> object:
+    return argument.meta.get("val") if isinstance(argument, torch.fx.Node) else (
+        argument)
+
+
+def product_flops(node: torch.fx.Node) -> int:
+    """FLOPs of matrix products and convolutions, as PyTorch counts them; 0 for others."""
+    packet = getattr(node.target, "overloadpacket", None)
+    if packet not in torch_internals.flop_registry:
+        return 0
+    args, kwargs = torch_internals.pytree.tree_map(_meta, (node.args, node.kwargs))
+    return int(torch_internals.flop_registry[packet](
+        *args, **kwargs, out_val=node.meta.get("val")))
+
+
+def _elements(value: object) -> int:
+    return sum(leaf.numel() for leaf in torch_internals.pytree.tree_leaves(value)
+               if isinstance(leaf, torch.Tensor))
+
+
+def node_flops(node: torch.fx.Node) -> int:
+    """As `product_flops`; for other operators one for each element made or reduced."""
+    if (flops := product_flops(node)) > 0 or node.target is operator.getitem or (
+            is_view(node)):
+        return flops
+    return max(_elements(value.meta.get("val"))
+               for value in (node, *node.all_input_nodes))
+
+
+def _tensor_bytes(value: object) -> int:
+    return sum(leaf.numel() * leaf.element_size()
+               for leaf in torch_internals.pytree.tree_leaves(value)
+               if isinstance(leaf, torch.Tensor))
+
+
+def _base(node: torch.fx.Node) -> torch.fx.Node:
+    """The node that this is a view or an element of, or the node itself."""
+    while node.target is operator.getitem or is_view(node):
+        node = node.args[0]  # type: ignore[assignment]
+    return node
+
+
+def time_of(nodes: list[torch.fx.Node], machine: Machine) -> int:
+    """Nanoseconds of one kernel that computes all nodes: it reads what none of them makes
+    and writes what the last one makes."""
+    node = nodes[-1]
+    flops = sum(map(node_flops, nodes))
+    moved = _tensor_bytes(node.meta.get("val")) + sum(
+        _tensor_bytes(argument.meta.get("val"))
+        for argument in dict.fromkeys(a for n in nodes for a in n.all_input_nodes)
+        if _base(argument) not in nodes)
+    value = next((leaf
+                  for leaf in torch_internals.pytree.tree_leaves(node.meta.get("val"))
+                  if isinstance(leaf, torch.Tensor)), None)
+    rates = machine.matmul_flop_per_s
+    kind = _TYPES.get(value.dtype, "f32") if value is not None else "f32"
+    rate = rates.get(kind) or rates.get("f32") or 1e11
+    bandwidth = machine.memory_bytes_per_s or 5e10
+    return machine.launch_ns + int(1e9 * max(flops / rate, moved / bandwidth))

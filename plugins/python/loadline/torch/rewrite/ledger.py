@@ -1,0 +1,162 @@
+"""A virtual device on the CPU: records which storages are alive after each operation.
+
+Modules run node by node. Every storage that an operation reads or makes is watched by a
+weak reference, so the ledger counts what is really alive, whoever holds it, and not what
+a plan says. Memory inside a kernel is not seen.
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+import operator
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.joint import result_bytes
+from loadline.torch.rewrite import copies
+from loadline.torch.rewrite.state_moves import MOVE_STATE, STATE_TOKEN
+
+# Operators that return tokens, which are no device memory.
+_TOKENS = (copies.OFFLOAD, copies.WAIT, MOVE_STATE, STATE_TOKEN)
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._watched: dict[int, tuple[Any, int]] = {}
+        self.peak_bytes = 0
+        self.peak_at = ""
+        self.live_bytes: list[tuple[str, int]] = []  # after each operation
+        # By node name, results whose storages differ from the trace: bytes predicted,
+        # bytes found.
+        self.surprises: dict[str, tuple[int, int]] = {}
+
+    def watch(self, values: Any) -> None:
+        for value in torch_internals.pytree.tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                storage = value.untyped_storage()
+                self._watched[torch_internals.storage_key(value)] = (
+                    torch_internals.StorageWeakRef(storage), storage.nbytes())
+
+    def compare(self, node: torch.fx.Node, found: Any) -> None:
+        real = sum({torch_internals.storage_key(value):
+                    value.untyped_storage().nbytes()
+                    for value in torch_internals.pytree.tree_leaves(found)
+                    if isinstance(value, torch.Tensor)}.values())
+        if "val" in node.meta and result_bytes(node) != real:
+            self.surprises[node.name] = (result_bytes(node), real)
+
+    def sample(self, name: str) -> None:
+        gone = [key for key, (reference, _) in self._watched.items()
+                if reference.expired()]
+        for key in gone:
+            del self._watched[key]
+        live = sum(bytes_ for _, bytes_ in self._watched.values())
+        self.live_bytes.append((name, live))
+        if live > self.peak_bytes:
+            self.peak_bytes, self.peak_at = live, name
+
+
+# With the thread that opened each, the innermost last.
+_open: list[tuple[int, Ledger]] = []
+_open_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def virtual_device() -> Iterator[Ledger]:
+    """Records what modules compiled with inner="aot_eager" do inside, in this thread and
+    in those that open no ledger, as autograd's for a GPU."""
+    ledger = Ledger()
+    entry = threading.get_ident(), ledger
+    with _open_lock:
+        _open.append(entry)
+    try:
+        yield ledger
+    finally:
+        with _open_lock:
+            _open.remove(entry)
+
+
+def open_ledger() -> Ledger | None:
+    if not _open:
+        return None
+    with _open_lock:
+        own = [ledger for thread, ledger in _open if thread == threading.get_ident()]
+        return own[-1] if own else _open[-1][1] if _open else None
+
+
+def record_in_open_ledger(name: str, values: Callable[[], Any]) -> None:
+    """For what is done outside of modules; nothing if no ledger is open."""
+    if (ledger := open_ledger()) is not None:
+        ledger.watch(values())
+        ledger.sample(name)
+
+
+def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
+    last: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in graph.nodes:
+        last.setdefault(node, node)
+        for argument in node.all_input_nodes:
+            last[argument] = node
+    freed: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for node, at in last.items():
+        freed.setdefault(at, []).append(node)
+    return freed
+
+
+def run_watched(module: torch.fx.GraphModule, arguments: list[Any],
+                 ledger: Ledger) -> Any:
+    freed = _last_uses(module.graph)
+    values: dict[torch.fx.Node, Any] = {}
+    given: Iterator[Any] | None = iter(list(arguments))
+    arguments.clear()
+    result = None
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            assert given is not None
+            values[node] = next(given)
+            if not node.name.startswith("host_token_"):
+                ledger.watch(values[node])
+            continue
+        if given is not None:
+            given = None  # the iterator would keep the arguments alive
+            for unread in module.graph.find_nodes(op="placeholder"):
+                if not unread.users:
+                    values.pop(unread, None)
+            ledger.sample("start")
+        if node.op == "get_attr":
+            values[node] = operator.attrgetter(node.target)(module)
+            ledger.watch(values[node])
+        elif node.op == "call_function":
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs),
+                                            values.__getitem__)
+            values[node] = node.target(*args, **kwargs)
+            del args, kwargs
+            if node.target is copies.RELOAD:  # its destination exists from here on
+                ledger.watch(copies.on_its_way(node.args[1], values[node]))
+                ledger.sample(node.name)
+            elif node.target not in _TOKENS:
+                ledger.watch(values[node])
+                ledger.compare(node, values[node])
+                ledger.sample(node.name)
+        else:
+            result = torch.fx.map_arg(node.args[0], values.__getitem__)
+        for dead in freed.get(node, ()):
+            values.pop(dead, None)
+    return result
+
+
+def run_eagerly(gm: torch.fx.GraphModule,
+                example_inputs: Any) -> Callable[[list[Any]], Any]:
+    """The compiled form of a module for inner="aot_eager"."""
+    torch_internals.boxed(gm)
+    forward = gm.forward
+
+    def run(arguments: list[Any]) -> Any:
+        if (ledger := open_ledger()) is not None:
+            return run_watched(gm, arguments, ledger)
+        return forward(arguments)
+
+    return torch_internals.boxed_compiler(run)

@@ -1,0 +1,245 @@
+"""Writes the graph of one of a step's two modules, item by item.
+
+An operation is written each time the plan runs it. A view is written before its first
+reader after its base; so is the arrival of a value from the host. Tested by
+tests/plugins/python/torch_step_test.py and torch_offload_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any
+
+import torch
+from loadline.torch.compat import random_state
+from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
+from loadline.torch.problem.make_problem import TracedProblem, Snapshot
+from loadline.torch.rewrite import copies
+from loadline.torch.rewrite.plan_order import mark_places
+from loadline.torch.rewrite.program import Copy, Item, Run, StateCopy, moments
+from loadline.torch.rewrite.state_moves import BEGIN, MOVE_STATE, STATE_TOKEN, action_of
+
+
+class SplitError(RuntimeError):
+    """The plan and the graph do not match: a bug of Loadline, which must not be silent."""
+
+
+@dataclasses.dataclass
+class Step:
+    """What the two modules of a step share."""
+
+    slab: int  # in copies.slabs
+    moves: int | None  # in state_moves.moves_by_graph, if state moves
+    ran: set[torch.fx.Node]  # operations written so far
+    waiting: set[torch.fx.Node]  # inputs whose update is not written yet
+    tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, in this module
+    states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, in this module
+
+
+def _layout(item: Copy) -> tuple[list[int], list[int], int]:
+    value = item.value.meta["val"]
+    return list(value.size()), list(value.stride()), value.storage_offset()
+
+
+class ModuleWriter:
+    """Writes one module's graph. `current` has the latest copy of each of the joint graph's
+    nodes."""
+
+    def __init__(self, traced: TracedProblem, step: Step):
+        self.joint = traced.joint
+        self.step = step
+        self.graph = torch.fx.Graph()
+        self.current: dict[torch.fx.Node, torch.fx.Node] = {}
+        # By value: nodes whose copies become stale when the value is computed again.
+        self.copied: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+        self.state_token: torch.fx.Node | None = None  # orders this module's state moves
+        self.offloading: dict[int, torch.fx.Node] = {}  # by slot: source of its copy out
+        # By value: a reload that nothing has read yet, and its token.
+        self.arriving: dict[torch.fx.Node, tuple[Copy, torch.fx.Node]] = {}
+        # Nodes that stay although nothing in this module reads them. A random operator
+        # advances the generator even if its result is computed again before any reader.
+        self.kept: set[torch.fx.Node] = set()
+        operations = [one for operation in traced.joint.operations
+                      for one in (*operation.inner, operation)]
+        self.computed = {operation.node for operation in operations}
+        self.computed.update(made for operation in operations
+                             for made in operation.makes
+                             if isinstance(made, torch.fx.Node))
+
+    def set(self, node: torch.fx.Node, copy: torch.fx.Node) -> None:
+        self.current[node] = copy
+        if node in self.joint.root:
+            self.copied.setdefault(self.joint.root[node], []).append(node)
+
+    def get(self, node: torch.fx.Node) -> torch.fx.Node:
+        """The node's latest copy; a missing view or constant is written here."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            root = self.joint.root.get(top)
+            if top in self.current:
+                stack.pop()
+            elif top in self.arriving:
+                self.arrive(*self.arriving.pop(top))
+            elif top in self.computed or top.op == "placeholder":
+                raise SplitError(f"{node.name} needs {top.name}, which is not computed")
+            elif (root is not None and root is not top and root.args == top.args
+                  and root.target is operator.getitem):  # the same tuple element
+                self.set(top, self.get(root))
+            elif missing := [a for a in top.all_input_nodes if a not in self.current]:
+                stack.extend(missing)
+            else:
+                self.set(top, self.graph.node_copy(top, self.current.__getitem__))
+        return self.current[node]
+
+    def run(self, operation: Operation) -> None:
+        # Copies of these values in other kernels, or in memory, stay valid.
+        values = {self.joint.root[inner.node] for inner in operation.inner}
+        others = {value: {node: self.current[node] for node in self.copied.pop(value, ())}
+                  for value in values}
+        arriving = {value: self.arriving.pop(value) for value in values & {*self.arriving}}
+        for nodes in others.values():
+            for node in nodes:
+                del self.current[node]
+        for inner in operation.inner:
+            self.run_alone(inner)
+        self.run_alone(operation)
+        for value in values:
+            self.forget(value)
+            for node, copy in others[value].items():
+                self.set(node, copy)
+        self.arriving.update(arriving)
+
+    def run_alone(self, operation: Operation) -> None:
+        node = operation.node
+        args, kwargs = node.args, node.kwargs
+        if operation.updates is not None:
+            self.step.waiting.discard(operation.updates)
+        if node.target is BATCH_NORM and node in self.step.ran:
+            # Updated running statistics may not be available here. Nothing reads the
+            # new ones that a second run returns, so any tensor of that shape serves.
+            statistics = [
+                old if isinstance(old, torch.fx.Node)
+                and self.joint.root[old] in self.step.waiting else args[1]
+                for old in args[3:5]]
+            args = (*args[:3], *statistics, *args[5:])
+        args, kwargs = torch.fx.map_arg((args, kwargs), self.get)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node):
+                self.forget(made)
+        self.current.pop(node, None)
+        target: Any = node.target
+        if node in self.step.states:
+            target = random_state.again if node in self.step.ran else (
+                random_state.first)
+            drawn: Any = node.target
+            args = (self.step.states[node], drawn, random_state.device_of(node),
+                    *args)
+        copy = self.graph.create_node("call_function", target, args, kwargs,
+                                      node.name, node.type)
+        copy.meta = dict(node.meta)
+        self.kept.add(copy)
+        self.step.ran.add(node)
+        self.set(node, copy)
+        for made in operation.makes:
+            if isinstance(made, torch.fx.Node) and made is not node:
+                self.set(made, self.graph.node_copy(made, self.current.__getitem__))
+
+    def forget(self, value: torch.fx.Node) -> None:
+        """Drops copies of a value that is computed again."""
+        self.arriving.pop(value, None)
+        for stale in self.copied.pop(value, ()):
+            del self.current[stale]
+
+    def token(self, target: Any, *args: Any) -> torch.fx.Node:
+        token = self.graph.call_function(target, args)
+        token.meta["val"] = _like_token(self.joint)
+        return token
+
+    def start_offload(self, item: Copy) -> None:
+        source = self.offloading[item.slot] = self.get(item.value)
+        token = self.token(
+            copies.OFFLOAD, source, self.step.slab, item.slot, *_layout(item))
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
+
+    def end_offload(self, item: Copy) -> None:
+        """Keeps the source alive until here. Later operators read the wait's token, so that
+        no compiler can drop the wait as unused."""
+        token = self.token(copies.WAIT, self.offloading.pop(item.slot),
+                           self.step.tokens[item.slot], self.step.slab, item.slot)
+        self.kept.add(token)
+        self.step.tokens[item.slot] = token
+
+    def reload(self, item: Copy) -> None:
+        self.forget(item.value)
+        self.arriving[item.value] = item, self.token(
+            copies.RELOAD, self.step.tokens[item.slot], self.step.slab, item.slot)
+
+    def arrive(self, item: Copy, token: torch.fx.Node) -> None:
+        value = item.value.meta["val"]
+        copy = self.graph.call_function(copies.ARRIVE, (
+            token, self.step.slab, *_layout(item), value.dtype, value.device))
+        copy.meta = dict(item.value.meta)
+        self.set(item.value, copy)
+
+    def snapshot(self, operation: Operation) -> None:
+        device = random_state.device_of(operation.node)
+        state = self.graph.call_function(random_state.take, (device,))
+        state.meta["val"] = _like_state(self.joint, device)
+        self.step.states[operation.node] = state
+
+    def move_state(self, action: str, bucket: int = -1) -> None:
+        if self.state_token is None:
+            self.state_token = self.token(STATE_TOKEN)
+        self.kept.add(self.graph.call_function(MOVE_STATE, (
+            self.state_token, self.step.moves, action, bucket)))
+
+    def write(self, items: list[Item], forward: bool) -> None:
+        if forward and self.step.moves is not None:
+            self.move_state(BEGIN)
+        for item, begins in moments(items):
+            if isinstance(item, Snapshot):
+                self.snapshot(item.operation)
+            elif isinstance(item, Run):
+                self.run(item.operation)
+            elif isinstance(item, StateCopy):
+                self.move_state(action_of(item, begins), item.bucket)
+            elif isinstance(item, Copy):
+                (self.start_offload if begins else self.end_offload if item.out
+                 else self.reload)(item)
+
+    def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
+               descriptions: list[Any] | None) -> torch.fx.GraphModule:
+        """PyTorch's module with this body. frame: from its partitioner."""
+        old = next(iter(frame.graph.find_nodes(op="output")))
+        node = self.graph.output(tuple(outputs))
+        node.meta.update(old.meta)
+        if descriptions is not None:
+            node.meta["desc"] = descriptions
+        if "output_stack_traces" in node.meta:
+            node.meta["output_stack_traces"] = [
+                output.meta.get("stack_trace")
+                if isinstance(output, torch.fx.Node) else None
+                for output in outputs]
+        for copy in reversed(self.graph.nodes):
+            # Tuple elements and views that nothing reads.
+            if copy.op in ("call_function", "get_attr") and not copy.users and (
+                    copy not in self.kept and (copy.target is operator.getitem
+                                               or not copy.is_impure())):
+                self.graph.erase_node(copy)
+        self.graph.lint()
+        mark_places(self.graph)
+        return torch.fx.GraphModule(frame, self.graph)
+
+
+def _like_token(joint: Joint) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty((), dtype=torch.int64)
+
+
+def _like_state(joint: Joint, device: torch.device) -> torch.Tensor:
+    mode = next(node.meta["val"].fake_mode for node in joint.primals)
+    with mode:
+        return torch.empty(random_state.state_bytes(device), dtype=torch.uint8)

@@ -1,0 +1,140 @@
+"""The full tier: takes a joint graph, plans it, and returns two modules.
+
+Tested by tests/plugins/python/torch_step_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+import weakref
+from typing import Any
+
+import torch
+from loadline import planning
+from loadline.errors import InternalError, LoadlineError, LoadlineWarning
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.compat.lanes import has_lanes
+from loadline.torch.problem.cost_model import node_flops
+from loadline.torch.problem.fuse import fuse
+from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
+from loadline.torch.problem.make_problem import TracedProblem, make_problem
+from loadline.torch.problem.measure import measured_ns
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.rewrite.planner_pass import PlannerPass
+from loadline.torch.rewrite.program import Program, peaks, program_of
+from loadline.torch.rewrite.split import split
+from loadline.torch.rewrite.state_moves import StateMoves, moves_of
+from loadline.torch.solve.effort import copy_call_ns, plan_with_effort
+from loadline.torch.solve.make_plan import plan_for_ranks
+
+
+@dataclasses.dataclass
+class Solved:
+    traced: TracedProblem
+    plan: planning.Plan
+    program: Program
+    moves: StateMoves
+    peak_bytes: int
+    update_peak_bytes: int
+    whole_bytes: int  # peak if everything is kept
+
+
+def recomputed_flops(traced: TracedProblem, sequence: list[int]) -> int:
+    """FLOPs of every run of an operation after its first."""
+    seen: set[int] = set()
+    flops = 0
+    for number in sequence:
+        operation = traced.operations[number]
+        if number in seen and isinstance(operation, Operation):
+            flops += sum(map(node_flops, operation.nodes))
+        seen.add(number)
+    return flops
+
+
+def copied_device(joint: Joint) -> torch.device | None:
+    """The device whose values may be copied to the host: the graph's only one besides the
+    CPU, or the CPU itself as a virtual device. None: there is no such device."""
+    devices = {node.meta["val"].device for node in joint.primals}
+    devices = {device for device in devices if device.type != "cpu"} or devices
+    device = devices.pop()
+    return None if devices or not has_lanes(device) else device
+
+
+class Partitioner(
+        PlannerPass,
+        torch_internals.CustomPartitionerFn or object):  # type: ignore[misc]
+    def __call__(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                 **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                         torch.fx.GraphModule]:
+        try:
+            return self.partition(gm, joint_inputs, **kwargs)
+        except LoadlineError:
+            raise
+        except Exception as error:
+            # After some exceptions PyTorch would run the model unplanned.
+            raise InternalError(
+                f"{type(error).__name__} while planning: {error}") from error
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any,
+                  **kwargs: Any) -> tuple[torch.fx.GraphModule,
+                                          torch.fx.GraphModule]:
+        start = time.perf_counter()
+        clean(gm)
+        joint = read_joint(gm, kwargs["num_fwd_outputs"],
+                           dict(self.options.found_bytes))
+        if self.options.inner == "inductor":
+            fuse(joint)
+        times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
+            self.options.measure) else {}
+        solved = self.solve(joint, times)
+        parts = split(solved.traced, solved.program, joint_inputs, solved.moves, **kwargs)
+        partition_s = parts.partition_s
+        if parts.refused:  # plan again, with these values saved
+            joint.keep(parts.refused)
+            solved = self.solve(joint, times)
+            parts = split(solved.traced, solved.program, joint_inputs, solved.moves,
+                          **kwargs)
+            partition_s += parts.partition_s
+        names = [node.name for node in parts.refused]
+        self.recorder.record(PlannedGraph(
+            solved.traced.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
+            time.perf_counter() - start - partition_s, self.options, tiers.FULL,
+            solved.traced, solved.update_peak_bytes,
+            StateMoves(0) if names else solved.moves,
+            recomputed_flops(solved.traced, solved.plan.sequence),
+            len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))
+        if names:
+            warnings.warn(
+                "loadline: PyTorch's partitioner saves values that the plan computes "
+                f"again, for the second time ({', '.join(names[:5])}), so this graph runs "
+                "as PyTorch splits it and may take more than its budget. "
+                "loadline.torch.prepare measures its peak. Please report this",
+                LoadlineWarning, stacklevel=2)
+            return parts.frames
+        return parts.forward, parts.backward
+
+    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
+        machine = self.options.machine
+        copies = copied_device(joint)
+        if copies is None and not self.options.state:
+            machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
+        # Inductor replaces random operators, so they run again only in eager kernels.
+        traced = make_problem(joint, machine, self.options.state, copies,
+                              self.options.inner == "aot_eager", times)
+        call_ns = copy_call_ns(self.options.offload, machine, copies)
+        traced.document, whole, plan = plan_for_ranks(
+            traced.document, self.options, self.number,
+            lambda search: plan_with_effort(search, call_ns))
+        program = program_of(traced, plan.document)
+        steps = plan.document["steps"]
+        tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)
+                       if step.get("node") == traced.end), 0)  # the last gradient
+        peak, update_peak = peaks(traced.document, plan.document, tail_steps)
+        if max(peak, update_peak) > plan.budget_bytes:
+            raise InternalError(
+                f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
+                "its steps run in one order. Please report this")
+        return Solved(traced, plan, program, moves_of(
+            traced, plan.document, self.options.state_number, program[2]),
+            peak, update_peak, whole)

@@ -1,0 +1,113 @@
+"""The backend: torch.compile(model, backend="loadline", options={"budget": "22GiB"}).
+
+In the full tier it hands PyTorch a partitioner, which turns a traced step into two
+planned modules. The lower tiers (fallback/) plan with what this PyTorch offers.
+Tested by tests/plugins/python/torch_step_test.py and torch_tiers_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from loadline.errors import InvalidArgument, Unsupported
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.fallback import self_test
+from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
+from loadline.torch.problem.default_machine import first_device
+from loadline.torch.rewrite.ledger import run_eagerly
+from loadline.torch.rewrite.partitioner import Partitioner
+from loadline.torch.rewrite.plan_order import PlanOrder
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.rewrite.planner_pass import PlannerPass
+from loadline.torch.session.graph_breaks import (graph_number,
+                                                 warn_before_unplanned_runs)
+from loadline.torch.session.session import Session, session_of_options
+from loadline.torch.solve.options import Options
+
+# For the step that self_test.py runs.
+_SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
+
+
+class _TestRecorder:
+    """A self-test is no graph of a user's model."""
+
+    def __init__(self) -> None:
+        self.graphs: list[PlannedGraph] = []
+
+    def record(self, graph: PlannedGraph) -> None:
+        self.graphs.append(graph)
+
+
+def current_tier() -> str:
+    """The tier of this process; warns once if it is not the full one."""
+    def full() -> str:
+        found = _TestRecorder()
+        return self_test.check_full(Partitioner(_SELF_TEST, found), found.graphs)
+
+    def recompute() -> str:
+        return self_test.check_lower(
+            lambda gm, inputs: torch_internals.compile_with_solver(
+                gm, inputs, "aot_eager", KnapsackSolver(_SELF_TEST, _TestRecorder())))
+
+    def public() -> str:
+        return self_test.check_lower(lambda gm, inputs: in_segments(gm, PlannerPass(
+            dataclasses.replace(_SELF_TEST, budget="90%"), _TestRecorder())))
+
+    return tiers.choose({
+        tiers.FULL: full, tiers.RECOMPUTE: recompute, tiers.PUBLIC: public})
+
+
+def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+            options: dict[str, Any] | None = None, **ignored: Any) -> Any:
+    """What torch.compile calls, through the entry point torch_dynamo_backends."""
+    if ignored:
+        raise InvalidArgument(
+            f"backend loadline has no argument {', '.join(ignored)}; it takes options")
+    refuse_meta(example_inputs)
+    given = dict(options or {})
+    reference = given.pop("session", None)
+    read = Options.read(given, first_device(
+        [*example_inputs, *gm.parameters(), *gm.buffers()]))
+    tier = current_tier()
+    owned = None if reference is None else reference()
+    session = session_of_options(options) if owned is None else owned
+    compiled = _compile(gm, example_inputs, read, tier, session)
+    if owned is not None:
+        return compiled
+
+    def run(*arguments: Any, _session: Session = session) -> Any:
+        """The session lives as long as this, the compiled code."""
+        return compiled(*arguments)
+
+    return run
+
+
+def refuse_meta(tensors: Iterable[object]) -> None:
+    """Raises Unsupported for tensors without data."""
+    if any(isinstance(tensor, torch.Tensor) and tensor.device.type == "meta"
+           for tensor in tensors):
+        raise Unsupported(
+            "the model or its batch is on the device meta, where PyTorch leaves out the "
+            "gradients of some operators, so a plan would be too small: move both to a "
+            "device with data")
+
+
+def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+             options: Options, tier: str, session: Session) -> Any:
+    number = graph_number(gm, session, bool(options.shares))
+    warn_before_unplanned_runs()
+    common = options, session.reference, number
+    if tier == tiers.RECOMPUTE:
+        return with_solver(gm, example_inputs, KnapsackSolver(*common))
+    if tier == tiers.PUBLIC:
+        return in_segments(gm, PlannerPass(*common))
+    partitioner = Partitioner(*common)
+    if options.inner == "aot_eager":
+        return torch_internals.aot_autograd(
+            fw_compiler=run_eagerly, bw_compiler=run_eagerly,
+            partition_fn=partitioner, keep_inference_input_mutations=True,
+        )(gm, example_inputs)
+    return torch_internals.compile_with_inductor(
+        gm, example_inputs, partitioner, PlanOrder())

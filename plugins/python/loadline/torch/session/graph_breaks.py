@@ -1,0 +1,51 @@
+"""Warns of what runs without a plan: code between graphs, and calls beyond PyTorch's
+limit of compilations for one function.
+
+Tested by tests/plugins/python/torch_unplanned_test.py.
+"""
+from __future__ import annotations
+
+import warnings
+
+import torch
+from loadline.errors import LoadlineWarning
+from loadline.torch.compat import torch_internals
+from loadline.torch.session.session import Session
+
+
+def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> int:
+    """Of the graph among the session's, from 0; warns of a graph break."""
+    number = session.frame_number(*torch_internals.traced_frame())
+    reason = torch_internals.break_reason(gm)
+    if reason or number:
+        budget = ("Each graph is planned within a share of the budget" if shared else
+                  "Each graph is planned within the whole budget, and their memory adds "
+                  "up: loadline.torch.prepare divides the budget among them")
+        warnings.warn(
+            f"loadline: a graph break{reason and f' ({reason})'} splits the model; this "
+            f"is its graph {number + 1}. {budget}. The code between two graphs has no "
+            "plan. torch.compile(..., fullgraph=True) shows where the break is",
+            LoadlineWarning, stacklevel=3)
+    return number
+
+
+def warn_before_unplanned_runs() -> None:
+    """PyTorch does not call the backend for a model that it runs uncompiled, so this is
+    the last time to say so."""
+    torch_internals.below_recompile_limit()
+    if torch_internals.suppresses_errors():
+        warnings.warn(
+            f"loadline: {torch_internals.SUPPRESS_ERRORS} is on, so PyTorch runs a model "
+            "that cannot be planned uncompiled and without a memory limit: switch it off",
+            LoadlineWarning, stacklevel=3)
+    if torch_internals.is_last_compile():
+        stops = torch_internals.stop_at_recompile_limit()
+        warnings.warn(
+            "loadline: this model is compiled for the last time: PyTorch's limit, "
+            f"{torch_internals.RECOMPILE_LIMIT}={torch_internals.recompile_limit()}, is "
+            "reached. " + (
+                "A call that needs another graph will raise FailOnRecompileLimitHit "
+                "instead of running without a plan" if stops else
+                "A call that needs another graph will run without a plan")
+            + ". Give the model fewer different shapes (pad the batches), or raise the "
+            "limit", LoadlineWarning, stacklevel=3)

@@ -1,0 +1,120 @@
+"""The report: what was planned and what was measured, as text or as a page.
+
+Tested by tests/plugins/python/torch_prepare_test.py.
+"""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from loadline.budget import format_bytes
+from loadline.errors import LoadlineError
+from loadline.torch.compat import tiers
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.session import Prepared, live_sessions, recent_graphs
+
+
+def _lines_of(graph: PlannedGraph) -> list[str]:
+    lines = [f"  {graph.describe()}", f"  tier {graph.tier}"]
+    if graph.tier != tiers.FULL:
+        lines[-1] += f": {tiers.LIMITS[graph.tier]}"
+    machine = graph.options.machine
+    lines.append(f"  prices: {machine.name}" + (
+        " (from its data sheet)" if machine.nominal else ""))
+    if graph.moves.moved:
+        lines.append(_state_line(graph))
+    if graph.not_obeyed:
+        lines.append("  not run as planned: PyTorch's partitioner decides differently "
+                     f"about {', '.join(graph.not_obeyed)}")
+    if graph.measured_bytes is None:
+        lines.append("  not measured: bytes are known on a CUDA device, and on the CPU "
+                     "with inner=\"aot_eager\"")
+        return lines
+    difference = graph.measured_bytes - graph.peak_bytes
+    lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
+                 f"{difference:+d} bytes against the plan")
+    if graph.surprises:
+        name, (predicted, found) = max(
+            graph.surprises.items(), key=lambda item: abs(item[1][1] - item[1][0]))
+        lines.append(f"  largest surprise: {name} made {format_bytes(found)} instead "
+                     f"of the predicted {format_bytes(predicted)}")
+    return lines
+
+
+def _state_line(graph: PlannedGraph) -> str:
+    moves = graph.moves
+    moved, rest = (sum(moves.bytes[bucket] for bucket in buckets)
+                   for buckets in (moves.moved, moves.resting_on_host))
+    return (f"  optimizer state: {format_bytes(moved)} on the host for a part of the "
+            f"step, in {len(moves.moved)} buckets, of which {format_bytes(rest)} are there "
+            f"between steps; {format_bytes(graph.resident_state_bytes)} on the device; "
+            f"updates take {format_bytes(graph.update_peak_bytes)} at most")
+
+
+def _write_page(graph: PlannedGraph, path: str) -> None:
+    """Runs the command `loadline report` on the same problem and plan."""
+    command = os.environ.get("LOADLINE_COMMAND") or str(
+        pathlib.Path(__file__).parents[2] / "_lib" / "loadline")
+    with tempfile.TemporaryDirectory() as folder:
+        problem, plan = (pathlib.Path(folder) / name
+                         for name in ("problem.json", "plan.json"))
+        problem.write_text(json.dumps(graph.problem))
+        plan.write_text(graph.plan.json)
+        try:
+            done = subprocess.run(
+                [command, "report", plan, "--problem", problem, "--html", path],
+                capture_output=True, text=True)
+        except OSError as error:
+            raise LoadlineError(f"the command loadline is missing: {error}; set "
+                                "LOADLINE_COMMAND to its path") from error
+    if done.returncode != 0:
+        raise LoadlineError(done.stderr.strip())
+
+
+def _prepared() -> Prepared | None:
+    """By `prepare`, if the graph planned last is one of its own."""
+    last = recent_graphs[-1]
+    session = next((session for session in live_sessions()
+                    if any(graph is last for graph in session.graphs)), None)
+    prepared = None if session is None else session.prepared
+    return prepared if prepared is not None and any(
+        graph.options == last.options for graph in prepared.graphs) else None
+
+
+def _lines_of_prepared(prepared: Prepared) -> list[str]:
+    lines = [f"budget {prepared.budget}; optimizer state "
+             f"{format_bytes(prepared.optimizer_bytes)}, accumulated gradients "
+             f"{format_bytes(prepared.accumulated_bytes)}, corrected by "
+             f"{format_bytes(prepared.corrected_bytes)}"]
+    if prepared.outside_bytes:
+        lines.append("subtracted for memory outside PyTorch's allocator: "
+                     f"{format_bytes(prepared.outside_bytes)}")
+    if prepared.allocator_bytes is not None and prepared.found_outside_bytes is not None:
+        lines.append("device memory: PyTorch's allocator holds "
+                     f"{format_bytes(prepared.allocator_bytes)}, everything else, other "
+                     "processes included, "
+                     f"{format_bytes(prepared.found_outside_bytes)}")
+    if len(prepared.graphs) > 1 and prepared.measured_bytes is not None:
+        lines.append(f"measured {format_bytes(prepared.measured_bytes)} in all")
+    return lines
+
+
+def report(html: str | os.PathLike[str] | None = None) -> str:
+    """The prepared model as text, if the graph planned last is one of its own, else the
+    graphs planned last. html: also writes the last graph's page, as `loadline report`
+    does. Graphs of models that no longer exist are not reported."""
+    if not recent_graphs:
+        raise LoadlineError("no model that still exists has been planned: run a step "
+                            "first")
+    prepared = _prepared()
+    graphs = list(recent_graphs) if prepared is None else prepared.graphs
+    lines = [] if prepared is None else _lines_of_prepared(prepared)
+    for number, graph in enumerate(graphs):
+        lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
+        lines.extend(_lines_of(graph))
+    if html is not None:
+        _write_page(graphs[-1], os.fspath(html))
+    return "\n".join(lines)

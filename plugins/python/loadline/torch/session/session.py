@@ -1,0 +1,197 @@
+"""What Loadline holds for one model, and for how long.
+
+A session has one owner: the model given to `prepare` or `compile_in_place`, or, under
+torch.compile alone, the code that was compiled. It holds the graphs planned for that
+owner and ends with it. The process holds sessions and graphs by weak references only.
+Tested by tests/plugins/python/torch_session_test.py.
+"""
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import torch
+from loadline.torch.compat.weak_table import WeakTable
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+
+log = logging.getLogger("loadline.torch")
+
+KEPT = 32  # graphs of one session, and of the process's list
+
+
+@dataclasses.dataclass
+class Prepared:
+    """What `prepare` found, for the report."""
+
+    budget: int | str
+    optimizer_bytes: int
+    accumulated_bytes: int  # gradients that stay from step to step
+    outside_bytes: int  # outside PyTorch's allocator, subtracted from the budget
+    corrected_bytes: int  # added after measuring
+    graphs: list[PlannedGraph]
+    measured_bytes: int | None  # of all graphs together
+    # On a GPU, after the measured step: device memory that PyTorch's allocator holds,
+    # and device memory in use otherwise, by this process or another.
+    allocator_bytes: int | None
+    found_outside_bytes: int | None
+
+
+class Session:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self.number = _sessions.add(self)
+        self.prepared: Prepared | None = None
+        # Reentrant: a finalizer may close the session inside one of its methods.
+        self._lock = threading.RLock()
+        self._graphs: collections.deque[PlannedGraph] = collections.deque(maxlen=KEPT)
+        # Of the Python functions that were compiled: Dynamo's number and the code.
+        self._frames: list[tuple[int, Any]] = []
+        self._model: Callable[[], torch.nn.Module | None] = lambda: None
+        self._finalizer: Any = None
+        self._options: Any = None  # kept, so that no other object gets its id
+
+    @property
+    def reference(self) -> SessionReference:
+        return SessionReference(self.number)
+
+    @property
+    def graphs(self) -> list[PlannedGraph]:
+        """The last ones, oldest first."""
+        with self._lock:
+            return [*self._graphs]
+
+    def record(self, graph: PlannedGraph) -> None:
+        with self._lock:
+            self._graphs.append(graph)
+        recent_graphs.add(graph)
+        log.info("%s", graph.describe())
+
+    def restart(self) -> None:
+        """Forgets what a trial compile recorded."""
+        with self._lock:
+            self._graphs.clear()
+            self._frames.clear()
+
+    def frame_number(self, number: int, code: Any) -> int:
+        """Of a Python function among those compiled for this session, from 0.
+
+        number: Dynamo's, -1 if it has none. code: None if PyTorch does not name it."""
+        with self._lock:
+            for place, (old_number, old_code) in enumerate(self._frames):
+                if old_code == code and (code is not None or old_number == number):
+                    self._frames[place] = number, code  # compiled again: a new number
+                    return place
+            if any(old_number == number for old_number, _ in self._frames):
+                self._frames.clear()  # of another model, before a reset
+            self._frames.append((number, code))
+            return len(self._frames) - 1
+
+    def belong_to(self, model: torch.nn.Module) -> None:
+        """From now on; earlier sessions of the model end."""
+        for session in live_sessions():
+            if session is not self and session._model() is model:
+                session.close()
+        self._model = weakref.ref(model)
+        self._finalizer = weakref.finalize(model, self.close)  # keeps it alive
+        self._finalizer.atexit = False
+
+    def close(self) -> None:
+        """Releases the host memory of its graphs, and the graphs."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        with self._lock:
+            graphs = [*self._graphs]
+            self._graphs.clear()
+            self._frames.clear()
+            self.prepared = None
+        # Compiled code may outlive the model and serve another instance of its class.
+        for graph in graphs:
+            if (slab := graph.slab()) is not None:
+                slab.release()
+
+
+_sessions: WeakTable[Session] = WeakTable()
+_by_options_lock = threading.Lock()
+_by_options: weakref.WeakValueDictionary[int, Session] = weakref.WeakValueDictionary()
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionReference:
+    """A session in torch.compile's options and in Inductor's configuration.
+
+    All references are equal and pickle alike: whose session it is changes neither what
+    a graph compiles to nor which compiled code may serve it."""
+
+    number: int = dataclasses.field(compare=False, repr=False)
+
+    def __call__(self) -> Session | None:
+        """None: its owner is gone."""
+        return _sessions.get(self.number)
+
+    def record(self, graph: PlannedGraph) -> None:
+        if (session := self()) is not None:
+            session.record(graph)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SessionReference:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SessionReference, (0,)
+
+
+def live_sessions() -> list[Session]:
+    return [session for _, session in _sessions.items()]
+
+
+def session_of_model(model: torch.nn.Module) -> Session | None:
+    return next((session for session in live_sessions()
+                 if session._model() is model), None)
+
+
+def session_of_options(options: Any) -> Session:
+    """Of one call of torch.compile, told apart by its options object. The caller keeps
+    the session alive."""
+    with _by_options_lock:
+        if (session := _by_options.get(id(options))) is None:
+            session = _by_options[id(options)] = Session()
+            session._options = options
+        return session
+
+
+class RecentGraphs(Sequence[PlannedGraph]):
+    """The graphs planned last, oldest first: those whose session still holds them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._graphs: collections.deque[weakref.ref[PlannedGraph]] = (
+            collections.deque(maxlen=KEPT))
+
+    def add(self, graph: PlannedGraph) -> None:
+        with self._lock:
+            self._graphs.append(weakref.ref(graph))
+
+    def _alive(self) -> list[PlannedGraph]:
+        with self._lock:
+            references = [*self._graphs]
+        return [graph for reference in references
+                if (graph := reference()) is not None]
+
+    def __len__(self) -> int:
+        return len(self._alive())
+
+    @overload
+    def __getitem__(self, index: int) -> PlannedGraph: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[PlannedGraph]: ...
+
+    def __getitem__(self, index: int | slice) -> PlannedGraph | list[PlannedGraph]:
+        return self._alive()[index]
+
+
+recent_graphs = RecentGraphs()

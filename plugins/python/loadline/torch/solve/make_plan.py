@@ -1,0 +1,76 @@
+"""One search of the planner, within what the budget leaves for the graph.
+
+Tested by tests/plugins/python/torch_prepare_test.py and torch_effort_test.py.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from loadline import planning
+from loadline.budget import format_bytes, parse_budget
+from loadline.errors import Infeasible
+from loadline.torch.solve import rank_consensus
+from loadline.torch.solve.effort import Search
+from loadline.torch.solve.options import Options
+
+MAX_WORK = (1 << 63) - 1  # what the C interface can count
+
+
+def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
+              number: int, work_factor: int = 1, copies: bool = True) -> planning.Plan:
+    """Raises Infeasible with budgets of the whole model, not of the graph alone.
+
+    whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
+    graph, if the model has several. copies: allowed, if the options allow them too."""
+    reserved = options.reserve_bytes + options.outside_bytes
+    share = options.shares[min(number, len(options.shares) - 1)] if (
+        options.shares) else 1.0
+    if options.shares:  # whole_bytes is this graph's alone
+        whole_bytes = int(whole_bytes / share)
+    asked = parse_budget(options.budget, whole_bytes + reserved)
+    bytes_ = asked - reserved
+    if options.shares:
+        bytes_ = int(bytes_ * share)
+    bytes_ = max(bytes_, 1)  # still too small, and the error names a sufficient budget
+    try:
+        return planning.plan(
+            problem, bytes_, recompute=options.recompute,
+            offload=options.offload and copies,
+            work_limit=min(options.work_limit * work_factor, MAX_WORK), harder=False,
+            seed=options.seed)
+    except Infeasible as error:
+        if reserved == 0 and share == 1:
+            raise
+        # In the unit of the caller's budget.
+        met, bound = (math.ceil(b / share) + reserved if b else 0
+                      for b in (error.smallest_met_bytes, error.proven_bound_bytes))
+        within = ", and the graph gets its share of the rest" if options.shares else ""
+        raise Infeasible(
+            f"budget {options.budget}: {format_bytes(reserved)} are reserved for memory "
+            f"outside the graph (such as optimizer state or a GPU's context){within}; "
+            f"with that the smallest budget met is {met} bytes ({format_bytes(met)}). "
+            f"For the graph alone: {error}", asked, met, bound) from error
+
+
+def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,
+                   effort: Callable[[Search], planning.Plan],
+                   whole_bytes: int | None = None
+                   ) -> tuple[dict[str, Any], int, planning.Plan]:
+    """The problem that was planned, its bytes when everything is kept, and its plan: of
+    all ranks, if they plan together, else of this one.
+
+    effort: one of effort.py's policies. whole_bytes: if not those of this problem."""
+    together = options.agree and rank_consensus.rank_count() > 1
+    if together:
+        problem, together = rank_consensus.common_problem(problem)
+    whole = whole_bytes if whole_bytes is not None else (
+        planning.keep_everything(problem).peak_bytes)
+
+    def solve() -> planning.Plan:
+        return effort(lambda work_factor, copies: make_plan(
+            problem, whole, options, number, work_factor, copies))
+
+    plan = rank_consensus.plan_of_rank_0(problem, solve) if together else solve()
+    return problem, whole, plan

@@ -1,0 +1,87 @@
+"""The options of the backend, as torch.compile(options=...) takes them.
+
+Tested by tests/plugins/python/torch_prepare_test.py.
+"""
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import torch
+from loadline.budget import check_whole, is_share, parse_budget
+from loadline.errors import InvalidArgument
+from loadline.machine import Machine
+from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.problem.default_machine import default_machine, with_host_memory
+from loadline.torch.problem.make_problem import StateBucket
+from loadline.torch.solve.effort import WORK_LIMIT
+
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    budget: int | str  # bytes, "22GiB", or "60%" of what keeping everything takes
+    inner: str = "inductor"  # or "aot_eager": needs no C++ compiler, exact ledger
+    reserve_bytes: int = 0  # of the budget, for memory outside the graph
+    # Of a budget in bytes, for memory outside PyTorch's allocator: CUDA's context and
+    # libraries. Default: from the machine profile, on a GPU.
+    outside_bytes: int = 0
+    machine: Machine = NOMINAL
+    recompute: bool = True
+    offload: bool = True  # where the machine has copies
+    work_limit: int = WORK_LIMIT
+    seed: int = 0
+    measure: bool = False  # measured times instead of the roofline (measure.py)
+    # By node name, the bytes of its result in a measured step (prepare.py).
+    found_bytes: tuple[tuple[str, int], ...] = ()
+    # Optimizer state that may be on the host, and the number of the session whose host
+    # state moves it (state_moves.py).
+    state: tuple[StateBucket, ...] = ()
+    state_number: int = 0
+    # Each graph's share of the budget, in the order of compiling, if a graph break splits
+    # the model. Empty: each graph has the whole budget.
+    shares: tuple[float, ...] = ()
+    # One plan for all ranks, if torch.distributed is initialized (rank_consensus.py).
+    agree: bool = False
+
+    @staticmethod
+    def read(options: dict[str, Any] | None, device: torch.device) -> Options:
+        """device: of the graph, which selects the machine if none is named."""
+        given = dict(options or {})
+        names = [field.name for field in dataclasses.fields(Options)]
+        for name in given:
+            if name not in names:
+                raise InvalidArgument(
+                    f"option {name!r} does not exist; the options are {', '.join(names)}")
+        if "budget" not in given:
+            raise InvalidArgument(
+                'option "budget" is missing: options={"budget": "22GiB"}')
+        if given.get("inner", "inductor") not in ("inductor", "aot_eager"):
+            raise InvalidArgument(
+                f"option inner={given['inner']!r}: want inductor or aot_eager")
+        given["machine"] = _machine(given.get("machine"), device)
+        result = Options(**given)
+        parse_budget(result.budget, 1 << 40)  # raises for anything but a budget
+        for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed"):
+            check_whole(f"option {name}", getattr(result, name))
+        if is_share(result.budget):
+            result = dataclasses.replace(result, outside_bytes=0)
+        elif "outside_bytes" not in given and device.type == "cuda":
+            result = dataclasses.replace(
+                result, outside_bytes=result.machine.reserved_bytes)
+        return result
+
+
+def _machine(named: Any, device: torch.device) -> Machine:
+    if named is None:
+        return default_machine(device)
+    if isinstance(named, (str, os.PathLike)):
+        machine = Machine.load(named)
+        # A profile in a file has its own host memory; a named GPU has this host's.
+        return machine if os.path.isfile(named) else with_host_memory(machine)
+    if not isinstance(named, Machine):
+        raise InvalidArgument(
+            f"option machine={named!r}: want a loadline.Machine, the path of a profile "
+            'or a GPU\'s name such as "h100-sxm"')
+    return named

@@ -1,0 +1,169 @@
+"""Optimizers that hold another optimizer, or tensors of their own: looked through or
+refused, and never stepped or changed."""
+import importlib.util
+import tempfile
+import unittest
+
+import torch
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.state.host_state import host_state_of
+from loadline.torch.state.predict_state import predict_state
+from loadline.torch.state.wrappers import innermost
+from models import MODELS
+from steps import same_bits
+from training import COPIES, train, wide_mlp
+
+OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
+
+
+class Around(torch.optim.Optimizer):
+    """As Accelerate's and Lightning's: all is the other's."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.steps = 0
+
+    @property
+    def param_groups(self):
+        return self.optimizer.param_groups
+
+    @param_groups.setter
+    def param_groups(self, groups):
+        self.optimizer.param_groups = groups
+
+    @property
+    def state(self):
+        return self.optimizer.state
+
+    @state.setter
+    def state(self, state):
+        self.optimizer.state = state
+
+    def zero_grad(self, set_to_none=True):
+        self.optimizer.zero_grad(set_to_none)
+
+    def step(self, closure=None):
+        self.steps += 1
+        return self.optimizer.step(closure)
+
+
+class Lookahead(torch.optim.Optimizer):
+    """Holds another, and state of its own."""
+
+    def __init__(self, optimizer):
+        super().__init__(optimizer.param_groups, {})
+        self.fast = [optimizer]
+
+    def step(self, closure=None):
+        return self.fast[0].step(closure)
+
+
+class OwnTensors(torch.optim.Optimizer):
+    """Writes to parameters that it remembers, and to a list of its own."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.1})
+        self.remembered = [p for group in self.param_groups for p in group["params"]]
+        self.log = []
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        self.log.append(1)
+        for p in self.remembered:
+            p.mul_(2)
+
+
+def contents(model, optimizer):
+    return [*(p.detach().clone() for p in model.parameters()),
+            *(t.clone() for p in model.parameters()
+              for t in optimizer.state.get(p, {}).values() if torch.is_tensor(t))]
+
+
+class Wrapped(unittest.TestCase):
+    def trains_as_without(self, wrap):
+        model, batch = wide_mlp()
+        optimizer = wrap(torch.optim.AdamW(model.parameters()))
+        expected = [*train(model, optimizer, batch), *model.parameters()]
+        model, batch = wide_mlp()
+        inner = torch.optim.AdamW(model.parameters())
+        optimizer = wrap(inner)
+        before = contents(model, inner)
+        attributes = {**vars(inner)}
+        call, returned = lt.prepare(model, optimizer, sample=batch, budget="60%",
+                                    machine=COPIES, **OPTIONS)
+        self.assertIs(returned, optimizer)
+        self.assertTrue(same_bits(before, contents(model, inner)))
+        self.assertEqual({p.device.type for p in model.parameters()}, {"cpu"})
+        self.assertEqual({**vars(inner)}.keys(), attributes.keys())
+        self.assertIs(inner.param_groups, attributes["param_groups"])
+        self.assertEqual([p for group in inner.param_groups for p in group["params"]],
+                         list(model.parameters()))
+        # Its state is planned as that of the one inside.
+        self.assertIsNotNone(host_state_of(inner))
+        found = train(call, optimizer, batch)
+        self.assertTrue(same_bits(expected, [*found, *model.parameters()]))
+
+    def test_by_one_that_only_passes_on_is_looked_through(self):
+        self.trains_as_without(Around)
+        self.trains_as_without(lambda optimizer: Around(Around(optimizer)))
+
+    @unittest.skipUnless(importlib.util.find_spec("accelerate"), "no accelerate")
+    def test_by_accelerate_is_looked_through(self):
+        from accelerate import Accelerator
+
+        accelerator = Accelerator(cpu=True)
+        self.trains_as_without(accelerator.prepare_optimizer)
+
+    def refused(self, optimizer, model, batch, *words):
+        before = contents(model, optimizer)
+        for call in (
+                lambda: lt.prepare(model, optimizer, sample=batch, budget="90%",
+                                   **OPTIONS),
+                lambda: lt.compile_in_place(model, "90%", optimizers=[optimizer])):
+            with self.assertRaisesRegex(
+                    loadline.InvalidArgument, ".*".join(words)):
+                call()
+        self.assertTrue(same_bits(before, contents(model, optimizer)))
+
+    def test_by_one_with_state_of_its_own_is_refused_by_name(self):
+        model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+        inner = torch.optim.AdamW(model.parameters())
+        self.refused(Lookahead(inner), model, batch, "Lookahead", "AdamW",
+                     "reserve_bytes")
+        self.assertEqual(len(inner.state), 0)
+
+    def test_by_zero_redundancy_is_refused_and_makes_no_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=0,
+                                    world_size=1)
+            try:
+                model, batch = MODELS["mlp"](), MODELS["mlp"].batch()
+                optimizer = ZeroRedundancyOptimizer(
+                    model.parameters(), torch.optim.AdamW, lr=0.1)
+                model(*batch).backward()
+                self.refused(optimizer, model, batch, "ZeroRedundancyOptimizer")
+                self.assertEqual(len(optimizer.optim.state), 0)
+            finally:
+                dist.destroy_process_group()
+
+
+class OfOneself(unittest.TestCase):
+    def test_a_plain_optimizer_is_itself(self):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=1.0)
+        self.assertIs(innermost(optimizer), optimizer)
+
+    def test_a_step_that_writes_elsewhere_is_stopped_before_it_does(self):
+        parameter = torch.nn.Parameter(torch.ones(2))
+        optimizer = OwnTensors([parameter])
+        with self.assertRaisesRegex(loadline.InvalidArgument, "OwnTensors.*outside"):
+            predict_state(optimizer)
+        self.assertTrue(torch.equal(parameter, torch.ones(2)))
+        self.assertEqual(optimizer.log, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
