@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/pack/pack_tuning.h"
 
 namespace loadline::planner {
 
@@ -37,6 +38,7 @@ struct PackOptions {
   int64_t work_limit = 100'000'000;
   uint64_t seed = 0;
   const std::atomic<bool>* cancel = nullptr;  // polled; may be null
+  PackTuning tuning;
 };
 
 // What the best try looked like, whether or not it fitted.

@@ -15,15 +15,6 @@
 namespace loadline::planner {
 namespace {
 
-// A node looks at all sections of the skyline.
-constexpr int64_t kLeastWorkPerNode = 16;
-constexpr int64_t kSectionsPerWork = 16;
-constexpr int64_t kFirstLimit = 500;  // nodes, times Luby's sequence
-constexpr int kPatience = 50;         // restarts near one try without gain
-constexpr double kNear = 0.7;         // share of restarts near the best try
-constexpr double kNearNoise = 0.2;    // natural logarithm of the keys
-constexpr double kFarNoise[] = {0.3, 1.0};
-
 // 1 1 2 1 1 2 4 ...
 int64_t Luby(int64_t i) {
   for (;;) {
@@ -63,10 +54,11 @@ double Normal(std::mt19937_64& random) {
 }  // namespace
 
 ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
-                      uint64_t seed, PackWork& work, PackLayout& layout) {
+                      uint64_t seed, const PackTuning& tuning, PackWork& work,
+                      PackLayout& layout) {
   PackSearch search(blocks, capacity_bytes);
-  const int64_t node_work =
-      std::max(kLeastWorkPerNode, blocks.sections / kSectionsPerWork);
+  const int64_t node_work = std::max(
+      tuning.least_work_per_node, blocks.sections / tuning.sections_per_work);
   const std::vector<std::vector<double>> rules = Rules(blocks, search);
   std::mt19937_64 random(seed);
   std::vector<double> near;  // the keys of the best try since the last reset
@@ -78,16 +70,16 @@ ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
       return static_cast<double>(random() >> 11) * 0x1p-53;
     };
     std::vector<double> keys = rules[restart % rules.size()];
-    double noise = kFarNoise[random() % 2];
-    if (!near.empty() && draw() < kNear) {
+    double noise = tuning.far_noise[random() % 2];
+    if (!near.empty() && draw() < tuning.near_share) {
       keys = near;
-      noise = kNearNoise;
+      noise = tuning.near_noise;
     }
     if (restart > static_cast<int64_t>(rules.size())) {
       for (double& key : keys) key += noise * Normal(random);
     }
-    const int64_t limit =
-        std::min(kFirstLimit * Luby(restart), work.left / node_work + 1);
+    const int64_t limit = std::min(tuning.first_limit_nodes * Luby(restart),
+                                   work.left / node_work + 1);
     const ExactResult result = search.Run(keys, limit, complete);
     work.left -= node_work * (search.nodes() + 1);
     if (result == ExactResult::kFound) {
@@ -107,7 +99,7 @@ ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
       near_left = search.least_left();
       near = std::move(keys);
       fails = 0;
-    } else if (++fails > kPatience) {
+    } else if (++fails > tuning.patience) {
       near.clear();
       near_left = std::numeric_limits<double>::infinity();
       fails = 0;

@@ -17,10 +17,11 @@ namespace loadline::planner {
 // quadratic in the number of blocks, in time and in bits.
 class PackFirstFit {
  public:
-  // `blocks` must outlive this. It stops at `target_bytes`: the capacity, or
-  // what is known to be needed if that is more.
+  // `blocks` and `tuning` must outlive this. It stops at `target_bytes`: the
+  // capacity, or what is known to be needed if that is more.
   PackFirstFit(const PackBlocks& blocks, int64_t alignment_bytes,
-               int64_t capacity_bytes, int64_t target_bytes, uint64_t seed);
+               int64_t capacity_bytes, int64_t target_bytes, uint64_t seed,
+               const PackTuning& tuning);
 
   // Fixed orders, whatever the work; `best` is replaced by what is lower.
   void TryRules(PackLayout& best);
@@ -38,6 +39,7 @@ class PackFirstFit {
 
   const PackBlocks& blocks_;
   const int64_t alignment_, capacity_, target_;
+  const PackTuning& tuning_;
   std::mt19937_64 random_;
   const size_t count_;
   std::vector<bool> conflict_;  // [a * count_ + b]: alive together somewhere

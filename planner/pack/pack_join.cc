@@ -22,18 +22,11 @@
 namespace loadline::planner {
 namespace {
 
-// What speaks for chance, on a scale of its own: two that start and end alone
-// have 4.
-constexpr double kLeastDoubt = 4;
-constexpr double kMostDoubt = 1e12;
-constexpr double kSizeDoubt = 16;
-constexpr size_t kMostTogether = 8;
-constexpr int64_t kLooksPerBlock = 200;
-
 class Joiner {
  public:
-  explicit Joiner(const PackBlocks& apart)
+  Joiner(const PackBlocks& apart, const PackTuning& tuning)
       : apart_(apart),
+        tuning_(tuning),
         ends_at_(apart.sections + 1, 0),
         starts_at_(apart.sections + 1, 0) {
     shapes_.reserve(2 * apart.blocks.size());
@@ -49,9 +42,10 @@ class Joiner {
     }
     Chain();
     const int64_t most_looks =
-        kLooksPerBlock * static_cast<int64_t>(apart_.blocks.size());
-    for (double doubt = kLeastDoubt;
-         !shared_.empty() && doubt < kMostDoubt && looks_ < most_looks;) {
+        tuning_.looks_per_block * static_cast<int64_t>(apart_.blocks.size());
+    for (double doubt = tuning_.least_doubt; !shared_.empty() &&
+                                             doubt < tuning_.most_doubt &&
+                                             looks_ < most_looks;) {
       if (!StackWithin(doubt)) doubt *= 2;
     }
     return Result();
@@ -153,10 +147,10 @@ class Joiner {
   // The fewest whose bytes together are those of one before or after them.
   std::vector<int> OfOneSize(const Life& life, const std::vector<int>& same,
                              double doubt) {
-    const size_t count = std::min(same.size(), kMostTogether);
+    const size_t count = std::min(same.size(), tuning_.most_together);
     looks_ += int64_t{1} << count;
     uint32_t best = 0;
-    double least_doubt = kMostDoubt;
+    double least_doubt = tuning_.most_doubt;
     for (uint32_t set = 3; set < 1U << count; ++set) {
       const int members = std::popcount(set);
       if (members < 2 || (best != 0 && members >= std::popcount(best))) {
@@ -166,7 +160,7 @@ class Joiner {
       least_doubt = std::min(least_doubt, doubt_of_set);
       if (doubt_of_set <= doubt) best = set;
     }
-    if (least_doubt >= kMostDoubt) unlooked_.erase(life);
+    if (least_doubt >= tuning_.most_doubt) unlooked_.erase(life);
     std::vector<int> together;
     for (size_t i = 0; i < count; ++i) {
       if ((best >> i & 1) != 0) together.push_back(same[i]);
@@ -188,13 +182,13 @@ class Joiner {
     };
     const bool before = one(ends_, life.first);
     const bool after = one(starts_, life.second);
-    if (!before && !after) return kMostDoubt;
+    if (!before && !after) return tuning_.most_doubt;
     const auto sets = static_cast<double>(int64_t{1} << count);
     const auto others =
         static_cast<double>(ends_at_[life.first] + starts_at_[life.second]);
     const double chance = sets * others * static_cast<double>(unit_bytes_) /
                           static_cast<double>(bytes);
-    return kSizeDoubt * chance * (before && after ? chance : 1);
+    return tuning_.size_doubt * chance * (before && after ? chance : 1);
   }
 
   // The fewer start and end with them, the less it is by chance that they have
@@ -282,6 +276,7 @@ class Joiner {
   }
 
   const PackBlocks& apart_;
+  const PackTuning& tuning_;
   std::vector<Shape> shapes_;  // the blocks, then what they make
   absl::flat_hash_map<Life, std::vector<int>> of_life_;
   // Lives of two or more; the second by their ends: (upper, lower).
@@ -297,7 +292,9 @@ class Joiner {
 
 }  // namespace
 
-PackJoined JoinBlocks(const PackBlocks& apart) { return Joiner(apart).Join(); }
+PackJoined JoinBlocks(const PackBlocks& apart, const PackTuning& tuning) {
+  return Joiner(apart, tuning).Join();
+}
 
 PackLayout PackJoined::Split(const PackBlocks& apart,
                              const PackLayout& layout) const {

@@ -26,7 +26,7 @@ struct PackJoined {
 // other, and two of the same padded size of which one starts where the other
 // ends, unless there is a third of that size that does. No layout of what comes
 // out is lower than the lowest of `apart`; it may be higher.
-PackJoined JoinBlocks(const PackBlocks& apart);
+PackJoined JoinBlocks(const PackBlocks& apart, const PackTuning& tuning = {});
 
 }  // namespace loadline::planner
 

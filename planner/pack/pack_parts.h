@@ -47,7 +47,8 @@ absl::StatusOr<PackBlocks> MakePackBlocks(const std::vector<PackItem>& items,
 // fixed at the bottom (and below them what is alive all the time), so that the
 // skyline can use their gaps. None if there are no such blocks, or offsets are
 // given.
-std::optional<PackBlocks> StackAround(const PackBlocks& blocks);
+std::optional<PackBlocks> StackAround(const PackBlocks& blocks,
+                                      const PackTuning& tuning = {});
 
 struct PackLayout {
   std::vector<int64_t> offsets;  // by block
@@ -96,7 +97,8 @@ enum class ExactResult { kFound, kNone, kGaveUp };
 // Looks for a layout no higher than the capacity, which is a multiple of the
 // alignment. kNone proves that these blocks have none, where they are plain.
 ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
-                      uint64_t seed, PackWork& work, PackLayout& layout);
+                      uint64_t seed, const PackTuning& tuning, PackWork& work,
+                      PackLayout& layout);
 
 }  // namespace loadline::planner
 

@@ -19,15 +19,13 @@
 namespace loadline::planner {
 namespace {
 
-// Sections at which a block is alive, block by block, order by order.
-constexpr int64_t kOrderWork = 4'000'000;
-
 class Stacker {
  public:
-  explicit Stacker(const PackBlocks& blocks)
+  Stacker(const PackBlocks& blocks, const PackTuning& tuning)
       : blocks_(blocks),
         lives_(blocks.blocks.size()),
-        left_(blocks.sections, 0) {}
+        left_(blocks.sections, 0),
+        work_(tuning.stack_order_work) {}
 
   std::optional<PackBlocks> Stack() {
     FindLives();
@@ -174,13 +172,14 @@ class Stacker {
   std::vector<int64_t> floor_;  // by section, see FillFloor
   std::vector<int> unfilled_;   // by section, see Unfilled
   std::vector<int> resident_, holed_;  // from the bottom up
-  int64_t work_ = kOrderWork;
+  int64_t work_;
 };
 
 }  // namespace
 
-std::optional<PackBlocks> StackAround(const PackBlocks& blocks) {
-  return Stacker(blocks).Stack();
+std::optional<PackBlocks> StackAround(const PackBlocks& blocks,
+                                      const PackTuning& tuning) {
+  return Stacker(blocks, tuning).Stack();
 }
 
 }  // namespace loadline::planner
