@@ -25,23 +25,27 @@ TEST(AddNeedRows, AValueThatIsDroppedIsMadeAgainForItsReader) {
       parts.LeastCost({{parts.values.Find(1, 1)->keep, 0}}).has_value());
 }
 
-// E: a -> e runs anywhere after A, so in any of the epochs after the first cut.
+// E: a, c -> e runs after the first cut, before or after the second.
 TEST(AddNeedRows, AReaderInOneOfSeveralEpochsTakesAnyArrival) {
   Problem problem = LineProblem();
   Value e = problem.values[1];
   e.file_id = 5;
   e.name = "e";
   problem.values.push_back(e);
-  problem.nodes.push_back(
-      {4, "E", 1, {ValueId{2}}, {ValueId{5}}, 0, true, {}, {}});
+  problem.nodes[3].inputs = {ValueId{3}};
+  const ValueId a{1}, c{3}, made{5};
+  problem.nodes.push_back({4, "E", 1, {a, c}, {made}, 0, true, {}, {}});
   const SearchModel model = MakeSearchModel(problem, true, true);
   ProgramParts parts(model, {.cuts = {2, 3}});
   AddNeedRows(parts.context, parts.tracked, parts.values);
-  const int keep_b = parts.values.Find(2, 1)->keep;
-  const int keep_a = parts.values.Find(1, 1)->keep;
-  EXPECT_EQ(parts.epochs.From(4), 0);
-  // D's input a only; b's reader may have run before the first cut.
-  EXPECT_EQ(parts.LeastCost({{keep_b, 0}, {keep_a, 1}}), 0);
+  EXPECT_EQ(parts.epochs.From(4), 1);
+  EXPECT_EQ(parts.epochs.Until(4), 3);
+  const int keep = parts.values.Find(1, 1)->keep;
+  const int first = parts.values.reruns().at({1, 0});
+  const int second = parts.values.reruns().at({2, 0});
+  EXPECT_EQ(parts.LeastCost({{keep, 0}, {first, 0}, {second, 1}}), 5);
+  EXPECT_FALSE(
+      parts.LeastCost({{keep, 0}, {first, 0}, {second, 0}}).has_value());
 }
 
 TEST(AddCarryRows, WhatIsThereAtTheNextCutWasThereOrCame) {
