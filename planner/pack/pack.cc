@@ -1,11 +1,14 @@
-// The order of the tries: lowest floor by several rules; where that does not
-// fit, all of it once more with blocks joined to rectangles (pack_join.h); up
-// to a few thousand blocks first fit, which alone sees gaps in lives; lowest
-// floor again with the blocks that stick out preferred more and more (squeaky
-// wheel, Joslin and Clements 1999); the exact search at the capacity, then at
-// heights between it and the best layout; last, unless that is proven the
-// lowest, first fit in orders that change. It stops at "fits". Tested in
-// pack_test.cc.
+// Tries, in this order, until a layout fits:
+// - lowest floor by several rules, then with blocks that have holes at the
+//   bottom (pack_stack.cc);
+// - both again with blocks joined to rectangles (pack_join.h), exact search
+//   included;
+// - first fit, up to a few thousand blocks: only it uses gaps in lives;
+// - lowest floor with growing preference for blocks that end above the capacity
+//   (squeaky wheel optimization, Joslin and Clements 1999);
+// - exact search at the capacity, then between it and the best layout;
+// - first fit in changing orders, unless the best layout is proven the lowest.
+// pack_tuning.h has the limits. Tested in pack_test.cc and pack_tuning_test.cc.
 #include "planner/pack/pack.h"
 
 #include <algorithm>
@@ -37,8 +40,8 @@ class FloorTries {
         tuning_(tuning),
         packer_(blocks) {}
 
-  // Made whatever the limit: there must be a layout. Of very many blocks, only
-  // one.
+  // Runs whatever the work limit, so that there is a layout; of very many
+  // blocks only one rule.
   void TryRules();
   void TrySqueakyWheel(PackWork& work);
 
@@ -124,8 +127,9 @@ class Packer {
   PackLayout best_;
 };
 
-// First at the target with half of the work; then between it and the best
-// layout, nearer to the layout after each search that gives up.
+// First at the target height, then halfway between the lowest height still open
+// and the best layout; a search that gives up counts like one that proves that
+// there is no layout, but raises no bound.
 void Packer::TryExact(const PackBlocks& blocks, PackWork work,
                       const std::function<PackLayout(PackLayout)>& split) {
   if (blocks.blocks.size() > tuning_.most_exact_blocks) return;
@@ -155,7 +159,7 @@ void Packer::TryExact(const PackBlocks& blocks, PackWork work,
   }
 }
 
-// What joins to little is searched to the end in no time.
+// If few blocks are left after joining, their search ends soon.
 void Packer::TryJoined(const PackBlocks& blocks) {
   const PackJoined joined = JoinBlocks(blocks, tuning_);
   if (joined.blocks.blocks.size() == blocks.blocks.size()) return;
@@ -170,7 +174,7 @@ void Packer::TryJoined(const PackBlocks& blocks) {
            split);
 }
 
-// Items without bytes or life conflict with nothing but keep their group's
+// Items without bytes or life conflict with nothing; they take their group's
 // offset.
 std::vector<int64_t> Packer::ItemOffsets() const {
   std::vector<int64_t> offsets(items_.size(), 0);

@@ -1,7 +1,8 @@
-// Restarts of the search in pack_search.cc: they draw new keys, mostly near
-// those of the best try, and grow by Luby's sequence. Once the quick search has
-// seen everything it can, the complete one takes its place. Tested in
-// pack_exact_test.cc.
+// Restarts of the search in pack_search.cc. Each draws new keys, mostly near
+// those of the best try so far; their limits follow Luby's sequence (Luby,
+// Sinclair and Zuckerman 1993). Once the quick search has exhausted its space,
+// the complete search runs instead, which can prove that there is no layout.
+// Tested in pack_exact_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +26,8 @@ int64_t Luby(int64_t i) {
   }
 }
 
-// Which blocks to prefer: long, large, and alive when most is.
+// Keys that prefer blocks that live long, are large, and are alive where most
+// bytes are.
 std::vector<std::vector<double>> Rules(const PackBlocks& blocks,
                                        const PackSearch& search) {
   std::vector<std::vector<double>> rules(3);
@@ -42,7 +44,7 @@ std::vector<std::vector<double>> Rules(const PackBlocks& blocks,
   return rules;
 }
 
-// Box and Muller: the same numbers with every standard library.
+// Box and Muller (1958): the same numbers with every standard library.
 double Normal(std::mt19937_64& random) {
   const auto unit = [&] {
     return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;

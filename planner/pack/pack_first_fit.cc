@@ -1,8 +1,9 @@
 // Blocks are placed one after the other at the lowest or the best fitting
-// offset that no placed neighbour covers; then the blocks that stick out above
-// the target are moved forward in the best order and everything is placed
-// again. Quadratic, and mostly higher than the skyline, but it sees the gaps in
-// a block's life and the space below fixed blocks. Tested in pack_test.cc.
+// offset that no placed neighbour covers. Improve moves the blocks that end
+// above the target forward in the best order and places all blocks again.
+// Quadratic, and mostly higher than lowest floor, but it uses the gaps in a
+// block's life and the space below fixed blocks. Tested in
+// pack_first_fit_test.cc and pack_test.cc.
 #include "planner/pack/pack_first_fit.h"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ PackFirstFit::PackFirstFit(const PackBlocks& blocks, int64_t alignment_bytes,
   }
 }
 
-// What is alive all the time may as well lie at the bottom.
+// Blocks that are alive all the time go to the bottom: no layout is higher for
+// it.
 void PackFirstFit::StackResidents() {
   for (const PackBlock& block : blocks_.blocks) {
     if (block.fixed >= 0) return;
@@ -48,7 +50,7 @@ void PackFirstFit::StackResidents() {
   }
 }
 
-// Sweeps over the starts with the items still alive.
+// Sweeps over the starts and pairs each item with those still alive.
 void PackFirstFit::FindNeighbours() {
   conflict_.assign(count_ * count_, false);
   std::vector<int> items;
@@ -150,7 +152,7 @@ void PackFirstFit::TryRules(PackLayout& best) {
   by([&](const PackBlock& b) { return size(b) * size(b) * life(b); });
 }
 
-// Blocks that stick out move forward; ties and distances are drawn.
+// Which blocks move and how far is drawn from the seed.
 void PackFirstFit::Improve(PackWork& work, PackLayout& best) {
   if (free_.empty()) return;
   std::vector<int> order = best_order_;

@@ -12,9 +12,9 @@
 
 namespace loadline::planner {
 
-// Blocks in an order of their own, each at the lowest (or best fitting) gap
-// between the placed ones. Knows gaps in lives and fixed offsets exactly;
-// quadratic in the number of blocks, in time and in bits.
+// Places blocks in a given order, each in the lowest (or best fitting) gap
+// between the placed ones. Treats gaps in lives and fixed offsets exactly. Time
+// and bits of memory are quadratic in the number of blocks.
 class PackFirstFit {
  public:
   // `blocks` and `tuning` must outlive this. It stops at `target_bytes`: the
@@ -26,8 +26,8 @@ class PackFirstFit {
   // Fixed orders, whatever the work; `best` is replaced by what is lower.
   void TryRules(PackLayout& best);
 
-  // While there is work, blocks above the capacity move forward in the best of
-  // those orders. A pair of blocks looked at is one unit of work.
+  // While work is left, moves blocks that end above the capacity forward in the
+  // best of those orders. A pair of blocks looked at is one unit of work.
   void Improve(PackWork& work, PackLayout& best);
 
  private:
@@ -49,7 +49,7 @@ class PackFirstFit {
   std::vector<int64_t> offset_;
   int64_t floor_ = 0;  // end of the residents
   int64_t pairs_ = 0;
-  // The lowest layout of these orders, which may be above what is known.
+  // The lowest layout of these orders; `best` may be lower.
   int64_t height_ = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> best_offset_;
   std::vector<int> best_order_;

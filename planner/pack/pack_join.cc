@@ -1,10 +1,10 @@
-// Where memory is full, what starts lies where something has just ended; and
-// where only one ends and one starts of some size, which is probably the one
-// under the other. Such a pair is one block with a longer life, and two of one
-// life are one block with more bytes; what they make may pair up again. A
-// layout without holes that was cut from one rectangle, cut by cut, comes
-// together again that way, and little is left to search of one with a few.
-// Tested in pack_join_test.cc.
+// In a layout without holes, a block starts where another has just ended. If
+// only one block of some size ends at a section and only one starts, the second
+// probably takes the first one's place: joined, they are one block with a
+// longer life. Two blocks of the same life, stacked, are one block with more
+// bytes. Joined blocks may match again. A layout that was cut from one
+// rectangle, cut by cut, is put together again in this way; of a layout with
+// few holes little is left to search. Tested in pack_join_test.cc.
 #include "planner/pack/pack_join.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class Joiner {
     starts_[{block.lower, block.padded}].push_back(id);
     ++ends_at_[block.upper];
     ++starts_at_[block.lower];
-    Access(block);
+    MarkChanged(block);
   }
 
   void Remove(int id) {
@@ -90,11 +90,12 @@ class Joiner {
     std::erase(starts_[{block.lower, block.padded}], id);
     --ends_at_[block.upper];
     --starts_at_[block.lower];
-    Access(block);
+    MarkChanged(block);
   }
 
-  // The block has come or gone: what that may change is looked at again.
-  void Access(const PackBlock& block) {
+  // The block was added or removed: matches that this may change are tried
+  // again.
+  void MarkChanged(const PackBlock& block) {
     corners_.emplace_back(block.lower, block.padded);
     corners_.emplace_back(block.upper, block.padded);
     unlooked_.emplace(block.lower, block.upper);
@@ -134,7 +135,7 @@ class Joiner {
     return any;
   }
 
-  // Those of one life that are to be stacked with so much doubt; empty: none.
+  // Blocks of one life to stack at this level of doubt; empty: none.
   std::vector<int> Together(const Life& life, double doubt) {
     const std::vector<int>& same = of_life_[life];
     if (same.size() < 2) return {};
@@ -168,8 +169,8 @@ class Joiner {
     return together;
   }
 
-  // Whether their bytes are by chance those of one that ends where they start,
-  // or starts where they end.
+  // Expected number of subsets that match by chance the bytes of the one block
+  // that ends where they start, or starts where they end.
   double SizeDoubt(const Life& life, const std::vector<int>& same, uint32_t set,
                    size_t count) {
     int64_t bytes = 0;
@@ -191,8 +192,8 @@ class Joiner {
     return tuning_.size_doubt * chance * (before && after ? chance : 1);
   }
 
-  // The fewer start and end with them, the less it is by chance that they have
-  // one life.
+  // Expected number of pairs with this life by chance: it falls with the number
+  // of other blocks that start and end at the same sections.
   double LifeDoubt(const Life& life, const std::vector<int>& same) const {
     const auto others = static_cast<double>(starts_at_[life.first]) *
                         static_cast<double>(ends_at_[life.second]);
@@ -227,8 +228,8 @@ class Joiner {
     Add(Make(first, second, false));
   }
 
-  // Sections in which nothing starts or ends any more, and over which fixed
-  // blocks end at one height, are one.
+  // Joins neighbouring sections between which no block starts or ends any more
+  // and fixed blocks end at the same height.
   void CopySections(PackBlocks& out) const {
     std::vector<int> section(apart_.sections + 1, 0);
     for (const PackBlock& block : out.blocks) {
