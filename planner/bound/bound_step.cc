@@ -62,7 +62,8 @@ class StepBounder {
       Exact({by_bound[i].second}, false);
     }
     if (!copies_ && tuning_.span_stage) AddSpans(cuts);
-    // Where many cuts are comparable, few nodes are free, and the other way.
+    // If many cuts are comparable, few nodes are free, and vice versa: the more
+    // promising stage runs first.
     const bool joint_first = MostlyComparable(cuts);
     if (joint_first) TryJointCuts(cuts);
     TryFreeNodes(cuts);
@@ -77,7 +78,7 @@ class StepBounder {
            bound_.step_ns >= options_.known_step_ns;
   }
 
-  // Reruns come on top of compute; times are whole.
+  // Reruns add to compute; times are integers.
   void TakeKnapsack(const Cut& cut) {
     const double reruns_ns = std::ceil(cut.proven_ns * (1 - 1e-9) - 1e-3);
     if (reruns_ns <= 0) return;
@@ -92,7 +93,8 @@ class StepBounder {
   double Take(const BoundProgram& program, const MipBound& bound, double margin,
               const std::vector<int>& cuts) {
     if (bound.infeasible) {
-      // With copies there is a horizon, which may be what cannot be met.
+      // With copies the program is infeasible also if every plan takes longer
+      // than the horizon.
       if (!copies_) {
         bound_.no_plan = true;
       } else if (horizon_ns_ > static_cast<double>(bound_.step_ns)) {
@@ -103,9 +105,9 @@ class StepBounder {
     if (bound.cost <= 0) return program.offset_ns;
     const double extra_ns = bound.cost * program.unit_ns;
     const double ns = program.offset_ns + extra_ns;
-    // A margin for rounding, and for the solver's tolerances where its word is
-    // taken. Compute times are whole, and so is a step without copies; with
-    // copies Replay rounds to the nearest.
+    // A margin for rounding and, for branch and bound, the solver's tolerances.
+    // Without copies a step is an integer; with copies Replay rounds to the
+    // nearest.
     const double safe_ns = ns - margin * extra_ns - 1e-9 * ns - 1e-3;
     const double proven_ns = std::min(
         copies_ ? std::round(safe_ns) : std::ceil(safe_ns), horizon_ns_);
@@ -179,7 +181,7 @@ class StepBounder {
     return chain;
   }
 
-  // What must run again from the node's first run to that of `until` (-1: to
+  // Least time of reruns from the node's first run to that of `until` (-1: to
   // the end).
   double SpanNs(int node, int until) {
     const BoundProgram program = Make({node}, true, until);
@@ -197,10 +199,10 @@ class StepBounder {
     return std::max(0.0, bound.cost * program.unit_ns * (1 - 1e-6) - 1e-3);
   }
 
-  // A peak of memory asks for reruns before the next peak, which asks for
-  // others. Peaks are taken as long as the sum grows.
+  // Each peak of memory forces reruns after it; those before the next peak and
+  // those after it add up. Peaks are added while the sum grows.
   void AddSpans(const std::vector<Cut>& cuts) {
-    // No program of many more nodes is small enough.
+    // The program of a larger problem would exceed most_free_terms.
     if (model_.node_count > static_cast<int>(tuning_.most_free_terms)) return;
     std::vector<std::pair<int, double>> spans;  // first node, its time
     const int64_t most_work = bound_.work + WorkLeft() / tuning_.spans_share;
@@ -283,7 +285,7 @@ class StepBounder {
     }
   }
 
-  // The linear program first: it may do, and it is safe.
+  // The linear program first: it may prove enough, and exactly (mip.h).
   void Joint(const std::vector<int>& cuts) {
     const BoundProgram program = Make(cuts, false);
     bound_.work += BuildWork(program);
