@@ -1,5 +1,5 @@
-// CHECK for our own bugs only: prints where and what, then aborts. Whatever a
-// model, file, machine or budget can cause is an absl::Status instead.
+// CHECK for our own bugs only: prints file, line and condition, then aborts.
+// Errors that a model, file, machine or budget can cause are absl::Status.
 // (Debian's Abseil 20220623 has no absl/log.)
 #ifndef LOADLINE_PLANNER_BASE_CHECK_H_
 #define LOADLINE_PLANNER_BASE_CHECK_H_

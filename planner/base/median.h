@@ -1,4 +1,4 @@
-// The middle of some measurements.
+// Robust averages of measured times.
 #ifndef LOADLINE_PLANNER_BASE_MEDIAN_H_
 #define LOADLINE_PLANNER_BASE_MEDIAN_H_
 
@@ -10,15 +10,16 @@
 
 namespace loadline::planner {
 
-// At least 1: a time of nothing would make a node free. Requires one time.
+// The median, at least 1 ns: a time of 0 would make a node free. Requires at
+// least one time.
 inline int64_t MedianNs(std::vector<int64_t> ns) {
   std::sort(ns.begin(), ns.end());
   return std::max<int64_t>(ns[ns.size() / 2], 1);
 }
 
-// The mean of the middle half: as steady against a burst as the median, and as
-// faithful as the mean where the machine is at two speeds in turn. At least 1.
-// Requires one time.
+// The interquartile mean, at least 1 ns. Like the median it ignores bursts;
+// like the mean it is right on a machine that alternates between two speeds.
+// Requires at least one time.
 inline int64_t MiddleMeanNs(std::vector<int64_t> ns) {
   std::sort(ns.begin(), ns.end());
   const auto cut = static_cast<std::ptrdiff_t>(ns.size() / 4);

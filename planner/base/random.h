@@ -1,6 +1,6 @@
 // A small seeded generator for the searches: SplitMix64 (Steele, Lea, Flood:
-// Fast Splittable Pseudorandom Number Generators, 2014). The same on every
-// platform, which <random>'s distributions are not.
+// Fast Splittable Pseudorandom Number Generators, 2014). Gives the same numbers
+// on every platform; the distributions of <random> do not.
 #ifndef LOADLINE_PLANNER_BASE_RANDOM_H_
 #define LOADLINE_PLANNER_BASE_RANDOM_H_
 

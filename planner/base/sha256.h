@@ -21,7 +21,8 @@ class Sha256 {
   ~Sha256();
 
   void Add(const void* data, size_t bytes);
-  // The text and its length, so that no two lists of texts give the same bytes.
+  // Adds the length and the text: different lists of texts have different
+  // bytes.
   void AddText(absl::string_view text);
   // 64 lower-case hex digits. Nothing may be added after it.
   std::string HexDigest();

@@ -1,4 +1,4 @@
-// Hand an error on. The one header of the planner's that every room may use.
+// Return early with an error status. Every room may include this header.
 //
 //   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
 //   LOADLINE_ASSIGN_OR_RETURN(Plan plan, Solve(problem, options));

@@ -1,5 +1,5 @@
-// One way to write a number of bytes, in every table and every message. Tested
-// by tests/tools/cli/units_test.cc.
+// Every table and message formats bytes and times with these functions. Tested
+// in tests/tools/cli/units_test.cc.
 #include "planner/base/units.h"
 
 #include <array>

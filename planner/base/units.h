@@ -1,4 +1,4 @@
-// Bytes and times as people read them.
+// Bytes and times formatted for people.
 #ifndef LOADLINE_PLANNER_BASE_UNITS_H_
 #define LOADLINE_PLANNER_BASE_UNITS_H_
 

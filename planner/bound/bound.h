@@ -1,10 +1,11 @@
-// Proven lower bounds: what no plan of any kind can undercut.
+// Lower bounds on peak memory and step time that hold for every plan.
 #ifndef LOADLINE_PLANNER_BOUND_BOUND_H_
 #define LOADLINE_PLANNER_BOUND_BOUND_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "planner/bound/bound_tuning.h"
 #include "planner/schedule/search_model.h"
 
 namespace loadline::planner {
@@ -15,9 +16,10 @@ struct PeakBound {
   std::vector<int> values;  // alive there, largest first
 };
 
-// While a node runs, its inputs, outputs (less what may be in place) and
-// workspace are alive, and every persistent value that may never leave the
-// device; so are all inputs at the start and all outputs at the end.
+// No plan has a lower peak. While a node runs, its inputs, its outputs (less
+// what may be in place), its workspace and every persistent value that may
+// never leave the device are alive; at the start all inputs are, at the end all
+// outputs.
 PeakBound BoundPeak(const SearchModel& model);
 
 // No plan has a shorter step: compute runs every node at least once.
@@ -25,26 +27,29 @@ int64_t BoundStep(const SearchModel& model);
 
 struct StepBoundOptions {
   int64_t budget_bytes = 0;
-  // A plan that is known; a bound that reaches it needs no improvement.
+  // Step time of a known plan. Work stops once the bound reaches it, and the
+  // bound is never above it: a bound proven with it may only hold for plans
+  // that are faster.
   int64_t known_step_ns = INT64_MAX;
   // Simplex iterations, the unit of work: 10,000 take about half a second. 0:
   // only what needs no solver.
   int64_t work_limit = 15'000;
+  BoundTuning tuning;
 };
 
 struct StepBound {
-  int64_t step_ns = 0;    // no plan within the budget is faster
-  bool no_plan = false;   // no plan is within the budget at all
-  std::vector<int> cuts;  // nodes whose first runs prove it; empty: compute
-  int64_t work = 0;       // simplex iterations used
+  int64_t step_ns = 0;   // no plan within the budget is faster
+  bool no_plan = false;  // no plan is within the budget at all
+  std::vector<int>
+      cuts;          // nodes whose first runs prove it; empty: compute time
+  int64_t work = 0;  // simplex iterations used
 };
 
-// Of the plans that the model permits. Cuts at single nodes, ranked by the
-// time their forced bytes seem to cost: the best are bounded by linear
-// programs, the very best by branch and bound, and as long as work is left also
-// with the choice of which incomparable nodes have run before (a graph of
-// layers drawn at random has few others), added up over spans between cuts, and
-// jointly with other cuts.
+// Holds for every plan that the model permits, in any order of its nodes.
+// Deterministic: limits count work. The first runs of single nodes (*cuts*) are
+// ranked by the time that freeing memory there seems to cost; the best are
+// bounded by linear programs, then by branch and bound, alone and several at
+// once (bound_program.h).
 StepBound BoundStepAt(const SearchModel& model,
                       const StepBoundOptions& options);
 

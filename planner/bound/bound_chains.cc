@@ -1,18 +1,35 @@
-// Persistent values in the bound: each lives on the device or on the host
-// between steps (home), may leave the device in between, and must be there
-// when some version of it is read. What leaves, and what lives on the host and
-// changes, is copied out; what is read after it was away is copied in. Tested
-// through bound_test.cc.
-#include <algorithm>
+// Tested in tests/planner/bound/bound_chains_test.cc.
+#include "planner/bound/bound_chains.h"
 
-#include "planner/bound/bound_builder.h"
+#include <algorithm>
 
 namespace loadline::planner {
 
-std::vector<int> ProgramBuilder::Touchers(int c) const {
+ChainColumns::ChainColumns(const BoundContext& context,
+                           const ValueColumns& values)
+    : context_(context), reruns_(context.model.chains.size()) {
+  FindReruns(values);
+  for (size_t c = 0; c < context.model.chains.size(); ++c) {
+    AddChain(static_cast<int>(c));
+  }
+}
+
+void ChainColumns::FindReruns(const ValueColumns& values) {
+  const SearchModel& model = context_.model;
+  for (const auto& [key, column] : values.reruns()) {
+    const auto [i, node] = key;
+    for (int u : model.reads[node]) {
+      if (model.chain_of[u] < 0) continue;
+      reruns_[model.chain_of[u]].push_back({i, column});
+      if (GoneAt(u, i)) context_.rows.column(column).upper = 0;
+    }
+  }
+}
+
+std::vector<int> ChainColumns::Readers(int chain) const {
   std::vector<int> nodes;
-  for (int v : model_.chains[c].versions) {
-    for (const NodeId id : model_.index.consumers[v]) {
+  for (int v : context_.model.chains[chain].versions) {
+    for (const NodeId id : context_.model.index.consumers[v]) {
       nodes.push_back(static_cast<int>(id));
     }
   }
@@ -21,113 +38,94 @@ std::vector<int> ProgramBuilder::Touchers(int c) const {
   return nodes;
 }
 
-int ProgramBuilder::LastUpdater(int c) const {
-  return model_.producer[model_.chains[c].versions.back()];
+int ChainColumns::LastUpdater(int chain) const {
+  return context_.model.producer[context_.model.chains[chain].versions.back()];
 }
 
-bool ProgramBuilder::GoneAt(int version, int i) const {
-  const int updater = model_.Updater(version);
-  return updater >= 0 && OldVersionDies(model_, version) &&
-         (updater == cuts_[i - 1] || ancestors_[i - 1][updater]);
+// Is this version surely overwritten once cut i has run?
+bool ChainColumns::GoneAt(int version, int i) const {
+  const int updater = context_.model.Updater(version);
+  return updater >= 0 && OldVersionDies(context_.model, version) &&
+         (updater == context_.epochs.cut(i) ||
+          context_.epochs.RanBefore(updater, i));
 }
 
-int64_t ProgramBuilder::ChainLeastBytes(int c) const {
-  int64_t bytes = INT64_MAX;
-  for (int v : model_.chains[c].versions) {
-    bytes = std::min(bytes, LeastBytes(v));
-  }
-  return bytes;
-}
-
-void ProgramBuilder::AddChain(int c) {
+void ChainColumns::AddChain(int c) {
+  const SearchModel& model = context_.model;
+  BoundRows& rows = context_.rows;
+  const int epochs = context_.epochs.count();
   chains_.emplace_back();
-  ChainColumns& chain = chains_.back();
-  const std::vector<int> touchers = Touchers(c);
-  if (!MayLeave(model_, c)) {
-    chain.free = MayLiveOnHost(model_, c);
-    chain.fixed = !chain.free;
+  ChainColumn& chain = chains_.back();
+  if (!MayLeave(model, c)) {
+    chain.anywhere = MayLiveOnHost(model, c);
+    chain.fixed = !chain.anywhere;
     return;
   }
-  chain.home_host = Binary(0);
-  if (!MayLiveOnHost(model_, c)) {
-    result_.program.columns[chain.home_host].upper = 0;
-  }
-  chain.keep.assign(epochs_ + 1, -1);
-  for (int i = 0; i <= epochs_; ++i) chain.in.push_back(Binary(0));
-  for (int i = 1; i <= epochs_; ++i) chain.keep[i] = Binary(0);
-  chain.out.assign(epochs_ + 2, -1);
-  for (int i = 1; i <= epochs_ + 1; ++i) chain.out[i] = Binary(0);
-  AddChainCarries(chain);
-  AddChainOuts(c, chain);
-  AddChainReads(c, chain);
+  chain.home_host = rows.Binary();
+  if (!MayLiveOnHost(model, c)) rows.column(chain.home_host).upper = 0;
+  chain.keep.assign(epochs + 1, -1);
+  for (int i = 0; i <= epochs; ++i) chain.in.push_back(rows.Binary());
+  for (int i = 1; i <= epochs; ++i) chain.keep[i] = rows.Binary();
+  chain.out.assign(epochs + 2, -1);
+  for (int i = 1; i <= epochs + 1; ++i) chain.out[i] = rows.Binary();
+  AddCarries(chain);
+  AddOuts(c, chain);
+  AddReads(c, chain);
 }
 
-void ProgramBuilder::AddChainCarries(const ChainColumns& chain) {
-  // keep[1] <= (1 - home_host) + in[0]
-  Row(-1, {{chain.home_host, -1}, {chain.in[0], 1}, {chain.keep[1], -1}});
-  for (int i = 1; i < epochs_; ++i) {
-    Row(0, {{chain.keep[i], 1}, {chain.in[i], 1}, {chain.keep[i + 1], -1}});
+void ChainColumns::AddCarries(const ChainColumn& chain) {
+  BoundRows& rows = context_.rows;
+  const int last = context_.epochs.count();
+  rows.AtLeast(-1,
+               {{chain.home_host, -1}, {chain.in[0], 1}, {chain.keep[1], -1}});
+  for (int i = 1; i < last; ++i) {
+    rows.AtLeast(
+        0, {{chain.keep[i], 1}, {chain.in[i], 1}, {chain.keep[i + 1], -1}});
   }
-  // At home on the device in the end.
-  Row(1,
-      {{chain.keep[epochs_], 1}, {chain.in[epochs_], 1}, {chain.home_host, 1}});
+  rows.AtLeast(
+      1, {{chain.keep[last], 1}, {chain.in[last], 1}, {chain.home_host, 1}});
 }
 
-void ProgramBuilder::AddChainOuts(int c, const ChainColumns& chain) {
+void ChainColumns::AddOuts(int c, const ChainColumn& chain) {
+  BoundRows& rows = context_.rows;
+  const int epochs = context_.epochs.count();
   const int updater = LastUpdater(c);
-  for (int i = 1; i <= epochs_; ++i) {
-    Terms absent = {{chain.out[i], 1}, {chain.keep[i], 1}};
-    const bool updated = updater >= 0 && ancestors_[i - 1][updater];
-    if (!updated) absent.push_back({chain.home_host, 1});
-    Row(1, absent);
-    Row(0, {{chain.out[i + 1], 1}, {chain.out[i], -1}});
+  for (int i = 1; i <= epochs; ++i) {
+    Terms somewhere = {{chain.out[i], 1}, {chain.keep[i], 1}};
+    const bool updated = updater >= 0 && context_.epochs.RanBefore(updater, i);
+    if (!updated) somewhere.push_back({chain.home_host, 1});
+    rows.AtLeast(1, somewhere);
+    rows.AtLeast(0, {{chain.out[i + 1], 1}, {chain.out[i], -1}});
   }
   if (updater >= 0) {
-    Row(0, {{chain.out[epochs_ + 1], 1}, {chain.home_host, -1}});
+    rows.AtLeast(0, {{chain.out[epochs + 1], 1}, {chain.home_host, -1}});
   }
 }
 
-void ProgramBuilder::AddChainReads(int c, const ChainColumns& chain) {
-  int first_until = epochs_ + 2;
-  for (int n : Touchers(c)) {
-    if (is_cut_[n]) {
-      result_.program.columns[chain.keep[from_[n]]].lower = 1;
-    } else if (from_[n] > 0) {
-      Terms terms = {{chain.keep[from_[n]], 1}};
-      for (int i = from_[n]; i < until_[n]; ++i) {
+void ChainColumns::AddReads(int c, const ChainColumn& chain) {
+  const CutEpochs& epochs = context_.epochs;
+  BoundRows& rows = context_.rows;
+  int first_until = epochs.count() + 2;  // of readers before the first cut
+  for (int n : Readers(c)) {
+    if (epochs.IsCut(n)) {
+      rows.column(chain.keep[epochs.From(n)]).lower = 1;
+    } else if (epochs.From(n) > 0) {
+      Terms terms = {{chain.keep[epochs.From(n)], 1}};
+      for (int i = epochs.From(n); i < epochs.Until(n); ++i) {
         terms.push_back({chain.in[i], 1});
       }
-      Row(1, terms);
+      rows.AtLeast(1, terms);
     } else {
-      first_until = std::min(first_until, until_[n]);
+      first_until = std::min(first_until, epochs.Until(n));
     }
   }
-  if (first_until <= epochs_ + 1) {
+  if (first_until <= epochs.count() + 1) {
     Terms terms = {{chain.home_host, -1}};
     for (int i = 0; i < first_until; ++i) terms.push_back({chain.in[i], 1});
-    Row(0, terms);
+    rows.AtLeast(0, terms);
   }
-  for (const auto& [i, column] : chain_reruns_[c]) {
-    Row(0, {{chain.keep[i], 1}, {chain.in[i], 1}, {column, -1}});
-  }
-}
-
-void ProgramBuilder::AddChainBytes(int i, Terms& terms, double& left) {
-  for (size_t c = 0; c < chains_.size(); ++c) {
-    if (chains_[c].free) continue;
-    const std::vector<int>& versions = model_.chains[c].versions;
-    bool touched = false;
-    for (int v : versions) {
-      touched = touched || Reads(cuts_[i - 1], v);
-    }
-    const double bytes = static_cast<double>(
-        touched ? model_.bytes[versions.front()]
-                : Charged(ChainLeastBytes(static_cast<int>(c))));
-    if (chains_[c].fixed || touched) {
-      left -= bytes;
-    } else {
-      terms.push_back({chains_[c].keep[i], bytes});
-    }
+  for (const auto& [i, column] : reruns_[c]) {
+    rows.AtLeast(0, {{chain.keep[i], 1}, {chain.in[i], 1}, {column, -1}});
   }
 }
 

@@ -1,6 +1,6 @@
-// Sixty-four nodes at a time: a bit per node flows along the edges, so that one
-// pass over the graph tells for each of them which nodes come before and after.
-// Tested in tests/planner/bound/bound_test.cc.
+// Cuts are ranked 64 at a time: one bit per cut is passed along the edges, so
+// that one pass over the graph finds the ancestors and descendants of all 64.
+// Tested in tests/planner/bound/bound_cuts_test.cc.
 #include "planner/bound/bound_cuts.h"
 
 #include <algorithm>
@@ -32,14 +32,14 @@ std::vector<char> Reach(const std::vector<std::vector<int>>& edges, int node) {
   return reached;
 }
 
-// One value that is forced to be somewhere while a cut runs.
+// One value that is kept, or brought back later, while a cut runs.
 struct Forced {
   double bytes = 0;
   double price_ns = 0;
 };
 
-// What it costs to free `excess` bytes, the cheapest per byte first, the last
-// in part.
+// The least cost of freeing `excess` bytes: cheapest per byte first, the last
+// value in part.
 double FractionalKnapsack(std::vector<Forced>& forced, double excess) {
   std::sort(forced.begin(), forced.end(), [](const Forced& a, const Forced& b) {
     return a.price_ns * b.bytes < b.price_ns * a.bytes;
@@ -97,9 +97,10 @@ class Ranker {
   }
 
  private:
-  // Is the knapsack a proof? At the cut's first run all of its ancestors have
+  // Is the knapsack a proof? When the cut first runs, all its ancestors have
   // run and no descendant has, so each forced value is on the device or is made
-  // again later. A later version read there would count twice.
+  // again later. If the cut read a later version, the persistent value would
+  // count twice.
   bool Proves(int node) const {
     return plain_ && std::all_of(model_.reads[node].begin(),
                                  model_.reads[node].end(), [&](int v) {
@@ -108,7 +109,8 @@ class Ranker {
                                  });
   }
 
-  // Bytes of outputs that a plan may put in place, though the model does not.
+  // Bytes of outputs that a plan may place over an input although SearchModel
+  // chose another pair.
   int64_t OtherPairs(int node) const {
     int64_t bytes = 0;
     std::vector<int> outputs;
@@ -127,7 +129,7 @@ class Ranker {
     return bytes;
   }
 
-  // Given order is topological, and so are the extra edges of Precedence.
+  // The given order is topological for all edges of Precedence.
   void Flow(const std::vector<int>& nodes) {
     before_.assign(model_.node_count, 0);
     after_.assign(model_.node_count, 0);
@@ -155,7 +157,7 @@ class Ranker {
     }
   }
 
-  // The cuts that lie between the value and a reader, not its readers.
+  // Adds the value to every cut between its producer and a later reader.
   void AddSpanning(int v) {
     if (model_.bytes[v] == 0) return;
     const int producer = model_.producer[v];
@@ -183,7 +185,7 @@ class Ranker {
     }
   }
 
-  // -1: can be freed in no way.
+  // Cost of freeing the value; -1: impossible.
   double Price(int v) const {
     double price_ns = -1;
     const int producer = model_.producer[v];
@@ -203,8 +205,8 @@ class Ranker {
   const std::vector<int64_t>& node_ns_;
   const int64_t budget_bytes_;
   bool plain_ = true;       // no copies, codecs or variants
-  int64_t free_bytes_ = 0;  // of what may live on the host all the time
-  // By node: bit i if it must run before (after) the block's node i; is it.
+  int64_t free_bytes_ = 0;  // of values that may live on the host unread
+  // By node: bit i if it must run before (after) cut i of the block, is cut i.
   std::vector<uint64_t> before_, after_, own_;
   std::vector<int64_t> bytes_;
   std::vector<Forced> forced_[kBlock];
@@ -301,7 +303,7 @@ std::vector<Cut> FindCuts(const SearchModel& model,
   }
   rank();
   sort();
-  // Some were looked at before.
+  // Remove cuts ranked twice.
   std::vector<char> seen(model.node_count, 0);
   std::erase_if(cuts, [&](const Cut& cut) {
     return std::exchange(seen[cut.node], 1) != 0;

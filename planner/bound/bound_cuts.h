@@ -1,4 +1,5 @@
-// At which nodes a budget is felt most: candidates for the bound on time.
+// Nodes at whose first run memory is shortest: candidates for cuts of the bound
+// on time.
 #ifndef LOADLINE_PLANNER_BOUND_BOUND_CUTS_H_
 #define LOADLINE_PLANNER_BOUND_BOUND_CUTS_H_
 
@@ -9,13 +10,13 @@
 
 namespace loadline::planner {
 
-// May some version of this chain be away from the device in between?
+// May some version of this persistent value be copied out during the step?
 bool MayLeave(const SearchModel& model, int chain);
-// May the value live on the host between steps? (Where nothing may be copied,
-// only one that no node accesses.)
+// May the value live on the host between steps? Without copies only a value
+// that no node accesses.
 bool MayLiveOnHost(const SearchModel& model, int chain);
-// Is a version surely gone once the next one is made? Without copies and
-// codecs there is one instance, and the next version must end at its address.
+// Is a version surely overwritten by its update? Without copies and codecs it
+// has one instance, and the next version must end at the same address.
 bool OldVersionDies(const SearchModel& model, int version);
 
 // The order of first runs that every valid plan keeps: producers before
@@ -37,21 +38,22 @@ class Precedence {
 
 struct Cut {
   int node = 0;
-  // Bytes beyond the budget if nothing is copied and nothing runs again; less
-  // than nothing where they surely fit.
+  // Bytes alive less the budget if nothing is copied and nothing runs again;
+  // negative if they fit.
   int64_t excess_bytes = 0;
-  // Least time of reruns and copies that would free them, every value by
-  // itself at its cheaper price (a fractional knapsack): a guess at the bound
-  // by which cuts are ranked.
+  // An estimate for ranking: the least time of reruns or copies that frees the
+  // excess, each value at the cheaper of the two (a fractional knapsack,
+  // Dantzig 1957).
   double price_ns = 0;
-  // Of reruns, where nothing may be copied, encoded or run another way: every
-  // plan runs for so long what it has run before. 0: nothing proven.
+  // Where nothing may be copied or encoded and no node has variants, the
+  // knapsack is a proof: every plan spends at least so much time on reruns. 0:
+  // nothing proven.
   double proven_ns = 0;
 };
 
-// At most `most` nodes, evenly spread over the given order, and if that is not
-// all of them those around the best; the highest price and then the largest
-// excess first. Time O(most * (edges + log values)).
+// At most `most` nodes, evenly spread over the given order; if the problem has
+// more, also the 64 around the best of them. Highest price first, then largest
+// excess. Time O(most * (edges + log values)).
 std::vector<Cut> FindCuts(const SearchModel& model,
                           const Precedence& precedence,
                           const std::vector<int64_t>& node_ns,

@@ -1,134 +1,173 @@
-// Time in the bound where values may be copied: the compute lane in every
-// epoch, and both copy lanes over the spans in which copies surely lie: what is
-// on the host when a cut starts was copied out before, what comes back in an
-// epoch starts after its begin. Tested through bound_test.cc.
+// Tested in tests/planner/bound/bound_lanes_test.cc.
+#include "planner/bound/bound_lanes.h"
+
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
-
-#include "planner/bound/bound_builder.h"
+#include <vector>
 
 namespace loadline::planner {
 
-void ProgramBuilder::AddTimes() {
-  const double unit = result_.unit_ns;
-  const double most =
-      std::max(0.0, horizon_ns_ - static_cast<double>(least_.compute_ns));
-  extra_ = result_.program.AddColumn(1, 0, most / unit, false);
+LaneTimes::LaneTimes(int epochs, double compute_ns, double horizon_ns,
+                     BoundRows& rows)
+    : compute_(compute_ns / rows.unit_ns()) {
+  const double unit = rows.unit_ns();
+  const double most = std::max(0.0, horizon_ns - compute_ns);
+  extra_ = rows.program().AddColumn(1, 0, most / unit, false);
   starts_.push_back(-1);
-  for (int i = 1; i <= epochs_; ++i) {
-    starts_.push_back(
-        result_.program.AddColumn(0, 0, horizon_ns_ / unit, false));
+  for (int i = 1; i <= epochs; ++i) {
+    starts_.push_back(rows.program().AddColumn(0, 0, horizon_ns / unit, false));
   }
-  work_.resize(epochs_ + 1);
 }
 
-double ProgramBuilder::OutTime(int64_t bytes) const {
-  return (model_.latency_ns +
-          static_cast<double>(bytes) / model_.d2h_bytes_per_ns) /
-         result_.unit_ns;
-}
-
-double ProgramBuilder::InTime(int64_t bytes) const {
-  return (model_.latency_ns +
-          static_cast<double>(bytes) / model_.h2d_bytes_per_ns) /
-         result_.unit_ns;
-}
-
-double ProgramBuilder::AddSpan(int from, int until, Terms& terms) const {
+double LaneTimes::AddSpan(int from, int until, Terms& terms) const {
   if (from > 0) terms.push_back({starts_[from], -1});
-  if (until <= epochs_) {
+  if (until < static_cast<int>(starts_.size())) {
     terms.push_back({starts_[until], 1});
     return 0;
   }
   terms.push_back({extra_, 1});
-  return static_cast<double>(least_.compute_ns) / result_.unit_ns;
+  return compute_;
 }
 
-void ProgramBuilder::AddLanes() {
-  AddCompute();
-  for (int i = 1; i <= epochs_ + 1; ++i) AddOutsBefore(i);
-  for (int i = 1; i <= epochs_; ++i) AddOutsAfter(i);
-  for (int i = 0; i <= epochs_; ++i) AddInsFrom(i);
-  for (int i = 1; i <= epochs_; ++i) AddInsBefore(i);
-  if (model_.bidirectional < 1) AddBoth();
-}
+namespace {
 
-void ProgramBuilder::AddCompute() {
-  const double unit = result_.unit_ns;
+class LaneRows {
+ public:
+  LaneRows(const BoundContext& context, const LaneTimes& times,
+           const ValueColumns& values, const ChainColumns& chains)
+      : context_(context),
+        model_(context.model),
+        epochs_(context.epochs.count()),
+        rows_(context.rows),
+        times_(times),
+        values_(values),
+        chain_columns_(chains),
+        chains_(chains.chains()) {}
+
+  void Add() {
+    AddCompute();
+    for (int i = 1; i <= epochs_ + 1; ++i) AddOutsBefore(i);
+    for (int i = 1; i <= epochs_; ++i) AddOutsAfter(i);
+    for (int i = 0; i <= epochs_; ++i) AddInsFrom(i);
+    for (int i = 1; i <= epochs_; ++i) AddInsBefore(i);
+    if (model_.bidirectional < 1) AddBoth();
+  }
+
+ private:
+  double OutTime(int64_t bytes) const {
+    return (model_.latency_ns +
+            static_cast<double>(bytes) / model_.d2h_bytes_per_ns) /
+           rows_.unit_ns();
+  }
+  double InTime(int64_t bytes) const {
+    return (model_.latency_ns +
+            static_cast<double>(bytes) / model_.h2d_bytes_per_ns) /
+           rows_.unit_ns();
+  }
+  double ValueOutTime(int v) const {
+    return OutTime(LeastValueBytes(model_, v));
+  }
+  double ValueInTime(int v) const { return InTime(LeastValueBytes(model_, v)); }
+  double ChainOutTime(int c) const {
+    return OutTime(LeastChainBytes(model_, c));
+  }
+  double ChainInTime(int c) const { return InTime(LeastChainBytes(model_, c)); }
+
+  void AddCompute();
+  void AddOutsBefore(int i);
+  void AddOutsAfter(int i);
+  void AddInsFrom(int i);
+  void AddInsBefore(int i);
+  void AddBoth();
+
+  const BoundContext& context_;
+  const SearchModel& model_;
+  const int epochs_;
+  BoundRows& rows_;
+  const LaneTimes& times_;
+  const ValueColumns& values_;
+  const ChainColumns& chain_columns_;
+  const std::vector<ChainColumn>& chains_;
+};
+
+void LaneRows::AddCompute() {
+  const double unit = rows_.unit_ns();
   std::vector<double> sure(epochs_ + 1, 0);
   std::map<std::pair<int, int>, double> unsure;
   std::vector<Terms> portions(epochs_ + 1);
   for (int n = 0; n < model_.node_count; ++n) {
-    const double ns = static_cast<double>(least_.node_ns[n]) / unit;
-    if (ran_[n] >= 0) {
+    const double ns = static_cast<double>(context_.least.node_ns[n]) / unit;
+    if (context_.free.Has(n)) {
       sure[1] += ns;
-      portions[0].push_back({ran_[n], -ns});
-      portions[1].push_back({ran_[n], ns});
-    } else if (until_[n] == from_[n] + 1) {
-      sure[from_[n]] += ns;
+      portions[0].push_back({context_.free.Ran(n), -ns});
+      portions[1].push_back({context_.free.Ran(n), ns});
+    } else if (context_.epochs.Settled(n)) {
+      sure[context_.epochs.From(n)] += ns;
     } else {
-      unsure[{from_[n], until_[n]}] += ns;
+      unsure[{context_.epochs.From(n), context_.epochs.Until(n)}] += ns;
     }
   }
   for (const auto& [range, ns] : unsure) {
     Terms all;
     for (int i = range.first; i < range.second; ++i) {
-      const int column = result_.program.AddColumn(0, 0, ns, false);
+      const int column = rows_.program().AddColumn(0, 0, ns, false);
       all.push_back({column, 1});
       portions[i].push_back({column, -1});
     }
-    result_.program.AddRow(ns, ns, all);
+    rows_.program().AddRow(ns, ns, all);
   }
-  Terms total = {{extra_, 1}};
+  Terms total = {{times_.extra(), 1}};
   for (int i = 0; i <= epochs_; ++i) {
     Terms terms = portions[i];
-    Append(terms, work_[i], -1);
-    Append(total, work_[i], -1);
-    const double constant = AddSpan(i, i + 1, terms);
-    Row(sure[i] - constant, terms);
+    Append(terms, rows_.work(i), -1);
+    Append(total, rows_.work(i), -1);
+    const double constant = times_.AddSpan(i, i + 1, terms);
+    rows_.AtLeast(sure[i] - constant, terms);
   }
-  Append(total, encode_work_, -1);
-  Row(0, total);
+  Append(total, rows_.work_somewhere(), -1);
+  rows_.AtLeast(0, total);
 }
 
 // All that is on the host when cut i starts was copied out before.
-void ProgramBuilder::AddOutsBefore(int i) {
+void LaneRows::AddOutsBefore(int i) {
   Terms terms;
-  const double constant = AddSpan(0, i, terms);
-  for (const auto& [v, tracked] : tracked_[std::min(i, epochs_)]) {
-    if (tracked.host < 0) continue;
-    terms.push_back({tracked.host, -OutTime(LeastBytes(v))});
+  const double constant = times_.AddSpan(0, i, terms);
+  for (const auto& [v, value] : values_.In(std::min(i, epochs_))) {
+    if (value.host < 0) continue;
+    terms.push_back({value.host, -ValueOutTime(v)});
   }
   for (size_t c = 0; c < chains_.size(); ++c) {
     if (chains_[c].home_host < 0) continue;
     terms.push_back({chains_[c].out[i], -ChainOutTime(static_cast<int>(c))});
   }
-  Row(-constant, terms);
+  rows_.AtLeast(-constant, terms);
 }
 
 // What lives on the host goes out after its last update.
-void ProgramBuilder::AddOutsAfter(int i) {
+void LaneRows::AddOutsAfter(int i) {
   Terms terms;
-  const double constant = AddSpan(i, epochs_ + 1, terms);
+  const double constant = times_.AddSpan(i, epochs_ + 1, terms);
   for (size_t c = 0; c < chains_.size(); ++c) {
-    const int updater = LastUpdater(static_cast<int>(c));
-    if (chains_[c].home_host < 0 || updater < 0 || from_[updater] < i) {
+    const int updater = chain_columns_.LastUpdater(static_cast<int>(c));
+    if (chains_[c].home_host < 0 || updater < 0 ||
+        context_.epochs.From(updater) < i) {
       continue;
     }
     terms.push_back({chains_[c].home_host, -ChainOutTime(static_cast<int>(c))});
   }
-  Row(-constant, terms);
+  rows_.AtLeast(-constant, terms);
 }
 
 // What comes in epoch i or later comes after its begin.
-void ProgramBuilder::AddInsFrom(int i) {
+void LaneRows::AddInsFrom(int i) {
   Terms terms;
-  const double constant = AddSpan(i, epochs_ + 1, terms);
+  const double constant = times_.AddSpan(i, epochs_ + 1, terms);
   for (int j = std::max(i, 1); j <= epochs_; ++j) {
-    for (const auto& [v, tracked] : tracked_[j]) {
-      if (tracked.in < 0) continue;
-      terms.push_back({tracked.in, -InTime(LeastBytes(v))});
+    for (const auto& [v, value] : values_.In(j)) {
+      if (value.in < 0) continue;
+      terms.push_back({value.in, -ValueInTime(v)});
     }
   }
   for (size_t c = 0; c < chains_.size(); ++c) {
@@ -137,42 +176,43 @@ void ProgramBuilder::AddInsFrom(int i) {
       terms.push_back({chains_[c].in[j], -ChainInTime(static_cast<int>(c))});
     }
   }
-  Row(-constant, terms);
+  rows_.AtLeast(-constant, terms);
 }
 
 // What lives on the host and is read before cut i came before.
-void ProgramBuilder::AddInsBefore(int i) {
+void LaneRows::AddInsBefore(int i) {
   Terms terms;
-  const double constant = AddSpan(0, i, terms);
+  const double constant = times_.AddSpan(0, i, terms);
   for (size_t c = 0; c < chains_.size(); ++c) {
     if (chains_[c].home_host < 0) continue;
-    const std::vector<int> touchers = Touchers(static_cast<int>(c));
-    const bool before = std::any_of(
-        touchers.begin(), touchers.end(),
-        [&](int n) { return n == cuts_[i - 1] || ancestors_[i - 1][n]; });
+    const std::vector<int> readers =
+        chain_columns_.Readers(static_cast<int>(c));
+    const bool before = std::any_of(readers.begin(), readers.end(), [&](int n) {
+      return n == context_.epochs.cut(i) || context_.epochs.RanBefore(n, i);
+    });
     if (!before) continue;
     terms.push_back({chains_[c].home_host, -ChainInTime(static_cast<int>(c))});
   }
-  Row(-constant, terms);
+  rows_.AtLeast(-constant, terms);
 }
 
 // While both lanes move bytes, together they do at most twice the factor of
 // the work of one.
-void ProgramBuilder::AddBoth() {
+void LaneRows::AddBoth() {
   Terms terms;
-  double constant = AddSpan(0, epochs_ + 1, terms);
+  double constant = times_.AddSpan(0, epochs_ + 1, terms);
   const double speed = std::max(1.0, 2 * model_.bidirectional);
   for (Term& term : terms) term.coefficient *= speed;
   constant *= speed;
-  const double latency = model_.latency_ns / result_.unit_ns;
-  for (const auto& [v, tracked] : tracked_[epochs_]) {
-    if (tracked.host < 0) continue;
-    terms.push_back({tracked.host, latency - OutTime(LeastBytes(v))});
+  const double latency = model_.latency_ns / rows_.unit_ns();
+  for (const auto& [v, value] : values_.In(epochs_)) {
+    if (value.host < 0) continue;
+    terms.push_back({value.host, latency - ValueOutTime(v)});
   }
   for (int j = 1; j <= epochs_; ++j) {
-    for (const auto& [v, tracked] : tracked_[j]) {
-      if (tracked.in < 0) continue;
-      terms.push_back({tracked.in, latency - InTime(LeastBytes(v))});
+    for (const auto& [v, value] : values_.In(j)) {
+      if (value.in < 0) continue;
+      terms.push_back({value.in, latency - ValueInTime(v)});
     }
   }
   for (size_t c = 0; c < chains_.size(); ++c) {
@@ -184,7 +224,14 @@ void ProgramBuilder::AddBoth() {
       terms.push_back({chains_[c].in[j], latency - ChainInTime(chain)});
     }
   }
-  Row(-constant, terms);
+  rows_.AtLeast(-constant, terms);
+}
+
+}  // namespace
+
+void AddLaneRows(const BoundContext& context, const LaneTimes& times,
+                 const ValueColumns& values, const ChainColumns& chains) {
+  LaneRows(context, times, values, chains).Add();
 }
 
 }  // namespace loadline::planner

@@ -1,11 +1,16 @@
 // The lower bound on the step time: which cuts are tried, how hard, and what
-// their programs prove. The cheap looks come first: a ranking of all cuts, then
-// linear programs for the best of them, then branch and bound for the best of
-// those; then spans from one cut to the next, whose costs add up (reruns
-// between two cuts belong to one span only); last, many comparable cuts in one
-// program: what is dropped for one cut and is there again for the next was made
-// or copied in between. Tested in tests/planner/bound/bound_test.cc and
-// bound_span_test.cc.
+// their programs prove. Cheap stages come first (bound_tuning.h has them and
+// their limits):
+// - rank all cuts; the knapsack of the ranking is a proof without a solver;
+// - linear programs for the best ranked cuts;
+// - branch and bound for the best of those;
+// - spans from one cut to the next: reruns between two cuts belong to one span
+//   only, so the costs of spans add up;
+// - many comparable cuts in one program: what is dropped for one cut and is
+//   there again for the next was made or copied in between;
+// - branch and bound with free nodes.
+// Tested in tests/planner/bound/bound_test.cc, bound_span_test.cc and
+// bound_step_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -20,43 +25,12 @@
 namespace loadline::planner {
 namespace {
 
-// Cuts that are looked at, in a large problem evenly spread.
-constexpr int kMostCuts = 2048;
-// Of those, the best ranked that get a linear program.
-constexpr int kLinearCuts = 12;
-// Where so many show nothing, the others are not tried.
-constexpr size_t kFewCuts = 4;
-// Of those, the best that get branch and bound.
-constexpr int kExactCuts = 3;
-// Cuts that get branch and bound over the nodes on either side, too.
-constexpr size_t kFreeCuts = 32;
-// Cuts that are tried for spans whose bounds add up: no two nearer to each
-// other than this part of the order.
-constexpr int kMostPeaks = 32;
-// Of the work: for all of them, of what is left then; and for one.
-constexpr int64_t kSpansShare = 3;
-constexpr int64_t kSpanShare = 6;
-// Cuts that are tried jointly: so many of the best ranked, then all the others.
-constexpr size_t kMostJointCuts = 80;
-constexpr size_t kJointCuts[] = {4, 16, kMostJointCuts};
-constexpr size_t kMostJointTerms = 150'000;
-// Branch and bound: the work of a start, and of one iteration.
-constexpr int64_t kStartWork = 100;
-constexpr int64_t kBranchWork = 4;
-// Larger programs get none: HiGHS spends there what no iteration counts.
-constexpr size_t kMostBranchTerms = 30'000;
-constexpr size_t kMostFreeTerms = 6'000;
-// Building a program costs work too: as much as an iteration for so many terms.
-constexpr int64_t kTermsPerIteration = 200;
-// Where nothing is known, a plan takes less than this many times compute and
-// every copy.
-constexpr double kHorizon = 100;
-
 class StepBounder {
  public:
   StepBounder(const SearchModel& model, const StepBoundOptions& options)
       : model_(model),
         options_(options),
+        tuning_(options.tuning),
         least_(FindLeastCosts(model)),
         precedence_(model) {
     bound_.step_ns = least_.compute_ns;
@@ -66,44 +40,34 @@ class StepBounder {
       copies_ = copies_ || model.may_copy[v];
     }
     bound_.no_plan = options.budget_bytes < BoundPeak(model).bytes;
-    horizon_ns_ = std::min(
-        static_cast<double>(options.known_step_ns),
-        kHorizon * (static_cast<double>(least_.compute_ns) + copies_ns));
+    horizon_ns_ =
+        std::min(static_cast<double>(options.known_step_ns),
+                 tuning_.horizon_factor *
+                     (static_cast<double>(least_.compute_ns) + copies_ns));
   }
 
   StepBound Bound() {
     if (bound_.no_plan || bound_.step_ns >= options_.known_step_ns) {
       return bound_;
     }
-    const std::vector<Cut> cuts = FindCuts(
-        model_, precedence_, least_.node_ns,
-        AlignUp(options_.budget_bytes, model_.alignment_bytes), kMostCuts);
+    const std::vector<Cut> cuts =
+        FindCuts(model_, precedence_, least_.node_ns,
+                 AlignUp(options_.budget_bytes, model_.alignment_bytes),
+                 tuning_.most_cuts);
     for (const Cut& cut : cuts) TakeKnapsack(cut);
-    std::vector<std::pair<double, int>> by_bound;
-    for (const Cut& cut : cuts) {
-      if (by_bound.size() == kLinearCuts || Done()) break;
-      if (cut.excess_bytes <= 0 || Pointless(by_bound)) break;
-      const double ns = Linear({cut.node});
-      by_bound.push_back({-ns, cut.node});
-    }
+    std::vector<std::pair<double, int>> by_bound = TryLinear(cuts);
     std::stable_sort(by_bound.begin(), by_bound.end());
-    for (size_t i = 0; i < by_bound.size() && i < kExactCuts; ++i) {
-      if (Done()) break;
+    for (size_t i = 0; i < by_bound.size() && i < tuning_.exact_cuts; ++i) {
+      if (Done() || !tuning_.exact_stage) break;
       Exact({by_bound[i].second}, false);
     }
-    // Where many cuts are comparable, few nodes are free, and the other way.
-    const size_t tried = std::min(kMostJointCuts, cuts.size());
-    const bool chain = 2 * ComparableCuts(cuts, tried).size() > tried;
-    if (!copies_) AddSpans(cuts);
-    if (chain) TryJointCuts(cuts);
-    for (size_t i = 0; i < cuts.size() && i < kFreeCuts; ++i) {
-      if (Done() || copies_) break;
-      const int node = cuts[i].node;
-      if (std::count(known_.begin(), known_.end(), node) == 0) {
-        Exact({node}, true);
-      }
-    }
-    if (!chain) TryJointCuts(cuts);
+    if (!copies_ && tuning_.span_stage) AddSpans(cuts);
+    // If many cuts are comparable, few nodes are free, and vice versa: the more
+    // promising stage runs first.
+    const bool joint_first = MostlyComparable(cuts);
+    if (joint_first) TryJointCuts(cuts);
+    TryFreeNodes(cuts);
+    if (!joint_first) TryJointCuts(cuts);
     return bound_;
   }
 
@@ -114,7 +78,7 @@ class StepBounder {
            bound_.step_ns >= options_.known_step_ns;
   }
 
-  // Reruns come on top of compute; times are whole.
+  // Reruns add to compute; times are integers.
   void TakeKnapsack(const Cut& cut) {
     const double reruns_ns = std::ceil(cut.proven_ns * (1 - 1e-9) - 1e-3);
     if (reruns_ns <= 0) return;
@@ -129,7 +93,8 @@ class StepBounder {
   double Take(const BoundProgram& program, const MipBound& bound, double margin,
               const std::vector<int>& cuts) {
     if (bound.infeasible) {
-      // With copies there is a horizon, which may be what cannot be met.
+      // With copies the program is infeasible also if every plan takes longer
+      // than the horizon.
       if (!copies_) {
         bound_.no_plan = true;
       } else if (horizon_ns_ > static_cast<double>(bound_.step_ns)) {
@@ -140,9 +105,9 @@ class StepBounder {
     if (bound.cost <= 0) return program.offset_ns;
     const double extra_ns = bound.cost * program.unit_ns;
     const double ns = program.offset_ns + extra_ns;
-    // A margin for rounding, and for the solver's tolerances where its word is
-    // taken. Compute times are whole, and so is a step without copies; with
-    // copies Replay rounds to the nearest.
+    // A margin for rounding and, for branch and bound, the solver's tolerances.
+    // Without copies a step is an integer; with copies Replay rounds to the
+    // nearest.
     const double safe_ns = ns - margin * extra_ns - 1e-9 * ns - 1e-3;
     const double proven_ns = std::min(
         copies_ ? std::round(safe_ns) : std::ceil(safe_ns), horizon_ns_);
@@ -153,17 +118,49 @@ class StepBounder {
     return ns;
   }
 
-  // Do several of the best show nothing?
+  // Negative bound and node of each cut tried.
+  std::vector<std::pair<double, int>> TryLinear(const std::vector<Cut>& cuts) {
+    std::vector<std::pair<double, int>> by_bound;
+    for (const Cut& cut : cuts) {
+      if (!tuning_.linear_stage || Done()) break;
+      if (by_bound.size() == tuning_.linear_cuts) break;
+      if (cut.excess_bytes <= 0 || Pointless(by_bound)) break;
+      const double ns = Linear({cut.node});
+      by_bound.push_back({-ns, cut.node});
+    }
+    return by_bound;
+  }
+
+  bool MostlyComparable(const std::vector<Cut>& cuts) const {
+    if (tuning_.joint_cuts.empty()) return false;
+    const size_t tried = std::min(tuning_.joint_cuts.back(), cuts.size());
+    return 2 * ComparableCuts(cuts, tried).size() > tried;
+  }
+
+  void TryFreeNodes(const std::vector<Cut>& cuts) {
+    for (size_t i = 0; i < cuts.size() && i < tuning_.free_cuts; ++i) {
+      if (Done() || copies_ || !tuning_.free_stage) break;
+      const int node = cuts[i].node;
+      if (std::count(known_.begin(), known_.end(), node) == 0) {
+        Exact({node}, true);
+      }
+    }
+  }
+
+  // Have several of the best ranked cuts proven nothing?
   bool Pointless(const std::vector<std::pair<double, int>>& by_bound) const {
-    return by_bound.size() >= kFewCuts && bound_.cuts.empty();
+    return by_bound.size() >= tuning_.few_cuts && bound_.cuts.empty();
   }
 
   BoundProgram Make(const std::vector<int>& cuts, bool free_nodes,
                     int until = -1) const {
-    // A hair more, so that a known plan itself stays possible.
-    return MakeBoundProgram(model_, least_, precedence_, cuts, until,
-                            options_.budget_bytes, horizon_ns_ * (1 + 1e-9) + 1,
-                            free_nodes);
+    // Slightly more, so that rounding cannot exclude the known plan itself.
+    return MakeBoundProgram(model_, least_, precedence_,
+                            {.cuts = cuts,
+                             .until = until,
+                             .budget_bytes = options_.budget_bytes,
+                             .horizon_ns = horizon_ns_ * (1 + 1e-9) + 1,
+                             .free_nodes = free_nodes});
   }
 
   // The best ranked cuts of which each is an ancestor of the next.
@@ -184,28 +181,31 @@ class StepBounder {
     return chain;
   }
 
-  // What must run again from the node's first run to that of `until` (-1: to
+  // Least time of reruns from the node's first run to that of `until` (-1: to
   // the end).
   double SpanNs(int node, int until) {
     const BoundProgram program = Make({node}, true, until);
     bound_.work += BuildWork(program);
-    if (program.program.terms.size() > kMostFreeTerms) return 0;
-    const MipBound bound =
-        SolveMip(program.program,
-                 options_.work_limit / kSpanShare / kBranchWork + 1, kNoLimit);
-    bound_.work += kStartWork + kBranchWork * bound.iterations;
+    if (program.program.terms.size() > tuning_.most_free_terms) return 0;
+    const MipBound bound = SolveMip(program.program,
+                                    options_.work_limit / tuning_.span_share /
+                                            tuning_.branch_iteration_work +
+                                        1,
+                                    kNoLimit);
+    bound_.work += tuning_.branch_start_work +
+                   tuning_.branch_iteration_work * bound.iterations;
     if (bound.infeasible) bound_.no_plan = true;
     if (bound.optimal && until < 0) known_.push_back(node);
     return std::max(0.0, bound.cost * program.unit_ns * (1 - 1e-6) - 1e-3);
   }
 
-  // A peak of memory asks for reruns before the next peak, which asks for
-  // others. Peaks are taken as long as the sum grows.
+  // Each peak of memory forces reruns after it; those before the next peak and
+  // those after it add up. Peaks are added while the sum grows.
   void AddSpans(const std::vector<Cut>& cuts) {
-    // No program of many more nodes is small enough.
-    if (model_.node_count > static_cast<int>(kMostFreeTerms)) return;
+    // The program of a larger problem would exceed most_free_terms.
+    if (model_.node_count > static_cast<int>(tuning_.most_free_terms)) return;
     std::vector<std::pair<int, double>> spans;  // first node, its time
-    const int64_t most_work = bound_.work + WorkLeft() / kSpansShare;
+    const int64_t most_work = bound_.work + WorkLeft() / tuning_.spans_share;
     for (int peak : Peaks(cuts)) {
       if (Done() || bound_.work > most_work) return;
       size_t place = 0;
@@ -243,7 +243,7 @@ class StepBounder {
 
   // Ranked cuts that lie apart in the given order.
   std::vector<int> Peaks(const std::vector<Cut>& cuts) const {
-    const int apart = std::max(1, model_.node_count / kMostPeaks);
+    const int apart = std::max(1, model_.node_count / tuning_.most_peaks);
     std::vector<int> peaks;
     for (const Cut& cut : cuts) {
       const bool near = std::any_of(peaks.begin(), peaks.end(), [&](int peak) {
@@ -256,7 +256,7 @@ class StepBounder {
 
   int64_t BuildWork(const BoundProgram& program) const {
     return static_cast<int64_t>(program.program.terms.size()) /
-           kTermsPerIteration;
+           tuning_.terms_per_work;
   }
 
   double Linear(const std::vector<int>& cuts) {
@@ -270,13 +270,14 @@ class StepBounder {
     const BoundProgram program = Make(cuts, free_nodes);
     bound_.work += BuildWork(program);
     if (program.program.terms.size() <=
-        (free_nodes ? kMostFreeTerms : kMostBranchTerms)) {
+        (free_nodes ? tuning_.most_free_terms : tuning_.most_branch_terms)) {
       Branch(program, cuts);
     }
   }
 
   void TryJointCuts(const std::vector<Cut>& cuts) {
-    for (size_t most : kJointCuts) {
+    for (size_t most : tuning_.joint_cuts) {
+      if (!tuning_.joint_stage) break;
       const std::vector<int> chain = ComparableCuts(cuts, most);
       if (Done() || chain.size() < 2) break;
       Joint(chain);
@@ -284,28 +285,32 @@ class StepBounder {
     }
   }
 
-  // The linear program first: it may do, and it is safe.
+  // The linear program first: it may prove enough, and exactly (mip.h).
   void Joint(const std::vector<int>& cuts) {
     const BoundProgram program = Make(cuts, false);
     bound_.work += BuildWork(program);
-    if (program.program.terms.size() > kMostJointTerms) return;
+    if (program.program.terms.size() > tuning_.most_joint_terms) return;
     const MipBound linear = SolveLp(program.program, WorkLeft());
     bound_.work += linear.iterations;
     Take(program, linear, 0, cuts);
-    if (Done() || program.program.terms.size() > kMostBranchTerms) return;
+    if (Done() || program.program.terms.size() > tuning_.most_branch_terms)
+      return;
     Branch(program, cuts);
   }
 
   void Branch(const BoundProgram& program, const std::vector<int>& cuts) {
     const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
     const MipBound bound =
-        SolveMip(program.program, WorkLeft() / kBranchWork + 1, enough);
-    bound_.work += kStartWork + kBranchWork * bound.iterations;
+        SolveMip(program.program,
+                 WorkLeft() / tuning_.branch_iteration_work + 1, enough);
+    bound_.work += tuning_.branch_start_work +
+                   tuning_.branch_iteration_work * bound.iterations;
     Take(program, bound, 1e-6, cuts);
   }
 
   const SearchModel& model_;
   const StepBoundOptions& options_;
+  const BoundTuning& tuning_;
   const LeastCosts least_;
   const Precedence precedence_;
   bool copies_ = false;

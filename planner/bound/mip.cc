@@ -54,8 +54,8 @@ void SetOptions(Highs& highs) {
   highs.setOptionValue("parallel", "off");
 }
 
-// The least of cost · x over the box alone, rows priced by `duals`: a bound
-// for every choice of duals.
+// The least value of the Lagrangian over the columns' limits: a lower bound for
+// every choice of `duals`.
 double WeakDuality(const MipProgram& program,
                    const std::vector<double>& duals) {
   std::vector<long double> reduced;
@@ -73,7 +73,7 @@ double WeakDuality(const MipProgram& program,
   };
   for (size_t row = 0; row < program.rows.size(); ++row) {
     const double dual = duals[row];
-    // A price of the wrong sign for its only side is dropped.
+    // A dual of the wrong sign for a row with one side is ignored.
     if (!add(dual,
              dual > 0 ? program.rows[row].lower : program.rows[row].upper)) {
       continue;
@@ -88,7 +88,7 @@ double WeakDuality(const MipProgram& program,
       return -kNoLimit;
     }
   }
-  // Far above what the additions can have lost.
+  // More than the rounding errors of these sums.
   return static_cast<double>(bound - 1e-14L * magnitude);
 }
 
@@ -104,7 +104,7 @@ void MipProgram::AddRow(double lower, double upper,
                         absl::Span<const Term> row_terms) {
   const size_t first = terms.size();
   rows.push_back({lower, upper, static_cast<int>(first)});
-  // HiGHS takes no column twice in a row.
+  // HiGHS rejects a row that names a column twice.
   std::map<int, size_t> places;
   for (const Term& term : row_terms) {
     const auto [place, added] = places.try_emplace(term.column, terms.size());
@@ -154,7 +154,7 @@ MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
   MipBound result;
   Highs highs;
   SetOptions(highs);
-  // Only the dual bound matters: no time for finding good x.
+  // Only the dual bound matters: no heuristics for good x.
   highs.setOptionValue("mip_heuristic_effort", 0.0);
   highs.setOptionValue("mip_rel_gap", 1e-6);
   LOADLINE_CHECK(highs.passModel(MakeLp(program, true)) != HighsStatus::kError);

@@ -1,4 +1,4 @@
-// Linear and mixed-integer programs, solved only as far as a bound needs.
+// Lower bounds on linear and mixed-integer programs.
 #ifndef LOADLINE_PLANNER_BOUND_MIP_H_
 #define LOADLINE_PLANNER_BOUND_MIP_H_
 
@@ -42,21 +42,21 @@ struct MipProgram {
 };
 
 struct MipBound {
-  // No x costs less. LP: computed from the duals alone by weak duality, so it
-  // holds whatever the solver's tolerances (Neumaier, Shcherbina 2004: Safe
-  // bounds in linear and mixed-integer linear programming); MIP: the solver's
-  // dual bound. -kNoLimit where nothing was proven.
+  // No x costs less. LP: computed from the duals by weak duality, so it holds
+  // whatever the solver's tolerances (Neumaier, Shcherbina 2004: Safe bounds in
+  // linear and mixed-integer linear programming). MIP: the solver's dual bound,
+  // exact up to its tolerances. -kNoLimit where nothing was proven.
   double cost = -kNoLimit;
   bool infeasible = false;
-  bool optimal = false;    // some x costs as much
+  bool optimal = false;    // some x has exactly this cost
   std::vector<double> x;   // the best found; empty: none
   int64_t iterations = 0;  // simplex iterations, the unit of work limits
 };
 
-// Without regard to `integer`. Stops after so many simplex iterations, with
-// whatever bound its duals give then. Presolving a program with rows of
-// hundreds of terms takes up to thirty times as long as solving it, so that is
-// for those who want x and not the bound alone: it ends nearer to integers.
+// Ignores `integer`. Stops after so many simplex iterations with the bound that
+// the duals give then. `presolve` is for callers that want x: x is then nearer
+// to integers, but presolve takes up to thirty times as long as the solution of
+// a program whose rows have hundreds of terms.
 MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
                  bool presolve = false);
 

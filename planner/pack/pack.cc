@@ -1,11 +1,14 @@
-// The order of the tries: lowest floor by several rules; where that does not
-// fit, all of it once more with blocks joined to rectangles (pack_join.h); up
-// to a few thousand blocks first fit, which alone sees gaps in lives; lowest
-// floor again with the blocks that stick out preferred more and more (squeaky
-// wheel, Joslin and Clements 1999); the exact search at the capacity, then at
-// heights between it and the best layout; last, unless that is proven the
-// lowest, first fit in orders that change. It stops at "fits". Tested in
-// pack_test.cc.
+// Tries, in this order, until a layout fits:
+// - lowest floor by several rules, then with blocks that have holes at the
+//   bottom (pack_stack.cc);
+// - both again with blocks joined to rectangles (pack_join.h), exact search
+//   included;
+// - first fit, up to a few thousand blocks: only it uses gaps in lives;
+// - lowest floor with growing preference for blocks that end above the capacity
+//   (squeaky wheel optimization, Joslin and Clements 1999);
+// - exact search at the capacity, then between it and the best layout;
+// - first fit in changing orders, unless the best layout is proven the lowest.
+// pack_tuning.h has the limits. Tested in pack_test.cc and pack_tuning_test.cc.
 #include "planner/pack/pack.h"
 
 #include <algorithm>
@@ -26,23 +29,19 @@
 namespace loadline::planner {
 namespace {
 
-constexpr size_t kMostExactBlocks = 3000;
-constexpr size_t kMostFirstFitBlocks = 4000;
-constexpr size_t kMostRuleBlocks = 200'000;
-constexpr int kSqueakyRounds = 12;
-constexpr int64_t kJoinedPart = 2;  // of the work: half for joined blocks
-constexpr double kSqueak = 0.3;     // natural logarithm of the key
-constexpr int64_t kWorkPerFloorBlock = 64;  // a lowest-floor pass, per block
-
 // Greedy layouts by one set of blocks: as they are, or joined.
 class FloorTries {
  public:
-  // `blocks` must outlive this.
-  FloorTries(const PackBlocks& blocks, int64_t target_bytes)
-      : blocks_(blocks), target_(target_bytes), packer_(blocks) {}
+  // `blocks` and `tuning` must outlive this.
+  FloorTries(const PackBlocks& blocks, int64_t target_bytes,
+             const PackTuning& tuning)
+      : blocks_(blocks),
+        target_(target_bytes),
+        tuning_(tuning),
+        packer_(blocks) {}
 
-  // Made whatever the limit: there must be a layout. Of very many blocks, only
-  // one.
+  // Runs whatever the work limit, so that there is a layout; of very many
+  // blocks only one rule.
   void TryRules();
   void TrySqueakyWheel(PackWork& work);
 
@@ -52,6 +51,7 @@ class FloorTries {
  private:
   const PackBlocks& blocks_;
   const int64_t target_;
+  const PackTuning& tuning_;
   LowestFloor packer_;
   PackLayout best_;
   std::vector<double> best_keys_;  // of the lowest layout of the rules
@@ -59,10 +59,9 @@ class FloorTries {
 
 void FloorTries::TryRules() {
   std::vector<double> keys(blocks_.blocks.size());
-  constexpr double kLifePowers[] = {1, 3, 0.5};
-  for (double power : kLifePowers) {
+  for (double power : tuning_.life_powers) {
     if (Fits()) return;
-    if (!best_keys_.empty() && keys.size() > kMostRuleBlocks) return;
+    if (!best_keys_.empty() && keys.size() > tuning_.most_rule_blocks) return;
     for (size_t b = 0; b < keys.size(); ++b) {
       keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
                 power * std::log(static_cast<double>(blocks_.blocks[b].life));
@@ -75,17 +74,18 @@ void FloorTries::TryRules() {
 }
 
 void FloorTries::TrySqueakyWheel(PackWork& work) {
-  if (Fits() || blocks_.blocks.size() > kMostRuleBlocks) return;
+  if (Fits() || blocks_.blocks.size() > tuning_.most_rule_blocks) return;
   std::vector<double> keys = best_keys_;
   PackLayout last = packer_.LayOut(keys);
-  for (int round = 0; round < kSqueakyRounds && !work.Done(); ++round) {
+  for (int round = 0; round < tuning_.squeaky_rounds && !work.Done(); ++round) {
     for (size_t b = 0; b < keys.size(); ++b) {
       if (last.offsets[b] + blocks_.blocks[b].size > target_) {
-        keys[b] += kSqueak;
+        keys[b] += tuning_.squeak;
       }
     }
     last = packer_.LayOut(keys);
-    work.left -= kWorkPerFloorBlock * static_cast<int64_t>(keys.size());
+    work.left -=
+        tuning_.work_per_floor_block * static_cast<int64_t>(keys.size());
     if (last.height_bytes < best_.height_bytes) best_ = last;
     if (Fits()) return;
   }
@@ -97,6 +97,7 @@ class Packer {
          PackBlocks blocks)
       : items_(items),
         options_(options),
+        tuning_(options.tuning),
         blocks_(std::move(blocks)),
         work_{options.work_limit, options.cancel},
         lower_bound_(PackLowerBound(items, options.alignment_bytes)),
@@ -118,6 +119,7 @@ class Packer {
 
   const std::vector<PackItem>& items_;
   const PackOptions& options_;
+  const PackTuning& tuning_;
   const PackBlocks blocks_;
   PackWork work_;
   int64_t lower_bound_;
@@ -125,23 +127,27 @@ class Packer {
   PackLayout best_;
 };
 
-// First at the target with half of the work; then between it and the best
-// layout, nearer to the layout after each search that gives up.
+// First at the target height, then halfway between the lowest height still open
+// and the best layout; a search that gives up counts like one that proves that
+// there is no layout, but raises no bound.
 void Packer::TryExact(const PackBlocks& blocks, PackWork work,
                       const std::function<PackLayout(PackLayout)>& split) {
-  if (blocks.blocks.size() > kMostExactBlocks) return;
+  if (blocks.blocks.size() > tuning_.most_exact_blocks) return;
   int64_t low = target_;  // nothing is looked for below
   const int64_t alignment = options_.alignment_bytes;
   for (int round = 0; !Fits() && !work.Done() && low < best_.height_bytes;
        ++round) {
     const int64_t height =
         low + (round == 0 ? 0 : (best_.height_bytes - low) / 2);
-    PackWork share{work.left / (round == 0 ? 2 : 4), work.cancel};
+    PackWork share{work.left / (round == 0 ? tuning_.exact_first_part
+                                           : tuning_.exact_part),
+                   work.cancel};
     const int64_t given = share.left;
-    if (given < 1000) return;
+    if (given < tuning_.least_exact_work) return;
     PackLayout layout;
-    const ExactResult result = PackExact(blocks, height - height % alignment,
-                                         options_.seed + round, share, layout);
+    const ExactResult result =
+        PackExact(blocks, height - height % alignment, options_.seed + round,
+                  tuning_, share, layout);
     work.left -= given - share.left;
     work_.left -= given - share.left;
     const int64_t before = best_.height_bytes;
@@ -153,21 +159,22 @@ void Packer::TryExact(const PackBlocks& blocks, PackWork work,
   }
 }
 
-// What joins to little is searched to the end in no time.
+// If few blocks are left after joining, their search ends soon.
 void Packer::TryJoined(const PackBlocks& blocks) {
-  const PackJoined joined = JoinBlocks(blocks);
+  const PackJoined joined = JoinBlocks(blocks, tuning_);
   if (joined.blocks.blocks.size() == blocks.blocks.size()) return;
   const auto split = [&](const PackLayout& layout) {
     return joined.Split(blocks, layout);
   };
-  FloorTries floor(joined.blocks, target_);
+  FloorTries floor(joined.blocks, target_, tuning_);
   floor.TryRules();
   floor.TrySqueakyWheel(work_);
   Take(split(floor.best()));
-  TryExact(joined.blocks, {work_.left / kJoinedPart, work_.cancel}, split);
+  TryExact(joined.blocks, {work_.left / tuning_.joined_part, work_.cancel},
+           split);
 }
 
-// Items without bytes or life conflict with nothing but keep their group's
+// Items without bytes or life conflict with nothing; they take their group's
 // offset.
 std::vector<int64_t> Packer::ItemOffsets() const {
   std::vector<int64_t> offsets(items_.size(), 0);
@@ -224,34 +231,38 @@ void Packer::Try() {
     best_.height_bytes = 0;
     return;
   }
-  FloorTries floor(blocks_, target_);
+  FloorTries floor(blocks_, target_, tuning_);
   floor.TryRules();
   Take(floor.best());
   if (Fits()) return;
-  const std::optional<PackBlocks> stacked = StackAround(blocks_);
+  std::optional<PackBlocks> stacked;
+  if (tuning_.stack_stage) stacked = StackAround(blocks_, tuning_);
   const PackBlocks& blocks = stacked ? *stacked : blocks_;
   std::optional<FloorTries> stacked_floor;
   if (stacked) {
-    stacked_floor.emplace(blocks, target_);
+    stacked_floor.emplace(blocks, target_, tuning_);
     stacked_floor->TryRules();
     Take(stacked_floor->best());
   }
-  if (!Fits()) TryJoined(blocks);
+  if (!Fits() && tuning_.join_stage) TryJoined(blocks);
   std::optional<PackFirstFit> first_fit;
-  if (!Fits() && count <= kMostFirstFitBlocks) {
+  if (!Fits() && tuning_.first_fit_stage &&
+      count <= tuning_.most_first_fit_blocks) {
     first_fit.emplace(blocks, options_.alignment_bytes, options_.capacity_bytes,
-                      target_, options_.seed);
+                      target_, options_.seed, tuning_);
     first_fit->TryRules(best_);
   }
-  if (!Fits()) {
+  if (!Fits() && tuning_.squeaky_stage) {
     FloorTries& last = stacked_floor ? *stacked_floor : floor;
     last.TrySqueakyWheel(work_);
     Take(last.best());
   }
-  if (!Fits()) {
+  if (!Fits() && tuning_.exact_stage) {
     TryExact(blocks, work_, [](PackLayout layout) { return layout; });
   }
-  if (!first_fit || Fits() || best_.height_bytes <= lower_bound_) return;
+  if (!tuning_.improve_stage || !first_fit || Fits() ||
+      best_.height_bytes <= lower_bound_)
+    return;
   PackWork own{options_.work_limit, options_.cancel};
   first_fit->Improve(own, best_);
 }

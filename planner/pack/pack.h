@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/pack/pack_tuning.h"
 
 namespace loadline::planner {
 
@@ -31,15 +32,17 @@ struct PackItem {
 struct PackOptions {
   int64_t capacity_bytes = 0;
   int64_t alignment_bytes = 1;
-  // Elementary steps after the first greedy layouts, for the exact search and
-  // once more for first fit: a pair of blocks looked at counts 1, a node of the
-  // search 16, or a sixteenth of the positions at which something changes.
+  // Elementary steps after the first greedy layouts, once for joining, squeaky
+  // wheel and exact search together and once more for first fit. A pair of
+  // blocks looked at counts 1; a node of the search counts 1/16 of the
+  // positions at which items start or end, at least 16.
   int64_t work_limit = 100'000'000;
   uint64_t seed = 0;
   const std::atomic<bool>* cancel = nullptr;  // polled; may be null
+  PackTuning tuning;
 };
 
-// What the best try looked like, whether or not it fitted.
+// The best layout found, whether or not it fits.
 struct PackReport {
   int64_t height_bytes = 0;  // highest end of any item
   // No layout is lower: most bytes alive at one position, or more where the

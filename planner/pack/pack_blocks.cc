@@ -1,6 +1,6 @@
-// From items to blocks: what shares an offset becomes one block, and positions
-// become sections, of which there are at most two per item. Tested in
-// pack_test.cc.
+// From items to blocks: items that share an offset become one block, and
+// positions become sections, at most two per item. Tested in
+// pack_blocks_test.cc.
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -110,7 +110,8 @@ absl::Status JoinGroups(const std::vector<PackItem>& items, int64_t alignment,
   return absl::OkStatus();
 }
 
-// A group whose items leave a gap, or differ in size, is more than its block.
+// Blocks of groups whose items leave a gap or differ in size take more room
+// than their items: proofs about blocks do not hold for the items.
 void FindGaps(const std::vector<PackItem>& items, PackBlocks& out) {
   std::vector<size_t> grouped;
   for (size_t i = 0; i < items.size(); ++i) {

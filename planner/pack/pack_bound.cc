@@ -1,5 +1,5 @@
 // The most bytes alive at one position, by one sweep over starts and ends.
-// Tested in pack_test.cc against brute force.
+// Tested in pack_bound_test.cc.
 #include <algorithm>
 #include <utility>
 #include <vector>

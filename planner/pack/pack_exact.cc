@@ -1,7 +1,8 @@
-// Restarts of the search in pack_search.cc: they draw new keys, mostly near
-// those of the best try, and grow by Luby's sequence. Once the quick search has
-// seen everything it can, the complete one takes its place. Tested in
-// pack_exact_test.cc.
+// Restarts of the search in pack_search.cc. Each draws new keys, mostly near
+// those of the best try so far; their limits follow Luby's sequence (Luby,
+// Sinclair and Zuckerman 1993). Once the quick search has exhausted its space,
+// the complete search runs instead, which can prove that there is no layout.
+// Tested in pack_exact_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,15 +16,6 @@
 namespace loadline::planner {
 namespace {
 
-// A node looks at all sections of the skyline.
-constexpr int64_t kLeastWorkPerNode = 16;
-constexpr int64_t kSectionsPerWork = 16;
-constexpr int64_t kFirstLimit = 500;  // nodes, times Luby's sequence
-constexpr int kPatience = 50;         // restarts near one try without gain
-constexpr double kNear = 0.7;         // share of restarts near the best try
-constexpr double kNearNoise = 0.2;    // natural logarithm of the keys
-constexpr double kFarNoise[] = {0.3, 1.0};
-
 // 1 1 2 1 1 2 4 ...
 int64_t Luby(int64_t i) {
   for (;;) {
@@ -34,7 +26,8 @@ int64_t Luby(int64_t i) {
   }
 }
 
-// Which blocks to prefer: long, large, and alive when most is.
+// Keys that prefer blocks that live long, are large, and are alive where most
+// bytes are.
 std::vector<std::vector<double>> Rules(const PackBlocks& blocks,
                                        const PackSearch& search) {
   std::vector<std::vector<double>> rules(3);
@@ -51,7 +44,7 @@ std::vector<std::vector<double>> Rules(const PackBlocks& blocks,
   return rules;
 }
 
-// Box and Muller: the same numbers with every standard library.
+// Box and Muller (1958): the same numbers with every standard library.
 double Normal(std::mt19937_64& random) {
   const auto unit = [&] {
     return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;
@@ -63,10 +56,11 @@ double Normal(std::mt19937_64& random) {
 }  // namespace
 
 ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
-                      uint64_t seed, PackWork& work, PackLayout& layout) {
+                      uint64_t seed, const PackTuning& tuning, PackWork& work,
+                      PackLayout& layout) {
   PackSearch search(blocks, capacity_bytes);
-  const int64_t node_work =
-      std::max(kLeastWorkPerNode, blocks.sections / kSectionsPerWork);
+  const int64_t node_work = std::max(
+      tuning.least_work_per_node, blocks.sections / tuning.sections_per_work);
   const std::vector<std::vector<double>> rules = Rules(blocks, search);
   std::mt19937_64 random(seed);
   std::vector<double> near;  // the keys of the best try since the last reset
@@ -78,16 +72,16 @@ ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
       return static_cast<double>(random() >> 11) * 0x1p-53;
     };
     std::vector<double> keys = rules[restart % rules.size()];
-    double noise = kFarNoise[random() % 2];
-    if (!near.empty() && draw() < kNear) {
+    double noise = tuning.far_noise[random() % 2];
+    if (!near.empty() && draw() < tuning.near_share) {
       keys = near;
-      noise = kNearNoise;
+      noise = tuning.near_noise;
     }
     if (restart > static_cast<int64_t>(rules.size())) {
       for (double& key : keys) key += noise * Normal(random);
     }
-    const int64_t limit =
-        std::min(kFirstLimit * Luby(restart), work.left / node_work + 1);
+    const int64_t limit = std::min(tuning.first_limit_nodes * Luby(restart),
+                                   work.left / node_work + 1);
     const ExactResult result = search.Run(keys, limit, complete);
     work.left -= node_work * (search.nodes() + 1);
     if (result == ExactResult::kFound) {
@@ -107,7 +101,7 @@ ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
       near_left = search.least_left();
       near = std::move(keys);
       fails = 0;
-    } else if (++fails > kPatience) {
+    } else if (++fails > tuning.patience) {
       near.clear();
       near_left = std::numeric_limits<double>::infinity();
       fails = 0;

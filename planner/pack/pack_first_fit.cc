@@ -1,8 +1,9 @@
 // Blocks are placed one after the other at the lowest or the best fitting
-// offset that no placed neighbour covers; then the blocks that stick out above
-// the target are moved forward in the best order and everything is placed
-// again. Quadratic, and mostly higher than the skyline, but it sees the gaps in
-// a block's life and the space below fixed blocks. Tested in pack_test.cc.
+// offset that no placed neighbour covers. Improve moves the blocks that end
+// above the target forward in the best order and places all blocks again.
+// Quadratic, and mostly higher than lowest floor, but it uses the gaps in a
+// block's life and the space below fixed blocks. Tested in
+// pack_first_fit_test.cc and pack_test.cc.
 #include "planner/pack/pack_first_fit.h"
 
 #include <algorithm>
@@ -16,11 +17,12 @@ namespace loadline::planner {
 
 PackFirstFit::PackFirstFit(const PackBlocks& blocks, int64_t alignment_bytes,
                            int64_t capacity_bytes, int64_t target_bytes,
-                           uint64_t seed)
+                           uint64_t seed, const PackTuning& tuning)
     : blocks_(blocks),
       alignment_(alignment_bytes),
       capacity_(capacity_bytes),
       target_(target_bytes),
+      tuning_(tuning),
       random_(seed),
       count_(blocks.blocks.size()),
       base_offset_(count_, -1) {
@@ -32,7 +34,8 @@ PackFirstFit::PackFirstFit(const PackBlocks& blocks, int64_t alignment_bytes,
   }
 }
 
-// What is alive all the time may as well lie at the bottom.
+// Blocks that are alive all the time go to the bottom: no layout is higher for
+// it.
 void PackFirstFit::StackResidents() {
   for (const PackBlock& block : blocks_.blocks) {
     if (block.fixed >= 0) return;
@@ -47,7 +50,7 @@ void PackFirstFit::StackResidents() {
   }
 }
 
-// Sweeps over the starts with the items still alive.
+// Sweeps over the starts and pairs each item with those still alive.
 void PackFirstFit::FindNeighbours() {
   conflict_.assign(count_ * count_, false);
   std::vector<int> items;
@@ -141,13 +144,15 @@ void PackFirstFit::TryRules(PackLayout& best) {
   by(size);
   by([&](const PackBlock& b) { return size(b) * life(b); });
   by(life);
-  by([&](const PackBlock& b) { return size(b) * std::max(1.0, life(b) / 16); });
+  by([&](const PackBlock& b) {
+    return size(b) * std::max(1.0, life(b) / tuning_.short_life);
+  });
   by([&](const PackBlock& b) { return -b.lower; });
   by([&](const PackBlock& b) { return b.upper; });
   by([&](const PackBlock& b) { return size(b) * size(b) * life(b); });
 }
 
-// Blocks that stick out move forward; ties and distances are drawn.
+// Which blocks move and how far is drawn from the seed.
 void PackFirstFit::Improve(PackWork& work, PackLayout& best) {
   if (free_.empty()) return;
   std::vector<int> order = best_order_;
@@ -155,7 +160,8 @@ void PackFirstFit::Improve(PackWork& work, PackLayout& best) {
   std::vector<int64_t> offset = best_offset_;
   int fails = 0;
   while (best.height_bytes > target_ && !work.Done()) {
-    const int64_t limit = std::max(capacity_, height_ - height_ / 64);
+    const int64_t limit =
+        std::max(capacity_, height_ - height_ / tuning_.improve_margin);
     std::vector<int> next = order;
     std::vector<int> high;
     for (int b : order) {
@@ -163,25 +169,25 @@ void PackFirstFit::Improve(PackWork& work, PackLayout& best) {
     }
     if (high.empty()) high.push_back(order[random_() % order.size()]);
     for (int b : high) {
-      if (high.size() > 1 && random_() % 4 == 0) continue;
+      if (high.size() > 1 && random_() % tuning_.improve_stay == 0) continue;
       const auto from = std::find(next.begin(), next.end(), b);
       const size_t to = random_() % (from - next.begin() + 1);
       std::rotate(next.begin() + static_cast<std::ptrdiff_t>(to), from,
                   from + 1);
     }
-    if (fails % 3 == 2) {
+    if (fails % tuning_.improve_swap == tuning_.improve_swap - 1) {
       std::swap(next[random_() % next.size()], next[random_() % next.size()]);
     }
     pairs_ = 0;
     const int64_t got = LayOut(next, best_fit_, best);
     work.left -= pairs_;
-    // A little worse is accepted now and then: plateaus are wide.
-    if (got <= height || (fails > 20 && got < height_ + height_ / 50)) {
+    if (got <= height || (fails > tuning_.improve_accept &&
+                          got < height_ + height_ / tuning_.improve_worse)) {
       fails = got < height ? 0 : fails + 1;
       height = got;
       order = std::move(next);
       offset = offset_;
-    } else if (++fails > 60) {
+    } else if (++fails > tuning_.improve_restart) {
       order = best_order_;
       offset = best_offset_;
       height = height_;

@@ -12,21 +12,22 @@
 
 namespace loadline::planner {
 
-// Blocks in an order of their own, each at the lowest (or best fitting) gap
-// between the placed ones. Knows gaps in lives and fixed offsets exactly;
-// quadratic in the number of blocks, in time and in bits.
+// Places blocks in a given order, each in the lowest (or best fitting) gap
+// between the placed ones. Treats gaps in lives and fixed offsets exactly. Time
+// and bits of memory are quadratic in the number of blocks.
 class PackFirstFit {
  public:
-  // `blocks` must outlive this. It stops at `target_bytes`: the capacity, or
-  // what is known to be needed if that is more.
+  // `blocks` and `tuning` must outlive this. It stops at `target_bytes`: the
+  // capacity, or what is known to be needed if that is more.
   PackFirstFit(const PackBlocks& blocks, int64_t alignment_bytes,
-               int64_t capacity_bytes, int64_t target_bytes, uint64_t seed);
+               int64_t capacity_bytes, int64_t target_bytes, uint64_t seed,
+               const PackTuning& tuning);
 
   // Fixed orders, whatever the work; `best` is replaced by what is lower.
   void TryRules(PackLayout& best);
 
-  // While there is work, blocks above the capacity move forward in the best of
-  // those orders. A pair of blocks looked at is one unit of work.
+  // While work is left, moves blocks that end above the capacity forward in the
+  // best of those orders. A pair of blocks looked at is one unit of work.
   void Improve(PackWork& work, PackLayout& best);
 
  private:
@@ -38,6 +39,7 @@ class PackFirstFit {
 
   const PackBlocks& blocks_;
   const int64_t alignment_, capacity_, target_;
+  const PackTuning& tuning_;
   std::mt19937_64 random_;
   const size_t count_;
   std::vector<bool> conflict_;  // [a * count_ + b]: alive together somewhere
@@ -47,7 +49,7 @@ class PackFirstFit {
   std::vector<int64_t> offset_;
   int64_t floor_ = 0;  // end of the residents
   int64_t pairs_ = 0;
-  // The lowest layout of these orders, which may be above what is known.
+  // The lowest layout of these orders; `best` may be lower.
   int64_t height_ = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> best_offset_;
   std::vector<int> best_order_;

@@ -1,10 +1,10 @@
-// Where memory is full, what starts lies where something has just ended; and
-// where only one ends and one starts of some size, which is probably the one
-// under the other. Such a pair is one block with a longer life, and two of one
-// life are one block with more bytes; what they make may pair up again. A
-// layout without holes that was cut from one rectangle, cut by cut, comes
-// together again that way, and little is left to search of one with a few.
-// Tested in pack_join_test.cc.
+// In a layout without holes, a block starts where another has just ended. If
+// only one block of some size ends at a section and only one starts, the second
+// probably takes the first one's place: joined, they are one block with a
+// longer life. Two blocks of the same life, stacked, are one block with more
+// bytes. Joined blocks may match again. A layout that was cut from one
+// rectangle, cut by cut, is put together again in this way; of a layout with
+// few holes little is left to search. Tested in pack_join_test.cc.
 #include "planner/pack/pack_join.h"
 
 #include <algorithm>
@@ -22,18 +22,11 @@
 namespace loadline::planner {
 namespace {
 
-// What speaks for chance, on a scale of its own: two that start and end alone
-// have 4.
-constexpr double kLeastDoubt = 4;
-constexpr double kMostDoubt = 1e12;
-constexpr double kSizeDoubt = 16;
-constexpr size_t kMostTogether = 8;
-constexpr int64_t kLooksPerBlock = 200;
-
 class Joiner {
  public:
-  explicit Joiner(const PackBlocks& apart)
+  Joiner(const PackBlocks& apart, const PackTuning& tuning)
       : apart_(apart),
+        tuning_(tuning),
         ends_at_(apart.sections + 1, 0),
         starts_at_(apart.sections + 1, 0) {
     shapes_.reserve(2 * apart.blocks.size());
@@ -49,9 +42,10 @@ class Joiner {
     }
     Chain();
     const int64_t most_looks =
-        kLooksPerBlock * static_cast<int64_t>(apart_.blocks.size());
-    for (double doubt = kLeastDoubt;
-         !shared_.empty() && doubt < kMostDoubt && looks_ < most_looks;) {
+        tuning_.looks_per_block * static_cast<int64_t>(apart_.blocks.size());
+    for (double doubt = tuning_.least_doubt; !shared_.empty() &&
+                                             doubt < tuning_.most_doubt &&
+                                             looks_ < most_looks;) {
       if (!StackWithin(doubt)) doubt *= 2;
     }
     return Result();
@@ -81,7 +75,7 @@ class Joiner {
     starts_[{block.lower, block.padded}].push_back(id);
     ++ends_at_[block.upper];
     ++starts_at_[block.lower];
-    Access(block);
+    MarkChanged(block);
   }
 
   void Remove(int id) {
@@ -96,11 +90,12 @@ class Joiner {
     std::erase(starts_[{block.lower, block.padded}], id);
     --ends_at_[block.upper];
     --starts_at_[block.lower];
-    Access(block);
+    MarkChanged(block);
   }
 
-  // The block has come or gone: what that may change is looked at again.
-  void Access(const PackBlock& block) {
+  // The block was added or removed: matches that this may change are tried
+  // again.
+  void MarkChanged(const PackBlock& block) {
     corners_.emplace_back(block.lower, block.padded);
     corners_.emplace_back(block.upper, block.padded);
     unlooked_.emplace(block.lower, block.upper);
@@ -140,7 +135,7 @@ class Joiner {
     return any;
   }
 
-  // Those of one life that are to be stacked with so much doubt; empty: none.
+  // Blocks of one life to stack at this level of doubt; empty: none.
   std::vector<int> Together(const Life& life, double doubt) {
     const std::vector<int>& same = of_life_[life];
     if (same.size() < 2) return {};
@@ -153,10 +148,10 @@ class Joiner {
   // The fewest whose bytes together are those of one before or after them.
   std::vector<int> OfOneSize(const Life& life, const std::vector<int>& same,
                              double doubt) {
-    const size_t count = std::min(same.size(), kMostTogether);
+    const size_t count = std::min(same.size(), tuning_.most_together);
     looks_ += int64_t{1} << count;
     uint32_t best = 0;
-    double least_doubt = kMostDoubt;
+    double least_doubt = tuning_.most_doubt;
     for (uint32_t set = 3; set < 1U << count; ++set) {
       const int members = std::popcount(set);
       if (members < 2 || (best != 0 && members >= std::popcount(best))) {
@@ -166,7 +161,7 @@ class Joiner {
       least_doubt = std::min(least_doubt, doubt_of_set);
       if (doubt_of_set <= doubt) best = set;
     }
-    if (least_doubt >= kMostDoubt) unlooked_.erase(life);
+    if (least_doubt >= tuning_.most_doubt) unlooked_.erase(life);
     std::vector<int> together;
     for (size_t i = 0; i < count; ++i) {
       if ((best >> i & 1) != 0) together.push_back(same[i]);
@@ -174,8 +169,8 @@ class Joiner {
     return together;
   }
 
-  // Whether their bytes are by chance those of one that ends where they start,
-  // or starts where they end.
+  // Expected number of subsets that match by chance the bytes of the one block
+  // that ends where they start, or starts where they end.
   double SizeDoubt(const Life& life, const std::vector<int>& same, uint32_t set,
                    size_t count) {
     int64_t bytes = 0;
@@ -188,17 +183,17 @@ class Joiner {
     };
     const bool before = one(ends_, life.first);
     const bool after = one(starts_, life.second);
-    if (!before && !after) return kMostDoubt;
+    if (!before && !after) return tuning_.most_doubt;
     const auto sets = static_cast<double>(int64_t{1} << count);
     const auto others =
         static_cast<double>(ends_at_[life.first] + starts_at_[life.second]);
     const double chance = sets * others * static_cast<double>(unit_bytes_) /
                           static_cast<double>(bytes);
-    return kSizeDoubt * chance * (before && after ? chance : 1);
+    return tuning_.size_doubt * chance * (before && after ? chance : 1);
   }
 
-  // The fewer start and end with them, the less it is by chance that they have
-  // one life.
+  // Expected number of pairs with this life by chance: it falls with the number
+  // of other blocks that start and end at the same sections.
   double LifeDoubt(const Life& life, const std::vector<int>& same) const {
     const auto others = static_cast<double>(starts_at_[life.first]) *
                         static_cast<double>(ends_at_[life.second]);
@@ -233,8 +228,8 @@ class Joiner {
     Add(Make(first, second, false));
   }
 
-  // Sections in which nothing starts or ends any more, and over which fixed
-  // blocks end at one height, are one.
+  // Joins neighbouring sections between which no block starts or ends any more
+  // and fixed blocks end at the same height.
   void CopySections(PackBlocks& out) const {
     std::vector<int> section(apart_.sections + 1, 0);
     for (const PackBlock& block : out.blocks) {
@@ -282,6 +277,7 @@ class Joiner {
   }
 
   const PackBlocks& apart_;
+  const PackTuning& tuning_;
   std::vector<Shape> shapes_;  // the blocks, then what they make
   absl::flat_hash_map<Life, std::vector<int>> of_life_;
   // Lives of two or more; the second by their ends: (upper, lower).
@@ -297,7 +293,9 @@ class Joiner {
 
 }  // namespace
 
-PackJoined JoinBlocks(const PackBlocks& apart) { return Joiner(apart).Join(); }
+PackJoined JoinBlocks(const PackBlocks& apart, const PackTuning& tuning) {
+  return Joiner(apart, tuning).Join();
+}
 
 PackLayout PackJoined::Split(const PackBlocks& apart,
                              const PackLayout& layout) const {

@@ -1,4 +1,4 @@
-// Blocks that fill a rectangle together, as one. For pack.cc and its tests.
+// Joins blocks that together fill a rectangle. For pack.cc and its tests.
 #ifndef LOADLINE_PLANNER_PACK_PACK_JOIN_H_
 #define LOADLINE_PLANNER_PACK_PACK_JOIN_H_
 
@@ -18,15 +18,16 @@ struct PackJoined {
   PackBlocks blocks;        // without items
   std::vector<Part> parts;  // by block that was joined
 
-  // The layout of the blocks that were joined; `apart` are those.
+  // The same layout for the blocks before they were joined, `apart`.
   PackLayout Split(const PackBlocks& apart, const PackLayout& layout) const;
 };
 
-// Joins, again and again, two free blocks of the same life, one on top of the
-// other, and two of the same padded size of which one starts where the other
-// ends, unless there is a third of that size that does. No layout of what comes
-// out is lower than the lowest of `apart`; it may be higher.
-PackJoined JoinBlocks(const PackBlocks& apart);
+// Joins pairs of free blocks until none is left that matches: two of the same
+// life, one on top of the other; two of the same padded size of which one
+// starts where the other ends, if no third one of that size does. Every layout
+// of the result is a layout of `apart` (see Split), so none is lower than the
+// lowest of `apart`; the lowest one may be higher.
+PackJoined JoinBlocks(const PackBlocks& apart, const PackTuning& tuning = {});
 
 }  // namespace loadline::planner
 

@@ -1,10 +1,11 @@
-// The skyline is a list of runs of sections at one height. The lowest run goes
-// first: a block that lies within it in time rests on it; if there is none, no
-// block left can use the run below its lower neighbour, so it is raised to it
-// and joined. That is the rule "place next what has the lowest legal offset",
-// without ever pricing the other blocks. The best block within a run is found
-// in a tree over (lower, upper) that halves by one and the other in turn and
-// keeps the best key of each part. Tested in pack_test.cc.
+// The skyline is a list of runs of sections at one height. The lowest run is
+// filled first. A block that lies within the run in time rests on it. If there
+// is none, no remaining block can use the run below its lower neighbour, so the
+// run is raised to that neighbour and joined with it. This places next the
+// block with the lowest legal offset without computing the offsets of the
+// others. The best block within a run is found in a k-d tree (Bentley 1975)
+// over (lower, upper) whose nodes keep the best key below them. Tested in
+// pack_lowest_floor_test.cc and pack_test.cc.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -19,7 +20,7 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kLeafBlocks = 8;
+constexpr int kLeafBlocks = 8;  // of the tree: scanned in less than a descent
 
 class Skyline {
  public:
@@ -50,7 +51,7 @@ class Skyline {
     }
   }
 
-  // The lowest run that still is one.
+  // The lowest run. Events of runs that have changed since are dropped.
   int Lowest() {
     while (stamp_[events_.top().start] != events_.top().stamp) events_.pop();
     return events_.top().start;
@@ -58,7 +59,7 @@ class Skyline {
   int End(int run) const { return end_[run]; }
   int64_t Height(int run) const { return height_[run]; }
 
-  // Puts bytes on [lower, upper) of the run; its other parts stay.
+  // Puts bytes on [lower, upper) of the run and leaves its other parts.
   void Stack(int run, int lower, int upper, int64_t bytes) {
     const int end = end_[run];
     const int64_t height = height_[run];

@@ -34,8 +34,8 @@ struct PackBlocks {
   std::vector<std::pair<int, int>> item_sections;
   // End of the highest fixed block, by section.
   std::vector<int64_t> base;
-  // Every block is free, without gaps, and a multiple of the alignment: what
-  // the exact search proves of the blocks is true of the items.
+  // Every block is free, without gaps, and a multiple of the alignment: then
+  // what the exact search proves of blocks holds for the items.
   bool plain = true;
 };
 
@@ -43,11 +43,11 @@ struct PackBlocks {
 absl::StatusOr<PackBlocks> MakePackBlocks(const std::vector<PackItem>& items,
                                           int64_t alignment_bytes);
 
-// The blocks with those that are alive at both ends, but not all the time,
-// fixed at the bottom (and below them what is alive all the time), so that the
-// skyline can use their gaps. None if there are no such blocks, or offsets are
-// given.
-std::optional<PackBlocks> StackAround(const PackBlocks& blocks);
+// The blocks, with those that are alive at both ends but not all the time fixed
+// near the bottom, above those alive all the time: lowest floor can then use
+// their gaps. Empty if there are no such blocks or some offset is given.
+std::optional<PackBlocks> StackAround(const PackBlocks& blocks,
+                                      const PackTuning& tuning = {});
 
 struct PackLayout {
   std::vector<int64_t> offsets;  // by block
@@ -62,9 +62,9 @@ struct PackWork {
   }
 };
 
-// Always places next the block with the lowest legal offset on the skyline;
+// Greedy: places next the block with the lowest legal offset on the skyline;
 // among several the one with the highest key. Fixed blocks count as solid down
-// to 0, blocks with gaps as alive in them. O(n sqrt n) at worst, near
+// to offset 0; blocks count as alive in their gaps. O(n sqrt n) at worst, near
 // O(n log n) in practice.
 class LowestFloor {
  public:
@@ -96,7 +96,8 @@ enum class ExactResult { kFound, kNone, kGaveUp };
 // Looks for a layout no higher than the capacity, which is a multiple of the
 // alignment. kNone proves that these blocks have none, where they are plain.
 ExactResult PackExact(const PackBlocks& blocks, int64_t capacity_bytes,
-                      uint64_t seed, PackWork& work, PackLayout& layout);
+                      uint64_t seed, const PackTuning& tuning, PackWork& work,
+                      PackLayout& layout);
 
 }  // namespace loadline::planner
 

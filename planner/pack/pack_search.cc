@@ -1,21 +1,23 @@
-// Every block of a canonical layout rests on another or on the base. Such a
-// layout is built pocket by pocket. A pocket is a run of the skyline below both
-// neighbours; the blocks that lie within it in time, and no others, may rest on
-// its floor. The search branches on which of them comes first from the left, or
-// from the right if that leaves fewer. The skyline of the gap beside it rises
-// to the lower of wall and block: what lies across the gap is no lower. A block
-// that would fit in the gap below that height may be moved down into it, so
-// permissions that leave room for one are not tried; nor is an empty pocket,
-// unless all blocks are too tall for it. The first searches, which are not
-// complete, ask only whether one fits in time. Any pocket may be decided first:
-// the one with the fewest permissions is.
+// In a canonical layout every block rests on another block or on the base. The
+// search builds such a layout pocket by pocket. A *pocket* is a run of the
+// skyline below both of its neighbours. Only blocks that lie within the pocket
+// in time may rest on its floor. The search branches on which of them comes
+// first from the left (or from the right, if fewer candidates are left then).
+// The gap between the pocket's wall and that block is raised to the lower of
+// the two: every block that lies across the gap is at least that high. A block
+// that fits in the gap below this height could be moved down into it, so
+// candidates that leave room for one are not tried. Nor is an empty pocket,
+// unless all blocks are too tall for it. The quick searches, which are not
+// complete, check only whether a block fits in time. Pockets may be decided in
+// any order: the one with the fewest candidates comes first.
 //
-// Pruning by section: height + bytes not placed yet must not exceed the
-// capacity. A dead end names the sections its proof looked at; permissions that
-// changed none of them are not tried again (conflict-directed backjumping,
-// Prosser 1993). Sections and canonical order as in Moffitt, "MiniMalloc"
-// (ASPLOS 2023); the pockets and the backjumping are ours. Tested in
-// pack_exact_test.cc.
+// Pruning: in each section, height + bytes not placed yet must not exceed the
+// capacity. A dead end records the sections that its proof read; candidates
+// that changed none of them are skipped (conflict-directed backjumping, Prosser
+// 1993). Sections and canonical order follow Moffitt, "MiniMalloc: A
+// Lightweight Memory Allocator for Hardware-Accelerated Machine Learning"
+// (ASPLOS 2023); pockets and backjumping are ours. Tested in
+// pack_search_test.cc and pack_exact_test.cc.
 #include "planner/pack/pack_search.h"
 
 #include <algorithm>
@@ -184,14 +186,14 @@ PackSearch::Look PackSearch::LookAt(int lower, int upper, Pocket& best,
     return Look::kDeadEnd;
   }
   const bool from_right = from_right_.size() < from_left_.size();
-  std::vector<int>& permissions = from_right ? from_right_ : from_left_;
-  if (best.permissions.empty() ||
-      std::pair(permissions.size(), height_[lower]) <
-          std::pair(best.permissions.size(), best_height)) {
+  std::vector<int>& candidates = from_right ? from_right_ : from_left_;
+  if (best.candidates.empty() ||
+      std::pair(candidates.size(), height_[lower]) <
+          std::pair(best.candidates.size(), best_height)) {
     best.lower = lower;
     best.upper = upper;
     best.from_right = from_right;
-    best.permissions.swap(permissions);
+    best.candidates.swap(candidates);
     best_height = height_[lower];
   }
   return Look::kPocket;
@@ -202,7 +204,7 @@ PackSearch::Look PackSearch::LookAt(int lower, int upper, Pocket& best,
 bool PackSearch::Choose(Pocket& best) {
   for (bool again = true; again;) {
     again = false;
-    best.permissions.clear();
+    best.candidates.clear();
     int64_t best_height = 0;
     for (int s = 0; s < blocks_.sections && !again;) {
       if (left_[s] == 0) {
@@ -215,7 +217,7 @@ bool PackSearch::Choose(Pocket& best) {
       const Look look = LookAt(lower, s, best, best_height);
       if (look == Look::kDeadEnd) return false;
       again = look == Look::kRaised;
-      if (best.permissions.size() == 1) return true;
+      if (best.candidates.size() == 1) return true;
     }
   }
   return true;
@@ -297,7 +299,7 @@ ExactResult PackSearch::Dive(int depth) {
   Pocket pocket;
   if (!Choose(pocket)) return Fail(heights, raises);
   std::sort(
-      pocket.permissions.begin(), pocket.permissions.end(), [&](int a, int b) {
+      pocket.candidates.begin(), pocket.candidates.end(), [&](int a, int b) {
         if (a < 0 || b < 0) return b < a;  // an empty pocket last
         return (*keys_)[a] != (*keys_)[b] ? (*keys_)[a] > (*keys_)[b] : a < b;
       });
@@ -307,7 +309,7 @@ ExactResult PackSearch::Dive(int depth) {
     conflict_at_.emplace_back(blocks_.sections);
   }
   conflict_at_[depth] = conflict_;
-  for (int b : pocket.permissions) {
+  for (int b : pocket.candidates) {
     int lower = pocket.lower, upper = pocket.upper;
     const ExactResult result = b == kLeaveEmpty
                                    ? LeaveEmpty(pocket, depth)

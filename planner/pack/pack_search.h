@@ -1,5 +1,5 @@
-// Depth-first search for a layout below a capacity, over canonical layouts
-// only. For pack_exact.cc and its tests.
+// Depth-first search for a layout no higher than a capacity, over canonical
+// layouts only. For pack_exact.cc and its tests.
 #ifndef LOADLINE_PLANNER_PACK_PACK_SEARCH_H_
 #define LOADLINE_PLANNER_PACK_PACK_SEARCH_H_
 
@@ -14,7 +14,7 @@
 
 namespace loadline::planner {
 
-// Sections, as bits.
+// A set of sections.
 class SectionSet {
  public:
   explicit SectionSet(int sections = 0) : words_(sections / 64 + 1, 0) {}
@@ -57,7 +57,7 @@ class PackSearch {
   struct Pocket {
     int lower = 0, upper = 0;
     bool from_right = false;
-    std::vector<int> permissions;  // blocks, or kLeaveEmpty
+    std::vector<int> candidates;  // blocks, or kLeaveEmpty
   };
   enum class Look { kPocket, kRaised, kDeadEnd };
   static constexpr int kLeaveEmpty = -1;

@@ -1,11 +1,11 @@
-// A block that is alive at both ends of the step and not in between (a value
-// that is copied out and comes back to its address) leaves a hole, and the
-// skyline sees no holes. So such blocks go to the very bottom, as fixed ones,
-// above what stays all the time: then a hole is a valley of the skyline
-// wherever nothing above it is alive. Those that leave late and come back early
-// should lie low. A local search over the order lowers first the most bytes
-// that the skyline must reach somewhere, then the valleys' floors. Tested in
-// pack_test.cc.
+// A block that is alive at both ends of the step but not in between has a hole:
+// a value that is copied out and returns to its address. The lowest-floor rule
+// treats holes as solid. So blocks with holes are fixed at the bottom, above
+// blocks that are alive all the time; each hole is then a valley of the
+// skyline. Blocks that leave late and return early should lie lowest. A local
+// search over their order first lowers the highest section (fixed bytes plus
+// all other bytes alive there), then the sum of the valley floors. Tested in
+// pack_stack_test.cc.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,15 +19,13 @@
 namespace loadline::planner {
 namespace {
 
-// Sections at which a block is alive, block by block, order by order.
-constexpr int64_t kOrderWork = 4'000'000;
-
 class Stacker {
  public:
-  explicit Stacker(const PackBlocks& blocks)
+  Stacker(const PackBlocks& blocks, const PackTuning& tuning)
       : blocks_(blocks),
         lives_(blocks.blocks.size()),
-        left_(blocks.sections, 0) {}
+        left_(blocks.sections, 0),
+        work_(tuning.stack_order_work) {}
 
   std::optional<PackBlocks> Stack() {
     FindLives();
@@ -45,7 +43,7 @@ class Stacker {
  private:
   using Lives = std::vector<std::pair<int, int>>;  // sections, in order
 
-  // By block, joined where they meet.
+  // Lives of each block, joined where they meet.
   void FindLives() {
     for (size_t i = 0; i < blocks_.block_of_item.size(); ++i) {
       const int b = blocks_.block_of_item[i];
@@ -65,8 +63,9 @@ class Stacker {
     }
   }
 
-  // Returns how many have holes; 0 also where offsets are given. Changes first,
-  // then sums: many live long.
+  // Sorts the blocks by kind and returns how many have holes; 0 also if some
+  // offset is given. `left_` collects changes first and is summed up once,
+  // because many blocks live long.
   size_t Choose() {
     for (size_t b = 0; b < lives_.size(); ++b) {
       const PackBlock& block = blocks_.blocks[b];
@@ -92,15 +91,16 @@ class Stacker {
   }
 
   struct Score {
-    int64_t most = 0;  // bytes, of floor and all above it
-    double floor = 0;  // byte-sections
+    int64_t most = 0;  // bytes: highest floor plus all other bytes alive
+    double floor = 0;  // bytes x sections
     bool operator<(const Score& other) const {
       return std::pair(most, floor) < std::pair(other.most, other.floor);
     }
   };
 
-  // How high the blocks reach by section, stacked in this order from `bottom`
-  // on. The highest first: a section is written once.
+  // Sets floor_: the height of these blocks in each section, stacked in this
+  // order from `bottom` on. From the top down, so that each section is written
+  // once.
   void FillFloor(const std::vector<int>& order, int64_t bottom) {
     floor_.assign(blocks_.sections, bottom);
     unfilled_.resize(blocks_.sections + 1);
@@ -118,7 +118,7 @@ class Stacker {
     }
   }
 
-  // The first section from `s` on that is not filled.
+  // The first section from `s` on that is not filled (union-find).
   int Unfilled(int s) {
     while (unfilled_[s] != s) s = unfilled_[s] = unfilled_[unfilled_[s]];
     return s;
@@ -135,7 +135,7 @@ class Stacker {
     return score;
   }
 
-  // Moves one block at a time to wherever that is better.
+  // Moves one block at a time while that lowers the score.
   void Order() {
     Score best = ScoreOf(holed_);
     for (bool again = true; again;) {
@@ -157,7 +157,7 @@ class Stacker {
     }
   }
 
-  // Returns where they end.
+  // Fixes the blocks from `offset` on; returns where they end.
   int64_t Fix(const std::vector<int>& blocks, int64_t offset,
               PackBlocks& stacked) const {
     for (int b : blocks) {
@@ -174,13 +174,14 @@ class Stacker {
   std::vector<int64_t> floor_;  // by section, see FillFloor
   std::vector<int> unfilled_;   // by section, see Unfilled
   std::vector<int> resident_, holed_;  // from the bottom up
-  int64_t work_ = kOrderWork;
+  int64_t work_;
 };
 
 }  // namespace
 
-std::optional<PackBlocks> StackAround(const PackBlocks& blocks) {
-  return Stacker(blocks).Stack();
+std::optional<PackBlocks> StackAround(const PackBlocks& blocks,
+                                      const PackTuning& tuning) {
+  return Stacker(blocks, tuning).Stack();
 }
 
 }  // namespace loadline::planner

@@ -1,6 +1,6 @@
-// nlohmann's parser drives a handler that builds our small tree: it keeps
-// integers exact, sees a key given twice, and limits the depth, none of which
-// nlohmann's own tree does. Tested in tests/planner/problem/json_test.cc.
+// A SAX handler for nlohmann's parser builds a small tree of our own, because
+// nlohmann's tree neither keeps integers exact, nor detects repeated keys, nor
+// limits the depth. Tested in tests/planner/problem/json_test.cc.
 #include "planner/problem/json_reader.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
-// What a getter returns a reference to where there is nothing.
+// Empty values that getters return references to.
 const JsonArray& EmptyList() {
   static const JsonArray* empty = new JsonArray();
   return *empty;

@@ -1,6 +1,6 @@
-// Strict reading of our JSON formats: every field is asked for by name and
-// type, and what was not asked for is an error (except under the key `extra`).
-// Internal to the planner's readers.
+// Strict reading of our JSON formats: callers request every field by name and
+// type; a field that nobody requested is an error (except under the key
+// `extra`). Internal to the planner's readers.
 //
 // Example:
 //   LOADLINE_ASSIGN_OR_RETURN(Json document, ParseJson(text));
@@ -53,7 +53,7 @@ struct JsonPlace {
 };
 
 // Reads one object. The first error is kept; after it every getter returns its
-// default (zero, empty), so a caller reads all fields and asks Finish() once.
+// default (zero, empty), so a caller reads all fields and calls Finish() once.
 class ObjectReader {
  public:
   ObjectReader(const Json& json, JsonPlace place);
@@ -76,7 +76,7 @@ class ObjectReader {
   // The required field `id`; messages name it from here on.
   int64_t Id();
 
-  // The field holds integers that are keys of `ids`: what they stand for.
+  // The field holds integers that are keys of `ids`; returns the mapped values.
   template <typename T>
   std::vector<T> References(absl::string_view field,
                             const absl::flat_hash_map<int64_t, T>& ids);
@@ -89,7 +89,7 @@ class ObjectReader {
   void Fail(absl::string_view field, absl::string_view what);
 
   bool ok() const { return status_.ok(); }
-  // The first error; without one, an error if a field was never asked for.
+  // The first error; without one, an error if a field was never requested.
   absl::Status Finish();
 
  private:
@@ -107,7 +107,7 @@ class ObjectReader {
   absl::Status status_;
 };
 
-// Records `id` -> `value`; an id that is there already fails the reader.
+// Records `id` -> `value`; a repeated id fails the reader.
 template <typename T>
 void AddId(ObjectReader& reader, int64_t id, T value,
            absl::flat_hash_map<int64_t, T>& ids) {

@@ -1,4 +1,4 @@
-// One comma flag is all the state a compact writer needs. Tested in
+// A compact writer needs no state but one comma flag. Tested in
 // tests/planner/problem/json_test.cc.
 #include "planner/problem/json_writer.h"
 

@@ -31,7 +31,7 @@ class JsonWriter {
   JsonWriter& Bool(bool value);
   JsonWriter& Null();
   JsonWriter& String(absl::string_view value);
-  // A line break before the next element: only in forms meant for people too.
+  // A line break before the next element, for files that people read as well.
   JsonWriter& Line();
 
   std::string Take() { return std::move(text_); }

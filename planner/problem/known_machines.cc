@@ -1,6 +1,6 @@
-// What a data sheet promises, times the part of it that an H100 was measured to
-// keep. Tested by tests/planner/problem/known_machines_test.cc; what the
-// factors rest on is in docs/gpu.md.
+// Data sheet figures times the fraction that an H100 was measured to reach; the
+// measurements are in docs/gpu.md. Tested in
+// tests/planner/problem/known_machines_test.cc.
 #include "planner/problem/known_machines.h"
 
 #include <algorithm>
@@ -74,12 +74,12 @@ constexpr DataSheet kDataSheets[] = {
      false, kGen3BytesPerS},
 };
 
-// What an H100 SXM keeps of its data sheet, by `loadline doctor` (docs/gpu.md).
+// Fraction of its data sheet that an H100 SXM reached in `loadline doctor`.
 constexpr double kProductsKept = 0.76;
 constexpr double kMemoryKept = 0.81;
 constexpr double kLinkKept = 0.85;
 constexpr double kBidirectional = 0.88;
-// The rest as it was there; nothing is known of other GPUs.
+// Measured on the same H100; other GPUs have not been measured.
 constexpr int64_t kReservedBytes = int64_t{550} << 20;
 constexpr int64_t kCopyLatencyNs = 7000;
 constexpr int64_t kSwitchNs = 2000;

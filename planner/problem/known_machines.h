@@ -1,8 +1,9 @@
-// Profiles of well-known GPUs, for a plan that is made where the GPU is not:
+// Profiles of well-known GPUs, for planning on a machine without the GPU:
 //
-//   KnownMachine("h100-sxm") -> what its data sheet leads one to expect
+//   KnownMachine("h100-sxm") -> the performance to expect from its data sheet
 //
-// They are nominal (Machine::nominal) until `loadline doctor` has measured one.
+// They are nominal (Machine::nominal), not measured; `loadline doctor`
+// measures.
 #ifndef LOADLINE_PLANNER_PROBLEM_KNOWN_MACHINES_H_
 #define LOADLINE_PLANNER_PROBLEM_KNOWN_MACHINES_H_
 

@@ -33,13 +33,13 @@ struct Machine {
   double bidirectional = 1.0;
   // Limit for host buffers.
   int64_t host_bytes = 0;
-  // Copies take what computing needs (a CPU that copies with its own cores), so
-  // a plan lets neither run beside the other. In JSON under `extra`.
+  // On a CPU, copies compete with compute for cores and memory bandwidth, so a
+  // plan never runs both at the same time. In JSON under `extra`.
   bool copies_stop_compute = false;
-  // What computing loses for each copy, beside waiting for it: on a GPU a
-  // kernel starts late that a copy waits for or that waits for a copy, ended
-  // long ago or not. In JSON under `extra`: a plan's replay, whose rules are
-  // the format's, leaves it out; the search counts it.
+  // Compute time lost per copy besides waiting: on a GPU, a kernel that is
+  // synchronised with a copy starts late, even if the copy ended long before.
+  // The search counts it; the replay of a plan, whose rules the format fixes,
+  // does not. In JSON under `extra`.
   int64_t switch_ns = 0;
   // From a data sheet, not measured (planner/problem/known_machines.h). In JSON
   // under `extra`.

@@ -33,12 +33,12 @@ absl::Status BadField(absl::string_view field, absl::string_view what) {
 }
 
 absl::Status CheckRate(absl::string_view field, double rate) {
-  // Below one byte a second (or above what any link does) is a slip of units.
+  // Below one byte per second, or above every real link: a mistake in the unit.
   if (rate == 0 || (rate >= 1 && rate <= 1e18)) return absl::OkStatus();
   return BadField(field, "must be 0 or from 1 to 1e18 bytes per second");
 }
 
-// An object whose keys are free: name -> what `read` makes of the field.
+// An object with arbitrary keys: each name maps to the result of `read`.
 template <typename T, typename Read>
 absl::Status ReadMap(const Json& json, absl::string_view name, Read read,
                      std::map<std::string, T>& map) {
@@ -70,7 +70,7 @@ absl::StatusOr<Rates> ReadRates(const Json& json) {
   return rates;
 }
 
-// `extra` may hold anything else too.
+// Unknown fields of `extra` are ignored.
 absl::Status ReadExtra(const Json& extra, Machine& machine) {
   const auto* object = std::get_if<JsonObject>(&extra.value);
   if (object == nullptr) return BadField("extra", "must be an object");

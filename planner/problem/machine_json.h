@@ -11,7 +11,7 @@
 namespace loadline::planner {
 
 absl::StatusOr<Machine> ReadMachine(const Json& json);
-// What stands under `extra` is no part of a problem's canonical bytes.
+// Fields under `extra` are not part of a problem's canonical bytes.
 enum class Extra { kLeaveOut, kWrite };
 void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json);
 

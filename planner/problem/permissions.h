@@ -4,7 +4,7 @@
 
 namespace loadline::planner {
 
-// By default only what leaves every bit of the results as it is.
+// The defaults permit only what leaves every bit of the results unchanged.
 struct Permissions {
   bool codecs = true;    // lossless ones
   bool lossy = false;    // the others too

@@ -184,8 +184,8 @@ class Validator {
     return absl::OkStatus();
   }
 
-  // Node `reader` reads `id` before (or while) it is made. Says whether the
-  // reader in turn leads to the maker, which is a cycle that no order cures.
+  // Node `reader` reads `id` before its producer has run. The message says
+  // whether the producer depends on the reader: then no order is valid.
   absl::Status Misorder(size_t reader, ValueId id) {
     const size_t maker = static_cast<size_t>(producer_[Index(id)]);
     const Node& from = problem_.nodes[reader];

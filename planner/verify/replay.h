@@ -19,22 +19,22 @@ struct ReplayResult {
   int64_t host_peak_bytes = 0;
 };
 
-// What a replay passes through, in its order. Does nothing by itself.
+// The events of a replay, in their order. Every default does nothing.
 class ReplayObserver {
  public:
   virtual ~ReplayObserver() = default;
 
   virtual void StepStarts(StepId /*step*/, double /*now_ns*/) {}
-  // Before the buffers that die with the step leave.
+  // Called before the buffers whose last access is this step are freed.
   virtual void StepEnds(StepId /*step*/, double /*now_ns*/) {}
 
-  // A buffer's bytes count from here, or until here.
+  // A buffer becomes alive, or stops being alive.
   virtual void Enters(BufferId /*buffer*/) {}
   virtual void Leaves(BufferId /*buffer*/) {}
-  // The output takes the input's bytes over: the one leaves, the other enters.
+  // In place: the output takes over the input's bytes, which stops being alive.
   virtual void PassesOn(BufferId /*in*/, BufferId /*out*/) {}
 
-  // All that starts together has started; these bytes of the device are alive.
+  // All steps of this moment have started; so many device bytes are alive.
   virtual void Counts(double /*now_ns*/, int64_t /*device_bytes*/) {}
 };
 

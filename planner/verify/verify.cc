@@ -1,6 +1,7 @@
 // The definition of *valid* in docs/formats.md, rule by rule, plainly. Tested
-// in tests/planner/verify/verify_test.cc (each rule by a minimal plan that
-// breaks it) and verify_corruption_test.cc (thousands of seeded corruptions).
+// in tests/planner/verify/verify_test.cc, verify_buffers_test.cc and
+// verify_steps_test.cc (each rule by a minimal plan that breaks it) and
+// verify_corruption_test.cc (thousands of seeded corruptions).
 #include "planner/verify/verify.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The proof. Written naively from the format's definition of *valid*; shares
-// nothing with the solvers but the two structs, and trusts nothing in the plan.
+// The proof that a plan is valid. Follows the definition of *valid* in the
+// format rule by rule, shares only Problem and Plan with the solvers, and
+// trusts nothing in the plan.
 #ifndef LOADLINE_PLANNER_VERIFY_VERIFY_H_
 #define LOADLINE_PLANNER_VERIFY_VERIFY_H_
 

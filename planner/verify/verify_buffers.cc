@@ -1,10 +1,11 @@
-// Where buffers lie, who fills them, and whether two that share bytes are kept
-// apart in time. A buffer is compared with those whose bytes it takes, as its
-// steps come in `facts.order`, and not with those that had them before: if all
-// accesses of a come before b is written, and all of b before c is written,
-// then all of a come before c is written; so, too, where b takes over from a or
-// c from b in place. Tested in tests/planner/verify/verify_test.cc and against
-// all pairs in verify_bytes_test.cc.
+// Where buffers lie, which step writes them, and whether two that share bytes
+// are separated in time. In `facts.order`, a buffer is compared only with the
+// last writers of its bytes, not with earlier ones. That suffices: if every
+// access of a ends before b is written, and every access of b before c is
+// written, then every access of a ends before c is written. The same holds if b
+// takes over a's bytes in place, or c those of b. Tested in
+// tests/planner/verify/verify_buffers_test.cc and against all pairs in
+// verify_bytes_test.cc.
 #include <algorithm>
 #include <cstdint>
 #include <string>

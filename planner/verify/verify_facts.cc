@@ -1,7 +1,7 @@
 // A happens before b if lane order and waits lead from a to b. Each step gets a
 // vector clock: per lane, the number of steps that have ended before it starts.
-// Lanes run in order, so one number per lane says it all. Tested through
-// tests/planner/verify/verify_test.cc.
+// Lanes run in order, so one number per lane suffices (Fidge 1988, Mattern
+// 1989). Tested through tests/planner/verify/verify_test.cc.
 #include "planner/verify/verify_facts.h"
 
 #include <algorithm>
@@ -195,7 +195,7 @@ absl::Status GatherAccesses(const Problem& problem, const Plan& plan,
   return absl::OkStatus();
 }
 
-// A buffer whose later write has spoiled this one, or kNoBuffer.
+// A buffer whose later write has overwritten bytes of this one, or kNoBuffer.
 BufferId Spoiler(const PlanFacts& facts, const LastWriters& written,
                  BufferId buffer) {
   for (BufferId owner : written.In(buffer)) {
@@ -204,8 +204,8 @@ BufferId Spoiler(const PlanFacts& facts, const LastWriters& written,
   return kNoBuffer;
 }
 
-// Of the buffers that may hold `value` at the end, the last written of those
-// that nothing spoils. Marks it final, or says what is missing.
+// Of the buffers that may hold `value` at the end, marks as final the last
+// written one that nothing overwrites, or records what is missing.
 void PickFinal(const Problem& problem, const Plan& plan,
                const LastWriters& written, ValueId value,
                const std::vector<BufferId>& candidates, const std::string& what,
@@ -262,7 +262,7 @@ void GatherFinals(const Problem& problem, const Plan& plan, PlanFacts& facts) {
     for (BufferId id : plain[v]) {
       if (facts.writer[Index(id)] == kNoStep) home = id;
     }
-    if (home == kNoBuffer) continue;  // Verify has its own word on that
+    if (home == kNoBuffer) continue;  // CheckInitialBuffers reports it
     ValueId last{static_cast<int32_t>(v)};
     while (index.next_version[Index(last)] != kNoValue) {
       last = index.next_version[Index(last)];

@@ -1,6 +1,6 @@
-// What the proof needs to know of a plan, gathered without trusting it: the
-// order its lanes and waits imply, and who accesses each buffer. Internal to
-// Verify and Replay.
+// Facts about a plan that the proof needs, derived without trusting the plan:
+// the order that lanes and waits imply, and the accesses of each buffer.
+// Internal to Verify and Replay.
 #ifndef LOADLINE_PLANNER_VERIFY_VERIFY_FACTS_H_
 #define LOADLINE_PLANNER_VERIFY_VERIFY_FACTS_H_
 

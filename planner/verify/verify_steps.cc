@@ -1,5 +1,5 @@
-// What one step may do, step by step. Tested in
-// tests/planner/verify/verify_test.cc.
+// The rules for single steps. Tested in
+// tests/planner/verify/verify_steps_test.cc.
 #include <cstdint>
 #include <string>
 

@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/pack/pack.h"
-#include "tests/planner/bound/cut_items.h"
+#include "tests/planner/pack/cut_items.h"
 
 namespace loadline::planner {
 namespace {

@@ -28,8 +28,13 @@ class Spans {
 
   // -1: not even the span can be within the budget.
   double Ns(int node, int until) const {
-    const BoundProgram program = MakeBoundProgram(
-        model_, least_, precedence_, {node}, until, budget_bytes_, 1e18, true);
+    const BoundProgram program =
+        MakeBoundProgram(model_, least_, precedence_,
+                         {.cuts = {node},
+                          .until = until,
+                          .budget_bytes = budget_bytes_,
+                          .horizon_ns = 1e18,
+                          .free_nodes = true});
     const MipBound bound = SolveMip(program.program, 1'000'000, kNoLimit);
     if (bound.infeasible) return -1;
     return std::max(0.0, bound.cost * program.unit_ns);

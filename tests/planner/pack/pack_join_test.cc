@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "planner/pack/pack.h"
-#include "tests/planner/bound/cut_items.h"
+#include "tests/planner/pack/cut_items.h"
 #include "tests/planner/support/random_problem.h"
 
 namespace loadline::planner {

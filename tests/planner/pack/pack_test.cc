@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "planner/pack/pack_first_fit.h"
 #include "planner/pack/pack_parts.h"
-#include "tests/planner/bound/cut_items.h"
+#include "tests/planner/pack/cut_items.h"
 #include "tests/planner/support/random_problem.h"
 
 namespace loadline::planner {
@@ -188,8 +188,8 @@ TEST(Pack, IsNeverTallerThanFirstFitAlone) {
     const auto blocks = MakePackBlocks(items, options.alignment_bytes);
     ASSERT_TRUE(blocks.ok()) << blocks.status();
     PackFirstFit first_fit(*blocks, options.alignment_bytes,
-                           options.capacity_bytes, options.capacity_bytes,
-                           seed);
+                           options.capacity_bytes, options.capacity_bytes, seed,
+                           options.tuning);
     PackLayout alone;
     PackWork work{options.work_limit, nullptr};
     first_fit.TryRules(alone);

@@ -1,17 +1,16 @@
-// The lower bound on the peak; that on the step time is in bound_step.cc.
-// Tested in tests/planner/solve/brute_force_test.cc against brute force on tiny
-// problems and against every plan found on random ones.
-#include "planner/bound/bound.h"
-
+// The lower bound on the peak. Tested in tests/planner/bound/bound_peak_test.cc
+// by hand, and in tests/planner/solve/brute_force_test.cc against brute force.
 #include <algorithm>
 #include <utility>
 
+#include "planner/bound/bound.h"
+#include "planner/bound/bound_costs.h"
 #include "planner/bound/bound_cuts.h"
 
 namespace loadline::planner {
 namespace {
 
-// The persistent values of which something is on the device at any time.
+// Persistent values of which some version is on the device at any time.
 std::vector<int> NeverLeaving(const SearchModel& model) {
   std::vector<int> values;
   for (size_t c = 0; c < model.chains.size(); ++c) {
@@ -27,18 +26,6 @@ int64_t RawBytes(const SearchModel& model, int value) {
   return model.problem->values[value].bytes;
 }
 
-// Bytes of the least form in which some version may be kept.
-int64_t LeastBytes(const SearchModel& model, const Chain& chain) {
-  int64_t bytes = INT64_MAX;
-  for (int version : chain.versions) {
-    bytes = std::min(bytes, RawBytes(model, version));
-    for (const Codec& codec : model.stash[version]) {
-      bytes = std::min(bytes, codec.bytes);
-    }
-  }
-  return bytes;
-}
-
 int64_t LeastWorkspaceBytes(const SearchModel& model, int node) {
   int64_t bytes = model.problem->nodes[node].workspace_bytes;
   for (const Variant& variant : model.variants[node]) {
@@ -47,7 +34,7 @@ int64_t LeastWorkspaceBytes(const SearchModel& model, int node) {
   return bytes;
 }
 
-// Most bytes that outputs may share with inputs while the node runs.
+// The most bytes that outputs may share with inputs while the node runs.
 int64_t SharedBytes(const SearchModel& model, int node) {
   std::vector<int> from, to;
   for (const auto& [in, out] : model.problem->nodes[node].inplace) {
@@ -85,7 +72,7 @@ PeakBound BoundPeak(const SearchModel& model) {
   int64_t staying_bytes = 0;
   for (int v : staying) {
     const int chain = model.chain_of[v];
-    least_bytes[chain] = LeastBytes(model, model.chains[chain]);
+    least_bytes[chain] = LeastChainBytes(model, chain);
     staying_bytes += least_bytes[chain];
   }
   for (int node = 0; node < model.node_count; ++node) {

@@ -1,7 +1,7 @@
 // Blocks cut into smaller ones, of which a layout without holes is known: the
 // one they were cut from.
-#ifndef LOADLINE_TESTS_PLANNER_BOUND_CUT_ITEMS_H_
-#define LOADLINE_TESTS_PLANNER_BOUND_CUT_ITEMS_H_
+#ifndef LOADLINE_TESTS_PLANNER_PACK_CUT_ITEMS_H_
+#define LOADLINE_TESTS_PLANNER_PACK_CUT_ITEMS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -36,4 +36,4 @@ void CutItems(size_t count, int64_t least_extent, Below below,
 
 }  // namespace loadline::planner
 
-#endif  // LOADLINE_TESTS_PLANNER_BOUND_CUT_ITEMS_H_
+#endif  // LOADLINE_TESTS_PLANNER_PACK_CUT_ITEMS_H_

@@ -1,0 +1,77 @@
+// A rerun between two cuts fits next to what stays there.
+#include "planner/bound/bound_fits.h"
+
+#include "gtest/gtest.h"
+#include "planner/bound/bound_needs.h"
+#include "tests/planner/bound/program_parts.h"
+
+namespace loadline::planner {
+namespace {
+
+// s (10 bytes, made once) stays from before the first cut (B) to the end; a is
+// dropped at B and made again before the second (C).
+Problem StayingProblem() {
+  Problem problem = LineProblem();
+  Value s = problem.values[1];
+  s.file_id = 5;
+  s.name = "s";
+  problem.values.push_back(s);
+  problem.nodes[0].outputs.push_back(ValueId{5});
+  problem.outputs.push_back(ValueId{5});
+  return problem;
+}
+
+// Can s stay from cut to cut while node B runs again in between, in so many
+// bytes?
+bool RerunFits(const Problem& problem, int64_t budget_bytes, double staying) {
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {2, 3}, .budget_bytes = budget_bytes});
+  AddCarryRows(parts.context, parts.values);
+  AddRerunFitRows(parts.context, parts.values, parts.chains);
+  const int s = 5;
+  return parts
+      .LeastCost({{parts.values.reruns().at({1, 1}), 1},
+                  {parts.values.reruns().at({1, 0}), 0},
+                  {parts.values.Find(s, 1)->keep, 1},
+                  {parts.values.Find(s, 2)->keep, staying}})
+      .has_value();
+}
+
+TEST(AddRerunFitRows, InputsOutputsAndWorkspaceLieNextToWhatStays) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});   // b: worth a rerun of B
+  EXPECT_TRUE(RerunFits(problem, 30, 1));  // a, b and s
+  EXPECT_FALSE(RerunFits(problem, 29, 1));
+  EXPECT_TRUE(RerunFits(problem, 20, 0));
+  EXPECT_FALSE(RerunFits(problem, 19, 0));
+  problem.nodes[1].workspace_bytes = 3;
+  EXPECT_TRUE(RerunFits(problem, 33, 1));
+  EXPECT_FALSE(RerunFits(problem, 32, 1));
+}
+
+TEST(AddRerunFitRows, AnOutputThatMayBeInPlaceCountsNothing) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  problem.nodes[1].inplace = {{ValueId{1}, ValueId{2}}};
+  EXPECT_TRUE(RerunFits(problem, 20, 1));
+  EXPECT_FALSE(RerunFits(problem, 19, 1));
+}
+
+TEST(AddRerunFitRows, AValueThatArrivesInTheEpochNeedNotHaveStayed) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {2, 3}, .budget_bytes = 20});
+  AddCarryRows(parts.context, parts.values);
+  AddRerunFitRows(parts.context, parts.values, parts.chains);
+  // A makes s again after the rerun of B.
+  EXPECT_TRUE(parts
+                  .LeastCost({{parts.values.reruns().at({1, 1}), 1},
+                              {parts.values.reruns().at({1, 0}), 1},
+                              {parts.values.Find(5, 1)->keep, 1},
+                              {parts.values.Find(5, 2)->keep, 1}})
+                  .has_value());
+}
+
+}  // namespace
+}  // namespace loadline::planner
