@@ -49,6 +49,19 @@ TEST(AddRerunFitRows, InputsOutputsAndWorkspaceLieNextToWhatStays) {
   EXPECT_FALSE(RerunFits(problem, 32, 1));
 }
 
+TEST(AddRerunFitRows, APersistentValueThatNeverLeavesTakesItsBytes) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  Value p = problem.values[1];
+  p.file_id = 6;
+  p.name = "p";
+  p.bytes = 4;
+  p.persistent = true;
+  problem.values.push_back(p);
+  EXPECT_TRUE(RerunFits(problem, 34, 1));
+  EXPECT_FALSE(RerunFits(problem, 33, 1));
+}
+
 TEST(AddRerunFitRows, AnOutputThatMayBeInPlaceCountsNothing) {
   Problem problem = StayingProblem();
   problem.outputs.push_back(ValueId{2});

@@ -1,6 +1,8 @@
 // Copies take time on their lanes, and lanes take the step's.
 #include "planner/bound/bound_lanes.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "planner/bound/bound_needs.h"
 #include "tests/planner/bound/program_parts.h"
@@ -45,24 +47,64 @@ TEST(AddLaneRows, ARerunTakesTheComputeLaneOfItsEpoch) {
               1e-6);
 }
 
-// Both lanes at f of their speed do 2 f (at least 1) of the work of one.
-TEST(AddLaneRows, LanesSlowEachOtherDownByAnyFactor) {
+TEST(AddLaneRows, OneCopyOutAndBackIsNeverBothLanesAtOnce) {
   Problem problem = LineProblemWithCopies();
   for (Node& node : problem.nodes) node.time_ns = 1;
   problem.machine->copy_latency_ns = 0;
-  const SearchModel model = MakeSearchModel(problem, true, true);
-  for (const double factor : {0.25, 0.5, 0.625, 0.75, 0.875}) {
+  for (const double factor : {0.5, 0.625, 0.75, 0.875}) {
     problem.machine->bidirectional = factor;
-    const SearchModel slowed = MakeSearchModel(problem, true, true);
-    BoundRows rows(1, 1, true);
-    ProgramParts parts(slowed, {.cuts = {2}, .horizon_ns = 1000});
+    const SearchModel model = MakeSearchModel(problem, true, true);
+    ProgramParts parts(model, {.cuts = {2}, .horizon_ns = 1000});
     AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
     const ValueColumn& a = *parts.values.Find(1, 1);
     const double extra_ns =
         parts.LeastCost({{a.host, 1}, {a.in, 1}}).value_or(-1);
-    // Out before the cut and back after it: never both at once.
     EXPECT_NEAR(extra_ns, 10 + 5 - 4, 1e-6) << factor;
   }
+}
+
+// y goes out before the cut at G while w comes in; w' goes out afterwards.
+// 10 and 10 ns out and 5 ns in, alone.
+TEST(AddLaneRows, BothLanesTogetherDoTwiceTheFactorOfOne) {
+  Problem problem = WeightProblem();
+  for (Node& node : problem.nodes) node.time_ns = 0;
+  problem.values[2].offload = true;
+  problem.machine->copy_latency_ns = 0;
+  for (const double factor : {1.0, 0.875, 0.75, 0.625, 0.5625, 0.5, 0.25}) {
+    problem.machine->bidirectional = factor;
+    const SearchModel model = MakeSearchModel(problem, true, true);
+    ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
+    AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
+    const double extra_ns =
+        parts
+            .LeastCost({{parts.chains.chains()[0].home_host, 1},
+                        {parts.values.Find(2, 1)->host, 1}})
+            .value_or(-1);
+    EXPECT_NEAR(extra_ns, std::max(20.0, 25 / std::max(1.0, 2 * factor)), 1e-6)
+        << factor;
+  }
+}
+
+// The weight moves while nothing computes, with a cut at G: 5 ns in, 10 out.
+double WeightExtraNs(bool on_host) {
+  Problem problem = WeightProblem();
+  for (Node& node : problem.nodes) node.time_ns = 0;
+  problem.machine->copy_latency_ns = 0;
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
+  AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
+  const ChainColumn& w = parts.chains.chains()[0];
+  return parts
+      .LeastCost({{w.home_host, on_host ? 1 : 0}, {w.keep[1], on_host ? 1 : 0}})
+      .value_or(-1);
+}
+
+TEST(AddLaneRows, AWeightOnTheHostComesInBeforeTheCutAndGoesOutAfterIt) {
+  EXPECT_NEAR(WeightExtraNs(true), 5 + 10, 1e-6);
+}
+
+TEST(AddLaneRows, AWeightThatIsAwayAtTheCutWentOutBeforeItAndComesInAfter) {
+  EXPECT_NEAR(WeightExtraNs(false), 10 + 5, 1e-6);
 }
 
 TEST(LaneTimes, SpansEndAtCutsOrWithTheStep) {

@@ -48,6 +48,35 @@ TEST(AddNeedRows, AReaderInOneOfSeveralEpochsTakesAnyArrival) {
       parts.LeastCost({{keep, 0}, {first, 0}, {second, 0}}).has_value());
 }
 
+TEST(AddNeedRows, AnOutputIsThereAtTheEnd) {
+  Problem problem = LineProblem();
+  problem.outputs.push_back(ValueId{2});  // b
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {3}});
+  AddNeedRows(parts.context, parts.tracked, parts.values);
+  const int keep = parts.values.Find(2, 1)->keep;
+  EXPECT_EQ(parts.LeastCost({{keep, 1}}), 0);
+  EXPECT_EQ(parts.LeastCost({{keep, 0}}), 7);
+}
+
+TEST(AddCarryRows, AnEncodedValueStaysEncoded) {
+  Problem problem = LineProblem();
+  problem.values[1].stash = {{"half", 5, 2, 3, true, 0}};
+  problem.nodes[1].inplace = {{ValueId{1}, ValueId{2}}};
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {1, 2}});
+  AddCarryRows(parts.context, parts.values);
+  const ValueColumn& now = *parts.values.Find(1, 1);
+  const ValueColumn& later = *parts.values.Find(1, 2);
+  // One encode; no decode, no rerun.
+  EXPECT_EQ(parts.LeastCost({{now.keep, 0},
+                             {now.encoded[0], 1},
+                             {now.decode[0], 0},
+                             {parts.values.reruns().at({1, 0}), 0},
+                             {later.encoded[0], 1}}),
+            2);
+}
+
 TEST(AddCarryRows, WhatIsThereAtTheNextCutWasThereOrCame) {
   const Problem problem = LineProblem();
   const SearchModel model = MakeSearchModel(problem, true, true);
