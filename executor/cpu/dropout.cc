@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBatchElements = DropoutMask::kBatchElements;
 
-// Elements [begin, begin + n); n is at most a batch, begin a multiple of it.
+// Elements [begin, begin + n), at most a batch; begin is a multiple of a batch.
 template <typename T>
 void DropBatch(const DropoutMask& m, const T* x, T* y, int64_t begin,
                int64_t n) {
