@@ -1,5 +1,5 @@
-// Two names are one file where both exist with the same inode, or where neither
-// can be told apart after links are resolved. Tested by
+// Two paths name the same file if both exist with the same inode, or if they
+// are equal after links are resolved. Tested by
 // tests/tools/pipeline/output_paths_test.cc.
 #include "tools/pipeline/output_paths.h"
 
@@ -51,8 +51,9 @@ absl::Status CheckAgainstInput(const NamedPath& output,
   if (SameFile(output.path, input.path)) {
     return Clash(output, absl::StrCat("would overwrite ", input.flag));
   }
-  // External data lies in the model's folder: only a file that is there
-  // already can be part of it, and reading a large model takes seconds.
+  // External data is in the model's folder, so only an output that already
+  // exists there can be part of it. Checking this first saves the seconds that
+  // reading a large model takes.
   struct stat info;
   if (!absl::EndsWith(input.path, ".onnx") ||
       stat(output.path.c_str(), &info) != 0) {

@@ -1,4 +1,4 @@
-// Keeps a command from writing over what it reads, or over its own outputs.
+// Prevents a command from overwriting its inputs, or one output with another.
 #ifndef LOADLINE_TOOLS_PIPELINE_OUTPUT_PATHS_H_
 #define LOADLINE_TOOLS_PIPELINE_OUTPUT_PATHS_H_
 
@@ -10,20 +10,20 @@
 
 namespace loadline::tools {
 
-// A file of the command line and the flag that names it. "" is not given, "-"
-// is standard output.
+// A path from the command line and its flag. "": not given; "-": standard
+// output.
 struct NamedPath {
   std::string flag;
   std::string path;
 };
 
-// What the verbs that plan read: MODEL, --data and --machine.
+// Inputs of the verbs that plan: MODEL, --data and --machine.
 std::vector<NamedPath> InputPaths(const StepFlags& flags);
 
-// To be called before anything is written. InvalidArgument, naming both flags,
-// where an output is the same file as an input or as another output: by name,
-// through a link, or as the external data of an ONNX model among the inputs.
-// Pipes and devices may be named twice; standard output has one writer.
+// Call before anything is written. InvalidArgument, naming both flags, if an
+// output is the same file as an input or as another output: by name, through a
+// link, or as external data of an ONNX model among the inputs. Pipes and
+// devices may be given twice, standard output only once.
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
                               const std::vector<NamedPath>& outputs);
 

@@ -89,7 +89,7 @@ TEST(CheckOutputPaths, KeepsTheWeightsOfAModel) {
   EXPECT_EQ(ErrorOf({{"MODEL", path}}, {{"-o", folder + "/other.bin"}}), "");
 }
 
-// What issue reports saw: exit status 0 and an input gone.
+// As in issue reports: exit status 0 and a destroyed input.
 TEST(CheckOutputPaths, GuardsEveryVerb) {
   const std::string folder = FreshFolder();
   const std::string model = folder + "/m.onnx", data = folder + "/d.npz";
