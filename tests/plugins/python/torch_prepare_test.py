@@ -122,6 +122,28 @@ class Prepare(unittest.TestCase):
         for parameter in model.parameters():
             self.assertTrue(bool((parameter.grad == 1).all()))
 
+    def test_a_share_is_resolved_once(self):
+        """Later batches train in the bytes that the first one was granted."""
+        model, optimizer, (x,) = made("mlp")
+        call, _ = lt.prepare(model, optimizer, sample=(x,), budget="75%", **OPTIONS)
+        granted = lt.planned[-1].plan.budget_bytes
+        small, large = x[:len(x) // 4].clone(), torch.cat([x] * 8)
+        call(small).backward()
+        self.assertEqual(lt.planned[-1].plan.budget_bytes, granted)
+        self.assertLess(lt.planned[-1].keep_everything_bytes, granted)
+        self.assertIn("budget 75%", lt.report())
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+            call(large)
+        self.assertIsInstance(caught.exception.inner_exception, loadline.Infeasible)
+        # In place the first batch decides.
+        torch._dynamo.reset()
+        model, _, _ = made("mlp")
+        lt.compile_in_place(model, "75%", **OPTIONS)
+        model(x).backward()
+        granted = lt.planned[-1].plan.budget_bytes
+        model(small).backward()
+        self.assertEqual(lt.planned[-1].plan.budget_bytes, granted)
+
     def test_leaves_no_gradient_in_a_sample(self):
         model, _, _ = made("mlp")
         before = torch.nn.Linear(8, 64)

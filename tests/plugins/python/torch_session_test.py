@@ -16,6 +16,7 @@ from loadline import torch as lt
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.session.session import (KEPT, Session, live_sessions,
                                             session_of_model, session_of_options)
+from loadline.torch.solve.options import Options
 from models import MODELS
 from steps import recorded
 from training import COPIES, wide_mlp
@@ -29,6 +30,8 @@ class Owner(torch.nn.Module):
 
 class Graph:
     """As much of a planned graph as a session needs."""
+
+    number, keep_everything_bytes, options = 0, 100, Options(budget="50%")
 
     def slab(self):
         return None

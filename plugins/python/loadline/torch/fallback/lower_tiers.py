@@ -46,7 +46,7 @@ class KnapsackSolver(
                                     plan_with_effort, whole)
         self.recorder.record(PlannedGraph(
             traced.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
-            self.options, tiers.RECOMPUTE))
+            self.options, tiers.RECOMPUTE, self.number))
         again = solver_hook.recomputed(traced, plan.sequence,
                                        all_recomputable_banned_nodes)
         return [at for at in range(len(memory)) if at not in again], again
@@ -83,7 +83,8 @@ def in_segments(gm: torch.fx.GraphModule, planner_pass: PlannerPass) -> Segments
         best = fastest(plans)
         planner_pass.recorder.record(PlannedGraph(
             problems[best], plans[best], plans[best].peak_bytes, whole,
-            time.perf_counter() - start, planner_pass.options, tiers.PUBLIC))
+            time.perf_counter() - start, planner_pass.options, tiers.PUBLIC,
+            planner_pass.number))
         return best, plans[best]
 
     return Segments(gm, planner_pass.options.machine, decide)

@@ -100,7 +100,7 @@ class Partitioner(
         self.recorder.record(PlannedGraph(
             solved.traced.document, solved.plan, solved.peak_bytes, solved.whole_bytes,
             time.perf_counter() - start - partition_s, self.options, tiers.FULL,
-            solved.traced, solved.update_peak_bytes,
+            self.number, solved.traced, solved.update_peak_bytes,
             StateMoves(0) if names else solved.moves,
             recomputed_flops(solved.traced, solved.plan.sequence),
             len(parts.saved), weakref.ref(parts.slab), not_obeyed=names))

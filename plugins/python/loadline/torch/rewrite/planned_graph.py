@@ -26,6 +26,7 @@ class PlannedGraph:
     planning_s: float  # in addition to what any compile takes
     options: Options
     tier: str = tiers.FULL  # in the others peaks are estimates
+    number: int = 0  # of the graph, if a graph break splits the model
     # In the full tier only:
     traced: TracedProblem | None = None
     update_peak_bytes: int = 0  # of the optimizer's step, if it is planned

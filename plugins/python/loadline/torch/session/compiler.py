@@ -98,6 +98,7 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
              options: Options, tier: str, session: Session) -> Any:
     number = graph_number(gm, session, bool(options.shares))
     warn_before_unplanned_runs()
+    options = session.resolved(options, number)
     common = options, session.reference, number
     if tier == tiers.RECOMPUTE:
         return with_solver(gm, example_inputs, KnapsackSolver(*common))

@@ -75,13 +75,11 @@ def _write_page(graph: PlannedGraph, path: str) -> None:
 
 
 def _prepared() -> Prepared | None:
-    """By `prepare`, if the graph planned last is one of its own."""
+    """What `prepare` found for the model of the graph planned last."""
     last = recent_graphs[-1]
     session = next((session for session in live_sessions()
                     if any(graph is last for graph in session.graphs)), None)
-    prepared = None if session is None else session.prepared
-    return prepared if prepared is not None and any(
-        graph.options == last.options for graph in prepared.graphs) else None
+    return None if session is None else session.prepared
 
 
 def _lines_of_prepared(prepared: Prepared) -> list[str]:
@@ -103,7 +101,7 @@ def _lines_of_prepared(prepared: Prepared) -> list[str]:
 
 
 def report(html: str | os.PathLike[str] | None = None) -> str:
-    """The prepared model as text, if the graph planned last is one of its own, else the
+    """The prepared model as text, if the graph planned last is of that model, else the
     graphs planned last. html: also writes the last graph's page, as `loadline report`
     does. Graphs of models that no longer exist are not reported."""
     if not recent_graphs:

@@ -18,6 +18,8 @@ from typing import Any, overload
 import torch
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.solve.make_plan import asked_bytes
+from loadline.torch.solve.options import Options
 
 log = logging.getLogger("loadline.torch")
 
@@ -52,6 +54,8 @@ class Session:
         self._graphs: collections.deque[PlannedGraph] = collections.deque(maxlen=KEPT)
         # Of the Python functions that were compiled: Dynamo's number and the code.
         self._frames: list[tuple[int, Any]] = []
+        # In bytes, by the graph's number: what a share of the first batch came to.
+        self._budgets: dict[int, int] = {}
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self._options: Any = None  # kept, so that no other object gets its id
@@ -69,12 +73,23 @@ class Session:
     def record(self, graph: PlannedGraph) -> None:
         with self._lock:
             self._graphs.append(graph)
+            self._budgets.setdefault(graph.number, asked_bytes(
+                graph.options, graph.keep_everything_bytes, graph.number))
         recent_graphs.add(graph)
         log.info("%s", graph.describe())
+
+    def resolved(self, options: Options, number: int) -> Options:
+        """With a share of the budget as the bytes that it was for the first batch, so
+        that another batch size trains in the same memory."""
+        with self._lock:
+            # A plain torch.compile may have several models with the same options.
+            budget = None if self._model() is None else self._budgets.get(number)
+        return options if budget is None else dataclasses.replace(options, budget=budget)
 
     def restart(self) -> None:
         """Forgets what a trial compile recorded."""
         with self._lock:
+            self._budgets.clear()
             self._graphs.clear()
             self._frames.clear()
 
@@ -109,6 +124,7 @@ class Session:
             graphs = [*self._graphs]
             self._graphs.clear()
             self._frames.clear()
+            self._budgets.clear()
             self.prepared = None
         # Compiled code may outlive the model and serve another instance of its class.
         for graph in graphs:

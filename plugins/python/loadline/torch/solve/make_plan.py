@@ -18,6 +18,20 @@ from loadline.torch.solve.options import Options
 MAX_WORK = (1 << 63) - 1  # what the C interface can count
 
 
+def asked_bytes(options: Options, whole_bytes: int, number: int) -> int:
+    """The budget of the whole model in bytes. whole_bytes: this graph's alone, if its
+    options have shares."""
+    if options.shares:
+        whole_bytes = int(whole_bytes / _share(options, number))
+    return parse_budget(options.budget,
+                        whole_bytes + options.reserve_bytes + options.outside_bytes)
+
+
+def _share(options: Options, number: int) -> float:
+    return options.shares[min(number, len(options.shares) - 1)] if (
+        options.shares) else 1.0
+
+
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
               number: int, work_factor: int = 1, copies: bool = True) -> planning.Plan:
     """Raises Infeasible with budgets of the whole model, not of the graph alone.
@@ -25,11 +39,8 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
     whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
     graph, if the model has several. copies: allowed, if the options allow them too."""
     reserved = options.reserve_bytes + options.outside_bytes
-    share = options.shares[min(number, len(options.shares) - 1)] if (
-        options.shares) else 1.0
-    if options.shares:  # whole_bytes is this graph's alone
-        whole_bytes = int(whole_bytes / share)
-    asked = parse_budget(options.budget, whole_bytes + reserved)
+    share = _share(options, number)
+    asked = asked_bytes(options, whole_bytes, number)
     bytes_ = asked - reserved
     if options.shares:
         bytes_ = int(bytes_ * share)
