@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "executor/files/atomic_file.h"
+#include "planner/base/atomic_file.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
 
@@ -147,8 +147,8 @@ absl::Status WriteSafetensors(
         static_cast<uint8_t>(static_cast<uint64_t>(text.size()) >> (8 * i));
   }
 
-  LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
-                            AtomicFile::Create(path));
+  LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<planner::AtomicFile> file,
+                            planner::AtomicFile::Create(path));
   LOADLINE_RETURN_IF_ERROR(file->Write(length, sizeof(length)));
   LOADLINE_RETURN_IF_ERROR(file->Write(text.data(), text.size()));
   std::vector<std::byte> buffer(static_cast<size_t>(largest));

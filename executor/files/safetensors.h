@@ -25,7 +25,7 @@ struct NamedType {
 
 // Writes the tensors in this order, one at a time: `contents(i, to)` writes the
 // bytes of tensor i to `to`. Replaces `path` as a whole or leaves it unchanged
-// (AtomicFile). Errors: AtomicFile's, and those of `contents`.
+// (planner::AtomicFile). Errors: AtomicFile's, and those of `contents`.
 absl::Status WriteSafetensors(
     const std::string& path, const std::vector<NamedType>& tensors,
     const std::map<std::string, std::string>& metadata,

@@ -1,11 +1,7 @@
-// Regular files are replaced as a whole (AtomicFile); pipes and devices, which
-// cannot be replaced, are written directly. Tested by
-// tests/tools/pipeline/files_test.cc.
+// Whole files. Tested by tests/tools/pipeline/files_test.cc.
 #include "tools/pipeline/files.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -14,7 +10,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "executor/files/atomic_file.h"
+#include "planner/base/atomic_file.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::tools {
@@ -46,19 +42,7 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return std::fflush(stdout) == 0 ? absl::OkStatus() : FileError("stdout");
   }
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return FileError(path);
-    const bool written = executor::WriteAll(fd, text.data(), text.size());
-    const absl::Status status = written ? absl::OkStatus() : FileError(path);
-    close(fd);
-    return status;
-  }
-  LOADLINE_ASSIGN_OR_RETURN(const auto file,
-                            executor::AtomicFile::Create(path));
-  LOADLINE_RETURN_IF_ERROR(file->Write(text.data(), text.size()));
-  return file->Commit();
+  return planner::WriteWholeFile(path, text);
 }
 
 }  // namespace loadline::tools

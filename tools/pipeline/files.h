@@ -14,7 +14,7 @@ namespace loadline::tools {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Replaces `path` as a whole or, after an error such as a full disk, not at all
-// (executor/files/atomic_file.h). Pipes and devices are written directly. "-"
+// (planner/base/atomic_file.h). Pipes and devices are written directly. "-"
 // is stdout.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 

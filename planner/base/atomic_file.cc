@@ -1,7 +1,7 @@
 // Write, fsync, rename, fsync the folder: after a crash at any point there is
 // either the old file or the new one. Tested in
-// tests/executor/train/checkpoint_test.cc.
-#include "executor/files/atomic_file.h"
+// tests/planner/base/atomic_file_test.cc.
+#include "planner/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,8 +14,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
 
-namespace loadline::executor {
+namespace loadline::planner {
 namespace {
 
 absl::Status PathError(const std::string& path, const char* doing, int error) {
@@ -33,8 +34,8 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-}  // namespace
-
+// Writes all bytes to `fd`, repeating after signals and partial writes. False:
+// errno says why (EIO if the file takes no bytes).
 bool WriteAll(int fd, const void* data, size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -48,11 +49,19 @@ bool WriteAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
+}  // namespace
+
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return PathError(path, "opening", errno);
+    return std::unique_ptr<AtomicFile>(new AtomicFile(path, "", fd));
+  }
   std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return PathError(path, "creating", errno);
@@ -79,6 +88,10 @@ absl::Status AtomicFile::Write(const void* data, size_t bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
+  if (temporary_.empty()) {
+    return close(std::exchange(fd_, -1)) == 0 ? absl::OkStatus()
+                                              : Failed("writing", errno);
+  }
   if (fsync(fd_) != 0) return Failed("writing", errno);
   const int fd = std::exchange(fd_, -1);
   if (close(fd) != 0) return Failed("writing", errno);
@@ -95,4 +108,10 @@ absl::Status AtomicFile::Commit() {
   return absl::OkStatus();
 }
 
-}  // namespace loadline::executor
+absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto file, AtomicFile::Create(path));
+  LOADLINE_RETURN_IF_ERROR(file->Write(bytes.data(), bytes.size()));
+  return file->Commit();
+}
+
+}  // namespace loadline::planner

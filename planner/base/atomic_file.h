@@ -1,6 +1,6 @@
 // Replaces a file as a whole or not at all.
-#ifndef LOADLINE_EXECUTOR_FILES_ATOMIC_FILE_H_
-#define LOADLINE_EXECUTOR_FILES_ATOMIC_FILE_H_
+#ifndef LOADLINE_PLANNER_BASE_ATOMIC_FILE_H_
+#define LOADLINE_PLANNER_BASE_ATOMIC_FILE_H_
 
 #include <cstddef>
 #include <memory>
@@ -8,16 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
-namespace loadline::executor {
-
-// Writes all bytes to `fd`, repeating after signals and partial writes. False:
-// errno says why (EIO if the file takes no bytes).
-bool WriteAll(int fd, const void* data, size_t bytes);
+namespace loadline::planner {
 
 // Writes under a temporary name in the same folder; Commit syncs it to disk and
 // renames it to `path`. Without a successful Commit the temporary file is
-// removed and `path` is unchanged.
+// removed and `path` is unchanged. What cannot be replaced (a pipe, a device)
+// is written directly.
 //
 //   LOADLINE_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
 //   LOADLINE_RETURN_IF_ERROR(file->Write(data, bytes));
@@ -38,14 +36,18 @@ class AtomicFile {
   absl::Status Commit();
 
  private:
+  // An empty `temporary`: `fd` is the file itself.
   AtomicFile(std::string path, std::string temporary, int fd);
   absl::Status Failed(const char* doing, int error) const;
 
   std::string path_;
-  std::string temporary_;  // empty once renamed
+  std::string temporary_;  // empty once renamed, and where nothing is replaced
   int fd_;
 };
 
-}  // namespace loadline::executor
+// The whole file in one call.
+absl::Status WriteWholeFile(const std::string& path, absl::string_view bytes);
 
-#endif  // LOADLINE_EXECUTOR_FILES_ATOMIC_FILE_H_
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_BASE_ATOMIC_FILE_H_

@@ -1,0 +1,81 @@
+#include "planner/base/atomic_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace loadline::planner {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Folder() {
+  const std::string folder =
+      testing::TempDir() + "/atomic_file_" +
+      testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int Entries(const std::string& folder) {
+  return static_cast<int>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+TEST(AtomicFile, AppearsOnlyOnceItIsCommitted) {
+  const std::string folder = Folder(), path = folder + "/file";
+  ASSERT_TRUE(WriteWholeFile(path, "old").ok());
+  auto file = AtomicFile::Create(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Write("new", 3).ok());
+  EXPECT_EQ(Contents(path), "old");
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_EQ(Contents(path), "new");
+  EXPECT_EQ(Entries(folder), 1);
+}
+
+TEST(AtomicFile, LeavesNothingBehindWithoutACommit) {
+  const std::string folder = Folder(), path = folder + "/file";
+  ASSERT_TRUE(WriteWholeFile(path, "old").ok());
+  {
+    auto file = AtomicFile::Create(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Write("new", 3).ok());
+    EXPECT_EQ(Entries(folder), 2);
+  }
+  EXPECT_EQ(Contents(path), "old");
+  EXPECT_EQ(Entries(folder), 1);
+}
+
+// As root a rename would replace the device node itself.
+TEST(AtomicFile, WritesToADeviceInsteadOfReplacingIt) {
+  const std::string folder = Folder(), path = folder + "/link";
+  fs::create_symlink("/dev/null", path);
+  ASSERT_TRUE(WriteWholeFile(path, "gone").ok());
+  EXPECT_TRUE(fs::is_symlink(path));
+  EXPECT_TRUE(fs::is_character_file(path));
+  EXPECT_EQ(Entries(folder), 1);
+}
+
+TEST(AtomicFile, NamesThePathOfAFullDevice) {
+  const absl::Status status = WriteWholeFile("/dev/full", "bytes");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("/dev/full"), absl::string_view::npos);
+}
+
+TEST(AtomicFile, NamesAFolderThatIsMissing) {
+  const absl::Status status = WriteWholeFile(Folder() + "/no/file", "bytes");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("/no/file"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace loadline::planner
