@@ -7,6 +7,8 @@ namespace loadline::planner {
 
 AccessTable::AccessTable(const SearchModel& model)
     : accesses_(model.form_count()) {
+  copy_uses_.reserve(2 * static_cast<size_t>(model.form_count()));
+  begin_.reserve(static_cast<size_t>(model.job_count()) + 1);
   for (int job = 0; job < model.job_count(); ++job) {
     begin_.push_back(static_cast<int>(uses_.size()));
     const int node = model.jobs[job].node;
@@ -23,15 +25,6 @@ AccessTable::AccessTable(const SearchModel& model)
     copy_uses_.push_back({v, kToHost});
     copy_uses_.push_back({v, kMakes | kFromHost});
   }
-}
-
-int AccessTable::MakerBefore(int value, int slot) const {
-  int maker = -1;
-  for (const Access& access : accesses_[value]) {
-    if (access.slot >= slot) break;
-    if (access.makes()) maker = access.item;
-  }
-  return maker;
 }
 
 int AccessTable::OutItem(int value) const {

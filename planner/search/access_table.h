@@ -56,7 +56,14 @@ class AccessTable {
   const std::vector<Access>& of(int value) const { return accesses_[value]; }
   // The item that made the instance that a read at `slot` finds; -1: none, so
   // the value was there at the start.
-  int MakerBefore(int value, int slot) const;
+  int MakerBefore(int value, int slot) const {
+    int maker = -1;
+    for (const Access& access : accesses_[value]) {
+      if (access.slot >= slot) break;
+      if (access.makes()) maker = access.item;
+    }
+    return maker;
+  }
   // The copy to the host; -1: none.
   int OutItem(int value) const;
 

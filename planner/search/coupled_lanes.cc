@@ -57,7 +57,7 @@ int LaneTimes::NextOut(int item) const {
 // The first In after the item and before `end`; -1: none.
 int LaneTimes::NextIn(int item, int end) const {
   for (item = sequence_.next(item); item >= 0 && item != end;
-       item = sequence_.next(item)) {
+       item = sequence_.after(item)) {
     if (sequence_.item(item).kind == ItemKind::kIn) return item;
   }
   return -1;
@@ -141,7 +141,7 @@ bool LaneTimes::StepLanes(CoupledPass& pass) const {
 int LaneTimes::RestartCoupled(ItemTimes& at, LanePair& lanes) const {
   if (stale_) return -1;
   int item = sequence_.ItemBefore(first_changed_);
-  for (; item >= 0; item = sequence_.previous(item)) {
+  for (; item >= 0; item = sequence_.before(item)) {
     const CopyLane& out = lanes_[item].out;
     const int started = out.busy ? out.copy : out.ahead;
     if (started >= 0) {
@@ -164,10 +164,12 @@ int LaneTimes::RestartCoupled(ItemTimes& at, LanePair& lanes) const {
 }
 
 double LaneTimes::RunCoupled(double limit_ns) {
+  const ItemSequence& sequence = sequence_;
+  const WaitLinks& links = links_;
   CoupledPass pass;
   const int before = RestartCoupled(pass.at, pass.lanes);
   if (TooLate(pass.at, limit_ns)) return kNever;
-  pass.restart_slot = before < 0 ? -1 : sequence_.slot_of(before);
+  pass.restart_slot = before < 0 ? -1 : sequence.slot_of(before);
   pass.slot = pass.restart_slot + 1;
   if (before < 0) StartIn(pass, -1);
   if (const CopyLane& out = pass.lanes.out; !out.busy) {
@@ -177,26 +179,25 @@ double LaneTimes::RunCoupled(double limit_ns) {
   ItemTimes& at = pass.at;
   // Follows the lanes until one is past the slot; false: too late.
   const auto finish = [&](const CopyLane& lane, int slot) {
-    if (lane.copy < 0 || sequence_.slot_of(lane.copy) > slot) return true;
+    if (lane.copy < 0 || sequence.slot_of(lane.copy) > slot) return true;
     if (!lanes.out.busy && lanes.out.ready_ns == kNever) {
       StartOut(pass, lanes.out.copy);
     }
-    while (lane.copy >= 0 && sequence_.slot_of(lane.copy) <= slot) {
+    while (lane.copy >= 0 && sequence.slot_of(lane.copy) <= slot) {
       LOADLINE_CHECK(StepLanes(pass));
     }
     Stall(lanes.now_ns, at);
     return !TooLate(at, limit_ns);
   };
   int unlike = last_changed_;
-  trial_begin_ = sequence_.next(before);
-  for (int item = trial_begin_; item >= 0; item = sequence_.next(item)) {
-    const Item what = sequence_.item(item);
+  trial_begin_ = sequence.next(before);
+  for (int item = trial_begin_; item >= 0; item = sequence.after(item)) {
+    const Item what = sequence.item(item);
     pass.item = item;
-    pass.slot = sequence_.slot_of(item);
+    pass.slot = sequence.slot_of(item);
     if (what.kind == ItemKind::kRun) {
-      const int copy = links_.SourceOf(item);
-      if (copy >= 0 && !finish(lanes.in, sequence_.slot_of(copy)))
-        return kNever;
+      const int copy = links.SourceOf(item);
+      if (copy >= 0 && !finish(lanes.in, sequence.slot_of(copy))) return kNever;
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
       if (!finish(lanes.out, pass.slot)) return kNever;
@@ -204,7 +205,7 @@ double LaneTimes::RunCoupled(double limit_ns) {
     trial_[item] = at;
     if (what.kind == ItemKind::kIn && lanes.in.copy < 0) StartIn(pass, item);
     if (lanes.out.ahead >= 0 &&
-        sequence_.slot_of(lanes.out.ahead) <= pass.slot) {
+        sequence.slot_of(lanes.out.ahead) <= pass.slot) {
       lanes.out.ahead = -1;
     }
     trial_lanes_[item] = lanes;
@@ -213,20 +214,20 @@ double LaneTimes::RunCoupled(double limit_ns) {
     const bool same = Same(at.passed, old.passed);
     if (pass.slot > unlike && same && Same(at.out_free, old.out_free) &&
         Same(at.in_free, old.in_free) && SameLanes(lanes, lanes_[item])) {
-      trial_end_ = sequence_.next(item);
+      trial_end_ = sequence.after(item);
       return end_ns_ > limit_ns ? kNever : end_ns_;
     }
     if (pass.slot <= last_changed_ || !same) {
-      const int reach = links_.ReachOf(item);
+      const int reach = links.ReachOf(item);
       const bool unread = what.kind == ItemKind::kIn && reach < 0;
-      unlike = std::max(unlike, unread ? sequence_.slot_count() : reach);
+      unlike = std::max(unlike, unread ? sequence.slot_count() : reach);
     }
   }
   trial_end_ = -1;
   pass.item = -1;
-  pass.slot = sequence_.slot_count();
-  if (!finish(lanes.out, sequence_.slot_count()) ||
-      !finish(lanes.in, sequence_.slot_count())) {
+  pass.slot = sequence.slot_count();
+  if (!finish(lanes.out, sequence.slot_count()) ||
+      !finish(lanes.in, sequence.slot_count())) {
     return kNever;
   }
   return at.passed > limit_ns ? kNever : at.passed;

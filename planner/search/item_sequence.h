@@ -51,6 +51,9 @@ class ItemSequence {
   // Neighbours in the order; -1 is before the first and after the last.
   int next(int item) const { return item < 0 ? head_ : next_[item]; }
   int previous(int item) const { return item < 0 ? tail_ : previous_[item]; }
+  // The same for an item of the sequence only: for the inner loops.
+  int after(int item) const { return next_[item]; }
+  int before(int item) const { return previous_[item]; }
   // The last item before a slot; -1: none.
   int ItemBefore(int slot) const;
   // Ids lie in [0, id_count).

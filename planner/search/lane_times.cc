@@ -24,27 +24,12 @@ void LaneTimes::Reset() {
 }
 
 void LaneTimes::Grow(int id_count) {
-  const size_t needed = static_cast<size_t>(id_count);
-  if (times_.size() >= needed) return;
-  times_.resize(2 * needed);
-  trial_.resize(2 * needed);
-  passed_ns_.resize(2 * needed);
+  times_.resize(id_count);
+  trial_.resize(id_count);
+  passed_ns_.resize(id_count);
   if (model_.bidirectional < 1) {
-    lanes_.resize(2 * needed);
-    trial_lanes_.resize(2 * needed);
-  }
-}
-
-void LaneTimes::CountItem(const Item& item, int sign) {
-  if (item.kind == ItemKind::kRun) {
-    totals_.compute_ns += sign * model_.node_ns[item.id];
-    return;
-  }
-  totals_.copy_count += sign;
-  if (item.kind == ItemKind::kIn) {
-    totals_.in_ns += sign * model_.in_ns[item.id];
-  } else {
-    totals_.out_ns += sign * model_.out_ns[item.id];
+    lanes_.resize(id_count);
+    trial_lanes_.resize(id_count);
   }
 }
 
@@ -69,7 +54,7 @@ void LaneTimes::FinishTrial(bool valid) {
 void LaneTimes::Commit(bool valid) {
   if (valid && model_.d2h_bytes_per_ns > 0) {
     int item = trial_begin_;
-    for (; item != trial_end_; item = sequence_.next(item)) {
+    for (; item != trial_end_; item = sequence_.after(item)) {
       times_[item] = trial_[item];
       if (!lanes_.empty()) lanes_[item] = trial_lanes_[item];
       passed_ns_[item] = times_[item].passed;
@@ -81,7 +66,7 @@ void LaneTimes::Commit(bool valid) {
     const double out = totals_.out_ns - old.out_ns;
     const double in = totals_.in_ns - old.in_ns;
     if (item >= 0 && (compute != 0 || out != 0 || in != 0)) {
-      for (; item >= 0; item = sequence_.next(item)) {
+      for (; item >= 0; item = sequence_.after(item)) {
         times_[item].stall -= compute;
         times_[item].out_idle -= out;
         times_[item].in_idle -= in;
@@ -112,22 +97,24 @@ inline double LaneTimes::ReadyAt(int maker) const {
 }
 
 double LaneTimes::RunIndependent(double limit_ns) {
-  int item = sequence_.next(-1);
+  const ItemSequence& sequence = sequence_;
+  const WaitLinks& links = links_;
+  int item = sequence.next(-1);
   ItemTimes at;
   if (!stale_) {
-    const int before = sequence_.ItemBefore(first_changed_);
+    const int before = sequence.ItemBefore(first_changed_);
     if (before >= 0) at = times_[before];
-    item = sequence_.next(before);
+    item = sequence.next(before);
   }
   if (TooLate(at, limit_ns)) return kNever;
   trial_begin_ = item;
   // Beyond this slot nothing has changed if the lanes' state has not.
   int unlike = last_changed_;
-  for (; item >= 0; item = sequence_.next(item)) {
-    const Item what = sequence_.item(item);
-    const int slot = sequence_.slot_of(item);
+  for (; item >= 0; item = sequence.after(item)) {
+    const Item what = sequence.item(item);
+    const int slot = sequence.slot_of(item);
     if (what.kind == ItemKind::kRun) {
-      const int copy = links_.SourceOf(item);
+      const int copy = links.SourceOf(item);
       if (copy >= 0) {
         Stall(ReadyAt(copy), at);
         if (TooLate(at, limit_ns)) return kNever;
@@ -136,7 +123,7 @@ double LaneTimes::RunIndependent(double limit_ns) {
     } else if (what.kind == ItemKind::kOut) {
       const double ready = model_.copies_stop_compute
                                ? at.passed
-                               : ReadyAt(links_.SourceOf(item));
+                               : ReadyAt(links.SourceOf(item));
       if (ready > at.out_free) {
         at.out_idle += ready - at.out_free;
         at.out_free = ready;
@@ -157,13 +144,13 @@ double LaneTimes::RunIndependent(double limit_ns) {
     const ItemTimes& old = times_[item];
     if (slot > unlike && at.passed == old.passed &&
         at.out_free == old.out_free && at.in_free == old.in_free && !stale_) {
-      trial_end_ = sequence_.next(item);
+      trial_end_ = sequence.after(item);
       return end_ns_ > limit_ns ? kNever : end_ns_;
     }
     const bool in = what.kind == ItemKind::kIn;
     if (slot <= last_changed_ ||
         (in ? at.in_free != old.in_free : at.passed != old.passed)) {
-      unlike = std::max(unlike, links_.ReachOf(item));
+      unlike = std::max(unlike, links.ReachOf(item));
     }
   }
   trial_end_ = -1;

@@ -35,7 +35,18 @@ class LaneTimes {
   void Grow(int id_count);
 
   // Adds (sign 1) or removes (-1) the item's own time.
-  void CountItem(const Item& item, int sign);
+  void CountItem(const Item& item, int sign) {
+    if (item.kind == ItemKind::kRun) {
+      totals_.compute_ns += sign * model_.node_ns[item.id];
+      return;
+    }
+    totals_.copy_count += sign;
+    if (item.kind == ItemKind::kIn) {
+      totals_.in_ns += sign * model_.in_ns[item.id];
+    } else {
+      totals_.out_ns += sign * model_.out_ns[item.id];
+    }
+  }
   // Slots in [lower, upper] have changed, or what the items there wait for.
   void Change(int lower, int upper) {
     trial_done_ = false;

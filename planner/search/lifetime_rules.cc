@@ -30,7 +30,7 @@ void LifetimeRules::Apply(int value, const std::vector<Access>& accesses,
   bool on_host = home && facts.first;
   bool out_seen = false, updated = false;
   int broken = 0;
-  const auto add = [&](int end) {
+  const auto add = [&](int end) __attribute__((always_inline)) {
     if (end <= lower || bytes == 0) return;
     memory.Note(lower, end, bytes);
   };
@@ -69,19 +69,6 @@ void LifetimeRules::Apply(int value, const std::vector<Access>& accesses,
   broken += home && facts.last && !facts.first && !out_seen;
   if (home && facts.first) sums_.host_bytes += sign * model_.bytes[value];
   sums_.broken += sign * broken;
-}
-
-void LifetimeRules::CountRun(const Item& item, int sign) {
-  if (item.kind != ItemKind::kRun) return;
-  const int node = model_.jobs[item.id].node;
-  if (node < 0) return;
-  int& runs = run_count_[node];
-  const auto violations = [&] {
-    return (runs == 0) + (runs > 1 && !model_.may_rerun[node]);
-  };
-  sums_.broken -= violations();
-  runs += sign;
-  sums_.broken += violations();
 }
 
 }  // namespace loadline::planner

@@ -40,7 +40,18 @@ class LifetimeRules {
              int slot_count, SearchMemory& memory);
   // One more (sign 1) or one fewer (-1) run of the item's node; nothing for a
   // copy or a codec.
-  void CountRun(const Item& item, int sign);
+  void CountRun(const Item& item, int sign) {
+    if (item.kind != ItemKind::kRun) return;
+    const int node = model_.jobs[item.id].node;
+    if (node < 0) return;
+    int& runs = run_count_[node];
+    const auto violations = [&] {
+      return (runs == 0) + (runs > 1 && !model_.may_rerun[node]);
+    };
+    sums_.broken -= violations();
+    runs += sign;
+    sums_.broken += violations();
+  }
   int run_count(int node) const { return run_count_[node]; }
 
   // Apply the chain's versions before and after.

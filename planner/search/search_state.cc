@@ -83,8 +83,11 @@ void SearchState::Respread() {
 
 int SearchState::NewItem(const Item& item) {
   const int id = sequence_.Create(item);
-  links_.Grow(sequence_.id_count());
-  lanes_.Grow(sequence_.id_count());
+  if (id >= room_) {
+    room_ = 2 * (id + 1);
+    links_.Grow(room_);
+    lanes_.Grow(room_);
+  }
   return id;
 }
 
@@ -115,7 +118,8 @@ void SearchState::ChangeAccesses(const Item& what, int slot,
     change(use);
     ApplyRules(use.value, 1);
     memory_.Cancel(first, second);
-    lanes_.Change(slot_count(), links_.LastWaiter(use, slot));
+    const int waiter = links_.LastWaiter(use, slot);
+    if (waiter >= 0) lanes_.Change(slot_count(), waiter);
     links_.MarkReaders(use);
   }
 }

@@ -138,6 +138,7 @@ class SearchState {
   SearchMemory memory_;
   WaitLinks links_;
   LaneTimes lanes_;
+  int room_ = 0;  // ids that links_ and lanes_ have room for
   LifetimeRules::Sums committed_;
   std::vector<Edit> log_;  // pending
 };

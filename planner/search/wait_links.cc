@@ -11,24 +11,18 @@ WaitLinks::WaitLinks(const SearchModel& model, const ItemSequence& sequence,
     : model_(model), sequence_(sequence), accesses_(accesses) {}
 
 void WaitLinks::Reset() {
+  copy_count_ = 0;
   in_count_.assign(model_.form_count(), 0);
   out_count_.assign(model_.form_count(), 0);
 }
 
-void WaitLinks::CountCopy(const Item& item, int sign) {
-  if (item.kind == ItemKind::kRun) return;
-  (item.kind == ItemKind::kIn ? in_count_ : out_count_)[item.id] += sign;
-}
-
-void WaitLinks::MarkReaders(const Use& use) {
-  if (!Copied(use.value) && (use.flags & (kFromHost | kToHost)) == 0) return;
-  for (const Access& access : accesses_.of(use.value)) Mark(access.item);
+void WaitLinks::MarkAll(int value) {
+  for (const Access& access : accesses_.of(value)) Mark(access.item);
 }
 
 // The next read may wait for something else, and so may a copy out. Reads after
 // it never wait: compute has then passed one of the same instance.
-int WaitLinks::LastWaiter(const Use& use, int slot) const {
-  if (!use.makes() || !Copied(use.value)) return -1;
+int WaitLinks::FindLastWaiter(const Use& use, int slot) const {
   int last = -1;
   bool next = true;
   for (const Access& access : accesses_.of(use.value)) {
@@ -44,6 +38,7 @@ int WaitLinks::LastWaiter(const Use& use, int slot) const {
 }
 
 int WaitLinks::FindSource(int item) const {
+  if (copy_count_ == 0) return -1;
   const Item& what = sequence_.item(item);
   const int slot = sequence_.slot_of(item);
   if (what.kind == ItemKind::kIn) return -1;
@@ -64,6 +59,7 @@ int WaitLinks::FindSource(int item) const {
 // Compute waits for a copy back at its first read only, and for what it has run
 // itself never.
 int WaitLinks::FindReach(int item) const {
+  if (copy_count_ == 0) return -1;
   const Item& what = sequence_.item(item);
   if (what.kind == ItemKind::kOut) return -1;
   if (what.kind == ItemKind::kIn) {
@@ -91,7 +87,7 @@ void WaitLinks::Load() {
   marked_.clear();
   int next_out = -1;
   for (int item = sequence_.previous(-1); item >= 0;
-       item = sequence_.previous(item)) {
+       item = sequence_.before(item)) {
     links_[item] = {FindSource(item), FindReach(item), next_out, 0};
     if (sequence_.item(item).kind == ItemKind::kOut) next_out = item;
   }
@@ -124,7 +120,7 @@ void WaitLinks::CommitNextOuts(int first_slot, int last_slot) {
                    ? after
                    : links_[after].next_out;
   }
-  for (; item >= 0; item = sequence_.previous(item)) {
+  for (; item >= 0; item = sequence_.before(item)) {
     links_[item].next_out = next_out;
     if (sequence_.item(item).kind != ItemKind::kOut) continue;
     next_out = item;

@@ -28,14 +28,14 @@ class WaitLinks {
   // No copies.
   void Reset();
   // Room for items with these ids.
-  void Grow(int id_count) {
-    if (links_.size() < static_cast<size_t>(id_count)) {
-      links_.resize(2 * static_cast<size_t>(id_count));
-    }
-  }
+  void Grow(int id_count) { links_.resize(id_count); }
   // One more (sign 1) or one fewer (-1) copy of the item's value; nothing for a
   // run.
-  void CountCopy(const Item& item, int sign);
+  void CountCopy(const Item& item, int sign) {
+    if (item.kind == ItemKind::kRun) return;
+    (item.kind == ItemKind::kIn ? in_count_ : out_count_)[item.id] += sign;
+    copy_count_ += sign;
+  }
   // Finds the links of the whole sequence.
   void Load();
 
@@ -46,10 +46,16 @@ class WaitLinks {
     marked_.push_back(item);
   }
   // So may those of everything that accesses the value, if it is copied.
-  void MarkReaders(const Use& use);
+  void MarkReaders(const Use& use) {
+    if ((use.flags & (kFromHost | kToHost)) != 0 || Copied(use.value)) {
+      MarkAll(use.value);
+    }
+  }
   // The last slot at which something may wait for another maker of the value
   // after the item with this use came to or left `slot`; -1: none.
-  int LastWaiter(const Use& use, int slot) const;
+  int LastWaiter(const Use& use, int slot) const {
+    return use.makes() && Copied(use.value) ? FindLastWaiter(use, slot) : -1;
+  }
   // Stores the links of the marked items. Items in [first_slot, last_slot] have
   // changed.
   void Commit(int first_slot, int last_slot);
@@ -80,8 +86,11 @@ class WaitLinks {
   };
 
   bool Copied(int value) const {
-    return in_count_[value] != 0 || out_count_[value] != 0;
+    return copy_count_ != 0 &&
+           (in_count_[value] != 0 || out_count_[value] != 0);
   }
+  void MarkAll(int value);
+  int FindLastWaiter(const Use& use, int slot) const;
   int FindSource(int item) const;
   int FindReach(int item) const;
   void CommitNextOuts(int first_slot, int last_slot);
@@ -89,7 +98,8 @@ class WaitLinks {
   const SearchModel& model_;
   const ItemSequence& sequence_;
   const AccessTable& accesses_;
-  std::vector<int> in_count_, out_count_;  // copies, by value
+  int copy_count_ = 0;                     // in the whole sequence
+  std::vector<int> in_count_, out_count_;  // by value
   std::vector<Links> links_;               // by item
   uint64_t transaction_ = 1;
   std::vector<int> marked_;  // in this transaction
