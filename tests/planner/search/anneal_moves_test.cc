@@ -41,8 +41,8 @@ struct Counts {
 };
 
 // Proposes moves, keeps the valid ones, and checks each against the simulation.
-Counts Run(const Problem& problem, const SearchTuning::Moves& moves,
-           uint64_t seed, int count) {
+Counts Propose(const Problem& problem, const SearchTuning::Moves& moves,
+               uint64_t seed, int count) {
   SearchModelOptions options;
   options.tuning.moves = moves;
   const SearchModel model = MakeSearchModel(problem, options);
@@ -80,11 +80,11 @@ Counts Run(const Problem& problem, const SearchTuning::Moves& moves,
 }
 
 TEST(Moves, ShiftsAndDragsOnlyChangeTheOrder) {
-  const Problem problem = RandomProblem(5, 40, false, false);
+  const Problem problem = RandomProblem(5, 40, true, false);
   SearchTuning::Moves shifts = NoMoves();
   shifts.shift_percent = 100;
   for (const SearchTuning::Moves& moves : {shifts, NoMoves()}) {
-    const Counts counts = Run(problem, moves, 1, 600);
+    const Counts counts = Propose(problem, moves, 1, 600);
     EXPECT_GT(counts.reordered, 100);
     EXPECT_EQ(counts.longer + counts.shorter, 0);
   }
@@ -94,22 +94,22 @@ TEST(Moves, FreeingAddsItemsAndDroppingRemovesThem) {
   const Problem problem = RandomProblem(5, 40, false, true);
   SearchTuning::Moves freeing = NoMoves();
   freeing.free_percent_with_copies = 100;
-  const Counts freed = Run(problem, freeing, 1, 300);
+  const Counts freed = Propose(problem, freeing, 1, 300);
   EXPECT_GT(freed.longer, 30);
   EXPECT_EQ(freed.homes, 0);
   SearchTuning::Moves both = NoMoves();
   both.free_percent_with_copies = both.drop_percent_with_copies = 50;
-  EXPECT_GT(Run(problem, both, 1, 300).shorter, 20);
+  EXPECT_GT(Propose(problem, both, 1, 300).shorter, 20);
 }
 
 TEST(Moves, HomesChangeOnlyByTheirOwnMove) {
   const Problem problem = RandomProblem(6, 40, true, true);
   SearchTuning::Moves homes = NoMoves();
   homes.change_home_percent = 100;
-  EXPECT_GT(Run(problem, homes, 1, 300).homes, 20);
+  EXPECT_GT(Propose(problem, homes, 1, 300).homes, 20);
   SearchTuning::Moves others;
   others.change_home_percent = 0;
-  EXPECT_EQ(Run(problem, others, 1, 300).homes, 0);
+  EXPECT_EQ(Propose(problem, others, 1, 300).homes, 0);
 }
 
 TEST(Moves, AgreeWithTheSimulationOnRandomProblems) {
@@ -118,7 +118,7 @@ TEST(Moves, AgreeWithTheSimulationOnRandomProblems) {
     SCOPED_TRACE(seed);
     Problem problem = RandomProblem(seed, 20, seed % 2 == 0, seed % 3 != 0);
     if (seed % 2 == 1) AddRandomChoices(seed, problem);
-    proposed += Run(problem, {}, seed, 150).proposed;
+    proposed += Propose(problem, {}, seed, 150).proposed;
   }
   EXPECT_GT(proposed, 1500);
 }

@@ -38,7 +38,7 @@ int64_t PeakOf(const SearchModel& model) {
 
 TEST(Anneal, FindsTheOptimumOfMostTinyProblems) {
   int checked = 0, optimal = 0;
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
     Problem problem = RandomProblem(seed, 7, false, false);
     problem.addresses = false;
     const SearchModel model = MakeSearchModel(problem);
@@ -52,8 +52,8 @@ TEST(Anneal, FindsTheOptimumOfMostTinyProblems) {
     EXPECT_GE(found.step_ns, *oracle.step_ns - 1e-6) << seed;
     optimal += found.step_ns <= *oracle.step_ns + 1e-6;
   }
-  EXPECT_GT(checked, 10);
-  EXPECT_GE(optimal * 10, checked * 9) << checked;
+  EXPECT_GT(checked, 20);
+  EXPECT_GE(optimal * 10, checked * 8) << optimal << " of " << checked;
 }
 
 TEST(Anneal, ReportsValidSchedulesWithinTheTargetAndTheFloor) {
@@ -79,7 +79,9 @@ TEST(Anneal, ReportsValidSchedulesWithinTheTargetAndTheFloor) {
     // Nothing faster than a floor is reported, and it stops at what is enough.
     options.floor_ns = found.step_ns + 1;
     const Found floored = AnnealAt(model, target_bytes, options);
-    if (floored.schedule) EXPECT_GE(floored.step_ns, options.floor_ns);
+    if (floored.schedule) {
+      EXPECT_GE(floored.step_ns, options.floor_ns);
+    }
     options.floor_ns = 0;
     options.enough_ns = found.step_ns;
     const Found enough = AnnealAt(model, target_bytes, options);

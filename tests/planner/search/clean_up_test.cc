@@ -80,7 +80,7 @@ TEST(CleanUp, RunsTheFastestVariantThatFits) {
 
 TEST(CleanUp, NeverLengthensTheStepOrTheExcess) {
   int shorter = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);
     Problem problem = RandomProblem(seed, 25, seed % 2 == 0, seed % 3 != 0);
     if (seed % 4 == 0) AddRandomChoices(seed, problem);

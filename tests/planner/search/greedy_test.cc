@@ -79,12 +79,16 @@ TEST(LowerPeak, UsesOnlyWhatItMayAndEndsWithinTheTarget) {
     const Schedule found = state.ToSchedule();
     const Lifetimes lives = FindLifetimes(model, found);
     ASSERT_TRUE(lives.valid);
-    if (lowered) EXPECT_LE(lives.peak_bytes, target);
+    if (lowered) {
+      EXPECT_LE(lives.peak_bytes, target);
+    }
     met += lowered;
     const auto copies = std::count_if(
         found.items.begin(), found.items.end(),
         [](const Item& item) { return item.kind != ItemKind::kRun; });
-    if (!options.allow_copy) EXPECT_EQ(copies, 0);
+    if (!options.allow_copy) {
+      EXPECT_EQ(copies, 0);
+    }
     if (!options.allow_rerun && !options.allow_copy) {
       EXPECT_EQ(found.items.size(), start.items.size());
     }
@@ -100,12 +104,12 @@ TEST(LowerPeak, UsesOnlyWhatItMayAndEndsWithinTheTarget) {
 
 TEST(LowerPeak, IsNoFasterThanTheOptimumOfTinyProblems) {
   int checked = 0, optimal = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Problem problem = RandomProblem(seed, 6, false, false);
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Problem problem = RandomProblem(seed, 8, false, false);
     problem.addresses = false;
     const SearchModel model = MakeSearchModel(problem);
     const Schedule start = GivenOrder(model);
-    const int64_t target = FindLifetimes(model, start).peak_bytes * 8 / 10;
+    const int64_t target = FindLifetimes(model, start).peak_bytes * 9 / 10;
     SearchState state(model, start, target);
     WorkBudget effort{.left = kPlenty};
     if (!LowerPeak(state, {}, effort)) continue;

@@ -58,7 +58,7 @@ TEST(SearchWindow, MeetsItsGoalAndLeavesTheStateAsItWas) {
 }
 
 TEST(SearchWindow, SaysWhenALimitEndedIt) {
-  const Problem problem = RandomProblem(7, 30, false, false);
+  const Problem problem = RandomProblem(7, 60, true, true);
   const SearchModel model = MakeSearchModel(problem);
   const Schedule start = GivenOrder(model);
   SearchState state(model, start,
