@@ -6,8 +6,8 @@
 namespace loadline::planner {
 
 AccessTable::AccessTable(const SearchModel& model)
-    : accesses_(model.form_count()) {
-  copy_uses_.reserve(2 * static_cast<size_t>(model.form_count()));
+    : accesses_(model.representation_count()) {
+  copy_uses_.reserve(2 * static_cast<size_t>(model.representation_count()));
   begin_.reserve(static_cast<size_t>(model.job_count()) + 1);
   for (int job = 0; job < model.job_count(); ++job) {
     begin_.push_back(static_cast<int>(uses_.size()));
@@ -21,7 +21,7 @@ AccessTable::AccessTable(const SearchModel& model)
     for (int v : model.makes[job]) uses_.push_back({v, kMakes});
   }
   begin_.push_back(static_cast<int>(uses_.size()));
-  for (int v = 0; v < model.form_count(); ++v) {
+  for (int v = 0; v < model.representation_count(); ++v) {
     copy_uses_.push_back({v, kToHost});
     copy_uses_.push_back({v, kMakes | kFromHost});
   }

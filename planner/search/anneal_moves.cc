@@ -20,7 +20,7 @@ Moves::Moves(SearchState& state, Random& random)
     if (model_.bytes[v] > 0) values_.push_back(v);
   }
   copies_ = model_.d2h_bytes_per_ns > 0;
-  codecs_ = model_.form_count() > model_.value_count;
+  codecs_ = model_.representation_count() > model_.value_count;
 }
 
 void Moves::Refresh() {
@@ -81,7 +81,7 @@ bool Moves::IsRun(int item) const {
 const std::vector<int>& Moves::JobsOf(int item) const {
   const Item& what = state_.item(item);
   const int node = what.kind == ItemKind::kRun ? model_.jobs[what.id].node : -1;
-  return node >= 0 ? model_.ways[node] : no_jobs_;
+  return node >= 0 ? model_.jobs_of[node] : no_jobs_;
 }
 
 bool Moves::ChangeVariant() {

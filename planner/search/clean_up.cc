@@ -32,7 +32,7 @@ void UseFasterVariants(SearchState& state, WorkBudget& effort,
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
     const Item what = state.item(item);
     if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) continue;
-    for (int job : model.ways[model.jobs[what.id].node]) {
+    for (int job : model.jobs_of[model.jobs[what.id].node]) {
       if (job == what.id || effort.Spent()) break;
       effort.left -= effort.PriceOf(state);
       const double excess_area = state.excess_area();

@@ -72,7 +72,7 @@ bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
 // The decode job of an encoded instance that is alive at the slot; -1: none.
 int DecodeAt(const SearchState& state, int value, int slot) {
   for (const Coding& coding : state.model().codings[value]) {
-    const std::vector<Access>& accesses = state.accesses(coding.form);
+    const std::vector<Access>& accesses = state.accesses(coding.encoded);
     for (size_t t = 1; t < accesses.size(); ++t) {
       if (accesses[t - 1].slot < slot && slot < accesses[t].slot &&
           !accesses[t].makes()) {
@@ -102,7 +102,7 @@ bool Rerun(SearchState& state, int value, int before_item,
   const SearchModel& model = state.model();
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
-  const int job = model.ways[node].front();
+  const int job = model.jobs_of[node].front();
   limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
   before_item = BeforeUpdates(state, node, before_item);
@@ -267,8 +267,8 @@ bool DropCodec(SearchState& state, int item) {
   const Job& job = state.model().jobs[state.item(item).id];
   int encode = -1;
   if (job.decodes) {
-    const int form = state.model().reads[state.item(item).id].front();
-    const std::vector<Access>& accesses = state.accesses(form);
+    const int encoded = state.model().reads[state.item(item).id].front();
+    const std::vector<Access>& accesses = state.accesses(encoded);
     size_t at = 0;
     while (accesses[at].item != item) ++at;
     const bool last = at + 1 == accesses.size() || accesses[at + 1].makes();
@@ -295,7 +295,7 @@ bool EditStash(SearchState& state, const Gap& gap, int coding, bool again) {
   };
   const int decode = insert_before(gap.to_item, how.decode);
   if (decode < 0) return false;
-  const std::vector<Access>& accesses = state.accesses(how.form);
+  const std::vector<Access>& accesses = state.accesses(how.encoded);
   if (!again && accesses.front().item != decode) return true;
   return insert_before(state.next(gap.from_item), how.encode) >= 0;
 }

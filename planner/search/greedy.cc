@@ -212,7 +212,7 @@ class Greedy {
     }
     candidate.estimate =
         saved /
-        (static_cast<double>(model_.node_ns[model_.ways[node].front()]) +
+        (static_cast<double>(model_.node_ns[model_.jobs_of[node].front()]) +
          least_ns_);
     reruns_.push_back(candidate);
   }
@@ -222,8 +222,9 @@ class Greedy {
     candidate.means = Means::kStash;
     for (size_t c = 0; c < model_.codings[value].size(); ++c) {
       const Coding& coding = model_.codings[value][c];
-      const double share = 1 - static_cast<double>(model_.bytes[coding.form]) /
-                                   static_cast<double>(model_.bytes[value]);
+      const double share =
+          1 - static_cast<double>(model_.bytes[coding.encoded]) /
+                  static_cast<double>(model_.bytes[value]);
       candidate.choice = static_cast<int>(c);
       candidate.estimate = saved * share /
                            (static_cast<double>(model_.node_ns[coding.encode] +
@@ -241,7 +242,7 @@ class Greedy {
     if (model_.jobs[job].node < 0) return;
     Candidate candidate;
     candidate.means = Means::kVariant;
-    for (int other : model_.ways[model_.jobs[job].node]) {
+    for (int other : model_.jobs_of[model_.jobs[job].node]) {
       if (model_.workspace_bytes[other] >= model_.workspace_bytes[job]) {
         continue;
       }

@@ -4,7 +4,7 @@
 namespace loadline::planner {
 
 LifetimeRules::LifetimeRules(const SearchModel& model) : model_(model) {
-  for (int v = 0; v < model_.form_count(); ++v) {
+  for (int v = 0; v < model_.representation_count(); ++v) {
     facts_.push_back({static_cast<double>(model_.bytes[v]), model_.chain_of[v],
                       model_.producer[v] < 0, model_.FirstVersion(v),
                       model_.LastVersion(v), model_.is_output[v] != 0});

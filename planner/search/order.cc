@@ -47,7 +47,7 @@ bool IsUpdate(const SearchModel& model, int node) {
 Schedule FromOrder(const SearchModel& model, const std::vector<int>& order) {
   Schedule schedule = GivenOrder(model);
   for (int p = 0; p < model.node_count; ++p) {
-    schedule.items[p] = {ItemKind::kRun, model.ways[order[p]].front()};
+    schedule.items[p] = {ItemKind::kRun, model.jobs_of[order[p]].front()};
   }
   return schedule;
 }

@@ -40,7 +40,7 @@ void SearchState::Load(const Schedule& schedule) {
     CountItem(item, 1);
     NoteWorkspace(item, slot, 1);
   }
-  for (int v = 0; v < model_.form_count(); ++v) ApplyRules(v, 1);
+  for (int v = 0; v < model_.representation_count(); ++v) ApplyRules(v, 1);
   memory_.Settle();
   links_.Load();
   Settle();

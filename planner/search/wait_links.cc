@@ -12,8 +12,8 @@ WaitLinks::WaitLinks(const SearchModel& model, const ItemSequence& sequence,
 
 void WaitLinks::Reset() {
   copy_count_ = 0;
-  in_count_.assign(model_.form_count(), 0);
-  out_count_.assign(model_.form_count(), 0);
+  in_count_.assign(model_.representation_count(), 0);
+  out_count_.assign(model_.representation_count(), 0);
 }
 
 void WaitLinks::MarkAll(int value) {

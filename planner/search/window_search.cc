@@ -204,7 +204,7 @@ class WindowSearch {
 
   bool OnlyReruns() const {
     return model_.d2h_bytes_per_ns <= 0 &&
-           model_.form_count() == model_.value_count;
+           model_.representation_count() == model_.value_count;
   }
 
   // Only without moving or removing another copy: items that are only added can
@@ -298,7 +298,7 @@ class WindowSearch {
     }
     for (const Coding& coding : model_.codings[value]) {
       const double saved =
-          bytes - static_cast<double>(model_.bytes[coding.form]);
+          bytes - static_cast<double>(model_.bytes[coding.encoded]);
       if (saved <= 0) continue;
       reliefs_.push_back(
           {saved, static_cast<double>(model_.node_ns[coding.decode])});
@@ -309,7 +309,8 @@ class WindowSearch {
       group_[node] = static_cast<int>(reliefs_.size());
       used_.push_back(node);
       reliefs_.push_back(
-          {0, static_cast<double>(model_.node_ns[model_.ways[node].front()])});
+          {0,
+           static_cast<double>(model_.node_ns[model_.jobs_of[node].front()])});
     }
     reliefs_[group_[node]].bytes += bytes;
   }

@@ -103,7 +103,7 @@ BudgetBisection::BudgetBisection(const Problem& problem,
     : problem_(problem), orders_(orders), options_(options), outside_(outside) {
   const SearchModel all = MakeSearchModel(
       problem, {.permissions = options.permissions, .tuning = options.tuning});
-  const bool codecs = all.form_count() > all.value_count;
+  const bool codecs = all.representation_count() > all.value_count;
   // A schedule without codecs means the same to a model with them: their jobs
   // come last.
   Permissions permissions = options.permissions;

@@ -35,20 +35,20 @@ TEST(MakeSearchModel, KeepsTheVariantsThatSomePlanMayWantFastestFirst) {
       {"fast and inexact", 1000, 900, false},
       {"fast", 1500, 800, true}};
   const SearchModel model = MakeSearchModel(problem);
-  ASSERT_EQ(model.ways[1].size(), 3u);
+  ASSERT_EQ(model.jobs_of[1].size(), 3u);
   const int64_t times_ns[] = {1500, 2000, 2500};
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(model.node_ns[model.ways[1][i]], times_ns[i]);
-    EXPECT_EQ(model.jobs[model.ways[1][i]].node, 1);
+    EXPECT_EQ(model.node_ns[model.jobs_of[1][i]], times_ns[i]);
+    EXPECT_EQ(model.jobs[model.jobs_of[1][i]].node, 1);
   }
   EXPECT_EQ(model.compute_ns, 1000 + 1500 + 3000);
   EXPECT_EQ(MakeSearchModel(problem, {.permissions = Permissions::None()})
-                .ways[1]
+                .jobs_of[1]
                 .size(),
             1u);
   const SearchModel inexact =
       MakeSearchModel(problem, {.permissions = {.inexact = true}});
-  EXPECT_EQ(inexact.node_ns[inexact.ways[1].front()], 1000);
+  EXPECT_EQ(inexact.node_ns[inexact.jobs_of[1].front()], 1000);
 }
 
 TEST(MakeSearchModel, KeepsTheCodecsThatSaveBytesAndArePermitted) {
@@ -61,10 +61,10 @@ TEST(MakeSearchModel, KeepsTheCodecsThatSaveBytesAndArePermitted) {
   const SearchModel fine = MakeSearchModel(problem);
   ASSERT_EQ(fine.codings[2].size(), 1u);
   const Coding& half = fine.codings[2].front();
-  EXPECT_EQ(fine.bytes[half.form], 50);
+  EXPECT_EQ(fine.bytes[half.encoded], 50);
   EXPECT_EQ(fine.node_ns[half.encode], 7);
   EXPECT_EQ(fine.node_ns[half.decode], 9);
-  EXPECT_EQ(fine.reads[half.decode], std::vector<int>{half.form});
+  EXPECT_EQ(fine.reads[half.decode], std::vector<int>{half.encoded});
   EXPECT_EQ(fine.makes[half.decode], std::vector<int>{2});
   EXPECT_TRUE(fine.codings[3].empty());
   EXPECT_EQ(MakeSearchModel(problem, {.permissions = {.lossy = true}})

@@ -69,7 +69,7 @@ TEST(CleanUp, RunsTheFastestVariantThatFits) {
   problem.nodes[1].variants = {{"fast", 1500, 300, true}};
   SearchModelOptions options;
   const SearchModel model = MakeSearchModel(problem, options);
-  const int fast = model.ways[1].front();
+  const int fast = model.jobs_of[1].front();
   const Schedule slow = {{kForward, kGrad, kUpdate}, {0}};
   EXPECT_EQ(Cleaned(model, slow, 600).items[1].id, fast);
   EXPECT_EQ(Cleaned(model, slow, 500).items[1].id, 1);  // 600 bytes

@@ -29,7 +29,7 @@ struct Sums {
       memory.Note(p, p + 1,
                   static_cast<double>(model.workspace_bytes[item.id]));
     }
-    for (int v = 0; v < model.form_count(); ++v) Apply(v, 1);
+    for (int v = 0; v < model.representation_count(); ++v) Apply(v, 1);
   }
   void Apply(int value, int sign) {
     rules.Apply(value, accesses.of(value), sign, slots, memory);
@@ -77,7 +77,7 @@ TEST(LifetimeRules, AgreeWithTheSimulationOnRandomSchedules) {
     EXPECT_EQ(sums.rules.sums().host_bytes, host_bytes);
 
     // What is applied with sign -1 is gone.
-    for (int v = 0; v < model.form_count(); ++v) sums.Apply(v, -1);
+    for (int v = 0; v < model.representation_count(); ++v) sums.Apply(v, -1);
     for (int p = 0; p < sums.slots; ++p) {
       const Item& item = schedule.items[p];
       sums.rules.CountRun(item, -1);

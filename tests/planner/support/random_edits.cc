@@ -28,7 +28,7 @@ void EditAtRandom(SearchState& state, TestRandom& random) {
   } else if (kind == 7 && state.item_at(slot) >= 0) {
     const Item& what = state.item(state.item_at(slot));
     if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) return;
-    const std::vector<int>& ways = model.ways[model.jobs[what.id].node];
+    const std::vector<int>& ways = model.jobs_of[model.jobs[what.id].node];
     EditVariant(state, state.item_at(slot),
                 ways[random.In(0, static_cast<int64_t>(ways.size()) - 1)]);
   } else if (kind == 2 && !model.chains.empty()) {
