@@ -1,16 +1,16 @@
-// Coupled copy lanes of LaneTimes: copies out and copies in move bytes more
-// slowly while both move. The pass goes through the sequence as the one for
-// independent lanes does (lane_times.cc), and follows the copy lanes only where
-// compute waits for one, up to the end of the copy it waits for; compute stands
-// still until then, so every copy that may start is known. The state of the
-// lanes when compute passed an item is kept with the item. So a pass begins at
-// the last item before the first change at which no changed copy out could have
-// been under way, and ends where nothing differs any more. Tested in
-// lane_times_test.cc.
+// Coupled copy lanes of IncrementalLanes: copies out and copies in move bytes
+// more slowly while both move. The pass goes through the sequence as the one
+// for independent lanes does (incremental_lanes.cc), and follows the copy lanes
+// only where compute waits for one, up to the end of the copy it waits for;
+// compute stands still until then, so every copy that may start is known. The
+// state of the lanes when compute passed an item is kept with the item. So a
+// pass begins at the last item before the first change at which no changed copy
+// out could have been under way, and ends where nothing differs any more.
+// Tested in incremental_lanes_test.cc.
 #include <cmath>
 
 #include "planner/base/check.h"
-#include "planner/search/lane_times.h"
+#include "planner/search/incremental_lanes.h"
 
 namespace loadline::planner {
 namespace {
@@ -24,7 +24,7 @@ bool Same(double a, double b) { return a == b || std::abs(a - b) < kSameNs; }
 }  // namespace
 
 // Whether both go on alike.
-bool LaneTimes::SameLanes(const LanePair& a, const LanePair& b) const {
+bool IncrementalLanes::SameLanes(const LanePair& a, const LanePair& b) const {
   const auto same = [](const CopyLane& l, const CopyLane& m, double rate) {
     if (l.copy != m.copy || l.busy != m.busy || l.ahead != m.ahead) {
       return false;
@@ -37,7 +37,7 @@ bool LaneTimes::SameLanes(const LanePair& a, const LanePair& b) const {
 }
 
 // One pass, at `item`.
-struct LaneTimes::CoupledPass {
+struct IncrementalLanes::CoupledPass {
   ItemTimes at;
   LanePair lanes;
   int restart_slot = -1;  // up to here the times are the committed ones
@@ -46,7 +46,7 @@ struct LaneTimes::CoupledPass {
 };
 
 // The first Out after the item.
-int LaneTimes::NextOut(int item) const {
+int IncrementalLanes::NextOut(int item) const {
   while (item < 0 || sequence_.slot_of(item) <= last_changed_) {
     item = sequence_.next(item);
     if (item < 0 || sequence_.item(item).kind == ItemKind::kOut) return item;
@@ -55,7 +55,7 @@ int LaneTimes::NextOut(int item) const {
 }
 
 // The first In after the item and before `end`; -1: none.
-int LaneTimes::NextIn(int item, int end) const {
+int IncrementalLanes::NextIn(int item, int end) const {
   for (item = sequence_.next(item); item >= 0 && item != end;
        item = sequence_.after(item)) {
     if (sequence_.item(item).kind == ItemKind::kIn) return item;
@@ -65,7 +65,7 @@ int LaneTimes::NextIn(int item, int end) const {
 
 // `copy` is the next of its lane. An Out can start once compute has passed the
 // run that made its value, whether or not compute has come to the copy.
-void LaneTimes::StartOut(CoupledPass& pass, int copy) const {
+void IncrementalLanes::StartOut(CoupledPass& pass, int copy) const {
   CopyLane& lane = pass.lanes.out;
   lane.copy = copy;
   lane.busy = false;
@@ -77,7 +77,7 @@ void LaneTimes::StartOut(CoupledPass& pass, int copy) const {
       pass.lanes.now_ns, maker < 0 ? 0.0 : PassedAt(maker, pass.restart_slot));
 }
 
-void LaneTimes::StartIn(CoupledPass& pass, int copy) const {
+void IncrementalLanes::StartIn(CoupledPass& pass, int copy) const {
   CopyLane& lane = pass.lanes.in;
   lane.copy = copy;
   lane.busy = false;
@@ -88,7 +88,7 @@ void LaneTimes::StartIn(CoupledPass& pass, int copy) const {
 }
 
 // Follows both lanes to the next start or end of a copy; false: there is none.
-bool LaneTimes::StepLanes(CoupledPass& pass) const {
+bool IncrementalLanes::StepLanes(CoupledPass& pass) const {
   LanePair& lanes = pass.lanes;
   const double now = lanes.now_ns;
   const bool both = lanes.out.Moving(now) && lanes.in.Moving(now);
@@ -138,7 +138,7 @@ bool LaneTimes::StepLanes(CoupledPass& pass) const {
 
 // The item after which to begin; -1: before the first. An Out that is changed
 // must not have been started, nor could it have been.
-int LaneTimes::RestartCoupled(ItemTimes& at, LanePair& lanes) const {
+int IncrementalLanes::RestartCoupled(ItemTimes& at, LanePair& lanes) const {
   if (stale_) return -1;
   int item = sequence_.ItemBefore(first_changed_);
   for (; item >= 0; item = sequence_.before(item)) {
@@ -163,7 +163,7 @@ int LaneTimes::RestartCoupled(ItemTimes& at, LanePair& lanes) const {
   return item;
 }
 
-double LaneTimes::RunCoupled(double limit_ns) {
+double IncrementalLanes::RunCoupled(double limit_ns) {
   const ItemSequence& sequence = sequence_;
   const WaitLinks& links = links_;
   CoupledPass pass;

@@ -12,7 +12,8 @@
 //   LifetimeRules  lifetimes, broken rules, host bytes     sums, restored
 //   SearchMemory   bytes by slot, excess area              noted, then written
 //   WaitLinks      what each item waits for                marked, then found
-//   LaneTimes      when compute passes each item           trial, then stored
+//   IncrementalLanes      when compute passes each item           trial, then
+//   stored
 #ifndef LOADLINE_PLANNER_SEARCH_SEARCH_STATE_H_
 #define LOADLINE_PLANNER_SEARCH_SEARCH_STATE_H_
 
@@ -23,8 +24,8 @@
 
 #include "planner/schedule/schedule.h"
 #include "planner/search/access_table.h"
+#include "planner/search/incremental_lanes.h"
 #include "planner/search/item_sequence.h"
-#include "planner/search/lane_times.h"
 #include "planner/search/lifetime_rules.h"
 #include "planner/search/search_memory.h"
 #include "planner/search/wait_links.h"
@@ -76,13 +77,13 @@ class SearchState {
   double PeakBytes() const { return memory_.PeakBytes(); }
   int64_t compute_ns() const { return lanes_.compute_ns(); }
   int copy_count() const { return lanes_.copy_count(); }
-  // See LaneTimes::Makespan. Requires valid().
+  // See IncrementalLanes::Makespan. Requires valid().
   double Makespan(double limit_ns = std::numeric_limits<double>::infinity()) {
     return lanes_.Makespan(limit_ns);
   }
 
   // Of the committed state: bytes at a slot, the slot with the most, and when
-  // compute has passed an item (a pending one: see LaneTimes::Insert).
+  // compute has passed an item (a pending one: see IncrementalLanes::Insert).
   double BytesAt(int slot) const { return memory_.at(slot); }
   int PeakSlot() { return memory_.PeakSlot(); }
   double PassedNs(int item) const { return lanes_.passed_ns(item); }
@@ -137,7 +138,7 @@ class SearchState {
   LifetimeRules rules_;
   SearchMemory memory_;
   WaitLinks links_;
-  LaneTimes lanes_;
+  IncrementalLanes lanes_;
   int room_ = 0;  // ids that links_ and lanes_ have room for
   LifetimeRules::Sums committed_;
   std::vector<Edit> log_;  // pending

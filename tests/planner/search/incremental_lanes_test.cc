@@ -1,5 +1,5 @@
 // Times of the lanes under random edits of a SearchState, against FindTimes.
-#include "planner/search/lane_times.h"
+#include "planner/search/incremental_lanes.h"
 
 #include <cmath>
 #include <cstdint>
@@ -23,7 +23,7 @@ void ExpectPassed(const SearchModel& model, const SearchState& state) {
   }
 }
 
-TEST(LaneTimes, FollowCommitsAndForgetUndoneEdits) {
+TEST(IncrementalLanes, FollowCommitsAndForgetUndoneEdits) {
   int stalled = 0;
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(seed);

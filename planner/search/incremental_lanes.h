@@ -7,11 +7,11 @@
 // more, or as soon as the step is surely longer than a limit. Commit stores the
 // trial's times, Undo drops them.
 //
-// Independent lanes need one pass in sequence order (lane_times.cc). Coupled
-// lanes slow each other down while both move bytes, which takes an event
-// simulation (coupled_lanes.cc).
-#ifndef LOADLINE_PLANNER_SEARCH_LANE_TIMES_H_
-#define LOADLINE_PLANNER_SEARCH_LANE_TIMES_H_
+// Independent lanes need one pass in sequence order (incremental_lanes.cc).
+// Coupled lanes slow each other down while both move bytes, which takes an
+// event simulation (coupled_lanes.cc).
+#ifndef LOADLINE_PLANNER_SEARCH_INCREMENTAL_LANES_H_
+#define LOADLINE_PLANNER_SEARCH_INCREMENTAL_LANES_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -23,11 +23,11 @@
 
 namespace loadline::planner {
 
-class LaneTimes {
+class IncrementalLanes {
  public:
   // All three must outlive it.
-  LaneTimes(const SearchModel& model, const ItemSequence& sequence,
-            const WaitLinks& links);
+  IncrementalLanes(const SearchModel& model, const ItemSequence& sequence,
+                   const WaitLinks& links);
 
   // The sequence is new and holds no items yet.
   void Reset();
@@ -156,4 +156,4 @@ class LaneTimes {
 
 }  // namespace loadline::planner
 
-#endif  // LOADLINE_PLANNER_SEARCH_LANE_TIMES_H_
+#endif  // LOADLINE_PLANNER_SEARCH_INCREMENTAL_LANES_H_

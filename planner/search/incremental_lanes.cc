@@ -1,8 +1,8 @@
-// See lane_times.h: totals, commit, undo, and the pass over independent lanes.
-// The pass ends once what a lane still has to do leads past the limit: a lane
-// needs at least its idle time so far and the time of all its work. Tested in
-// lane_times_test.cc.
-#include "planner/search/lane_times.h"
+// See incremental_lanes.h: totals, commit, undo, and the pass over independent
+// lanes. The pass ends once what a lane still has to do leads past the limit: a
+// lane needs at least its idle time so far and the time of all its work. Tested
+// in incremental_lanes_test.cc.
+#include "planner/search/incremental_lanes.h"
 
 namespace loadline::planner {
 namespace {
@@ -11,11 +11,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-LaneTimes::LaneTimes(const SearchModel& model, const ItemSequence& sequence,
-                     const WaitLinks& links)
+IncrementalLanes::IncrementalLanes(const SearchModel& model,
+                                   const ItemSequence& sequence,
+                                   const WaitLinks& links)
     : model_(model), sequence_(sequence), links_(links) {}
 
-void LaneTimes::Reset() {
+void IncrementalLanes::Reset() {
   totals_ = {};
   first_changed_ = 0;
   last_changed_ = -1;
@@ -23,7 +24,7 @@ void LaneTimes::Reset() {
   stale_ = true;
 }
 
-void LaneTimes::Grow(int id_count) {
+void IncrementalLanes::Grow(int id_count) {
   times_.resize(id_count);
   trial_.resize(id_count);
   passed_ns_.resize(id_count);
@@ -33,7 +34,7 @@ void LaneTimes::Grow(int id_count) {
   }
 }
 
-double LaneTimes::Makespan(double limit_ns) {
+double IncrementalLanes::Makespan(double limit_ns) {
   const double compute = static_cast<double>(totals_.compute_ns);
   if (model_.d2h_bytes_per_ns <= 0) {
     return compute > limit_ns ? kNever : compute;
@@ -47,11 +48,11 @@ double LaneTimes::Makespan(double limit_ns) {
   return end > lanes_ns ? kNever : end + switches_ns;
 }
 
-void LaneTimes::FinishTrial(bool valid) {
+void IncrementalLanes::FinishTrial(bool valid) {
   if (valid && model_.d2h_bytes_per_ns > 0 && !trial_done_) Makespan(kNever);
 }
 
-void LaneTimes::Commit(bool valid) {
+void IncrementalLanes::Commit(bool valid) {
   if (valid && model_.d2h_bytes_per_ns > 0) {
     int item = trial_begin_;
     for (; item != trial_end_; item = sequence_.after(item)) {
@@ -81,7 +82,7 @@ void LaneTimes::Commit(bool valid) {
   Undo();
 }
 
-void LaneTimes::Undo() {
+void IncrementalLanes::Undo() {
   totals_ = committed_;
   trial_done_ = false;
   first_changed_ = sequence_.slot_count();
@@ -89,14 +90,14 @@ void LaneTimes::Undo() {
 }
 
 // When what `maker` makes is there.
-inline double LaneTimes::ReadyAt(int maker) const {
+inline double IncrementalLanes::ReadyAt(int maker) const {
   if (maker < 0) return 0;
   const bool before = !stale_ && sequence_.slot_of(maker) < first_changed_;
   const ItemTimes& at = before ? times_[maker] : trial_[maker];
   return sequence_.item(maker).kind == ItemKind::kIn ? at.in_free : at.passed;
 }
 
-double LaneTimes::RunIndependent(double limit_ns) {
+double IncrementalLanes::RunIndependent(double limit_ns) {
   const ItemSequence& sequence = sequence_;
   const WaitLinks& links = links_;
   int item = sequence.next(-1);
