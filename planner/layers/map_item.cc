@@ -11,8 +11,8 @@ int SameJob(const SearchModel& from, int job, const SearchModel& to, int node,
   const Job& what = from.jobs[job];
   if (what.node >= 0) {
     if (node < 0 || what.variant < 0) return node;
-    for (int way : to.ways[node]) {
-      if (to.jobs[way].variant == what.variant) return way;
+    for (int same : to.jobs_of[node]) {
+      if (to.jobs[same].variant == what.variant) return same;
     }
     return -1;
   }

@@ -22,8 +22,8 @@ class Mender {
         schedule_(schedule),
         waits_(schedule.items.size(), 0),
         run_at_(model.job_count(), -1),
-        out_at_(model.form_count(), -1),
-        in_at_(model.form_count(), -1) {}
+        out_at_(model.representation_count(), -1),
+        in_at_(model.representation_count(), -1) {}
 
   // Empty if the items wait for each other in a circle.
   std::vector<Item> Order() {
@@ -124,8 +124,9 @@ class Mender {
 // Copies back that nobody reads, then copies out for nothing.
 void DropUseless(const SearchModel& model, Schedule& schedule) {
   // Whether the device instance is read later, the host one copied back.
-  std::vector<char> read(model.form_count()), copied(model.form_count());
-  for (int v = 0; v < model.form_count(); ++v) {
+  std::vector<char> read(model.representation_count()),
+      copied(model.representation_count());
+  for (int v = 0; v < model.representation_count(); ++v) {
     const int chain = model.chain_of[v];
     const bool home = chain >= 0 && schedule.host_home[chain] != 0;
     read[v] = !home && (model.is_output[v] || model.LastVersion(v));

@@ -1,5 +1,4 @@
-// Builds SearchModel from Problem. Tested through every solve (solve_test.cc,
-// permissions_test.cc).
+// Builds SearchModel from Problem. Tested in search_model_test.cc.
 #include "planner/schedule/search_model.h"
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 namespace loadline::planner {
 namespace {
 
-// Its reads, makes and permissions are the caller's.
+// The caller adds what the job reads, makes and overwrites, and may_rerun.
 void AddJob(const Job& job, int64_t ns, int64_t workspace_bytes,
             SearchModel& model) {
   model.jobs.push_back(job);
@@ -20,13 +19,14 @@ void AddJob(const Job& job, int64_t ns, int64_t workspace_bytes,
       AlignUp(workspace_bytes, model.alignment_bytes));
 }
 
-// Encoded forms stay on the device and within the step.
-void AddForm(int value, int64_t bytes, int producer, SearchModel& model) {
+// An encoded representation stays on the device and within the step.
+void AddRepresentation(int value, int64_t bytes, int producer,
+                       SearchModel& model) {
   model.value_of.push_back(value);
   model.raw_bytes.push_back(bytes);
   model.bytes.push_back(AlignUp(bytes, model.alignment_bytes));
   model.producer.push_back(producer);
-  if (model.form_count() <= model.value_count) return;
+  if (model.representation_count() <= model.value_count) return;
   model.chain_of.push_back(-1);
   model.is_output.push_back(0);
   model.may_copy.push_back(0);
@@ -53,18 +53,18 @@ void AddNodes(const Problem& problem, bool allow_recompute,
   }
 }
 
-// The permitted variants, and of the jobs of each node those that some plan
-// may want.
+// Adds the permitted variants; jobs_of keeps those that are not dominated in
+// both time and workspace.
 void AddVariants(const Problem& problem, const Permissions& permissions,
                  SearchModel& model) {
   for (int n = 0; n < model.node_count; ++n) {
-    std::vector<int> ways = {n};
+    std::vector<int> jobs = {n};
     std::vector<Variant> permitted;
     for (const Variant& variant : problem.nodes[n].variants) {
       if (variant.exact ? !permissions.variants : !permissions.inexact)
         continue;
       const int job = model.job_count();
-      ways.push_back(job);
+      jobs.push_back(job);
       AddJob({.node = n, .variant = static_cast<int>(permitted.size())},
              variant.time_ns, variant.workspace_bytes, model);
       model.reads.push_back(model.reads[n]);
@@ -76,18 +76,18 @@ void AddVariants(const Problem& problem, const Permissions& permissions,
     const auto key = [&](int job) {
       return std::pair(model.node_ns[job], model.workspace_bytes[job]);
     };
-    std::stable_sort(ways.begin(), ways.end(),
+    std::stable_sort(jobs.begin(), jobs.end(),
                      [&](int a, int b) { return key(a) < key(b); });
     size_t kept = 1;
-    for (size_t i = 1; i < ways.size(); ++i) {
-      if (model.workspace_bytes[ways[i]] <
-          model.workspace_bytes[ways[kept - 1]]) {
-        ways[kept++] = ways[i];
+    for (size_t i = 1; i < jobs.size(); ++i) {
+      if (model.workspace_bytes[jobs[i]] <
+          model.workspace_bytes[jobs[kept - 1]]) {
+        jobs[kept++] = jobs[i];
       }
     }
-    ways.resize(kept);
-    model.compute_ns += model.node_ns[ways.front()];
-    model.ways.push_back(std::move(ways));
+    jobs.resize(kept);
+    model.compute_ns += model.node_ns[jobs.front()];
+    model.jobs_of.push_back(std::move(jobs));
     model.variants.push_back(std::move(permitted));
   }
 }
@@ -100,7 +100,8 @@ void AddCodecJob(Job job, int64_t ns, int from, int to, SearchModel& model) {
   model.may_rerun.push_back(1);
 }
 
-// The permitted codecs; those that save bytes get a form and two jobs.
+// The permitted codecs; those that save bytes get a representation and two
+// jobs.
 void AddCodings(const Problem& problem, const Permissions& permissions,
                 SearchModel& model) {
   model.codings.resize(model.value_count);
@@ -112,13 +113,13 @@ void AddCodings(const Problem& problem, const Permissions& permissions,
       permitted.push_back(codec);
       const int64_t bytes = AlignUp(codec.bytes, model.alignment_bytes);
       if (bytes >= model.bytes[v]) continue;
-      const int form = model.form_count();
+      const int encoded = model.representation_count();
       model.codings[v].push_back(
-          {form, model.job_count(), model.job_count() + 1});
-      AddForm(v, codec.bytes, model.job_count(), model);
-      AddCodecJob(job, codec.encode_ns, v, form, model);
+          {encoded, model.job_count(), model.job_count() + 1});
+      AddRepresentation(v, codec.bytes, model.job_count(), model);
+      AddCodecJob(job, codec.encode_ns, v, encoded, model);
       job.decodes = true;
-      AddCodecJob(job, codec.decode_ns, form, v, model);
+      AddCodecJob(job, codec.decode_ns, encoded, v, model);
     }
     model.stash.push_back(std::move(permitted));
   }
@@ -143,7 +144,8 @@ void AddChains(const Problem& problem, SearchModel& model) {
   }
 }
 
-// A static choice keeps every lifetime a function of one value's own accesses.
+// Pairs are chosen once and not per schedule, so that a lifetime depends on the
+// accesses of one value only.
 void AddOverwrites(const Problem& problem, SearchModel& model) {
   for (const Node& node : problem.nodes) {
     std::vector<std::pair<int, int>> chosen;
@@ -173,25 +175,25 @@ void AddOverwrites(const Problem& problem, SearchModel& model) {
 
 }  // namespace
 
-SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
-                            bool allow_offload,
-                            const Permissions& permissions) {
+SearchModel MakeSearchModel(const Problem& problem,
+                            const SearchModelOptions& options) {
   SearchModel model;
+  model.tuning = options.tuning;
   model.problem = &problem;
   model.index = IndexProblem(problem);
   model.node_count = static_cast<int>(problem.nodes.size());
   model.value_count = static_cast<int>(problem.values.size());
   model.alignment_bytes =
       problem.addresses ? std::max<int64_t>(problem.alignment_bytes, 1) : 1;
-  AddNodes(problem, allow_recompute, model);
+  AddNodes(problem, options.allow_recompute, model);
   const bool copies =
-      allow_offload && problem.machine && problem.machine->CanCopy();
+      options.allow_offload && problem.machine && problem.machine->CanCopy();
   if (copies) {
     model.latency_ns = static_cast<double>(problem.machine->copy_latency_ns);
     model.d2h_bytes_per_ns = problem.machine->d2h_bytes_per_s / 1e9;
     model.h2d_bytes_per_ns = problem.machine->h2d_bytes_per_s / 1e9;
     model.copies_stop_compute = problem.machine->copies_stop_compute;
-    // Then the two lanes never move bytes at once.
+    // Copies that stop compute never run at the same time.
     model.bidirectional =
         model.copies_stop_compute ? 1 : problem.machine->bidirectional;
     model.switch_ns = static_cast<double>(problem.machine->switch_ns);
@@ -199,7 +201,7 @@ SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
   }
   for (int v = 0; v < model.value_count; ++v) {
     const Value& value = problem.values[v];
-    AddForm(v, value.bytes, model.index.producer[v], model);
+    AddRepresentation(v, value.bytes, model.index.producer[v], model);
     model.is_output.push_back(model.index.is_output[v]);
     model.may_copy.push_back(copies && value.offload && value.bytes > 0);
     const double bytes = static_cast<double>(value.bytes);
@@ -210,8 +212,8 @@ SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
   }
   AddChains(problem, model);
   AddOverwrites(problem, model);
-  AddVariants(problem, permissions, model);
-  AddCodings(problem, permissions, model);
+  AddVariants(problem, options.permissions, model);
+  AddCodings(problem, options.permissions, model);
   return model;
 }
 

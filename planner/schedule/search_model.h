@@ -1,11 +1,12 @@
-// The Problem in the form the search reads: charged bytes, copy times, chains
-// of versions, and which input each node may overwrite. Computed once per
-// Solve; plain ints index nodes and values inside the search.
+// The Problem as the search reads it: charged bytes, copy times, chains of
+// versions, and which input each node may overwrite. Computed once per Solve;
+// plain ints index nodes and values inside the search.
 //
-// Codecs and variants are more of the same to the search: a *form* is a value
-// or a value encoded with one of its codecs, a *job* is a node, a variant of
-// one, or the encode or decode between two forms of a value. Ids below
-// value_count and node_count are the values and the nodes as they are.
+// Codecs and variants need no code of their own in the search: a
+// *representation* is a value, or a value encoded with one of its codecs; a
+// *job* is a node, a variant of one, or the encode or decode between two
+// representations. Ids below value_count and node_count are the values and the
+// nodes themselves.
 #ifndef LOADLINE_PLANNER_SCHEDULE_SEARCH_MODEL_H_
 #define LOADLINE_PLANNER_SCHEDULE_SEARCH_MODEL_H_
 
@@ -14,22 +15,23 @@
 
 #include "planner/problem/permissions.h"
 #include "planner/problem/problem.h"
+#include "planner/schedule/search_tuning.h"
 
 namespace loadline::planner {
 
-// What a run does.
+// What a Run item runs.
 struct Job {
   int node = -1;  // -1: an encode or a decode
-  int variant =
-      -1;  // of SearchModel::variants of the node; -1: the node as it is
-  int value = -1;  // that is encoded or decoded
-  int codec = -1;  // of SearchModel::stash of the value
+  // Index into SearchModel::variants of the node; -1: the node itself.
+  int variant = -1;
+  int value = -1;  // the value that is encoded or decoded
+  int codec = -1;  // index into SearchModel::stash of the value
   bool decodes = false;
 };
 
-// One codec of one value: its encoded form and the jobs there and back.
+// One codec of one value: the encoded representation and its two jobs.
 struct Coding {
-  int form = 0;
+  int encoded = 0;  // representation
   int encode = 0;
   int decode = 0;
 };
@@ -42,43 +44,47 @@ struct Chain {
 };
 
 struct SearchModel {
+  SearchTuning tuning;  // of the search over this model
   const Problem* problem = nullptr;
   ProblemIndex index;
   int node_count = 0;
   int value_count = 0;
-  // What the permissions permit, by node and by value.
+  // Permitted variants by node, permitted codecs by value.
   std::vector<std::vector<Variant>> variants;
   std::vector<std::vector<Codec>> stash;
 
   std::vector<Job> jobs;
   // By node: its jobs, fastest first, each with less workspace than those
   // before it.
-  std::vector<std::vector<int>> ways;
+  std::vector<std::vector<int>> jobs_of;
   std::vector<std::vector<Coding>> codings;  // by value
-  std::vector<int> value_of;                 // by form
+  std::vector<int> value_of;                 // by representation
   int64_t alignment_bytes = 1;               // 1 without addresses
 
   // Charged bytes: rounded up to the alignment where addresses matter.
-  std::vector<int64_t> bytes;            // by form
+  std::vector<int64_t> bytes;            // by representation
   std::vector<int64_t> workspace_bytes;  // by job
   // Not rounded up.
   std::vector<int64_t> raw_bytes;
   std::vector<int64_t> raw_workspace_bytes;
-  std::vector<int64_t> node_ns;         // by job
-  std::vector<std::vector<int>> reads;  // by job: forms, without repeats
-  std::vector<std::vector<int>> makes;  // by job: forms
+  std::vector<int64_t> node_ns;  // by job
+  std::vector<std::vector<int>>
+      reads;  // by job: representations, without repeats
+  std::vector<std::vector<int>> makes;  // by job: representations
   // overwrites[job] = (input, output) pairs, each input and output at most
   // once: the output takes over the input's bytes when the input dies there.
   std::vector<std::vector<std::pair<int, int>>> overwrites;
   std::vector<char> may_rerun;  // by job: recompute allowed and permitted
 
-  // By form: its node (an encoded form's is the encode), -1: input of the step.
+  // By representation: its node (of an encoded one, the encode job); -1: input
+  // of the step.
   std::vector<int> producer;
-  std::vector<int> chain_of;  // by form, -1: not persistent
+  std::vector<int> chain_of;  // by representation, -1: not persistent
   std::vector<Chain> chains;
-  std::vector<char> is_output;  // by form
-  std::vector<char> may_copy;   // by form: offload allowed and permitted
-  std::vector<double> out_ns;   // by form: one copy to the host, alone
+  std::vector<char> is_output;  // by representation
+  std::vector<char>
+      may_copy;  // by representation: offload allowed and permitted
+  std::vector<double> out_ns;  // by representation: one copy to the host, alone
   std::vector<double> in_ns;
 
   double latency_ns = 0;
@@ -88,18 +94,18 @@ struct SearchModel {
   bool copies_stop_compute = false;
   double switch_ns = 0;  // Machine::switch_ns
   int64_t host_limit_bytes = 0;
-  int64_t compute_ns = 0;  // every node once, each the fastest way
+  int64_t compute_ns = 0;  // every node once, as its fastest variant
 
-  // How long before its reader a copy back should start, and how long after
-  // its maker a copy out should have to end, so that compute need not wait.
-  double InLeadNs(int form) const {
-    return copies_stop_compute ? 0 : in_ns[form];
+  // How long before its first read a copy back must start, and how long after
+  // the value is made a copy out needs to end, so that compute does not wait.
+  double InLeadNs(int value) const {
+    return copies_stop_compute ? 0 : in_ns[value];
   }
-  double OutLeadNs(int form) const {
-    return copies_stop_compute ? 0 : out_ns[form];
+  double OutLeadNs(int value) const {
+    return copies_stop_compute ? 0 : out_ns[value];
   }
   int job_count() const { return static_cast<int>(jobs.size()); }
-  int form_count() const { return static_cast<int>(bytes.size()); }
+  int representation_count() const { return static_cast<int>(bytes.size()); }
   // Whether the job's run may take over the bytes of `value` for an output.
   bool Overwrites(int job, int value) const {
     for (const auto& [in, out] : overwrites[job]) {
@@ -122,13 +128,25 @@ struct SearchModel {
   }
 };
 
-// Requires a valid problem.
-SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
-                            bool allow_offload,
-                            const Permissions& permissions = {});
+struct SearchModelOptions {
+  bool allow_recompute = true;
+  bool allow_offload = true;
+  Permissions permissions = {};
+  SearchTuning tuning = {};
+};
 
-// The same with lanes that never slow each other down, each as slow as both
-// are when both move: what fits its times is no slower in the model itself.
+// Requires a valid problem that outlives the model.
+SearchModel MakeSearchModel(const Problem& problem,
+                            const SearchModelOptions& options = {});
+inline SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
+                                   bool allow_offload,
+                                   const Permissions& permissions = {}) {
+  return MakeSearchModel(problem,
+                         {allow_recompute, allow_offload, permissions, {}});
+}
+
+// The same model with independent lanes, each at the rate that both have while
+// both move. A schedule is no slower in the model itself.
 SearchModel WithApartLanes(SearchModel model);
 
 }  // namespace loadline::planner

@@ -14,10 +14,10 @@ class Binder {
   Binder(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         schedule_(schedule),
-        current_(model.form_count(), -1),
+        current_(model.representation_count(), -1),
         out_at_(model.value_count, -1),
         runs_(model.node_count, 0),
-        retired_(model.form_count(), 0) {}
+        retired_(model.representation_count(), 0) {}
 
   Lifetimes Bind() {
     lives_.valid = true;
@@ -185,10 +185,11 @@ class Binder {
   const SearchModel& model_;
   const Schedule& schedule_;
   Lifetimes lives_;
-  std::vector<int> current_;   // by form: latest instance
-  std::vector<int> out_at_;    // by value: position of its Out
-  std::vector<int> runs_;      // by node
-  std::vector<char> retired_;  // by form: replaced by its next version
+  std::vector<int> current_;  // by representation: latest instance
+  std::vector<int> out_at_;   // by value: position of its Out
+  std::vector<int> runs_;     // by node
+  std::vector<char>
+      retired_;  // by representation: replaced by its next version
 };
 
 }  // namespace
@@ -196,7 +197,7 @@ class Binder {
 Schedule GivenOrder(const SearchModel& model) {
   Schedule schedule;
   for (int node = 0; node < model.node_count; ++node) {
-    schedule.items.push_back({ItemKind::kRun, model.ways[node].front()});
+    schedule.items.push_back({ItemKind::kRun, model.jobs_of[node].front()});
   }
   schedule.host_home.assign(model.chains.size(), 0);
   return schedule;

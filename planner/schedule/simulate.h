@@ -1,6 +1,6 @@
 // Lifetimes, memory by position and times of the three lanes of a Schedule,
-// from scratch. The search keeps the same things incrementally
-// (search_state.h); the two are tested against each other and against Replay.
+// computed from scratch. SearchState (search_state.h) computes the same
+// incrementally; tests compare both with each other and with Replay.
 #ifndef LOADLINE_PLANNER_SCHEDULE_SIMULATE_H_
 #define LOADLINE_PLANNER_SCHEDULE_SIMULATE_H_
 
@@ -15,7 +15,7 @@ namespace loadline::planner {
 
 // One instance of a value on the device: alive over positions [lower, upper).
 struct Instance {
-  int value = 0;       // or encoded form
+  int value = 0;       // or encoded representation
   int made_at = -1;    // position of its Run or In; -1: there at the start
   int last_read = -1;  // position; -1: never
   int lower = 0;
@@ -30,7 +30,7 @@ class InstanceLists {
   std::span<const int> operator[](size_t position) const {
     return {ids_.data() + begin_[position], ids_.data() + begin_[position + 1]};
   }
-  // To the list of the next position; CloseList ends it.
+  // Adds to the list of the next position; CloseList ends that list.
   void Add(int instance) { ids_.push_back(instance); }
   void CloseList() { begin_.push_back(ids_.size()); }
 
@@ -42,8 +42,8 @@ class InstanceLists {
 struct Lifetimes {
   bool valid = false;
   std::vector<Instance> instances;
-  // By position: the instances a Run reads (as model.reads) or a token reads,
-  // and those it makes (as model.makes; an In makes one).
+  // By position: the instances that a Run (as model.reads) or an Out reads, and
+  // those that a Run (as model.makes) or an In makes.
   InstanceLists reads;
   InstanceLists makes;
   std::vector<int64_t> live_bytes;  // by position
@@ -51,9 +51,10 @@ struct Lifetimes {
   int64_t raw_peak_bytes = 0;  // without the padding to the alignment
 };
 
-// `valid` is false if some read finds no instance, an In has no host copy or
-// no reader, an old version is read or made after its update, a node is missing
-// or wrongly repeated, or something does not end where it must.
+// `valid` is false if a read finds no instance, an In has no copy on the host
+// or no reader, an old version is read or made after its update, a node is
+// missing or repeated without permission, or an output or a last version is not
+// where it must be at the end.
 Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule);
 
 struct Times {
@@ -67,15 +68,15 @@ struct Times {
 // bidirectional factor: lanes_ns equals Replay of the emitted plan.
 Times FindTimes(const SearchModel& model, const Schedule& schedule);
 
-// One copy of one lane, in token order.
+// One copy of one lane, in the order of the sequence.
 struct LaneOp {
   double bytes = 0;
-  int item = 0;        // position of its token
+  int item = 0;        // position of its Out or In
   int after_run = -1;  // an Out starts once this position has been passed
   int after_in = -1;   // or once this copy back has ended
 };
 
-// The lanes alone, for the search: keeps its tables between calls.
+// The times of the lanes alone; keeps its tables between calls.
 class LaneSimulator {
  public:
   explicit LaneSimulator(const SearchModel& model) : model_(model) {}
@@ -90,10 +91,10 @@ class LaneSimulator {
                     std::vector<double>* passed_ns);
 
   const SearchModel& model_;
-  std::vector<double> ready_ns_;  // by form
+  std::vector<double> ready_ns_;  // by representation
   // Coupled lanes only.
   std::vector<LaneOp> outs_, ins_;
-  // By position: the last copy back a Run waits for; an Out's own number.
+  // By position: the last copy back a Run waits for; an Out's own index.
   std::vector<int> wait_in_;
   std::vector<int> from_run_, from_in_;
 };

@@ -1,8 +1,8 @@
 // Times of the three lanes. With independent copy lanes one pass in sequence
-// order is exact: an Out starts at the later of its lane and its value, an In
-// at the later of its lane and compute. When both lanes slow each other down,
-// the order of events matters and a small event simulation does it. Tested
-// against Replay on thousands of random schedules (search_state_test.cc).
+// order is exact: an Out starts when its lane is free and its value is made, an
+// In when its lane is free and compute has passed it. With coupled lanes the
+// order of events matters, so an event simulation follows them. Tested in
+// simulate_lanes_test.cc and, against Replay, in search_state_test.cc.
 #include <algorithm>
 #include <limits>
 
@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// One copy lane under way.
+// The state of one copy lane.
 struct CopyLane {
-  size_t next = 0;  // the copy under way, or to start next
+  size_t next = 0;  // the copy that runs, or that starts next
   bool busy = false;
   double moves_from_ns = 0;  // end of the latency
   double left = 0;           // bytes
@@ -33,7 +33,7 @@ double LaneSimulator::Run(const std::vector<Item>& items,
 
 double LaneSimulator::RunIndependent(const std::vector<Item>& items,
                                      std::vector<double>* passed_ns) {
-  ready_ns_.assign(model_.form_count(), 0);
+  ready_ns_.assign(model_.representation_count(), 0);
   const bool stops = model_.copies_stop_compute;
   double now = 0, out_free = 0, in_free = 0;
   for (size_t p = 0; p < items.size(); ++p) {
@@ -60,8 +60,8 @@ void LaneSimulator::Bind(const std::vector<Item>& items) {
   outs_.clear();
   ins_.clear();
   wait_in_.assign(items.size(), -1);
-  from_run_.assign(model_.form_count(), -1);
-  from_in_.assign(model_.form_count(), -1);
+  from_run_.assign(model_.representation_count(), -1);
+  from_in_.assign(model_.representation_count(), -1);
   for (size_t p = 0; p < items.size(); ++p) {
     const int id = items[p].id;
     const int position = static_cast<int>(p);
@@ -81,7 +81,7 @@ void LaneSimulator::Bind(const std::vector<Item>& items) {
     if (items[p].kind == ItemKind::kOut) {
       op.after_run = from_run_[id];
       op.after_in = from_in_[id];
-      wait_in_[p] = static_cast<int>(outs_.size());  // its own number
+      wait_in_[p] = static_cast<int>(outs_.size());  // its own index
       outs_.push_back(op);
     } else {
       from_run_[id] = -1;
@@ -98,7 +98,7 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
   double now = 0, run_end = kNever;
   size_t position = 0;
   while (true) {
-    // Everything that can start or be passed now.
+    // Start and pass everything that is ready now.
     for (bool moved = true; moved;) {
       moved = false;
       while (position < items.size() && run_end == kNever) {

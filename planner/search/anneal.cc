@@ -1,11 +1,11 @@
 // Simulated annealing over schedules. Energy: step time plus lambda times the
-// excess area over the target (not the peak: the excess area tells near misses
-// apart). Lambda rises geometrically while the temperature falls: at first the
-// order settles, reruns and copies enter as lambda rises. The acceptance
-// threshold is drawn before the move, so the cheap terms (broken rules, compute
-// time, excess area) reject most moves before the lanes are simulated, and the
-// lanes stop at the threshold. The moves are in anneal_moves.h. Tested in
-// solve_test.cc and permissions_test.cc.
+// excess area over the target. Excess area and not the peak, because it tells
+// near misses apart. Lambda rises geometrically while the temperature falls: at
+// first the order settles, reruns and copies enter as lambda rises. The
+// acceptance threshold is drawn before the move, so the cheap terms (broken
+// rules, compute time, excess area) reject most moves before the lanes are
+// simulated, and that simulation stops at the threshold. The moves are in
+// anneal_moves.h. Tested in anneal_test.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,13 +17,12 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kRefreshEvery = 256;  // moves between updates of the lists
-
 class Annealer {
  public:
   Annealer(SearchState& state, const AnnealOptions& options, WorkBudget& effort)
       : state_(state),
         model_(state.model()),
+        tuning_(model_.tuning.anneal),
         options_(options),
         effort_(effort),
         random_(options.seed),
@@ -35,7 +34,7 @@ class Annealer {
     const int64_t price = MovePrice(state_);
     step_ns_ = state_.Makespan();
     for (int64_t move = 0; move < options_.moves; ++move) {
-      if (move % kRefreshEvery == 0) {
+      if (move % tuning_.refresh_moves == 0) {
         if (effort_.Spent()) break;
         moves_.Refresh();
         Cool(static_cast<double>(move) / static_cast<double>(options_.moves));
@@ -52,8 +51,8 @@ class Annealer {
     }
   }
 
-  // Moves until the effort is spent; see ReducePressure.
-  void RunSlim() {
+  // See ReducePressure.
+  void RunReducePressure() {
     if (moves_.values().empty() || model_.node_count == 0) return;
     SetScales();
     const int64_t price = MovePrice(state_);
@@ -61,13 +60,13 @@ class Annealer {
     step_ns_ = state_.Makespan();
     const double most_ns = step_ns_;
     for (int64_t move = 0; state_.excess_area() > 0; ++move) {
-      if (move % kRefreshEvery == 0) {
+      if (move % tuning_.refresh_moves == 0) {
         if (effort_.Spent()) break;
         moves_.Refresh();
       }
       effort_.left -= price;
       allowed_ = most_ns - step_ns_;
-      if (!Slimmer(most_ns, most_bytes)) {
+      if (!LowersPressure(most_ns, most_bytes)) {
         state_.Undo(0);
         continue;
       }
@@ -76,8 +75,8 @@ class Annealer {
   }
 
  private:
-  // One move, pending; true if it costs nothing.
-  bool Slimmer(double most_ns, double most_bytes) {
+  // One move, left pending; true if neither step nor peak grows.
+  bool LowersPressure(double most_ns, double most_bytes) {
     const double excess_area = state_.excess_area();
     if (!moves_.Propose({allowed_, lambda_, step_ns_}) || !state_.valid() ||
         state_.excess_area() > excess_area ||
@@ -93,8 +92,9 @@ class Annealer {
     return true;
   }
 
-  // Natural units: a typical run's time, and the price per excess area at which
-  // one run pays for taking a typical value away from a tenth of the sequence.
+  // Units of temperature and lambda, see Cooling: the mean run time, and the
+  // price per excess area at which one mean run pays for freeing a mean value
+  // over a tenth of the sequence.
   void SetScales() {
     double bytes = 0;
     for (int v : moves_.values()) {
@@ -102,22 +102,26 @@ class Annealer {
     }
     run_ns_ = std::max(
         1e-6, static_cast<double>(model_.compute_ns) / model_.node_count);
-    lambda_unit_ = run_ns_ / (bytes * 0.1 * state_.slot_count());
+    lambda_unit_ =
+        run_ns_ / (bytes * tuning_.lambda_span * state_.slot_count());
   }
 
   void Cool(double done) {
-    lambda_ = lambda_unit_ * options_.first_lambda *
-              std::pow(options_.last_lambda / options_.first_lambda,
-                       std::min(1.0, done * 1.2));
-    // Late in the run, whatever lambda it takes to get under the target.
-    if (done > 0.5) {
-      pressure_ *= state_.excess_area() > 0 ? 1.05 : 0.98;
-      pressure_ = std::clamp(pressure_, 0.3, 1e3);
+    const Cooling& cooling = options_.cooling;
+    lambda_ = lambda_unit_ * cooling.first_lambda *
+              std::pow(cooling.last_lambda / cooling.first_lambda,
+                       std::min(1.0, done * tuning_.lambda_speed));
+    // Late in the run lambda adapts until the bytes are under the target.
+    if (done > tuning_.pressure_from) {
+      pressure_ *= state_.excess_area() > 0 ? tuning_.pressure_rise
+                                            : tuning_.pressure_fall;
+      pressure_ =
+          std::clamp(pressure_, tuning_.least_pressure, tuning_.most_pressure);
     }
     lambda_ *= pressure_;
     temperature_ =
-        run_ns_ * options_.first_temperature *
-        std::pow(options_.last_temperature / options_.first_temperature, done);
+        run_ns_ * cooling.first_temperature *
+        std::pow(cooling.last_temperature / cooling.first_temperature, done);
   }
 
   // One move, kept or undone; true if kept.
@@ -130,7 +134,7 @@ class Annealer {
       return false;
     }
     const double slower = static_cast<double>(state_.compute_ns() - compute);
-    // Copies hide at most the present stall.
+    // Fewer stalls can make up for the present stall at most.
     const double stall = step_ns_ - static_cast<double>(compute);
     const double left =
         allowed_ - lambda_ * (state_.excess_area() - excess_area);
@@ -150,6 +154,7 @@ class Annealer {
 
   SearchState& state_;
   const SearchModel& model_;
+  const SearchTuning::Anneal& tuning_;
   const AnnealOptions options_;
   WorkBudget& effort_;
   Random random_;
@@ -163,17 +168,19 @@ class Annealer {
 }  // namespace
 
 int64_t MovePrice(const SearchState& state) {
-  // Copy lanes that slow each other down cost an event simulation.
-  const int slots = state.model().bidirectional < 1 ? 250 : 600;
-  return 1 + state.slot_count() / slots;
+  const SearchTuning::Work& work = state.model().tuning.work;
+  return 1 + state.slot_count() / (state.model().bidirectional < 1
+                                       ? work.move_slots_coupled
+                                       : work.move_slots);
 }
 
-void ReducePressure(SearchState& state, const ReducePressureOptions& slim,
+void ReducePressure(SearchState& state, const ReducePressureOptions& options,
                     WorkBudget& effort) {
-  AnnealOptions options;
-  options.floor_ns = slim.floor_ns;
-  options.seed = slim.seed;
-  Annealer(state, options, effort).RunSlim();
+  if (!state.model().tuning.reduce_pressure.enabled) return;
+  AnnealOptions anneal;
+  anneal.floor_ns = options.floor_ns;
+  anneal.seed = options.seed;
+  Annealer(state, anneal, effort).RunReducePressure();
 }
 
 void Anneal(SearchState& state, const AnnealOptions& options,

@@ -1,21 +1,18 @@
-// See anneal_moves.h. Put a rerun, a copy or a codec where a value lies idle
-// across a high point, take one out, exchange them, run a node another way.
-// Tested in solve_test.cc and permissions_test.cc.
+// See anneal_moves.h. Inserts a rerun, a copy or a codec where a value is idle
+// across a high point, removes one, exchanges them, changes a node's variant.
+// Tested in anneal_moves_test.cc.
 #include "planner/search/anneal_moves.h"
 
 #include <cmath>
 #include <cstdint>
 
 namespace loadline::planner {
-namespace {
-
-constexpr int kChainLimit = 6;
-constexpr int kTries = 24;
-
-}  // namespace
 
 Moves::Moves(SearchState& state, Random& random)
-    : state_(state), model_(state.model()), random_(random) {
+    : state_(state),
+      model_(state.model()),
+      tuning_(model_.tuning.moves),
+      random_(random) {
   for (size_t c = 0; c < model_.chains.size(); ++c) {
     if (model_.chains[c].can_host) homes_.push_back(static_cast<int>(c));
   }
@@ -23,45 +20,53 @@ Moves::Moves(SearchState& state, Random& random)
     if (model_.bytes[v] > 0) values_.push_back(v);
   }
   copies_ = model_.d2h_bytes_per_ns > 0;
-  codecs_ = model_.form_count() > model_.value_count;
+  codecs_ = model_.representation_count() > model_.value_count;
 }
 
 void Moves::Refresh() {
   state_.Respread();
   runs_.clear();
   extras_.clear();
-  permissions_.clear();
-  tokens_.clear();
+  with_variants_.clear();
+  copy_items_.clear();
   over_.clear();
   near_.clear();
   for (int item = state_.next(-1); item >= 0; item = state_.next(item)) {
-    (state_.item(item).kind == ItemKind::kRun ? runs_ : tokens_)
+    (state_.item(item).kind == ItemKind::kRun ? runs_ : copy_items_)
         .push_back(item);
     if (state_.Spare(item)) extras_.push_back(item);
-    if (WaysOf(item).size() > 1) permissions_.push_back(item);
+    if (JobsOf(item).size() > 1) with_variants_.push_back(item);
     const double bytes = state_.BytesAt(state_.slot_of(item));
     if (bytes > state_.target()) over_.push_back(item);
-    if (bytes > 0.98 * state_.target()) near_.push_back(item);
+    if (bytes > tuning_.near_target * state_.target()) near_.push_back(item);
   }
 }
 
 bool Moves::Propose(const MoveLimits& limits) {
   limits_ = limits;
-  if (!permissions_.empty() && random_.Below(12) == 0) return ChangeWay();
-  const int kind = random_.Below(100);
+  if (!with_variants_.empty() && random_.Below(tuning_.variant_period) == 0) {
+    return ChangeVariant();
+  }
+  int percent = random_.Below(100);
   if (!copies_) {
-    if (kind < 50) return Shift();
-    if (kind < 75) return state_.excess_area() > 0 ? Free() : Shift();
-    if (kind < 87) return Drop();
-    if (kind < 94) return Replace();
+    if ((percent -= tuning_.shift_percent) < 0) return Shift();
+    if ((percent -= tuning_.free_percent) < 0) {
+      return state_.excess_area() > 0 ? Free() : Shift();
+    }
+    if ((percent -= tuning_.drop_percent) < 0) return Drop();
+    if ((percent -= tuning_.replace_percent) < 0) return Replace();
     return Drag();
   }
-  if (kind < 30) return Shift();
-  if (kind < 50 && !tokens_.empty()) return ShiftToken();
-  if (kind < 70) return state_.excess_area() > 0 ? Free() : Replace();
-  if (kind < 80) return Drop();
-  if (kind < 90) return Replace();
-  if (kind < 95 && !homes_.empty()) return ChangeHome();
+  if ((percent -= tuning_.shift_percent_with_copies) < 0) return Shift();
+  percent -= tuning_.shift_copy_percent;
+  if (percent < 0 && !copy_items_.empty()) return ShiftCopy();
+  if ((percent -= tuning_.free_percent_with_copies) < 0) {
+    return state_.excess_area() > 0 ? Free() : Replace();
+  }
+  if ((percent -= tuning_.drop_percent_with_copies) < 0) return Drop();
+  if ((percent -= tuning_.replace_percent_with_copies) < 0) return Replace();
+  percent -= tuning_.change_home_percent;
+  if (percent < 0 && !homes_.empty()) return ChangeHome();
   return Drag();
 }
 
@@ -73,18 +78,18 @@ bool Moves::IsRun(int item) const {
   return state_.alive(item) && state_.item(item).kind == ItemKind::kRun;
 }
 
-const std::vector<int>& Moves::WaysOf(int item) const {
+const std::vector<int>& Moves::JobsOf(int item) const {
   const Item& what = state_.item(item);
   const int node = what.kind == ItemKind::kRun ? model_.jobs[what.id].node : -1;
-  return node >= 0 ? model_.ways[node] : none_;
+  return node >= 0 ? model_.jobs_of[node] : no_jobs_;
 }
 
-bool Moves::ChangeWay() {
-  const int item = Pick(permissions_);
+bool Moves::ChangeVariant() {
+  const int item = Pick(with_variants_);
   if (!state_.alive(item)) return false;
-  const std::vector<int>& ways = WaysOf(item);
-  if (ways.size() < 2) return false;
-  const int job = Pick(ways);
+  const std::vector<int>& jobs = JobsOf(item);
+  if (jobs.size() < 2) return false;
+  const int job = Pick(jobs);
   if (job == state_.item(item).id) return false;
   EditVariant(state_, item, job);
   return true;
@@ -92,11 +97,14 @@ bool Moves::ChangeWay() {
 
 int Moves::PickHigh() {
   const std::vector<int>& list = over_.empty() ? near_ : over_;
-  for (int tries = 0; tries < 4 && !list.empty(); ++tries) {
+  const int last = tuning_.high_tries - 1;
+  for (int tries = 0; tries <= last && !list.empty(); ++tries) {
     const int item = Pick(list);
     if (!state_.alive(item)) continue;
     const int slot = state_.slot_of(item);
-    if (state_.BytesAt(slot) > state_.target() || tries == 3 || over_.empty()) {
+    // The lists may be out of date: the last try takes what it finds.
+    if (state_.BytesAt(slot) > state_.target() || tries == last ||
+        over_.empty()) {
       return slot;
     }
   }
@@ -104,17 +112,20 @@ int Moves::PickHigh() {
 }
 
 bool Moves::PickGap(int slot, Gap* gap) {
-  for (int tries = 0; tries < kTries; ++tries) {
+  for (int tries = 0; tries < tuning_.gap_tries; ++tries) {
     if (FindGap(state_, Pick(values_), slot, gap)) return true;
   }
   return false;
 }
 
-double Moves::DrawLead() { return 0.2 - 1.2 * std::log(1 - random_.Uniform()); }
+double Moves::DrawLead() {
+  return tuning_.least_lead -
+         tuning_.lead_scale * std::log(1 - random_.Uniform());
+}
 
 ChainLimits Moves::DrawLimits() {
   ChainLimits limits;
-  limits.items = 1 + random_.Below(kChainLimit);
+  limits.items = 1 + random_.Below(tuning_.chain_limit);
   if (copies_ || codecs_) {
     limits.copies = static_cast<uint32_t>(random_.Bits() & random_.Bits());
     limits.lead = DrawLead();
@@ -126,10 +137,10 @@ bool Moves::FreeGap(const Gap& gap, int slot, bool copy, double removed_ns) {
   const int codings = static_cast<int>(model_.codings[gap.value].size());
   if (codings > 0 && random_.Below(2) == 0) {
     return EditStash(state_, gap, random_.Below(codings),
-                     random_.Below(4) == 0);
+                     random_.Below(tuning_.encode_again_period) == 0);
   }
   if (copy) return EditCopy(state_, gap, slot, DrawLead());
-  // No rerun can win more than all the excess area there is.
+  // A rerun can lower the energy by no more than all excess area.
   ChainLimits limits = DrawLimits();
   limits.most_ns =
       limits_.allowed_ns + removed_ns + limits_.lambda * state_.excess_area();
@@ -161,7 +172,7 @@ bool Moves::Replace() {
   const Item what = state_.item(item);
   const int end = state_.slot_of(item);
   if (!EditDrop(state_, item)) return false;
-  // A copy may have stalled the step by anything up to the whole stall.
+  // The removed copy may have caused up to the whole stall of the step.
   const double removed_ns =
       what.kind == ItemKind::kRun
           ? static_cast<double>(model_.node_ns[what.id])

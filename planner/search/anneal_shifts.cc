@@ -1,15 +1,11 @@
-// See anneal_moves.h: moves that only change the order. Shift an item, drag a
-// run with those that block it. Tested in solve_test.cc.
+// See anneal_moves.h: the moves that only change the order. They shift an item,
+// or drag a run together with the runs that block it. Tested in
+// anneal_moves_test.cc.
 #include <algorithm>
 
 #include "planner/search/anneal_moves.h"
 
 namespace loadline::planner {
-namespace {
-
-constexpr int kDragLimit = 6;
-
-}  // namespace
 
 bool Moves::PlaceBefore(int item, int slot) {
   const int gap = state_.GapBefore(slot);
@@ -18,9 +14,9 @@ bool Moves::PlaceBefore(int item, int slot) {
   return true;
 }
 
-int Moves::PickNeighbour(int node) {
-  const std::vector<int>& reads = model_.reads[node];
-  const std::vector<int>& makes = model_.makes[node];
+int Moves::PickNeighbour(int job) {
+  const std::vector<int>& reads = model_.reads[job];
+  const std::vector<int>& makes = model_.makes[job];
   const int count = static_cast<int>(reads.size() + makes.size());
   if (count == 0) return -1;
   const int which = random_.Below(count);
@@ -31,10 +27,10 @@ int Moves::PickNeighbour(int node) {
 }
 
 void Moves::Window(int item, int* lower, int* upper) const {
-  const int node = state_.item(item).id;
+  const int job = state_.item(item).id;
   *lower = 0;
   *upper = state_.slot_count();
-  for (int v : model_.reads[node]) {
+  for (int v : model_.reads[job]) {
     const std::vector<Access>& accesses = state_.accesses(v);
     if (accesses.front().makes()) {
       *lower = std::max(*lower, accesses.front().slot + 1);
@@ -47,7 +43,7 @@ void Moves::Window(int item, int* lower, int* upper) const {
       }
     }
   }
-  for (int v : model_.makes[node]) {
+  for (int v : model_.makes[job]) {
     const std::vector<Access>& accesses = state_.accesses(v);
     if (accesses.front().item == item && accesses.size() > 1 &&
         !accesses[1].makes()) {
@@ -63,9 +59,11 @@ bool Moves::Shift() {
   int lower = 0, upper = 0;
   Window(item, &lower, &upper);
   if (upper - lower < 2) return false;
-  const int how = random_.Below(10);
-  if (how < 4) return Nudge(item, lower, upper);
-  if (how < 7) {
+  const int tenth = random_.Below(10);
+  if (tenth < tuning_.nudge_tenths) return Nudge(item, lower, upper);
+  const int to_ends =
+      tuning_.nudge_tenths + tuning_.neighbour_tenths + tuning_.anywhere_tenths;
+  if (tenth < tuning_.nudge_tenths + tuning_.neighbour_tenths) {
     const int other = PickNeighbour(state_.item(item).id);
     if (other < 0 || other == item) return false;
     const int at = state_.slot_of(other);
@@ -74,15 +72,17 @@ bool Moves::Shift() {
     return PlaceBefore(item, slot);
   }
   int slot = lower + random_.Below(upper - lower + 1);
-  if (how == 8) slot = lower;
-  if (how == 9) slot = upper;
+  if (tenth >= to_ends) slot = 2 * tenth < to_ends + 10 ? lower : upper;
   if (slot == here || slot == here + 1) return false;
   return PlaceBefore(item, slot);
 }
 
 bool Moves::Nudge(int item, int lower, int upper) {
   int steps = 1;
-  while (steps < 64 && random_.Below(4) != 0) ++steps;
+  while (steps < tuning_.most_nudge_items &&
+         random_.Below(tuning_.nudge_period) != 0) {
+    ++steps;
+  }
   const bool left = random_.Below(2) == 0;
   int other = item;
   for (; steps > 0; --steps) {
@@ -97,27 +97,31 @@ bool Moves::Nudge(int item, int lower, int upper) {
   return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
 }
 
-bool Moves::ShiftToken() {
-  const int item = Pick(tokens_);
+bool Moves::ShiftCopy() {
+  const int item = Pick(copy_items_);
   if (!state_.alive(item) || state_.item(item).kind == ItemKind::kRun) {
     return false;
   }
   int steps = 1;
-  const int more = random_.Below(4) == 0 ? 16 : 3;
-  while (steps < 200 && random_.Below(more) != 0) ++steps;
+  const int period = random_.Below(tuning_.far_copy_period) == 0
+                         ? tuning_.far_copy_nudge_period
+                         : tuning_.copy_nudge_period;
+  while (steps < tuning_.most_copy_nudge_items && random_.Below(period) != 0) {
+    ++steps;
+  }
   const bool left = random_.Below(2) == 0;
   const int value = state_.item(item).id;
   int other = item;
   for (; steps > 0; --steps) {
     const int next = left ? state_.previous(other) : state_.next(other);
-    if (next < 0 || Touches(next, value)) break;
+    if (next < 0 || Accesses(next, value)) break;
     other = next;
   }
   if (other == item) return false;
   return PlaceBefore(item, state_.slot_of(other) + (left ? 0 : 1));
 }
 
-bool Moves::Touches(int item, int value) const {
+bool Moves::Accesses(int item, int value) const {
   const Item& what = state_.item(item);
   if (what.kind != ItemKind::kRun) return what.id == value;
   const auto has = [value](const std::vector<int>& list) {
@@ -131,13 +135,14 @@ bool Moves::Drag() {
   if (!IsRun(item)) return false;
   const bool left = random_.Below(2) == 0;
   int other = item;
-  for (int steps = 4 + random_.Below(60); steps > 0; --steps) {
+  int steps = tuning_.drag_items + random_.Below(tuning_.drag_spread);
+  for (; steps > 0; --steps) {
     const int next = left ? state_.previous(other) : state_.next(other);
     if (next < 0) break;
     other = next;
   }
   if (other == item) return false;
-  int budget = kDragLimit;
+  int budget = tuning_.drag_limit;
   return left ? DragLeft(item, other, &budget)
               : DragRight(item, other, &budget);
 }
@@ -164,9 +169,9 @@ bool Moves::DragRight(int item, int after, int* budget) {
     if (accesses.front().item != item) continue;
     for (size_t t = accesses.size() - 1; t > 0; --t) {
       if (t >= accesses.size()) return false;  // the drag changed them
-      const Access touch = accesses[t];
-      if (touch.slot > state_.slot_of(after)) continue;
-      if (!IsRun(touch.item) || !DragRight(touch.item, after, budget)) {
+      const Access access = accesses[t];
+      if (access.slot > state_.slot_of(after)) continue;
+      if (!IsRun(access.item) || !DragRight(access.item, after, budget)) {
         return false;
       }
     }

@@ -1,6 +1,6 @@
-// Drops reruns, decodes and copies that later edits made useless, most
-// expensive first; then runs each node faster where the bytes allow it. Tested
-// in solve_test.cc, permissions_test.cc and drop_redundant_transfers_test.cc.
+// Drops reruns, codecs and copies that later edits made useless, the most
+// expensive first; then runs each node as its fastest variant that fits. Tested
+// in clean_up_test.cc.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,8 @@ bool Encodes(const SearchModel& model, const Item& what) {
          !model.jobs[what.id].decodes;
 }
 
-// Whether the pending edits make the step neither slower nor faster than the
-// floor, and nothing takes more bytes.
+// Whether the pending edits lengthen neither excess area nor step, and keep the
+// step at or above the floor.
 bool Pays(SearchState& state, double excess_area, double step_ns,
           double floor_ns) {
   if (!state.valid() || state.excess_area() > excess_area) return false;
@@ -25,18 +25,19 @@ bool Pays(SearchState& state, double excess_area, double step_ns,
   return now_ns <= step_ns && std::round(now_ns) >= floor_ns;
 }
 
-// Runs every node the fastest way that still fits.
-void Quicken(SearchState& state, WorkBudget& effort, double floor_ns) {
+// Runs every node as its fastest variant that still fits.
+void UseFasterVariants(SearchState& state, WorkBudget& effort,
+                       double floor_ns) {
   const SearchModel& model = state.model();
   for (int item = state.next(-1); item >= 0; item = state.next(item)) {
     const Item what = state.item(item);
     if (what.kind != ItemKind::kRun || model.jobs[what.id].node < 0) continue;
-    for (int way : model.ways[model.jobs[what.id].node]) {
-      if (way == what.id || effort.Spent()) break;
+    for (int job : model.jobs_of[model.jobs[what.id].node]) {
+      if (job == what.id || effort.Spent()) break;
       effort.left -= effort.PriceOf(state);
       const double excess_area = state.excess_area();
       const double step_ns = state.Makespan();
-      EditVariant(state, item, way);
+      EditVariant(state, item, job);
       if (Pays(state, excess_area, step_ns, floor_ns)) {
         state.Commit();
         break;
@@ -50,10 +51,11 @@ void Quicken(SearchState& state, WorkBudget& effort, double floor_ns) {
 
 void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns) {
   const SearchModel& model = state.model();
+  if (!model.tuning.clean_up.enabled) return;
   state.Respread();
   struct Extra {
-    int item;  // -1: a chain's home
-    int chain;
+    int item;   // -1: the host home of a chain
+    int chain;  // -1: an item
     double cost_ns;
   };
   std::vector<Extra> extras;
@@ -77,7 +79,7 @@ void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns) {
     if (effort.Spent()) return;
     effort.left -= effort.PriceOf(state);
     if (extra.item >= 0) {
-      if (!state.alive(extra.item)) continue;  // went with another
+      if (!state.alive(extra.item)) continue;  // dropped with another
     }
     const double excess_area = state.excess_area();
     const double step_ns = state.Makespan();
@@ -89,7 +91,9 @@ void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns) {
       state.Undo(0);
     }
   }
-  Quicken(state, effort, floor_ns);
+  if (model.tuning.clean_up.faster_variants) {
+    UseFasterVariants(state, effort, floor_ns);
+  }
 }
 
 }  // namespace loadline::planner

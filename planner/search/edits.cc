@@ -26,8 +26,8 @@ bool OverTarget(const SearchState& state, int lower, int upper) {
   return false;
 }
 
-// An In before `to_item` (-1: the end) and after `after_slot`, as late as
-// leaves `lead` times its duration of compute time before it.
+// Inserts an In before `to_item` (-1: the end) and after `after_slot`, as late
+// as possible with `lead` times its duration of compute time before `to_item`.
 bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
               double lead) {
   const auto starts = [&](int item) {
@@ -48,8 +48,8 @@ bool InsertIn(SearchState& state, int value, int to_item, int after_slot,
   return true;
 }
 
-// An Out after `from_item` (-1: the start) and before `before_slot`, as early
-// as leaves `lead` times its duration.
+// Inserts an Out after `from_item` (-1: the start) and before `before_slot`, as
+// early as possible with `lead` times its duration since `from_item`.
 bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
                double lead) {
   const double from = from_item < 0 ? 0.0 : state.PassedNs(from_item);
@@ -69,10 +69,10 @@ bool InsertOut(SearchState& state, int value, int from_item, int before_slot,
   return true;
 }
 
-// The decode of an encoded instance that is alive at the slot anyway; -1: none.
+// The decode job of an encoded instance that is alive at the slot; -1: none.
 int DecodeAt(const SearchState& state, int value, int slot) {
   for (const Coding& coding : state.model().codings[value]) {
-    const std::vector<Access>& accesses = state.accesses(coding.form);
+    const std::vector<Access>& accesses = state.accesses(coding.encoded);
     for (size_t t = 1; t < accesses.size(); ++t) {
       if (accesses[t - 1].slot < slot && slot < accesses[t].slot &&
           !accesses[t].makes()) {
@@ -83,8 +83,8 @@ int DecodeAt(const SearchState& state, int value, int slot) {
   return -1;
 }
 
-// The item, or the first update before it of what the node reads: a rerun must
-// come before.
+// The item, or the first update before it of a value that the node reads: a
+// rerun of the node must come before.
 int BeforeUpdates(const SearchState& state, int node, int item) {
   for (int input : state.model().reads[node]) {
     const Access& last = state.accesses(input).back();
@@ -102,7 +102,7 @@ bool Rerun(SearchState& state, int value, int before_item,
   const SearchModel& model = state.model();
   const int node = model.producer[value];
   if (node < 0 || !model.may_rerun[node] || --limits.items < 0) return false;
-  const int job = model.ways[node].front();
+  const int job = model.jobs_of[node].front();
   limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
   before_item = BeforeUpdates(state, node, before_item);
@@ -111,7 +111,7 @@ bool Rerun(SearchState& state, int value, int before_item,
   if (slot < 0) return false;
   const int run = state.Insert(ItemKind::kRun, job, slot);
   for (int input : model.reads[node]) {
-    // The accesses around the new read say whether the input was alive.
+    // The accesses around the new read tell whether the input was alive.
     const std::vector<Access>& accesses = state.accesses(input);
     size_t at = 0;
     while (accesses[at].item != run) ++at;
@@ -173,21 +173,21 @@ bool FindGap(const SearchState& state, int value, int slot, Gap* gap) {
   gap->from_item = gap->to_item = gap->taken_item = -1;
   gap->from_slot = -1;
   gap->to_slot = state.slot_count();
-  for (const Access& touch : state.accesses(value)) {
-    const int at = touch.slot;
+  for (const Access& access : state.accesses(value)) {
+    const int at = access.slot;
     if (at == slot) {
-      if ((touch.flags & kTakesOver) == 0) return false;
+      if ((access.flags & kTakesOver) == 0) return false;
       gap->from_slot = at - 1;
-      gap->taken_item = touch.item;
+      gap->taken_item = access.item;
       continue;
     }
     if (at < slot) {
-      gap->from_item = touch.item;
+      gap->from_item = access.item;
       gap->from_slot = at;
       continue;
     }
-    if (touch.makes()) return false;  // dead until then
-    gap->to_item = touch.item;
+    if (access.makes()) return false;  // dead until then
+    gap->to_item = access.item;
     gap->to_slot = at;
     break;
   }
@@ -209,7 +209,7 @@ bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
   const int value = gap.value;
   if (!model.may_copy[value]) return false;
   if (gap.to_item >= 0 && state.item(gap.to_item).kind == ItemKind::kOut) {
-    // Its copy out is placed too late: move it before the point.
+    // The copy out stands too late: move it before `avoid_slot`.
     state.Remove(gap.to_item);
     return InsertOut(state, value, gap.from_item, avoid_slot, lead);
   }
@@ -219,7 +219,7 @@ bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead) {
     state.Remove(gap.from_item);
     return InsertIn(state, value, gap.to_item, avoid_slot, lead);
   }
-  // Sliding keeps order, so the point to avoid is remembered by its item.
+  // Insertions may slide items, so remember an item instead of `avoid_slot`.
   int mark_item = -1;
   for (int s = avoid_slot; s < gap.to_slot && mark_item < 0; ++s) {
     mark_item = state.item_at(s);
@@ -261,13 +261,14 @@ bool EditHome(SearchState& state, int chain, int avoid_slot, double lead) {
 
 namespace {
 
-// A decode goes with the encode that serves no other; an encode alone.
+// Removes an encode, or a decode together with an encode that no other decode
+// reads.
 bool DropCodec(SearchState& state, int item) {
   const Job& job = state.model().jobs[state.item(item).id];
   int encode = -1;
   if (job.decodes) {
-    const int form = state.model().reads[state.item(item).id].front();
-    const std::vector<Access>& accesses = state.accesses(form);
+    const int encoded = state.model().reads[state.item(item).id].front();
+    const std::vector<Access>& accesses = state.accesses(encoded);
     size_t at = 0;
     while (accesses[at].item != item) ++at;
     const bool last = at + 1 == accesses.size() || accesses[at + 1].makes();
@@ -294,7 +295,7 @@ bool EditStash(SearchState& state, const Gap& gap, int coding, bool again) {
   };
   const int decode = insert_before(gap.to_item, how.decode);
   if (decode < 0) return false;
-  const std::vector<Access>& accesses = state.accesses(how.form);
+  const std::vector<Access>& accesses = state.accesses(how.encoded);
   if (!again && accesses.front().item != decode) return true;
   return insert_before(state.next(gap.from_item), how.encode) >= 0;
 }
@@ -316,9 +317,9 @@ bool EditDrop(SearchState& state, int item) {
     return true;
   }
   state.Remove(item);
-  // The last In takes its Out along, unless the value's home needs it.
-  for (const Access& touch : state.accesses(what.id)) {
-    if (state.item(touch.item).kind == ItemKind::kIn) return true;
+  // The last In removes its Out too, unless a home on the host needs that.
+  for (const Access& access : state.accesses(what.id)) {
+    if (state.item(access.item).kind == ItemKind::kIn) return true;
   }
   const int out = state.OutItem(what.id);
   const int chain = model.chain_of[what.id];
@@ -338,13 +339,13 @@ void EditStay(SearchState& state, int chain) {
   const Chain& versions = state.model().chains[chain];
   if (state.host_home(chain)) state.SetHome(chain, false);
   for (int v : versions.versions) {
-    std::vector<int> tokens;
-    for (const Access& touch : state.accesses(v)) {
-      if (state.item(touch.item).kind != ItemKind::kRun) {
-        tokens.push_back(touch.item);
+    std::vector<int> copies;
+    for (const Access& access : state.accesses(v)) {
+      if (state.item(access.item).kind != ItemKind::kRun) {
+        copies.push_back(access.item);
       }
     }
-    for (int item : tokens) state.Remove(item);
+    for (int item : copies) state.Remove(item);
   }
 }
 

@@ -1,8 +1,8 @@
 // The edits that lower memory: rerun a value before its next use, copy it to
 // the host and back, keep it encoded, let a persistent value live on the host,
-// run a node another way. Each is a
-// transaction on the SearchState's log: the caller prices it and commits or
-// undoes it. All return false if the edit cannot be made; then undo too.
+// run another variant of a node. Each leaves its changes pending in the
+// SearchState: the caller prices them, then commits or undoes. All return false
+// if the edit cannot be made; the caller must undo then too.
 #ifndef LOADLINE_PLANNER_SEARCH_EDITS_H_
 #define LOADLINE_PLANNER_SEARCH_EDITS_H_
 
@@ -20,8 +20,8 @@ struct Gap {
   int to_item = -1;    // -1: to the end of the step
   int from_slot = -1;
   int to_slot = 0;  // idle over (from_slot, to_slot)
-  // The run in between, the first of the gap, whose output has the value's
-  // bytes if the value dies there; -1: none.
+  // A run inside the gap that reads the value and whose output takes over the
+  // value's bytes if the value dies there; -1: none.
   int taken_item = -1;
 };
 
@@ -29,44 +29,50 @@ struct Gap {
 // by a run that could take over its bytes.
 bool FindGap(const SearchState& state, int value, int slot, Gap* gap);
 
-// How far a rerun may pull others after it.
+// How many further reruns one rerun may need, and by which means its inputs are
+// provided.
 struct ChainLimits {
   int items = 1;  // reruns in all
-  // Its lowest bits say, input by input, whether one that would have to stay
-  // alive for long is kept encoded, or copied out and back, instead of rerun.
+  // Bit by bit, lowest first, one for each input that would have to stay alive
+  // across a high point: 1 keeps it encoded, or copies it out and back, instead
+  // of rerunning it.
   uint32_t copies = 0;
-  double lead = 1.2;                                         // of those copies
-  double most_ns = std::numeric_limits<double>::infinity();  // of reruns
+  double lead = 1.2;  // of those copies, see EditCopy
+  // The most time of all reruns together.
+  double most_ns = std::numeric_limits<double>::infinity();
 };
 
-// Runs the producer again just before the gap's end. Inputs that are no
-// longer alive there are rerun or copied back too where keeping them would
+// Runs the producer again just before the gap's end. An input that is not alive
+// there is provided too (rerun, decoded or copied back) if keeping it would
 // cross a point over the target.
 bool EditRecompute(SearchState& state, const Gap& gap, ChainLimits limits);
 
-// Out after the gap's start, In before its end, both clear of `avoid_slot`,
-// with `lead` times the copy's duration of compute time left for the copy.
-// Where the gap starts at an In or ends at an Out, that token moves instead.
+// An Out after the gap's start and before `avoid_slot`, an In after it and
+// before the gap's end. Each copy gets `lead` times its duration of compute
+// time if the gap is long enough. If the gap starts at an In or ends at an Out,
+// that copy moves instead.
 bool EditCopy(SearchState& state, const Gap& gap, int avoid_slot, double lead);
 
-// Encodes with that one of the model's codings after the gap's start, decodes
-// before its end. Unless `again`, an older encoded instance serves once more.
+// Encodes after the gap's start, with the value's coding of that index, and
+// decodes before its end. Unless `again`, the decode reads an older encoded
+// instance if there is one.
 bool EditStash(SearchState& state, const Gap& gap, int coding, bool again);
 
-// Runs the node of a run as another of the node's jobs, at the same place.
+// Replaces a run by another job (variant) of the same node, at the same slot.
 void EditVariant(SearchState& state, int item, int job);
 
 // The chain lives on the host between steps: In before its first use, Out
 // after its update.
 bool EditHome(SearchState& state, int chain, int avoid_slot, double lead);
 
-// Takes out one rerun, copy, decode, encode or host home; what it served reads
-// the older instance again. The last decode of an encoded instance takes the
-// encode along.
+// Removes one rerun, copy back, decode or encode; later reads then find the
+// older instance. The last copy back also removes its Out, the last decode of
+// an encoded instance its encode.
 bool EditDrop(SearchState& state, int item);
+// Ends the chain's home on the host, and removes its copies.
 bool EditUnhome(SearchState& state, int chain);
 
-// The chain is on the device throughout.
+// Keeps the chain on the device for the whole step: no home, no copies.
 void EditStay(SearchState& state, int chain);
 
 }  // namespace loadline::planner

@@ -1,9 +1,9 @@
-// At the highest point, every idle value is a candidate: rerun it later, copy
-// it out and back, keep it encoded, or let it live on the host; and the node
-// that runs there may run in less workspace. A cheap estimate ranks them,
-// the most promising are priced exactly, and the largest drop of excess area
-// per added step time (plus a price for lane time) is taken. Tested in
-// solve_test.cc and permissions_test.cc.
+// Greedy descent. At the highest point every idle value is a candidate: rerun
+// it later, copy it out and back, keep it encoded, or let it live on the host;
+// and the node that runs there may use a variant with less workspace. A cheap
+// estimate ranks the candidates, the best of each kind are priced exactly, and
+// the largest drop of excess area per added step time (plus a price of lane
+// time) is taken. Tested in greedy_test.cc.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -18,22 +18,17 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kPricedReruns = 6;
-constexpr int kPricedCopies = 12;
-constexpr int kPricedStashes = 6;
-constexpr int kChainLimit = 10;
-constexpr int kRespreadEvery = 8;
-constexpr double kNearlyAsGood = 0.5;
 constexpr double kLimitSlack = 1 + 1e-9;  // for rounding
 
-enum class Way { kRerun, kCopy, kHome, kStash, kVariant };
+enum class Means { kRerun, kCopy, kHome, kStash, kVariant };
 
+// One edit that frees bytes at the highest point.
 struct Candidate {
-  Way way = Way::kRerun;
+  Means means = Means::kRerun;
   Gap gap;
-  int chain = -1;
-  int choice = 0;  // coding of a stash, job of a variant
-  double lead = 1.2;
+  int chain = -1;  // of kHome
+  int choice = 0;  // coding of kStash, job of kVariant
+  double lead = 0;
   double estimate = 0;  // higher is better
 };
 
@@ -42,14 +37,16 @@ class Greedy {
   Greedy(SearchState& state, const GreedyOptions& options, WorkBudget& effort)
       : state_(state),
         model_(state.model()),
+        tuning_(model_.tuning.greedy),
         options_(options),
         effort_(effort),
-        least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3) {}
+        least_ns_(tuning_.least_share * static_cast<double>(model_.compute_ns) +
+                  tuning_.least_ns) {}
 
   bool Run() {
     for (int round = 0; state_.excess_area() > 0; ++round) {
       if (effort_.Spent()) return false;
-      if (round % kRespreadEvery == 0) state_.Respread();
+      if (round % tuning_.respread_rounds == 0) state_.Respread();
       if (state_.excess_area() <= 0) break;
       if (!LowerOnce()) return false;
     }
@@ -68,7 +65,8 @@ class Greedy {
     scores_.clear();
     double best = 0;
     for (size_t i = 0; i < priced_.size(); ++i) {
-      const double score = Price(priced_[i], peak, kNearlyAsGood * best);
+      const double score =
+          Price(priced_[i], peak, tuning_.nearly_as_good * best);
       if (score > 0) scores_.emplace_back(score, i);
       best = std::max(best, score);
       state_.Undo(0);
@@ -83,13 +81,13 @@ class Greedy {
       Candidate candidate = priced_[i];
       const int slot = peak_item >= 0 ? state_.slot_of(peak_item) : peak;
       if (any &&
-          (peak_item < 0 || score < kNearlyAsGood * best ||
+          (peak_item < 0 || score < tuning_.nearly_as_good * best ||
            state_.BytesAt(slot) <= state_.target() ||
-           !(candidate.way == Way::kVariant ||
+           !(candidate.means == Means::kVariant ||
              FindGap(state_, candidate.gap.value, slot, &candidate.gap)))) {
         continue;
       }
-      const double least = kNearlyAsGood * best;
+      const double least = tuning_.nearly_as_good * best;
       const double now = Price(candidate, any ? slot : peak, least);
       if (now <= 0 || now < least) {
         state_.Undo(0);
@@ -125,25 +123,26 @@ class Greedy {
 
   bool Apply(const Candidate& candidate, int peak) {
     lane_ns_ = 0;
-    if (candidate.way == Way::kStash) {
+    if (candidate.means == Means::kStash) {
       return EditStash(state_, candidate.gap, candidate.choice, false);
     }
-    if (candidate.way == Way::kVariant) {
+    if (candidate.means == Means::kVariant) {
       const int item = state_.item_at(peak);
       if (state_.item(item).id == candidate.choice) return false;
       EditVariant(state_, item, candidate.choice);
       return true;
     }
-    const double copy = model_.in_ns[candidate.gap.value];
-    if (candidate.way == Way::kRerun) {
-      return EditRecompute(state_, candidate.gap, {.items = kChainLimit});
+    const double copy_ns = model_.in_ns[candidate.gap.value];
+    if (candidate.means == Means::kRerun) {
+      return EditRecompute(state_, candidate.gap,
+                           {.items = tuning_.chain_limit});
     }
-    const int tokens = state_.copy_count();
+    const int copies = state_.copy_count();
     const bool done =
-        candidate.way == Way::kCopy
+        candidate.means == Means::kCopy
             ? EditCopy(state_, candidate.gap, peak, candidate.lead)
             : EditHome(state_, candidate.chain, peak, candidate.lead);
-    lane_ns_ = copy * std::max(0, state_.copy_count() - tokens);
+    lane_ns_ = copy_ns * std::max(0, state_.copy_count() - copies);
     return done;
   }
 
@@ -179,6 +178,7 @@ class Greedy {
     for (int v = 0; v < model_.value_count; ++v) {
       if (model_.bytes[v] == 0) continue;
       Candidate candidate;
+      candidate.lead = tuning_.short_lead;
       if (!FindGap(state_, v, peak, &candidate.gap)) continue;
       const double saved = Saved(candidate.gap);
       AddRerun(candidate, saved);
@@ -186,13 +186,13 @@ class Greedy {
       AddStashes(candidate, saved);
     }
     priced_.clear();
-    TakeBest(reruns_, kPricedReruns);
-    TakeBest(copies_, kPricedCopies);
-    TakeBest(stashes_, kPricedStashes);
+    TakeBest(reruns_, tuning_.priced_reruns);
+    TakeBest(copies_, tuning_.priced_copies);
+    TakeBest(stashes_, tuning_.priced_encodings);
     AddVariants(peak);
   }
 
-  // The most promising; of equal ones those that were collected first.
+  // The best by estimate; of equal ones those that were collected first.
   void TakeBest(std::vector<Candidate>& list, std::ptrdiff_t count) {
     const auto better = [](const Candidate& a, const Candidate& b) {
       if (a.estimate != b.estimate) return a.estimate > b.estimate;
@@ -212,18 +212,19 @@ class Greedy {
     }
     candidate.estimate =
         saved /
-        (static_cast<double>(model_.node_ns[model_.ways[node].front()]) +
+        (static_cast<double>(model_.node_ns[model_.jobs_of[node].front()]) +
          least_ns_);
     reruns_.push_back(candidate);
   }
 
   void AddStashes(Candidate candidate, double saved) {
     const int value = candidate.gap.value;
-    candidate.way = Way::kStash;
+    candidate.means = Means::kStash;
     for (size_t c = 0; c < model_.codings[value].size(); ++c) {
       const Coding& coding = model_.codings[value][c];
-      const double share = 1 - static_cast<double>(model_.bytes[coding.form]) /
-                                   static_cast<double>(model_.bytes[value]);
+      const double share =
+          1 - static_cast<double>(model_.bytes[coding.encoded]) /
+                  static_cast<double>(model_.bytes[value]);
       candidate.choice = static_cast<int>(c);
       candidate.estimate = saved * share /
                            (static_cast<double>(model_.node_ns[coding.encode] +
@@ -233,17 +234,19 @@ class Greedy {
     }
   }
 
-  // Jobs with less workspace for the run at the highest point.
+  // Variants with less workspace for the run at the highest point.
   void AddVariants(int peak) {
     const int item = state_.item_at(peak);
     if (item < 0 || state_.item(item).kind != ItemKind::kRun) return;
     const int job = state_.item(item).id;
     if (model_.jobs[job].node < 0) return;
     Candidate candidate;
-    candidate.way = Way::kVariant;
-    for (int way : model_.ways[model_.jobs[job].node]) {
-      if (model_.workspace_bytes[way] >= model_.workspace_bytes[job]) continue;
-      candidate.choice = way;
+    candidate.means = Means::kVariant;
+    for (int other : model_.jobs_of[model_.jobs[job].node]) {
+      if (model_.workspace_bytes[other] >= model_.workspace_bytes[job]) {
+        continue;
+      }
+      candidate.choice = other;
       priced_.push_back(candidate);
     }
   }
@@ -260,34 +263,37 @@ class Greedy {
     const double stall =
         model_.copies_stop_compute ? lane : std::max(0.0, lane - idle);
     candidate.estimate =
-        saved / (stall + (options_.lane_price + 0.01) * lane + least_ns_);
+        saved /
+        (stall + (options_.lane_price + tuning_.least_lane_price) * lane +
+         least_ns_);
     const int chain = model_.chain_of[value];
     const bool home =
         chain >= 0 && !state_.host_home(chain) && model_.chains[chain].can_host;
     if (home && (gap.from_item < 0 || gap.to_item < 0)) {
-      candidate.way = Way::kHome;
+      candidate.means = Means::kHome;
       candidate.chain = chain;
       copies_.push_back(candidate);
       if (gap.to_item < 0) return;
     }
-    candidate.way = Way::kCopy;
+    candidate.means = Means::kCopy;
     copies_.push_back(candidate);
-    candidate.lead = 3;
+    candidate.lead = tuning_.long_lead;
     copies_.push_back(candidate);
-    // Behind those that are in the lane before it.
+    // With time for the copies that the lane holds before this one.
     const double queued_ns = out_ns_[peak] - out_ns_[gap.from_slot + 1];
     if (queued_ns <= 0) return;
-    candidate.lead = 1.2 + queued_ns / model_.OutLeadNs(value);
+    candidate.lead = tuning_.short_lead + queued_ns / model_.OutLeadNs(value);
     copies_.push_back(candidate);
   }
 
   SearchState& state_;
   const SearchModel& model_;
+  const SearchTuning::Greedy& tuning_;
   const GreedyOptions options_;
   WorkBudget& effort_;
   const double least_ns_;
   double excess_area_ = 0, step_ns_ = 0;  // of the committed state
-  double lane_ns_ = 0;
+  double lane_ns_ = 0;  // lane time that the applied candidate adds
   // Prefix sums over slots.
   std::vector<double> over_count_, over_bytes_, out_ns_;
   std::vector<Candidate> reruns_, copies_, stashes_, priced_;

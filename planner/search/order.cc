@@ -1,7 +1,7 @@
 // Start orders of first runs. The given order is usually good; moving each
 // update to the point where its last reader has run frees gradients early;
-// list scheduling by change of live bytes helps on shuffled graphs. Tested
-// through tests/planner/solve/solve_test.cc.
+// list scheduling by change of live bytes helps on shuffled graphs. Tested in
+// order_test.cc.
 #include <algorithm>
 #include <queue>
 #include <tuple>
@@ -47,7 +47,7 @@ bool IsUpdate(const SearchModel& model, int node) {
 Schedule FromOrder(const SearchModel& model, const std::vector<int>& order) {
   Schedule schedule = GivenOrder(model);
   for (int p = 0; p < model.node_count; ++p) {
-    schedule.items[p] = {ItemKind::kRun, model.ways[order[p]].front()};
+    schedule.items[p] = {ItemKind::kRun, model.jobs_of[order[p]].front()};
   }
   return schedule;
 }
@@ -130,12 +130,14 @@ Schedule FewestBytes(const SearchModel& model) {
 
 std::vector<Schedule> SeedOrders(const SearchModel& model) {
   std::vector<Schedule> orders = {GivenOrder(model)};
-  for (Schedule order : {EarlyUpdates(model), FewestBytes(model)}) {
+  const auto add = [&](Schedule order) {
     const bool known = std::any_of(
         orders.begin(), orders.end(),
         [&](const Schedule& other) { return other.items == order.items; });
     if (!known) orders.push_back(std::move(order));
-  }
+  };
+  if (model.tuning.orders.early_updates) add(EarlyUpdates(model));
+  if (model.tuning.orders.fewest_bytes) add(FewestBytes(model));
   return orders;
 }
 

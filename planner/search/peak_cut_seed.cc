@@ -1,9 +1,9 @@
-// Local edits free one value at a time, and where a value is cheap to make
-// again only from others that are gone too (a residual stream, layer by layer)
-// none of them helps alone. Here all are decided at once. A lost value is made
-// again where it is first read behind the point, and before it whatever that
-// takes, so that layer after layer comes back when it is needed. Tested in
-// tests/planner/search/peak_cut_seed_test.cc.
+// See peak_cut_seed.h. Local edits free one value at a time. Where a value is
+// cheap to recompute only from others that are gone too (a residual stream,
+// layer by layer), no such edit helps alone. This program decides all of them
+// at once. A value that is not kept is rerun before its first read after the
+// highest point, after the inputs that this rerun needs, so that layer after
+// layer comes back when it is read. Tested in peak_cut_seed_test.cc.
 #include "planner/search/peak_cut_seed.h"
 
 #include <algorithm>
@@ -17,31 +17,29 @@
 namespace loadline::planner {
 namespace {
 
-// Of a lane's time on its side of the point, what copies may take for nothing.
-constexpr double kLaneShare = 0.8;
-// Where time is equal, fewer bytes are moved.
-constexpr double kLanePrice = 0.01;
-
-class Starter {
+class PeakCutProgram {
  public:
-  Starter(const SearchModel& model, const Schedule& order)
-      : model_(model), order_(order), lives_(FindLifetimes(model, order)) {}
+  PeakCutProgram(const SearchModel& model, const Schedule& order)
+      : model_(model),
+        tuning_(model.tuning.peak_cut_seed),
+        order_(order),
+        lives_(FindLifetimes(model, order)) {}
 
   PeakCutSeed Run(int64_t target_bytes, const PeakCutSeedOptions& options) {
-    PeakCutSeed start;
-    if (!lives_.valid) return start;
+    PeakCutSeed seed;
+    if (!lives_.valid) return seed;
     cut_ = static_cast<int>(
         std::max_element(lives_.live_bytes.begin(), lives_.live_bytes.end()) -
         lives_.live_bytes.begin());
     const int64_t excess_bytes = lives_.live_bytes[cut_] - target_bytes;
-    if (excess_bytes <= 0) return start;
+    if (excess_bytes <= 0) return seed;
     FindValues();
     AddRows(static_cast<double>(excess_bytes));
     const MipBound found =
         options.rounded ? SolveLp(program_, options.iteration_limit, true)
                         : SolveMip(program_, options.iteration_limit, kNoLimit);
-    start.iterations = found.iterations;
-    if (found.x.empty()) return start;
+    seed.iterations = found.iterations;
+    if (found.x.empty()) return seed;
     for (const std::vector<int>& values : {idle_, dead_}) {
       for (int v : values) {
         there_[v] =
@@ -50,15 +48,16 @@ class Starter {
     }
     Schedule schedule;
     schedule.host_home = order_.host_home;
-    if (Write(schedule.items)) start.schedule = std::move(schedule);
-    return start;
+    if (Write(schedule.items)) seed.schedule = std::move(schedule);
+    return seed;
   }
 
  private:
+  // The decisions about one value, as columns of the program; -1: none.
   struct Columns {
-    bool asked = false;
-    int keep = -1;  // on the device at the cut
-    int host = -1;  // on the host then
+    bool decided = false;  // by the program
+    int keep = -1;         // on the device at the cut
+    int host = -1;         // on the host then
   };
 
   static bool Chosen(const MipBound& found, int column) {
@@ -75,8 +74,8 @@ class Starter {
     return JobOf(v) >= 0 && model_.may_rerun[JobOf(v)] != 0;
   }
 
-  // What is idle at the cut is asked about, and what might be kept in its
-  // place.
+  // The program decides about the values that are idle at the cut, and about
+  // inputs that might be kept in their place.
   void FindValues() {
     columns_.resize(model_.value_count);
     there_.assign(model_.value_count, 0);
@@ -94,7 +93,7 @@ class Starter {
       const int v = instance.value;
       there_[v] = 1;
       if (busy[i] != 0 || instance.last) continue;
-      if (MayRerun(v) || model_.may_copy[v] != 0) Ask(v, idle_);
+      if (MayRerun(v) || model_.may_copy[v] != 0) Decide(v, idle_);
     }
     // Inputs of what may run again; those that are there need no decision.
     std::vector<int> open = idle_;
@@ -105,29 +104,29 @@ class Starter {
       rerun_[model_.producer[v]] = program_.AddColumn(
           static_cast<double>(model_.node_ns[JobOf(v)]) / Unit(), 0, 1, true);
       for (int input : model_.reads[JobOf(v)]) {
-        if (columns_[input].asked || there_[input] != 0) continue;
-        Ask(input, dead_);
+        if (columns_[input].decided || there_[input] != 0) continue;
+        Decide(input, dead_);
         open.push_back(input);
       }
     }
   }
 
-  void Ask(int v, std::vector<int>& values) {
+  void Decide(int v, std::vector<int>& values) {
     values.push_back(v);
-    columns_[v].asked = true;
+    columns_[v].decided = true;
     // An old version that has been replaced cannot be there.
     if (model_.chain_of[v] < 0 || there_[v] != 0) {
       columns_[v].keep = program_.AddColumn(0, 0, 1, true);
     }
     if (model_.may_copy[v] != 0) {
       columns_[v].host = program_.AddColumn(
-          kLanePrice * (model_.out_ns[v] + model_.in_ns[v]) / Unit(), 0, 1,
-          true);
+          tuning_.lane_price * (model_.out_ns[v] + model_.in_ns[v]) / Unit(), 0,
+          1, true);
     }
   }
 
   // keep + host + rerun of the value, as far as there are such columns.
-  std::vector<Term> WaysOf(int v) const {
+  std::vector<Term> SourcesOf(int v) const {
     std::vector<Term> terms;
     if (columns_[v].keep >= 0) terms.push_back({columns_[v].keep, 1});
     if (columns_[v].host >= 0) terms.push_back({columns_[v].host, 1});
@@ -137,12 +136,12 @@ class Starter {
   }
 
   void AddRows(double excess_bytes) {
-    for (int v : idle_) program_.AddRow(1, kNoLimit, WaysOf(v));
+    for (int v : idle_) program_.AddRow(1, kNoLimit, SourcesOf(v));
     for (int node = 0; node < model_.node_count; ++node) {
       if (rerun_[node] < 0) continue;
       for (int input : model_.reads[job_[node]]) {
-        if (!columns_[input].asked) continue;
-        std::vector<Term> terms = WaysOf(input);
+        if (!columns_[input].decided) continue;
+        std::vector<Term> terms = SourcesOf(input);
         terms.push_back({rerun_[node], -1});
         program_.AddRow(0, kNoLimit, terms);
       }
@@ -162,12 +161,12 @@ class Starter {
     AddLane(model_.in_ns, cut_, static_cast<int>(order_.items.size()));
   }
 
-  // Copies of one direction beside the runs of [first, last); what does not go
-  // beside them takes its time.
+  // Copies of one direction during the runs of [first, last). What does not fit
+  // into that time lengthens the step.
   void AddLane(const std::vector<double>& copy_ns, int first, int last) {
-    double beside_ns = 0;
+    double runs_ns = 0;
     for (int at = first; at < last; ++at) {
-      beside_ns += static_cast<double>(model_.node_ns[order_.items[at].id]);
+      runs_ns += static_cast<double>(model_.node_ns[order_.items[at].id]);
     }
     std::vector<Term> terms;
     for (size_t v = 0; v < columns_.size(); ++v) {
@@ -176,25 +175,25 @@ class Starter {
     }
     if (terms.empty()) return;
     terms.push_back({program_.AddColumn(1, 0, kNoLimit, false), -1});
-    program_.AddRow(-kNoLimit, kLaneShare * beside_ns / Unit(), terms);
+    program_.AddRow(-kNoLimit, tuning_.lane_share * runs_ns / Unit(), terms);
   }
 
-  // False where something would have to run again that may not.
+  // False if a node would have to run again that may not.
   bool Write(std::vector<Item>& items) {
     for (size_t at = 0; at < order_.items.size(); ++at) {
       const Item& item = order_.items[at];
-      const bool behind = static_cast<int>(at) > cut_;
+      const bool after_cut = static_cast<int>(at) > cut_;
       for (int v : model_.reads[item.id]) {
-        if (behind && !Bring(v, items)) return false;
+        if (after_cut && !Bring(v, items)) return false;
       }
       items.push_back(item);
-      if (!behind) continue;
+      if (!after_cut) continue;
       for (int v : model_.makes[item.id]) there_[v] = 1;
     }
     return true;
   }
 
-  // Runs again what it takes until the value is there.
+  // Reruns nodes until the value is there.
   bool Bring(int value, std::vector<Item>& items) {
     std::vector<int> stack = {value};
     while (!stack.empty()) {
@@ -215,15 +214,16 @@ class Starter {
   }
 
   const SearchModel& model_;
+  const SearchTuning::PeakCutSeed& tuning_;
   const Schedule& order_;
   const Lifetimes lives_;
   MipProgram program_;
   int cut_ = 0;
-  std::vector<int> idle_, dead_;  // values asked about
+  std::vector<int> idle_, dead_;  // values decided about
   std::vector<Columns> columns_;  // by value
   std::vector<int> rerun_;        // by node: column
   std::vector<int> job_;          // by node: that the order runs
-  std::vector<char> there_;       // by value: may be read behind the cut
+  std::vector<char> there_;       // by value: may be read after the cut
 };
 
 }  // namespace
@@ -231,7 +231,7 @@ class Starter {
 PeakCutSeed SeedFromPeakCut(const SearchModel& model, const Schedule& order,
                             int64_t target_bytes,
                             const PeakCutSeedOptions& options) {
-  return Starter(model, order).Run(target_bytes, options);
+  return PeakCutProgram(model, order).Run(target_bytes, options);
 }
 
 }  // namespace loadline::planner

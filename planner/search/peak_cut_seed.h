@@ -1,4 +1,4 @@
-// A schedule to start from, that keeps at the highest point what is worth most.
+// A start schedule whose values at the highest point are chosen all at once.
 #ifndef LOADLINE_PLANNER_SEARCH_PEAK_CUT_SEED_H_
 #define LOADLINE_PLANNER_SEARCH_PEAK_CUT_SEED_H_
 
@@ -11,8 +11,8 @@ namespace loadline::planner {
 
 struct PeakCutSeedOptions {
   int64_t iteration_limit = 0;  // of the simplex method
-  // Of the program without integers: several times as quick, a few percent
-  // worse, and perhaps some bytes above the target.
+  // Solves the program without integers and rounds: several times as quick, a
+  // few percent worse, and perhaps some bytes above the target.
   bool rounded = true;
 };
 
@@ -21,15 +21,14 @@ struct PeakCutSeed {
   int64_t iterations = 0;  // of the simplex method
 };
 
-// `order` (every node once, nothing copied) with reruns, so that no more than
-// about the target is alive at its highest point: which of the values that lie
-// idle there are kept, and which are made again, from what, is decided together
-// by one program of least rerun time (the single cut of
-// bound_program.h, in this order). What it would rather copy stays, for the
-// descents to copy. Other points may still be too high, and the schedule may
-// be invalid where an update stands before what would read the old version
-// again. None where nothing is too high at that point, or the program found no
-// way in so many simplex iterations.
+// `order` (every node once, no copies) with reruns, so that about the target is
+// alive at its highest point. One program of least rerun time (the single cut
+// of bound_program.h, in this order) decides for all values that are idle there
+// which are kept, and which are rerun from which inputs. Values that it would
+// copy stay: a greedy descent copies them later. Other points may still be over
+// the target. The schedule is invalid if an update comes before a rerun that
+// reads the old version. No schedule if that point is within the target, or if
+// the program found no solution in so many simplex iterations.
 PeakCutSeed SeedFromPeakCut(const SearchModel& model, const Schedule& order,
                             int64_t target_bytes,
                             const PeakCutSeedOptions& options);

@@ -1,7 +1,8 @@
-// Greedy descents choose where a persistent value lives when they first meet
-// it, and place its copies with the lead that was best then; what is placed
-// later crowds the lanes. So each is asked again, one value after the other,
-// until nobody gains. Tested in persistent_placement_test.cc.
+// See persistent_placement.h. A greedy descent chooses where a persistent value
+// lives when it first frees that value, with the lead that was best then;
+// copies placed later crowd the lanes. So each choice is made again, one value
+// after the other, until no change gains. Tested in
+// persistent_placement_test.cc.
 #include "planner/search/persistent_placement.h"
 
 #include <cmath>
@@ -12,26 +13,23 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kMostSweeps = 4;
-constexpr size_t kRespreadEvery = 8;
-constexpr double kLeads[] = {1.2, 0.2, 3, 8, 20, 50};
-
-class Rehomer {
+class Placement {
  public:
-  Rehomer(SearchState& state, WorkBudget& effort, double floor_ns)
+  Placement(SearchState& state, WorkBudget& effort, double floor_ns)
       : state_(state),
         model_(state.model()),
+        tuning_(model_.tuning.persistent_placement),
         effort_(effort),
         floor_ns_(floor_ns) {}
 
   bool Run() {
     bool any = false;
-    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+    for (int sweep = 0; sweep < tuning_.most_sweeps; ++sweep) {
       bool improved = false;
       for (size_t c = 0; c < model_.chains.size(); ++c) {
         if (effort_.Spent()) return any;
-        if (c % kRespreadEvery == 0) state_.Respread();
-        improved = AskAgain(static_cast<int>(c)) || improved;
+        if (c % tuning_.respread_values == 0) state_.Respread();
+        improved = PlaceAgain(static_cast<int>(c)) || improved;
       }
       any = any || improved;
       if (!improved) break;
@@ -40,29 +38,29 @@ class Rehomer {
   }
 
  private:
-  // A version that only the host has while a run is at the highest point.
+  // The highest run at which a version of the chain is on the host only.
   struct Absence {
     int version = -1, run = -1;  // -1: there is none
   };
 
-  bool AskAgain(int chain) {
+  bool PlaceAgain(int chain) {
     if (!Leaves(chain)) return false;
     Absence absence = AbsenceOf(chain);
     bool improved = false;
-    const auto ask = [&](absl::FunctionRef<bool()> edit) {
+    const auto attempt = [&](absl::FunctionRef<bool()> edit) {
       if (!Try(chain, edit)) return;
       improved = true;
       absence = AbsenceOf(chain);
     };
-    ask([] { return true; });
-    for (const double lead : kLeads) {
-      ask([&] { return Leave(absence, lead); });
-      ask([&] { return Settle(chain, absence, lead); });
+    attempt([] { return true; });
+    for (const double lead : tuning_.leads) {
+      attempt([&] { return Leave(absence, lead); });
+      attempt([&] { return LiveOnHost(chain, absence, lead); });
     }
     return improved;
   }
 
-  // Makes the edit of a chain that stays, and keeps it if it makes the step
+  // Brings the chain home, makes the edit, and keeps it if the step gets
   // shorter.
   bool Try(int chain, absl::FunctionRef<bool()> edit) {
     if (effort_.Spent()) return false;
@@ -90,13 +88,13 @@ class Rehomer {
     Absence absence;
     for (int version : versions.versions) {
       int from = host && version == versions.versions.front() ? 0 : -1;
-      for (const Access& touch : state_.accesses(version)) {
-        const ItemKind kind = state_.item(touch.item).kind;
+      for (const Access& access : state_.accesses(version)) {
+        const ItemKind kind = state_.item(access.item).kind;
         if (kind == ItemKind::kIn && from >= 0) {
-          Raise(version, from, touch.slot, &absence);
+          Raise(version, from, access.slot, &absence);
           from = -1;
         } else if (kind == ItemKind::kOut) {
-          from = touch.slot;
+          from = access.slot;
         }
       }
       if (from >= 0 && state_.OutItem(version) >= 0) {
@@ -106,7 +104,7 @@ class Rehomer {
     return absence;
   }
 
-  // To the highest run of [from, to), if that is higher.
+  // Sets the absence to the highest run of [from, to), if that is higher.
   void Raise(int version, int from, int to, Absence* absence) const {
     for (int slot = from; slot < to; ++slot) {
       const int item = state_.item_at(slot);
@@ -128,13 +126,13 @@ class Rehomer {
     return leaves;
   }
 
-  // At home on the host.
-  bool Settle(int chain, const Absence& absence, double lead) {
+  // Lives on the host.
+  bool LiveOnHost(int chain, const Absence& absence, double lead) {
     return absence.run >= 0 && model_.chains[chain].can_host &&
            EditHome(state_, chain, state_.slot_of(absence.run), lead);
   }
 
-  // At home on the device, away around that run.
+  // Lives on the device, and is copied out around that run.
   bool Leave(const Absence& absence, double lead) {
     if (absence.run < 0) return false;
     const int slot = state_.slot_of(absence.run);
@@ -145,6 +143,7 @@ class Rehomer {
 
   SearchState& state_;
   const SearchModel& model_;
+  const SearchTuning::PersistentPlacement& tuning_;
   WorkBudget& effort_;
   const double floor_ns_;
 };
@@ -153,7 +152,7 @@ class Rehomer {
 
 bool PlacePersistentValues(SearchState& state, WorkBudget& effort,
                            double floor_ns) {
-  return Rehomer(state, effort, floor_ns).Run();
+  return Placement(state, effort, floor_ns).Run();
 }
 
 }  // namespace loadline::planner

@@ -1,5 +1,5 @@
-// Where persistent values live between steps, and when they are copied, asked
-// again of a schedule that is otherwise complete.
+// Improves where persistent values live between steps and when they are copied,
+// in a schedule that is otherwise complete.
 #ifndef LOADLINE_PLANNER_SEARCH_PERSISTENT_PLACEMENT_H_
 #define LOADLINE_PLANNER_SEARCH_PERSISTENT_PLACEMENT_H_
 
@@ -8,10 +8,11 @@
 
 namespace loadline::planner {
 
-// For each persistent value that leaves the device: at home on the host, or at
-// home on the device and away for a while, with earlier and later copies;
-// whatever makes the step shorter, not below `floor_ns`, with no more bytes
-// over the target. True if anything did.
+// For each persistent value that leaves the device, tries: staying on the
+// device, living on the host, or living on the device and leaving it for a
+// while, with earlier and later copies. Keeps what shortens the step, not below
+// `floor_ns`, without more excess area over the target. True if something was
+// kept.
 bool PlacePersistentValues(SearchState& state, WorkBudget& effort,
                            double floor_ns = 0);
 

@@ -1,4 +1,4 @@
-// The search for the fastest schedule within one number of bytes.
+// The search for the fastest schedule within one budget.
 #ifndef LOADLINE_PLANNER_SEARCH_POINT_SEARCH_H_
 #define LOADLINE_PLANNER_SEARCH_POINT_SEARCH_H_
 
@@ -14,31 +14,33 @@ struct FoundSchedule {
   double step_ns = 0;
 };
 
-// What is proven of all schedules within one number of bytes.
+// What is proven about all schedules within one budget.
 struct PointBound {
-  int64_t target_bytes = -1;  // -1: nothing is proven
-  double enough_ns = 0;       // none is faster by more than rounding
-  bool none = false;          // there are none
+  int64_t target_bytes = -1;  // the budget; -1: nothing is proven
+  double enough_ns = 0;       // no schedule is faster by more than rounding
+  bool none = false;          // no schedule exists
 };
 
 struct PointSearchOptions {
   int64_t target_bytes = 0;
-  // Nothing faster is wanted, and the search stops once it is reached.
+  // Faster schedules are not returned; the search stops once it reaches this.
   double floor_ns = 0;
   int64_t work = 0;
   uint64_t seed = 0;
-  // Only repairs the first start, which is close to what is wanted.
+  // Only repairs the first start, which is nearly within the target.
   bool repair = false;
-  // Of the same model, kept from one search to the next; may be null.
+  // Of the same model: read, and written if this search proves a bound, so that
+  // the next search at this budget can use it; may be null.
   PointBound* proof = nullptr;
 };
 
-// Schedules within the target and not faster than the floor, fastest first;
-// the later ones are other finds, for when the first cannot be laid out.
-// `orders` as SeedOrders gives them; `starts` are schedules from elsewhere
-// (other targets, fewer means), within the target or not. Greedy descents
-// first, then annealing from an order, then again and again, less hot, from
-// the best. Deterministic; `outside` only interrupts.
+// Schedules within the target and not faster than the floor, fastest first, at
+// most SearchTuning::PointSearch::most_finds: the later ones are for the case
+// that the first cannot be laid out. `orders` come from SeedOrders. `starts`
+// are schedules found at other budgets or with fewer permissions, within the
+// target or not. Greedy descents run first, then annealing from an order, then
+// reheats at lower temperatures from the best. Deterministic; of `outside` only
+// the deadline and the cancellation count.
 std::vector<FoundSchedule> SearchAtPoint(const SearchModel& model,
                                          const std::vector<Schedule>& orders,
                                          const std::vector<Schedule>& starts,

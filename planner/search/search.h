@@ -1,5 +1,6 @@
-// The searches over schedules: orders to start from, the greedy that lowers
-// the highest point, the annealing around what it found, and the clean-up.
+// The searches over schedules: start orders, the greedy descent that lowers the
+// highest point, simulated annealing, reducing memory pressure, and the
+// clean-up. Their constants and switches are SearchModel::tuning.
 #ifndef LOADLINE_PLANNER_SEARCH_SEARCH_H_
 #define LOADLINE_PLANNER_SEARCH_SEARCH_H_
 
@@ -15,19 +16,21 @@
 
 namespace loadline::planner {
 
-// When to stop: counted work, and from outside.
+// When a search stops: after counted work, at a deadline, or when cancelled.
 struct WorkBudget {
-  // Candidate edits still to be priced, in edits of a short sequence.
+  // Work left, in candidate edits of a short sequence.
   int64_t left = 0;
   absl::Time deadline = absl::InfiniteFuture();
   const std::atomic<bool>* cancel = nullptr;
 
-  // What pricing one edit costs: it reads the whole sequence.
+  // Work of pricing one edit: it reads the whole sequence.
   int64_t PriceOf(const SearchState& state) const {
-    const int slots = state.model().bidirectional < 1 ? 12 : 24;
-    return 1 + state.slot_count() / slots;
+    const SearchTuning::Work& work = state.model().tuning.work;
+    return 1 + state.slot_count() / (state.model().bidirectional < 1
+                                         ? work.edit_slots_coupled
+                                         : work.edit_slots);
   }
-  // Polls the outside.
+  // Whether the deadline has passed or the search was cancelled.
   bool Interrupted() const {
     return (cancel != nullptr && cancel->load(std::memory_order_relaxed)) ||
            (deadline != absl::InfiniteFuture() && absl::Now() >= deadline);
@@ -35,39 +38,35 @@ struct WorkBudget {
   bool Spent() const { return left <= 0 || Interrupted(); }
 };
 
-// Start orders, best first guess last tried: the given order; each update as
-// soon as all it needs is there; list scheduling for low peak.
+// Start orders without repeats: the given order; each update as soon as its
+// inputs exist; list scheduling for a low peak (SearchTuning::Orders).
 std::vector<Schedule> SeedOrders(const SearchModel& model);
 
 struct GreedyOptions {
-  double lane_price = 0;  // of a nanosecond of copying, in nanoseconds of step
+  double lane_price = 0;  // step time that one nanosecond of copying is worth
   bool allow_rerun = true;
   bool allow_copy = true;
 };
 
-// Lowers the highest point until everything is within the state's target.
-// False if it gets stuck above it (the state then holds how far it came).
+// Lowers the highest point until all bytes are within the state's target.
+// False if no edit helps any more or the work is spent; the state then holds
+// the lowest schedule that was reached.
 bool LowerPeak(SearchState& state, const GreedyOptions& options,
                WorkBudget& effort);
 
-// Takes out what is no longer needed, as long as nothing exceeds the target
-// and the step gets no slower, nor faster than `floor_ns`.
+// Removes reruns, copies and codecs that are no longer needed, and runs nodes
+// as faster variants. Excess area and step do not grow, and the step does not
+// get shorter than `floor_ns`.
 void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns = 0);
 
-// What one move of Anneal takes from WorkBudget: most are rejected early.
+// Work of one move of Anneal: less than PriceOf, most are rejected early.
 int64_t MovePrice(const SearchState& state);
 
 struct AnnealOptions {
   int64_t moves = 0;
-  // In mean run times.
-  double first_temperature = 0.5;
-  double last_temperature = 0.003;
-  // Price of excess area over the target: 1 is where one mean run pays for
-  // taking a mean value away from a tenth of the sequence.
-  double first_lambda = 0.2;
-  double last_lambda = 60;
-  double floor_ns = 0;   // takes nothing faster
-  double enough_ns = 0;  // stops once it has as fast
+  Cooling cooling;
+  double floor_ns = 0;   // faster schedules are not recorded
+  double enough_ns = 0;  // stops at a schedule as fast as this
   uint64_t seed = 0;
 };
 
@@ -78,14 +77,14 @@ void Anneal(SearchState& state, const AnnealOptions& options,
             double* best_step_ns);
 
 struct ReducePressureOptions {
-  double floor_ns = 0;  // no faster
+  double floor_ns = 0;  // the step does not get shorter
   uint64_t seed = 0;
 };
 
-// Lowers the excess area over the state's target, which is below what the
-// schedule takes, with edits that make the step no slower and the highest point
-// no higher: a schedule that is near its most bytes at few points only is laid
-// out in fewer. Until the effort is spent.
+// Lowers the excess area over the state's target, which lies below the peak of
+// the schedule, by edits that lengthen neither the step nor the peak: schedules
+// that are near their peak at few positions pack tighter. Runs until the work
+// is spent.
 void ReducePressure(SearchState& state, const ReducePressureOptions& options,
                     WorkBudget& effort);
 

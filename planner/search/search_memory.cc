@@ -48,10 +48,10 @@ const SearchMemory::Range& SearchMemory::RangeOf(int block) {
   return range;
 }
 
-// What the excess area over the target would grow by.
+// The growth of the excess area if [lower, upper) gets so many bytes more.
 double SearchMemory::AreaOver(int lower, int upper, double bytes) {
   double excess_area = 0;
-  int open = lower;  // what lies from here to the block is to be looked at
+  int open = lower;  // slots from here to the block are not counted yet
   const int first = (lower + kBlockSlots - 1) / kBlockSlots;
   for (int block = first; (block + 1) * kBlockSlots <= upper; ++block) {
     const Range& range = RangeOf(block);
@@ -168,9 +168,9 @@ double SearchMemory::PeakBytes() const {
   return peak;
 }
 
-// Most of a value's lifetimes are as before: the changes from `first` on take
-// the old ones out, those from `second` on put the new ones in, both in order
-// of the slots; what differs lies between what is equal.
+// The changes from `first` on remove the old lifetimes of a value, those from
+// `second` on add the new ones, both in slot order. Most lifetimes are the
+// same, so opposite changes are removed from both ends.
 void SearchMemory::Cancel(size_t first, size_t second) {
   const auto opposite = [this](size_t a, size_t b) {
     return changes_[a].slot == changes_[b].slot &&

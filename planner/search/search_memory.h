@@ -1,10 +1,9 @@
-// Bytes by slot and the excess area over a target, under edits that are mostly
-// rejected: a pending change is only noted, the change of excess area is one
-// pass over the stretches it accesses that writes nothing. Commit writes them,
-// Drop forgets them. Bytes are whole numbers in doubles, so sums are exact.
-// Slots form blocks that know the most and the fewest bytes in them: a stretch
-// passes over those that lie wholly below or above the target, whatever its
-// length.
+// Bytes by slot and the excess area over a target, under edits of which most
+// are rejected. A pending change is only noted; its change of excess area takes
+// one pass over the slots it covers and writes nothing. Commit writes the
+// changes, Drop forgets them. Bytes are whole numbers in doubles, so sums are
+// exact. Slots are grouped into blocks that know their most and fewest bytes,
+// so that a pass skips blocks that lie wholly below or above the target.
 #ifndef LOADLINE_PLANNER_SEARCH_SEARCH_MEMORY_H_
 #define LOADLINE_PLANNER_SEARCH_SEARCH_MEMORY_H_
 
@@ -27,27 +26,28 @@ class SearchMemory {
     changes_.push_back({upper, -bytes});
     merged_ = false;
   }
-  // Most of what an edit puts back is what it took out: the changes between
-  // the marks `first` and `second` cancel those from `second` on.
+  // Removes pairs of opposite changes: those between the marks `first` and
+  // `second` against those from `second` on. An edit puts back most of what it
+  // removed.
   size_t Mark() const { return changes_.size(); }
   void Cancel(size_t first, size_t second);
 
   // With the pending changes.
   double excess_area();  // bytes x slots over the target
   double PeakBytes() const;
-  // Whether a slot that they lift comes to lie above so many bytes.
+  // Whether some slot that they raise ends above so many bytes.
   bool Exceeds(double bytes);
-  // Without them.
+  // Of the committed state.
   double at(int slot) const { return bytes_[slot]; }
   int PeakSlot();
 
   void Commit();
   void Drop();
-  // Commit for as many changes as there are slots.
+  // Commit, for about as many changes as there are slots.
   void Settle();
 
  private:
-  // The bytes change by this much from the slot on.
+  // From this slot on there are so many bytes more.
   struct Change {
     int slot;
     double bytes;
@@ -56,7 +56,7 @@ class SearchMemory {
   // Of the committed bytes of one block.
   struct Range {
     double least = 0, most = 0;
-    bool known = false;  // else they are to be found anew
+    bool known = false;  // else computed when needed
   };
 
   const Range& RangeOf(int block);

@@ -1,4 +1,4 @@
-// See window.h: which windows there are, and in which order they are solved.
+// See window.h: which windows exist, and in which order they are solved.
 // Tested in window_test.cc.
 #include "planner/search/window.h"
 
@@ -14,7 +14,8 @@
 namespace loadline::planner {
 namespace {
 
-// What a window is made of, in order. The first run of a node stays.
+// The items that windows consist of, in order: all but Outs and the first runs
+// of nodes.
 std::vector<int> OptionalItems(const SearchState& state) {
   const SearchModel& model = state.model();
   std::vector<char> ran(model.node_count, 0);
@@ -31,8 +32,8 @@ std::vector<int> OptionalItems(const SearchState& state) {
   return items;
 }
 
-// Time over that of all nodes once, of reruns, codecs and waiting, up to each
-// of the items, and up to the end.
+// Time besides the first runs of all nodes (reruns, codecs, waiting), up to
+// each of the items and, last, up to the end.
 std::vector<double> ExtraNs(SearchState& state, const std::vector<int>& items) {
   std::vector<double> extra;
   size_t next = 0;
@@ -43,7 +44,7 @@ std::vector<double> ExtraNs(SearchState& state, const std::vector<int>& items) {
         what.kind == ItemKind::kRun
             ? static_cast<double>(state.model().node_ns[what.id])
             : 0;
-    // Without copies nothing waits, and the state keeps no times.
+    // Without copies nothing waits, and the state has no times.
     const double now =
         state.copy_count() > 0 ? state.PassedNs(item) : passed + run_ns;
     const bool optional = next < items.size() && items[next] == item;
@@ -58,11 +59,11 @@ std::vector<double> ExtraNs(SearchState& state, const std::vector<int>& items) {
   return extra;
 }
 
-// Takes the items out; returns how many were.
+// Removes the items as far as the schedule stays valid; returns how many.
 int Drop(SearchState& state, const std::vector<int>& items) {
   int dropped = 0;
   for (int item : items) {
-    if (!state.alive(item)) continue;  // went with another
+    if (!state.alive(item)) continue;  // removed with another
     const Item what = state.item(item);
     const int chain =
         what.kind == ItemKind::kIn ? state.model().chain_of[what.id] : -1;
@@ -82,12 +83,15 @@ int Drop(SearchState& state, const std::vector<int>& items) {
 class Windows {
  public:
   Windows(SearchState& state, const WindowOptions& options, WorkBudget& effort)
-      : state_(state), options_(options), effort_(effort) {}
+      : state_(state),
+        tuning_(state.model().tuning.window),
+        options_(options),
+        effort_(effort) {}
 
   WindowReport Run() {
     if (!state_.valid() || state_.excess_area() > 0) return report_;
     state_.Respread();
-    for (int size = options_.least_items; size <= options_.most_items;
+    for (int size = tuning_.least_items; size <= tuning_.most_items;
          size += size / 2) {
       const WindowReport before = report_;
       while (Pass(size) && !effort_.Spent()) {
@@ -103,7 +107,7 @@ class Windows {
   }
 
  private:
-  // All windows of the size; whether any became better.
+  // Solves all windows of the size; true if one improved.
   bool Pass(int size) {
     const int improved = report_.improved;
     for (int start : Starts(size)) {
@@ -131,7 +135,7 @@ class Windows {
     std::vector<std::pair<double, int>> starts;
     for (int at = 0; at < count; at += std::max(1, size / 2)) {
       const int last = std::min(count, at + size) - 1;
-      // What waits for a copy back comes after it.
+      // Compute waits for a copy back after the copy's item.
       const double ns = extra[last + 1] - (at > 0 ? extra[at - 1] : 0);
       if (ns > 0) starts.emplace_back(-ns, at);
       if (last == count - 1) break;
@@ -153,7 +157,7 @@ class Windows {
     effort.left = std::min(effort_.left, options_.window_work);
     const int64_t granted = effort.left;
     std::optional<Schedule> best;
-    const WindowGoal goal = {dropped + kWindowSpareSteps, old_ns,
+    const WindowGoal goal = {dropped + tuning_.spare_steps, old_ns,
                              options_.floor_ns};
     ++report_.searched;
     report_.finished += SearchWindow(state_, goal, effort, &best);
@@ -163,6 +167,7 @@ class Windows {
   }
 
   SearchState& state_;
+  const SearchTuning::Window& tuning_;
   const WindowOptions options_;
   WorkBudget& effort_;
   WindowReport report_;

@@ -1,25 +1,24 @@
-// Large-neighbourhood search: reopens a stretch of a schedule and decides anew,
-// by branch and bound, what is rerun, copied or encoded there.
+// Large-neighbourhood search: removes a stretch of optional items from a
+// schedule and decides by branch and bound what is rerun, copied or encoded
+// instead.
 //
-// A *window* is a run of neighbouring optional items: reruns, copies back,
-// decodes, encodes. They are taken out (a chain that lives on the host comes
-// home with its copies), and then *steps* bring the schedule within its target
-// again. A step frees one value that lies idle at the first of the highest
-// positions:
-//   - EditRecompute, with all inputs kept alive, or with up to kWindowChain
-//     reruns in all, each input rerun or, where that is possible, kept encoded
-//     or copied;
-//   - EditCopy with each lead of kWindowLeads, unless a copy out would have to
-//     move; EditHome likewise; EditStash with each coding.
-// It must leave the schedule valid and the excess area over the target smaller,
-// and a window has at most kWindowSpareSteps steps more than items were taken
-// out. A schedule within the target gets no further step.
+// A *window* is a sequence of neighbouring optional items: reruns, copies back,
+// decodes, encodes. They are removed (a chain that lives on the host then stays
+// on the device), and *steps* bring the schedule within its target again. A
+// step frees one value that is idle at the first of the highest positions:
+//   - EditRecompute, with all inputs kept alive, or with up to
+//     SearchTuning::Window::chain_limit reruns in all, each input rerun or, if
+//     possible, kept encoded or copied;
+//   - EditCopy with each of SearchTuning::Window::leads, unless an Out would
+//     have to move; EditHome likewise; EditStash with each coding.
+// A step must leave the schedule valid and the excess area smaller. A window
+// has at most `spare_steps` steps more than items were removed. A schedule
+// within the target gets no further step.
 //
-// Unless a limit is hit, the outcome is the fastest of all the schedules that
-// such steps lead to, and the old one if none is faster. That is proven where
-// copy lanes do not slow each other down; where they do, a branch is given up
-// once it is slower than the best, although a further copy may, rarely, make
-// the step faster.
+// Unless a limit is hit, the result is the fastest of all schedules that such
+// steps lead to, or the old one if none is faster. That is exact for
+// independent copy lanes. For coupled lanes a branch is cut once it is slower
+// than the best, although a further copy may, rarely, make the step faster.
 #ifndef LOADLINE_PLANNER_SEARCH_WINDOW_H_
 #define LOADLINE_PLANNER_SEARCH_WINDOW_H_
 
@@ -29,15 +28,9 @@
 
 namespace loadline::planner {
 
-inline constexpr int kWindowChain = 10;
-inline constexpr double kWindowLeads[] = {1.2, 3};
-inline constexpr int kWindowSpareSteps = 3;
-
 struct WindowOptions {
-  int least_items = 4;
-  int most_items = 13;
-  int64_t window_work = 0;  // of the effort, for one window
-  double floor_ns = 0;      // no faster
+  int64_t window_work = 0;  // of the work, for one window
+  double floor_ns = 0;      // the step does not get shorter
 };
 
 struct WindowReport {
@@ -46,10 +39,10 @@ struct WindowReport {
   int improved = 0;
 };
 
-// Solves window after window of a state within its target, those that cost the
-// most time first, small ones before large ones, as long as most of one size
-// are finished. The step gets no slower; what is better is at least a
-// nanosecond faster. Deterministic but for an interrupt.
+// Solves window after window of a state within its target: those that cost the
+// most time first, small sizes before large ones, as long as at least half of
+// one size finish. The step gets no longer; an improvement is at least half a
+// nanosecond. Deterministic unless interrupted.
 WindowReport ImproveWindows(SearchState& state, const WindowOptions& options,
                             WorkBudget& effort);
 

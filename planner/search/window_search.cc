@@ -1,16 +1,15 @@
-// See window_search.h. Branches over the ways to free each value at the highest
-// position, the most excess area per added time first. A branch ends where it
+// See window_search.h. Branches over all steps that free a value at the highest
+// position, the most excess area per added time first. A branch ends if it
 // cannot beat the best: its step is as slow already (an edit that only adds
 // items makes no step faster), or will be with the cheapest reruns that could
-// free the bytes over the target at that position. Edits commute mostly, so a
-// sequence of items is reached on many ways; it is expanded once. Tested in
-// window_test.cc.
+// free the bytes over the target at that position. Most edits commute, so
+// different branches reach the same sequence; it is expanded once. Tested in
+// window_search_test.cc and window_test.cc.
 #include "planner/search/window_search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -25,12 +24,10 @@
 namespace loadline::planner {
 namespace {
 
-// A bit more than rounding may hide.
-constexpr double kLeastGainNs = 0.5;
-
-// Most steps are given up before the lanes are simulated.
+// Work of one step: most are rejected before the lanes are simulated.
 int64_t StepPrice(const SearchState& state) {
-  return 1 + WorkBudget{}.PriceOf(state) / 16;
+  return 1 + WorkBudget{}.PriceOf(state) /
+                 state.model().tuning.window.step_price_part;
 }
 
 uint64_t HashOf(const SearchState& state) {
@@ -51,10 +48,13 @@ class WindowSearch {
                WorkBudget& effort)
       : state_(state),
         model_(state.model()),
+        tuning_(model_.tuning.window),
         effort_(effort),
         floor_ns_(floor_ns),
         best_ns_(best_ns),
-        least_ns_(1e-7 * static_cast<double>(model_.compute_ns) + 1e-3),
+        least_ns_(model_.tuning.greedy.least_share *
+                      static_cast<double>(model_.compute_ns) +
+                  model_.tuning.greedy.least_ns),
         group_(model_.job_count(), -1) {
     std::vector<int> there;
     NoteItems(there);
@@ -74,24 +74,24 @@ class WindowSearch {
   }
 
  private:
-  enum class Way { kRerun, kCopy, kHome, kStash };
+  enum class Means { kRerun, kCopy, kHome, kStash };
   struct Step {
     int value = 0;
-    Way way = Way::kRerun;
+    Means means = Means::kRerun;
     int choice = 0;  // a coding, a lead, the mode of a chain
     double score = 0, step_ns = 0;
   };
-  // Of one depth, kept for the next time it is reached.
+  // The lists of one depth, kept so that they are not allocated again.
   struct Level {
     std::vector<Step> steps, branches;
     std::vector<int> added;  // items of the step that is followed
   };
-  // What frees some bytes at a position, and its least time.
+  // An edit that frees bytes at a position, and its least time.
   struct Relief {
     double bytes = 0, ns = 0;
   };
 
-  double Limit() const { return best_ns_ - kLeastGainNs; }
+  double Limit() const { return best_ns_ - tuning_.least_gain_ns; }
 
   void Take(double step_ns) {
     if (std::round(step_ns) < floor_ns_) return;
@@ -120,14 +120,15 @@ class WindowSearch {
         known_[item] = 0;
         state_.Remove(item);
       }
-      if (step.way == Way::kHome) {
+      if (step.means == Means::kHome) {
         state_.SetHome(model_.chain_of[step.value], false);
       }
       state_.Commit();
     }
   }
 
-  // The steps worth a further one, best first; takes what fits.
+  // Finds the steps that need further ones, best first; records schedules that
+  // are within the target.
   void FindBranches(int peak_item, int depth) {
     std::vector<Step>& steps = levels_[depth].steps;
     std::vector<Step>& branches = levels_[depth].branches;
@@ -156,12 +157,12 @@ class WindowSearch {
       }
       state_.Undo(0);
     }
-    // Of equal ones first what FindSteps found first.
+    // Of equal ones, in the order of FindSteps.
     std::sort(branches.begin(), branches.end(),
               [](const Step& a, const Step& b) {
                 if (a.score != b.score) return a.score > b.score;
-                return std::tie(a.value, a.way, a.choice) <
-                       std::tie(b.value, b.way, b.choice);
+                return std::tie(a.value, a.means, a.choice) <
+                       std::tie(b.value, b.means, b.choice);
               });
   }
 
@@ -170,7 +171,7 @@ class WindowSearch {
         static_cast<double>(state_.compute_ns()) >= Limit()) {
       return false;
     }
-    // With fewer steps so far, more are left.
+    // Worth another visit only with fewer steps so far: then more are left.
     const auto [seen, inserted] = seen_.try_emplace(HashOf(state_), depth);
     if (!inserted && seen->second <= depth) return false;
     seen->second = depth;
@@ -186,28 +187,28 @@ class WindowSearch {
       const int node = model_.producer[v];
       if (node >= 0 && model_.may_rerun[node]) {
         for (int mode = 0; mode < (OnlyReruns() ? 2 : 3); ++mode) {
-          steps.push_back({v, Way::kRerun, mode});
+          steps.push_back({v, Means::kRerun, mode});
         }
       }
       if (MayCopy(gap, slot)) {
-        for (size_t lead = 0; lead < std::size(kWindowLeads); ++lead) {
-          steps.push_back({v, Way::kCopy, static_cast<int>(lead)});
+        for (size_t lead = 0; lead < tuning_.leads.size(); ++lead) {
+          steps.push_back({v, Means::kCopy, static_cast<int>(lead)});
         }
       }
-      if (MayGoHome(gap)) steps.push_back({v, Way::kHome});
+      if (MayGoHome(gap)) steps.push_back({v, Means::kHome});
       for (size_t c = 0; c < model_.codings[v].size(); ++c) {
-        steps.push_back({v, Way::kStash, static_cast<int>(c)});
+        steps.push_back({v, Means::kStash, static_cast<int>(c)});
       }
     }
   }
 
   bool OnlyReruns() const {
     return model_.d2h_bytes_per_ns <= 0 &&
-           model_.form_count() == model_.value_count;
+           model_.representation_count() == model_.value_count;
   }
 
-  // Without moving or taking out another token: what is added can be taken
-  // away again, and makes no step faster.
+  // Only without moving or removing another copy: items that are only added can
+  // be removed again, and make no step faster.
   bool MayCopy(const Gap& gap, int slot) const {
     const auto is = [&](int item, ItemKind kind) {
       return item >= 0 && state_.item(item).kind == kind;
@@ -229,17 +230,18 @@ class WindowSearch {
     const int slot = state_.slot_of(peak_item);
     Gap gap;
     if (!FindGap(state_, step.value, slot, &gap)) return false;
-    switch (step.way) {
-      case Way::kRerun:
-        return EditRecompute(state_, gap,
-                             {.items = step.choice == 0 ? 1 : kWindowChain,
-                              .copies = step.choice == 2 ? ~0u : 0u});
-      case Way::kCopy:
-        return EditCopy(state_, gap, slot, kWindowLeads[step.choice]);
-      case Way::kHome:
+    switch (step.means) {
+      case Means::kRerun:
+        return EditRecompute(
+            state_, gap,
+            {.items = step.choice == 0 ? 1 : tuning_.chain_limit,
+             .copies = step.choice == 2 ? ~0u : 0u});
+      case Means::kCopy:
+        return EditCopy(state_, gap, slot, tuning_.leads[step.choice]);
+      case Means::kHome:
         return EditHome(state_, model_.chain_of[step.value], slot,
-                        kWindowLeads[0]);
-      case Way::kStash:
+                        tuning_.leads[0]);
+      case Means::kStash:
         return EditStash(state_, gap, step.choice, false);
     }
     return false;
@@ -256,9 +258,9 @@ class WindowSearch {
     }
   }
 
-  // Least time of reruns and codecs that could free the bytes over the target
-  // at the item, in parts if need be; copies may take none. A rerun frees all
-  // that its node makes.
+  // The least time of reruns and codecs that could free the bytes over the
+  // target at the item: a fractional knapsack, so a lower bound. Copies count
+  // as free of charge. A rerun frees all values that its node makes.
   double LeastRelief(int peak_item) {
     const int slot = state_.slot_of(peak_item);
     double over = state_.BytesAt(slot) - state_.target();
@@ -267,7 +269,7 @@ class WindowSearch {
     for (int v = 0; v < model_.value_count; ++v) {
       Gap gap;
       if (model_.bytes[v] == 0) continue;
-      // What is read here for the last time may make room for an output.
+      // A value read here for the last time may be overwritten by an output.
       const Item& what = state_.item(peak_item);
       const bool read =
           what.kind == ItemKind::kRun && model_.Overwrites(what.id, v);
@@ -296,7 +298,7 @@ class WindowSearch {
     }
     for (const Coding& coding : model_.codings[value]) {
       const double saved =
-          bytes - static_cast<double>(model_.bytes[coding.form]);
+          bytes - static_cast<double>(model_.bytes[coding.encoded]);
       if (saved <= 0) continue;
       reliefs_.push_back(
           {saved, static_cast<double>(model_.node_ns[coding.decode])});
@@ -307,13 +309,15 @@ class WindowSearch {
       group_[node] = static_cast<int>(reliefs_.size());
       used_.push_back(node);
       reliefs_.push_back(
-          {0, static_cast<double>(model_.node_ns[model_.ways[node].front()])});
+          {0,
+           static_cast<double>(model_.node_ns[model_.jobs_of[node].front()])});
     }
     reliefs_[group_[node]].bytes += bytes;
   }
 
   SearchState& state_;
   const SearchModel& model_;
+  const SearchTuning::Window& tuning_;
   WorkBudget& effort_;
   const double floor_ns_;
   double best_ns_;

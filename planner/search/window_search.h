@@ -1,4 +1,4 @@
-// One window of the large-neighbourhood search, solved.
+// The branch and bound over one window of the large-neighbourhood search.
 #ifndef LOADLINE_PLANNER_SEARCH_WINDOW_SEARCH_H_
 #define LOADLINE_PLANNER_SEARCH_WINDOW_SEARCH_H_
 
@@ -10,12 +10,14 @@ namespace loadline::planner {
 
 struct WindowGoal {
   int most_steps = 0;
-  double best_ns = 0;   // must be faster
-  double floor_ns = 0;  // no faster
+  double best_ns = 0;   // a result must be faster than this
+  double floor_ns = 0;  // and not faster than this
 };
 
-// The steps of window.h from a committed state over its target, by branch and
-// bound. False if a limit was hit. `best` is what was found, if anything.
+// Searches the steps of window.h from a committed state. False if a limit was
+// hit, so that a better schedule may exist. `best` is the fastest schedule
+// found within the goal, if any. The state returns to where it was, except for
+// slots and ids.
 bool SearchWindow(SearchState& state, const WindowGoal& goal,
                   WorkBudget& effort, std::optional<Schedule>* best);
 

@@ -28,14 +28,14 @@ SPACE = "loadline::planner::"
 # Stages and their functions. These are called from other files, so the compiler
 # cannot inline them.
 STAGES = [
-    ("model", "MakeModel"),
-    ("orders", "StartOrders"),
-    ("search", "Pursue"),
+    ("model", "MakeSearchModel"),
+    ("orders", "SeedOrders"),
+    ("search", "SearchAtPoint"),
     ("  greedy", "LowerPeak"),
     ("  anneal", "Anneal"),
-    ("  cut start", "StartFromCut"),
+    ("  peak cut seed", "SeedFromPeakCut"),
     ("  clean-up", "CleanUp"),
-    ("emit", "Emit"),
+    ("emit", "LowerSchedule"),
     ("  pack", "Pack"),
     ("peak bound", "BoundPeak"),
     ("step bound", "BoundStepAt"),

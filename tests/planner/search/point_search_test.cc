@@ -1,5 +1,5 @@
-// When the search within one number of bytes ends. What it finds: solve_test.cc
-// and, against the optimum, bound_test.cc.
+// When the search at one budget ends, and its switches. What it finds is tested
+// in solve_test.cc and, against the optimum, in bound_test.cc.
 #include "planner/search/point_search.h"
 
 #include <cstdint>
@@ -51,6 +51,76 @@ TEST(SearchAtPoint, EndsOnceAProofSaysThatNothingFits) {
   options.target_bytes = BoundPeak(model).bytes - 1;
   options.work = kNoEnd;
   EXPECT_TRUE(SearchAtPoint(model, SeedOrders(model), {}, options, {}).empty());
+}
+
+// Every switch of the stages of a point.
+const auto kSwitches = [](SearchTuning& tuning) {
+  SearchTuning::PointSearch& point = tuning.point;
+  return std::vector<bool*>{&point.lane_price_descents,
+                            &point.start_descents,
+                            &point.stop_at_bound,
+                            &point.cold_anneal,
+                            &point.warm_anneal,
+                            &point.polish,
+                            &point.reheat,
+                            &point.finish_greedily,
+                            &tuning.peak_cut_seed.enabled,
+                            &tuning.persistent_placement.enabled,
+                            &tuning.window.enabled,
+                            &tuning.clean_up.enabled,
+                            &tuning.orders.early_updates,
+                            &tuning.orders.fewest_bytes};
+};
+
+std::vector<FoundSchedule> SearchWith(const Problem& problem,
+                                      const SearchTuning& tuning) {
+  SearchModelOptions with;
+  with.tuning = tuning;
+  const SearchModel model = MakeSearchModel(problem, with);
+  PointSearchOptions options;
+  options.target_bytes =
+      FindLifetimes(model, GivenOrder(model)).peak_bytes * 7 / 10;
+  options.work = 30'000;
+  std::vector<FoundSchedule> found =
+      SearchAtPoint(model, SeedOrders(model), {}, options, {});
+  for (const FoundSchedule& one : found) {
+    const Lifetimes lives = FindLifetimes(model, one.schedule);
+    EXPECT_TRUE(lives.valid);
+    EXPECT_LE(lives.peak_bytes, options.target_bytes);
+  }
+  return found;
+}
+
+TEST(SearchAtPoint, EveryStageCanBeSwitchedOff) {
+  const Problem problem = RandomProblem(4, 40, true, true);
+  const std::vector<FoundSchedule> all = SearchWith(problem, {});
+  ASSERT_FALSE(all.empty());
+  const size_t count = [] {
+    SearchTuning tuning;
+    return kSwitches(tuning).size();
+  }();
+  for (size_t off = 0; off < count; ++off) {
+    SearchTuning tuning;
+    *kSwitches(tuning)[off] = false;
+    EXPECT_FALSE(SearchWith(problem, tuning).empty()) << off;
+  }
+}
+
+TEST(SearchAtPoint, OnlyTheFirstDescentIsLeftWithoutStages) {
+  SearchTuning none;
+  for (bool* on : kSwitches(none)) *on = false;
+  int faster = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Problem problem = RandomProblem(seed, 40, true, seed % 2 == 0);
+    const std::vector<FoundSchedule> greedy = SearchWith(problem, none);
+    ASSERT_LE(greedy.size(), 1u);
+    const std::vector<FoundSchedule> all = SearchWith(problem, {});
+    ASSERT_GE(all.size(), greedy.size());
+    if (greedy.empty()) continue;
+    EXPECT_LE(all.front().step_ns, greedy.front().step_ns);
+    faster += all.front().step_ns < greedy.front().step_ns;
+  }
+  EXPECT_GT(faster, 1);
 }
 
 }  // namespace

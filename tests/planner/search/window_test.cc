@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -93,12 +94,14 @@ class EverySequence {
     }
   }
 
+  const SearchTuning::Window& Tuning() const { return model_.tuning.window; }
+
   bool Free(SearchState& state, const Gap& gap, int slot, int way) const {
     const int chain = model_.chain_of[gap.value];
     if (way < 3) {
-      return EditRecompute(
-          state, gap,
-          {.items = way == 0 ? 1 : kWindowChain, .copies = way == 2 ? ~0u : 0});
+      return EditRecompute(state, gap,
+                           {.items = way == 0 ? 1 : Tuning().chain_limit,
+                            .copies = way == 2 ? ~0u : 0});
     }
     if (way >= 6) return EditStash(state, gap, way - 6, false);
     if (!model_.may_copy[gap.value]) return false;
@@ -111,11 +114,11 @@ class EverySequence {
       if (!state.OnHost(gap.value, slot) && state.OutItem(gap.value) >= 0) {
         return false;
       }
-      return EditCopy(state, gap, slot, kWindowLeads[way - 3]);
+      return EditCopy(state, gap, slot, Tuning().leads[way - 3]);
     }
     if (chain < 0 || (gap.from_item >= 0 && gap.to_item >= 0)) return false;
     return state.OutItem(model_.chains[chain].versions.front()) < 0 &&
-           EditHome(state, chain, slot, kWindowLeads[0]);
+           EditHome(state, chain, slot, Tuning().leads[0]);
   }
 
   const SearchModel& model_;
@@ -126,14 +129,15 @@ class EverySequence {
 };
 
 // Greedily brought below so many percent of its peak, as far as that goes.
-SearchState Lowered(const SearchModel& model, int percent) {
+std::unique_ptr<SearchState> Lowered(const SearchModel& model, int percent) {
   const Schedule start = GivenOrder(model);
-  SearchState state(model, start,
-                    FindLifetimes(model, start).peak_bytes * percent / 100);
+  auto lowered = std::make_unique<SearchState>(
+      model, start, FindLifetimes(model, start).peak_bytes * percent / 100);
+  SearchState& state = *lowered;
   WorkBudget effort = EffortOf(kPlenty);
   LowerPeak(state, {.lane_price = 0.3}, effort);
   state.Respread();
-  return state;
+  return lowered;
 }
 
 TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
@@ -144,8 +148,13 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
                                     seed % 4 == 0, seed % 3 != 0);
     if (seed % 5 == 0) AddRandomChoices(seed, problem);
     if (problem.machine) problem.machine->bidirectional = 1;
-    const SearchModel model = MakeSearchModel(problem, true, true);
-    SearchState state = Lowered(model, 60 + static_cast<int>(seed % 4) * 10);
+    SearchModelOptions one_window;
+    one_window.tuning.window.least_items = 1000;
+    one_window.tuning.window.most_items = 1000;
+    const SearchModel model = MakeSearchModel(problem, one_window);
+    const std::unique_ptr<SearchState> lowered =
+        Lowered(model, 60 + static_cast<int>(seed % 4) * 10);
+    SearchState& state = *lowered;
     if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
     const double old_ns = state.Makespan();
@@ -153,15 +162,13 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
     const Schedule bare = Bare(model, old, &count);
     if (count == 0 || count > 4) continue;
     EverySequence every(model, static_cast<int64_t>(state.target()),
-                        count + kWindowSpareSteps);
+                        count + model.tuning.window.spare_steps);
     const double fastest_ns = std::min(old_ns, every.Fastest(bare));
     if (every.gave_up()) continue;
 
     WorkBudget effort = EffortOf(kPlenty);
-    const WindowReport report = ImproveWindows(
-        state,
-        {.least_items = 1000, .most_items = 1000, .window_work = kPlenty},
-        effort);
+    const WindowReport report =
+        ImproveWindows(state, {.window_work = kPlenty}, effort);
     EXPECT_EQ(report.finished, report.searched);
     EXPECT_GE(state.Makespan(), fastest_ns - 1e-6);
     if (old_ns > static_cast<double>(model.compute_ns)) {
@@ -209,7 +216,7 @@ TEST(ImproveWindows, ExchangesOneLargeRerunForTwoSmallOnes) {
   const Problem problem = OneLargeOrTwoSmall();
   const SearchModel model = MakeSearchModel(problem, true, true);
   Schedule schedule = GivenOrder(model);
-  // All but A fits beside what node 4 reads.
+  // Everything but A fits together with the inputs of node 4.
   const int64_t target_bytes = FindLifetimes(model, schedule).peak_bytes - 1000;
   schedule.items.insert(schedule.items.begin() + 7, Item{ItemKind::kRun, 0});
   SearchState state(model, schedule, target_bytes);
@@ -233,7 +240,8 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
     Problem problem = RandomProblem(seed, 30, seed % 2 == 0, seed % 3 != 0);
     if (seed % 3 == 1) AddRandomChoices(seed, problem);
     const SearchModel model = MakeSearchModel(problem, true, true);
-    SearchState state = Lowered(model, 70);
+    const std::unique_ptr<SearchState> lowered = Lowered(model, 70);
+    SearchState& state = *lowered;
     if (state.excess_area() > 0) continue;
     const Schedule old = state.ToSchedule();
     const double old_ns = state.Makespan();
@@ -265,7 +273,8 @@ TEST(ImproveWindows, IsNeverWorseAndTheSameEachTime) {
 TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
   const Problem problem = RandomProblem(7, 60, true, true);
   const SearchModel model = MakeSearchModel(problem, true, true);
-  SearchState state = Lowered(model, 70);
+  const std::unique_ptr<SearchState> lowered = Lowered(model, 70);
+  SearchState& state = *lowered;
   ASSERT_EQ(state.excess_area(), 0);
   const Schedule old = state.ToSchedule();
 

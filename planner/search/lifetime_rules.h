@@ -1,0 +1,88 @@
+// What the accesses of each value imply: over which slots the value occupies
+// device memory, which rules of a schedule are broken, and how many bytes the
+// host holds.
+//
+// Usage: before the accesses of a value change, Apply it with sign -1, and
+// afterwards with sign 1. The sums are then those of the present accesses.
+//
+// Rules (each violation counts one): a read finds an instance; an In finds the
+// value on the host and is read or needed at the end; nothing reads or makes a
+// version after its update; a value has one Out at most, and none if its first
+// version lives on the host; outputs and last versions are there at the end; a
+// node runs, and more than once only if it may be recomputed.
+#ifndef LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
+#define LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search/access_table.h"
+#include "planner/search/search_memory.h"
+
+namespace loadline::planner {
+
+class LifetimeRules {
+ public:
+  // The sums that an undo restores at once.
+  struct Sums {
+    int64_t broken = 0;      // violations; 0: the schedule is valid
+    int64_t host_bytes = 0;  // of all values that are copied out or live there
+  };
+
+  explicit LifetimeRules(const SearchModel& model);
+
+  // No item and no access. host_home by chain: lives on the host between steps.
+  void Reset(const std::vector<char>& host_home);
+
+  // Adds (sign 1) or removes (-1) what the accesses of one value imply; bytes
+  // are noted in `memory`, which has `slot_count` slots.
+  void Apply(int value, const std::vector<Access>& accesses, int sign,
+             int slot_count, SearchMemory& memory);
+  // One more (sign 1) or one fewer (-1) run of the item's node; nothing for a
+  // copy or a codec.
+  void CountRun(const Item& item, int sign) {
+    if (item.kind != ItemKind::kRun) return;
+    const int node = model_.jobs[item.id].node;
+    if (node < 0) return;
+    int& runs = run_count_[node];
+    const auto violations = [&] {
+      return (runs == 0) + (runs > 1 && !model_.may_rerun[node]);
+    };
+    sums_.broken -= violations();
+    runs += sign;
+    sums_.broken += violations();
+  }
+  int run_count(int node) const { return run_count_[node]; }
+
+  // Apply the chain's versions before and after.
+  void SetHome(int chain, bool host) { host_home_[chain] = host; }
+  bool host_home(int chain) const { return host_home_[chain] != 0; }
+  const std::vector<char>& host_homes() const { return host_home_; }
+  // Whether the value is the first version of a chain that lives on the host.
+  bool StartsOnHost(int value) const {
+    return facts_[value].first && HostHome(facts_[value]);
+  }
+
+  const Sums& sums() const { return sums_; }
+  void Restore(const Sums& sums) { sums_ = sums; }
+
+ private:
+  struct ValueFacts {
+    double bytes;
+    int chain;                        // -1: not persistent
+    bool input, first, last, output;  // input of the step; versions
+  };
+  bool HostHome(const ValueFacts& facts) const {
+    return facts.chain >= 0 && host_home_[facts.chain];
+  }
+
+  const SearchModel& model_;
+  std::vector<ValueFacts> facts_;  // by value or encoded representation
+  std::vector<char> host_home_;    // by chain
+  std::vector<int> run_count_;     // by node
+  Sums sums_;
+};
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
