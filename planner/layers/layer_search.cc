@@ -65,8 +65,9 @@ LayerSearch::LayerSearch(const SearchModel& model, const CoarseLayers& few,
                          const Permissions& permissions)
     : model_(model),
       layers_(few),
-      few_model_(MakeSearchModel(few.shrunk.problem, allow_recompute,
-                                 allow_offload, permissions)),
+      few_model_(MakeSearchModel(
+          few.shrunk.problem,
+          {allow_recompute, allow_offload, permissions, model.tuning})),
       few_orders_(SeedOrders(few_model_)),
       part_(static_cast<double>(few_model_.compute_ns) /
             static_cast<double>(model_.compute_ns)) {

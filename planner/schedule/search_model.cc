@@ -173,19 +173,19 @@ void AddOverwrites(const Problem& problem, SearchModel& model) {
 
 }  // namespace
 
-SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
-                            bool allow_offload,
-                            const Permissions& permissions) {
+SearchModel MakeSearchModel(const Problem& problem,
+                            const SearchModelOptions& options) {
   SearchModel model;
+  model.tuning = options.tuning;
   model.problem = &problem;
   model.index = IndexProblem(problem);
   model.node_count = static_cast<int>(problem.nodes.size());
   model.value_count = static_cast<int>(problem.values.size());
   model.alignment_bytes =
       problem.addresses ? std::max<int64_t>(problem.alignment_bytes, 1) : 1;
-  AddNodes(problem, allow_recompute, model);
+  AddNodes(problem, options.allow_recompute, model);
   const bool copies =
-      allow_offload && problem.machine && problem.machine->CanCopy();
+      options.allow_offload && problem.machine && problem.machine->CanCopy();
   if (copies) {
     model.latency_ns = static_cast<double>(problem.machine->copy_latency_ns);
     model.d2h_bytes_per_ns = problem.machine->d2h_bytes_per_s / 1e9;
@@ -210,8 +210,8 @@ SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
   }
   AddChains(problem, model);
   AddOverwrites(problem, model);
-  AddVariants(problem, permissions, model);
-  AddCodings(problem, permissions, model);
+  AddVariants(problem, options.permissions, model);
+  AddCodings(problem, options.permissions, model);
   return model;
 }
 

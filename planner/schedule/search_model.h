@@ -14,6 +14,7 @@
 
 #include "planner/problem/permissions.h"
 #include "planner/problem/problem.h"
+#include "planner/schedule/search_tuning.h"
 
 namespace loadline::planner {
 
@@ -42,6 +43,7 @@ struct Chain {
 };
 
 struct SearchModel {
+  SearchTuning tuning;
   const Problem* problem = nullptr;
   ProblemIndex index;
   int node_count = 0;
@@ -122,10 +124,22 @@ struct SearchModel {
   }
 };
 
-// Requires a valid problem.
-SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
-                            bool allow_offload,
-                            const Permissions& permissions = {});
+struct SearchModelOptions {
+  bool allow_recompute = true;
+  bool allow_offload = true;
+  Permissions permissions = {};
+  SearchTuning tuning = {};
+};
+
+// Requires a valid problem that outlives the model.
+SearchModel MakeSearchModel(const Problem& problem,
+                            const SearchModelOptions& options = {});
+inline SearchModel MakeSearchModel(const Problem& problem, bool allow_recompute,
+                                   bool allow_offload,
+                                   const Permissions& permissions = {}) {
+  return MakeSearchModel(problem,
+                         {allow_recompute, allow_offload, permissions, {}});
+}
 
 // The same with lanes that never slow each other down, each as slow as both
 // are when both move: what fits its times is no slower in the model itself.

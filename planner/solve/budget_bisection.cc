@@ -101,8 +101,8 @@ BudgetBisection::BudgetBisection(const Problem& problem,
                                  const BudgetBisectionOptions& options,
                                  const WorkBudget& outside)
     : problem_(problem), orders_(orders), options_(options), outside_(outside) {
-  const SearchModel all =
-      MakeSearchModel(problem, true, true, options.permissions);
+  const SearchModel all = MakeSearchModel(
+      problem, {.permissions = options.permissions, .tuning = options.tuning});
   const bool codecs = all.form_count() > all.value_count;
   // A schedule without codecs means the same to a model with them: their jobs
   // come last.
@@ -111,8 +111,8 @@ BudgetBisection::BudgetBisection(const Problem& problem,
   coarse_layers_ = FindCoarseLayers(problem, all.index, options.work_limit);
   const auto add = [&](bool recompute, bool offload, double share) {
     modes_.push_back(std::make_unique<SearchMode>());
-    modes_.back()->model =
-        MakeSearchModel(problem, recompute, offload, permissions);
+    modes_.back()->model = MakeSearchModel(
+        problem, {recompute, offload, permissions, options.tuning});
     modes_.back()->share = share;
     modes_.back()->bound_bytes = BoundPeak(modes_.back()->model).bytes;
     if (coarse_layers_) {
@@ -147,8 +147,8 @@ BudgetBisection::BudgetBisection(const Problem& problem,
     permissions = options.permissions;
     add(options.allow_recompute, options.allow_offload, 1);
   }
-  const SearchModel plain =
-      MakeSearchModel(problem, false, false, Permissions::None());
+  const SearchModel plain = MakeSearchModel(
+      problem, {false, false, Permissions::None(), options.tuning});
   peak_bytes_ = std::max<int64_t>(
       1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
   // The range must not depend on what is allowed: the walks go together.

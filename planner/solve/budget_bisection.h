@@ -70,6 +70,7 @@ struct BudgetBisectionOptions {
   int64_t work_limit = 0;
   int64_t pack_work_limit = 0;
   uint64_t seed = 0;
+  SearchTuning tuning;
 };
 
 class BudgetBisection {

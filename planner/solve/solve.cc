@@ -28,6 +28,11 @@ constexpr int64_t kPackWork = 1'000'000;
 // Times the work.
 constexpr int64_t kHarder = 4;
 
+SearchModelOptions ModelOptions(const SolveOptions& options) {
+  return {options.allow_recompute, options.allow_offload, options.permissions,
+          options.tuning};
+}
+
 // What a plan says of itself: prediction by replay, bounds, proof.
 absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
                      Plan& plan) {
@@ -66,8 +71,7 @@ class Solver {
   Solver(const Problem& problem, const SolveOptions& options)
       : options_(options),
         problem_(problem),
-        model_(MakeSearchModel(problem, options.allow_recompute,
-                               options.allow_offload, options.permissions)),
+        model_(MakeSearchModel(problem, ModelOptions(options))),
         start_(absl::Now()) {
     effort_.cancel = options.cancel;
     if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
@@ -158,6 +162,7 @@ class Solver {
     frontier.work_limit = options_.work_limit;
     frontier.pack_work_limit = kPackWork;
     frontier.seed = options_.seed;
+    frontier.tuning = options_.tuning;
     return BudgetBisection(problem_, orders_, *kept_, frontier, effort_);
   }
 
@@ -253,14 +258,13 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
                                         const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  return FloorOf(MakeSearchModel(problem, options.allow_recompute,
-                                 options.allow_offload, options.permissions));
+  return FloorOf(MakeSearchModel(problem, ModelOptions(options)));
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   const SearchModel model =
-      MakeSearchModel(problem, false, false, Permissions::None());
+      MakeSearchModel(problem, {false, false, Permissions::None(), {}});
   LOADLINE_ASSIGN_OR_RETURN(
       LaidOutSchedule placed,
       LayOutTightest(model, GivenOrder(model),
@@ -276,8 +280,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
-      Predict(MakeSearchModel(priced, options.allow_recompute,
-                              options.allow_offload, options.permissions),
+      Predict(MakeSearchModel(priced, ModelOptions(options)),
               options.bound_work_limit, plan));
   return plan;
 }

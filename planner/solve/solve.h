@@ -17,6 +17,7 @@
 #include "planner/problem/permissions.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
+#include "planner/schedule/search_tuning.h"
 
 namespace loadline::planner {
 
@@ -49,6 +50,8 @@ struct SolveOptions {
   // budget.
   std::optional<absl::Duration> time_limit;
   uint64_t seed = 0;
+  // Constants and stage switches of the search, for tests and benchmarks.
+  SearchTuning tuning;
   std::function<void(const Progress&)> progress;  // may be empty
   const std::atomic<bool>* cancel = nullptr;      // polled; may be null
 };
