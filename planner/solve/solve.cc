@@ -1,6 +1,6 @@
-// Solve: an order that fits as it is; else the walk to the budget
-// (budget_bisection.h). Every plan is replayed and verified before it leaves.
-// Tested in solve_test.cc.
+// Solve: an order that fits without any overhead; else the bisection to the
+// budget (budget_bisection.h), with the effort's retries. Every plan is
+// replayed and verified before it is returned. Tested in solve_test.cc.
 #include "planner/solve/solve.h"
 
 #include <algorithm>
@@ -18,22 +18,21 @@
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
+#include "planner/solve/objective.h"
 #include "planner/verify/verify.h"
 
 namespace loadline::planner {
 namespace {
 
-// Neighbours looked at per layout after the first orders.
+// Candidate layouts per call of the packer.
 constexpr int64_t kPackWork = 1'000'000;
-// Times the work.
-constexpr int64_t kHarder = 4;
 
 SearchModelOptions ModelOptions(const SolveOptions& options) {
   return {options.allow_recompute, options.allow_offload, options.permissions,
           options.tuning};
 }
 
-// What a plan says of itself: prediction by replay, bounds, proof.
+// Sets prediction (by replay) and bounds, and verifies the plan.
 absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
                      Plan& plan) {
   LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
@@ -50,7 +49,7 @@ absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
   return Verify(*model.problem, plan);
 }
 
-// Completes an emitted plan: the reasons too.
+// Predict, and the reason of every decision.
 absl::Status Complete(const SearchModel& model, const Schedule& schedule,
                       int64_t bound_work_limit, Plan& plan) {
   plan.decisions = Explain(model, schedule);
@@ -68,8 +67,10 @@ PeakFloor FloorOf(const SearchModel& model) {
 
 class Solver {
  public:
-  Solver(const Problem& problem, const SolveOptions& options)
+  Solver(const Problem& problem, const SolveOptions& options,
+         const EffortPolicy& policy)
       : options_(options),
+        policy_(policy),
         problem_(problem),
         model_(MakeSearchModel(problem, ModelOptions(options))),
         start_(absl::Now()) {
@@ -94,16 +95,18 @@ class Solver {
     } else {
       const LaidOutSchedule* placed =
           frontier.BisectTo(options_.budget_bytes, improved);
-      if (placed == nullptr && options_.search_harder && MayExist()) {
+      for (int retry = 0;
+           placed == nullptr && retry < policy_.retries && MayExist();
+           ++retry) {
         frontier.BisectDown();
-        frontier.SearchHarder(kHarder);
+        frontier.SearchHarder(policy_.retry_factor);
         placed = frontier.BisectTo(options_.budget_bytes, improved);
       }
       if (placed != nullptr) Improved(*placed);
     }
     if (best_) {
       WorkBudget effort = effort_;
-      effort.left = options_.work_limit;
+      effort.left = policy_.work_limit;
       if (const auto relaxed = DropRedundantTransfers(
               model_, *best_, options_.budget_bytes, kPackWork, effort)) {
         best_ = *relaxed;
@@ -124,9 +127,11 @@ class Solver {
     BudgetBisection frontier = MakeFrontier();
     searched_ = frontier.searched();
     frontier.BisectDown();
-    if (options_.search_harder &&
-        frontier.smallest().arena_bytes > BoundPeak(model_).bytes) {
-      frontier.SearchHarder(kHarder);
+    for (int retry = 0;
+         retry < policy_.retries &&
+         frontier.smallest().arena_bytes > BoundPeak(model_).bytes;
+         ++retry) {
+      frontier.SearchHarder(policy_.retry_factor);
       frontier.BisectDown();
     }
     return Finish(frontier.smallest());
@@ -138,7 +143,7 @@ class Solver {
     plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
     plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
-        Complete(model_, placed.schedule, options_.bound_work_limit, plan));
+        Complete(model_, placed.schedule, policy_.bound_work_limit, plan));
     return plan;
   }
 
@@ -159,7 +164,7 @@ class Solver {
     frontier.allow_recompute = options_.allow_recompute;
     frontier.allow_offload = options_.allow_offload;
     frontier.permissions = options_.permissions;
-    frontier.work_limit = options_.work_limit;
+    frontier.work_limit = policy_.work_limit;
     frontier.pack_work_limit = kPackWork;
     frontier.seed = options_.seed;
     frontier.tuning = options_.tuning;
@@ -219,6 +224,7 @@ class Solver {
   }
 
   const SolveOptions& options_;
+  const EffortPolicy policy_;
   const Problem& problem_;
   const SearchModel model_;
   const absl::Time start_;
@@ -230,12 +236,45 @@ class Solver {
 };
 
 absl::Status CheckOptions(const SolveOptions& options) {
-  if (options.budget_bytes < 0 || options.work_limit < 0 ||
-      options.bound_work_limit < 0) {
+  if (options.budget_bytes < 0 || options.work_limit.value_or(0) < 0 ||
+      options.bound_work_limit.value_or(0) < 0) {
     return absl::InvalidArgumentError(
         "the budget and the work limits may not be negative");
   }
   return absl::OkStatus();
+}
+
+EffortPolicy PolicyOf(const SolveOptions& options) {
+  EffortPolicy policy =
+      PolicyOf(options.effort, options.work_limit, options.bound_work_limit);
+  if (!options.allow_retries) {
+    policy.retries = 0;
+    policy.long_stall_share = 0;
+  }
+  return policy;
+}
+
+// EffortPolicy::stall_factor: one longer search where the plan stalls long.
+absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
+                                           const SolveOptions& options,
+                                           absl::StatusOr<Plan> plan) {
+  EffortPolicy policy = PolicyOf(options);
+  if (!plan.ok() || policy.long_stall_share == 0 || options.time_limit) {
+    return plan;
+  }
+  const double long_stall_ns =
+      policy.long_stall_share * static_cast<double>(plan->predicted.step_ns);
+  if (static_cast<double>(plan->predicted.stall_ns) <= long_stall_ns) {
+    return plan;
+  }
+  policy.work_limit = policy.work_limit > INT64_MAX / policy.stall_factor
+                          ? INT64_MAX
+                          : policy.work_limit * policy.stall_factor;
+  const absl::StatusOr<Plan> longer = Solver(problem, options, policy).Solve();
+  return longer.ok() &&
+                 ObjectiveNs(problem, *longer) < ObjectiveNs(problem, *plan)
+             ? longer
+             : plan;
 }
 
 }  // namespace
@@ -244,7 +283,8 @@ absl::StatusOr<Plan> Solve(const Problem& problem,
                            const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  return Solver(problem, options).Solve();
+  return SearchAgainIfItStalls(
+      problem, options, Solver(problem, options, PolicyOf(options)).Solve());
 }
 
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
@@ -252,7 +292,8 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
-  return Solver(problem, smallest).Smallest();
+  LOADLINE_RETURN_IF_ERROR(CheckOptions(smallest));
+  return Solver(problem, smallest, PolicyOf(smallest)).Smallest();
 }
 
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
@@ -281,7 +322,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
       Predict(MakeSearchModel(priced, ModelOptions(options)),
-              options.bound_work_limit, plan));
+              PolicyOf(options).bound_work_limit, plan));
   return plan;
 }
 
