@@ -24,9 +24,6 @@
 namespace loadline::planner {
 namespace {
 
-// Candidate layouts per call of the packer.
-constexpr int64_t kPackWork = 1'000'000;
-
 SearchModelOptions ModelOptions(const SolveOptions& options) {
   return {options.allow_recompute, options.allow_offload, options.permissions,
           options.tuning};
@@ -74,8 +71,8 @@ class Solver {
         problem_(problem),
         model_(MakeSearchModel(problem, ModelOptions(options))),
         start_(absl::Now()) {
-    effort_.cancel = options.cancel;
-    if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
+    outside_.cancel = options.cancel;
+    if (options.time_limit) outside_.deadline = start_ + *options.time_limit;
   }
 
   absl::StatusOr<Plan> Solve() {
@@ -85,113 +82,109 @@ class Solver {
       return Finish(*kept_);
     }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
-    BudgetBisection frontier = MakeFrontier();
-    const auto improved = [this](const LaidOutSchedule& placed) {
-      Improved(placed);
+    BudgetBisection bisection = MakeBisection();
+    const auto improved = [this](const LaidOutSchedule& laid_out) {
+      Improved(laid_out);
     };
-    searched_ = frontier.searched();
+    searched_ = bisection.searched();
     if (options_.time_limit) {
-      frontier.SearchUntilDeadline(options_.budget_bytes, improved);
+      bisection.SearchUntilDeadline(options_.budget_bytes, improved);
     } else {
-      const LaidOutSchedule* placed =
-          frontier.BisectTo(options_.budget_bytes, improved);
+      const LaidOutSchedule* laid_out =
+          bisection.BisectTo(options_.budget_bytes, improved);
       for (int retry = 0;
-           placed == nullptr && retry < policy_.retries && MayExist();
+           laid_out == nullptr && retry < policy_.retries && MayExist();
            ++retry) {
-        frontier.BisectDown();
-        frontier.SearchHarder(policy_.retry_factor);
-        placed = frontier.BisectTo(options_.budget_bytes, improved);
+        bisection.BisectDown();
+        bisection.SearchHarder(policy_.retry_factor);
+        laid_out = bisection.BisectTo(options_.budget_bytes, improved);
       }
-      if (placed != nullptr) Improved(*placed);
+      if (laid_out != nullptr) Improved(*laid_out);
     }
     if (best_) {
-      WorkBudget effort = effort_;
-      effort.left = policy_.work_limit;
-      if (const auto relaxed = DropRedundantTransfers(
-              model_, *best_, options_.budget_bytes, kPackWork, effort)) {
-        best_ = *relaxed;
+      WorkBudget work = outside_;
+      work.left = policy_.work_limit;
+      if (const auto fewer = DropRedundantTransfers(
+              model_, *best_, options_.budget_bytes, work)) {
+        best_ = *fewer;
       }
       return Finish(*best_);
     }
-    if (effort_.Interrupted()) {
+    if (outside_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));
     }
-    return InfeasibleError(problem_, Facts(frontier));
+    return InfeasibleError(problem_, Facts(bisection));
   }
 
   // The plan of the fewest bytes that was found.
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
-    BudgetBisection frontier = MakeFrontier();
-    searched_ = frontier.searched();
-    frontier.BisectDown();
+    BudgetBisection bisection = MakeBisection();
+    searched_ = bisection.searched();
+    bisection.BisectDown();
     for (int retry = 0;
          retry < policy_.retries &&
-         frontier.smallest().arena_bytes > BoundPeak(model_).bytes;
+         bisection.smallest().arena_bytes > BoundPeak(model_).bytes;
          ++retry) {
-      frontier.SearchHarder(policy_.retry_factor);
-      frontier.BisectDown();
+      bisection.SearchHarder(policy_.retry_factor);
+      bisection.BisectDown();
     }
-    return Finish(frontier.smallest());
+    return Finish(bisection.smallest());
   }
 
  private:
-  absl::StatusOr<Plan> Finish(const LaidOutSchedule& placed) const {
-    Plan plan = placed.plan;
-    plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
+  absl::StatusOr<Plan> Finish(const LaidOutSchedule& laid_out) const {
+    Plan plan = laid_out.plan;
+    plan.budget_bytes = std::max(options_.budget_bytes, laid_out.arena_bytes);
     plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
-        Complete(model_, placed.schedule, policy_.bound_work_limit, plan));
+        Complete(model_, laid_out.schedule, policy_.bound_work_limit, plan));
     return plan;
   }
 
-  void Improved(const LaidOutSchedule& placed) {
-    if (best_ && best_->step_ns <= placed.step_ns) return;
-    best_ = placed;
+  void Improved(const LaidOutSchedule& laid_out) {
+    if (best_ && best_->step_ns <= laid_out.step_ns) return;
+    best_ = laid_out;
     if (!options_.progress) return;
     Progress progress;
     progress.elapsed_s = absl::ToDoubleSeconds(absl::Now() - start_);
-    progress.peak_bytes = FindLifetimes(model_, placed.schedule).peak_bytes;
-    progress.step_ns = static_cast<int64_t>(placed.step_ns);
+    progress.peak_bytes = FindLifetimes(model_, laid_out.schedule).peak_bytes;
+    progress.step_ns = static_cast<int64_t>(laid_out.step_ns);
     progress.bound_step_ns = BoundStep(model_);
     options_.progress(progress);
   }
 
-  BudgetBisection MakeFrontier() const {
-    BudgetBisectionOptions frontier;
-    frontier.allow_recompute = options_.allow_recompute;
-    frontier.allow_offload = options_.allow_offload;
-    frontier.permissions = options_.permissions;
-    frontier.work_limit = policy_.work_limit;
-    frontier.pack_work_limit = kPackWork;
-    frontier.seed = options_.seed;
-    frontier.tuning = options_.tuning;
-    return BudgetBisection(problem_, orders_, *kept_, frontier, effort_);
+  BudgetBisection MakeBisection() const {
+    return BudgetBisection(
+        problem_, orders_, *kept_,
+        {ModelOptions(options_), policy_.work_limit, options_.seed}, outside_);
   }
 
-  // No bound is above the budget, and there is time left to look.
+  // No bound is above the budget, and the search was not interrupted.
   bool MayExist() const {
     return BoundPeak(model_).bytes <= options_.budget_bytes &&
-           !effort_.Interrupted();
+           !outside_.Interrupted();
   }
 
-  // The order that needs the smallest arena: a plan of no overhead.
+  int64_t PackWork() const { return options_.tuning.layout.pack_work; }
+
+  // The order that needs the smallest arena: a plan without overhead.
   absl::Status TryOrders() {
     orders_ = SeedOrders(model_);
     for (const Schedule& order : orders_) {
       LOADLINE_ASSIGN_OR_RETURN(
-          LaidOutSchedule placed,
+          LaidOutSchedule laid_out,
           LayOutTightest(model_, order, static_cast<double>(model_.compute_ns),
-                         kPackWork));
-      if (kept_ && kept_->arena_bytes <= placed.arena_bytes) continue;
-      kept_ = std::move(placed);
+                         PackWork()));
+      if (kept_ && kept_->arena_bytes <= laid_out.arena_bytes) continue;
+      kept_ = std::move(laid_out);
     }
     return absl::OkStatus();
   }
 
-  // The fastest ways may need more bytes than the nodes as they are: what
+  // The fastest variants may need more bytes than the nodes as they are: what
   // KeepEverything returns is then a plan for all budgets above its own.
   absl::Status TryPlain() {
     Schedule plain = GivenOrder(model_);
@@ -205,21 +198,21 @@ class Solver {
     }
     if (fastest) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(
-        const LaidOutSchedule placed,
-        LayOutTightest(model_, plain, step_ns, kPackWork));
-    if (placed.arena_bytes <= options_.budget_bytes) Improved(placed);
+        const LaidOutSchedule laid_out,
+        LayOutTightest(model_, plain, step_ns, PackWork()));
+    if (laid_out.arena_bytes <= options_.budget_bytes) Improved(laid_out);
     return absl::OkStatus();
   }
 
-  Infeasibility Facts(BudgetBisection& frontier) const {
-    frontier.BisectDown();
+  Infeasibility Facts(BudgetBisection& bisection) const {
+    bisection.BisectDown();
     PeakFloor floor = FloorOf(model_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
     facts.proven_bound_bytes = floor.bytes;
     facts.tightest_node = floor.node;
     facts.tightest_values = std::move(floor.values);
-    facts.smallest_met_bytes = frontier.smallest().arena_bytes;
+    facts.smallest_met_bytes = bisection.smallest().arena_bytes;
     return facts;
   }
 
@@ -228,7 +221,7 @@ class Solver {
   const Problem& problem_;
   const SearchModel model_;
   const absl::Time start_;
-  WorkBudget effort_;
+  WorkBudget outside_;
   std::vector<Schedule> orders_;
   std::optional<LaidOutSchedule> kept_;
   std::optional<LaidOutSchedule> best_;
@@ -307,13 +300,14 @@ absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   const SearchModel model =
       MakeSearchModel(problem, {false, false, Permissions::None(), {}});
   LOADLINE_ASSIGN_OR_RETURN(
-      LaidOutSchedule placed,
+      LaidOutSchedule laid_out,
       LayOutTightest(model, GivenOrder(model),
-                     static_cast<double>(model.compute_ns), kPackWork));
-  Plan plan = std::move(placed.plan);
-  plan.budget_bytes = placed.arena_bytes;
+                     static_cast<double>(model.compute_ns),
+                     model.tuning.layout.pack_work));
+  Plan plan = std::move(laid_out.plan);
+  plan.budget_bytes = laid_out.arena_bytes;
   // The plan is as fast as any: no program is needed to prove it.
-  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, 0, plan));
+  LOADLINE_RETURN_IF_ERROR(Complete(model, laid_out.schedule, 0, plan));
   return plan;
 }
 
