@@ -113,10 +113,8 @@ def random_step(seed: int) -> dict:
 
 
 def problems() -> list[bytes]:
-    texts = [json.dumps(random_step(seed)).encode() for seed in range(1, 9)]
-    for name in ("chain_problem.json", "mlp_problem.json"):
-        texts.append((ROOT / "tests/tools" / name).read_bytes())
-    return texts
+    texts = [json.dumps(random_step(seed)).encode() for seed in range(1, 10)]
+    return [*texts, (ROOT / "tests/tools/mlp_problem.json").read_bytes()]
 
 
 class SamePlan(unittest.TestCase):
