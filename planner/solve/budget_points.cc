@@ -12,11 +12,9 @@ int64_t BudgetPoints::BytesAt(int point) const {
 
 int BudgetPoints::Between(int lower, int upper) const {
   for (const auto& [distance, share] : tuning_.roundness) {
-    const int middle =
+    const int point =
         ((lower + upper) / 2 + distance / 2) / distance * distance;
-    for (int point : {middle, middle - distance}) {
-      if (point > lower && point < upper) return point;
-    }
+    if (point > lower && point < upper) return point;
   }
   return 0;
 }

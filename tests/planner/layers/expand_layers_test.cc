@@ -28,6 +28,17 @@ TEST(MatchLayers, KeepsTheEndsAndRepeatsBlocksInBetween) {
                               4, 5, 4, 5, 4, 5, 4, 5, 6, 7}));
 }
 
+TEST(MatchLayers, StartsEveryBlockWithItsFirstLayer) {
+  Layers all, few;
+  all.count = 19;  // 15 in the middle: blocks of 7 and 8
+  few.count = 8;
+  few.alike_lower = 1;
+  few.alike_upper = 7;
+  EXPECT_EQ(MatchLayers(all, few, 2),
+            (std::vector<int>{0, 1, 2, 3, 2, 3, 2, 3, 2, 4, 5, 4, 5, 4, 5, 4, 5,
+                              6, 7}));
+}
+
 TEST(ExpandSchedule, MakesTheGivenOrderOfTheGivenOrder) {
   for (const Problem& problem : {SmallTransformer(24), Chain(40)}) {
     const Coarsened coarse(problem);

@@ -29,10 +29,15 @@ class ExplainTest : public testing::Test {
   }
   static Item RunOf(int job) { return {ItemKind::kRun, job}; }
 
-  const Problem problem_ = SmallProblem();
-  // The codec of y loses bits.
-  const SearchModel model_ =
-      MakeSearchModel(problem_, true, true, {.lossy = true});
+  // Aligned so that y, encoded, takes fewer bytes.
+  static Problem FinelyAligned() {
+    Problem problem = SmallProblem();
+    problem.alignment_bytes = 50;
+    return problem;
+  }
+
+  const Problem problem_ = FinelyAligned();
+  const SearchModel model_ = MakeSearchModel(problem_, true, true);
 };
 
 TEST_F(ExplainTest, HasOneDecisionForEveryValueWithABuffer) {
