@@ -17,7 +17,8 @@ namespace loadline::tools {
 
 // Plans for `count` budgets (at least 2), evenly spaced from the smallest
 // feasible one to that of keeping everything, in rising order. No plan is
-// slower than an earlier one, by planner::TakeFaster. Ignores `flags.plan.budget`.
+// slower than an earlier one, by planner::TakeFaster. Ignores
+// `flags.plan.budget`.
 absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     const PlannedStep& step, const StepFlags& flags, int count,
     const std::atomic<bool>* cancel);

@@ -205,12 +205,13 @@ struct FittingStep {
   bool quick = false;  // found by Effort::kQuick
 };
 
-// Tries one size within the budget: its plan, or none. Most sizes that are tried
-// need any plan, not a good one: a quick search first. Errors other than
+// Tries one size within the budget: its plan, or none. Most sizes that are
+// tried need any plan, not a good one: a quick search first. Errors other than
 // "cannot fit" are returned; `refusal` gets that one.
-absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags, const Place& place,
-                                         const std::atomic<bool>* stop,
-                                         absl::Status* refusal) {
+absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
+                                                 const Place& place,
+                                                 const std::atomic<bool>* stop,
+                                                 absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
   StepFlags step_flags = flags.step;
   const bool timed = !flags.step.plan.time_limit.empty();

@@ -37,7 +37,7 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
         return _within(budget, bytes_)
     if whole_bytes is None:
         raise InvalidArgument(
-            f"budget {budget!r}: a share of what? Give bytes here")
+            f"budget {budget!r}: nothing is known to take a share of; give bytes")
     return _within(budget, -(-ppb * whole_bytes // WHOLE_PPB))
 
 

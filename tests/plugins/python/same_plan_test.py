@@ -113,7 +113,9 @@ def random_step(seed: int) -> dict:
 
 
 def problems() -> list[bytes]:
-    texts = [json.dumps(random_step(seed)).encode() for seed in range(1, 10)]
+    # At 75 % seed 4 has no plan.
+    seeds = (1, 2, 3, 5, 6, 7, 8, 9, 10)
+    texts = [json.dumps(random_step(seed)).encode() for seed in seeds]
     return [*texts, (ROOT / "tests/tools/mlp_problem.json").read_bytes()]
 
 
