@@ -1,12 +1,12 @@
-// The first runs of the anchors (find_layers.h) stand in the same order in
-// every schedule: they divide it into intervals, numbered alike in the few
-// layers and in all. An item is placed by its distance in intervals from what
-// it serves: a rerun or a copy back from its first reader, a copy out from the
-// maker, an update from its last input, each in turn placed from another until
-// a first run among those of its own stretch is reached. Within an interval the
-// items stand as many first runs after its start as before. What then stands
-// before something it needs is moved behind it (repair_order.h). Tested in
-// find_layers_test.cc.
+// The first runs of the anchors (find_layers.h) have the same order in every
+// schedule: they divide it into intervals, numbered alike in the few layers and
+// in all. An item keeps its distance, in intervals, from the item that it
+// serves: a rerun or a copy back from its first reader, a copy out from the run
+// that makes the value, an update from its last input. Such chains end at a
+// first run within its own stretch, the item's root. Within an interval an item
+// keeps the number of first runs before it. An item that then stands before
+// something it needs is moved behind it (repair_order.h). Tested in
+// expand_layers_test.cc.
 #include "planner/layers/expand_layers.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class Spine {
     }
     return -1;
   }
-  // The interval here for the one at `at` in another spine of the same runs:
-  // as far from the nearer end of its run.
+  // The interval that corresponds to `at` in another spine of the same runs: as
+  // far from the nearer end of its run.
   int Translate(const Spine& other, int at) const {
     const int run = other.RunOf(at);
     if (run < 0) return -1;
@@ -79,10 +79,10 @@ class Spine {
   std::vector<int> anchors_;
 };
 
-class Stitcher {
+class LayerExpander {
  public:
-  Stitcher(const LayeredModel& all, const LayeredModel& few,
-           const CoarseProblem& shrunk, const std::vector<int>& match)
+  LayerExpander(const LayeredModel& all, const LayeredModel& few,
+                const CoarseProblem& shrunk, const std::vector<int>& match)
       : all_(all),
         few_(few),
         shrunk_(shrunk),
@@ -103,11 +103,11 @@ class Stitcher {
     PlaceItems();
     std::vector<Item> items;
     for (const PlacedItem& placed : placed_) items.push_back(placed.item);
-    return RepairOrder(*all_.model, {std::move(items), StitchHomes(schedule)});
+    return RepairOrder(*all_.model, {std::move(items), ExpandHomes(schedule)});
   }
 
  private:
-  // Where an item is placed from; layer -1: from an interval alone.
+  // Where an item's distance is counted from; layer -1: an interval alone.
   struct Root {
     int run = -1;
     int layer = -1;
@@ -128,7 +128,7 @@ class Stitcher {
     return SubjectOf(*few_.model, ItemAt(position));
   }
 
-  // A first run among those of its own run: not put off to another.
+  // A first run within the intervals of its own run, not moved to another's.
   bool OnSpine(int position) const {
     if (!first_run_[position]) return false;
     const int run = few_.layers->node_run[SubjectAt(position).node];
@@ -163,8 +163,8 @@ class Stitcher {
     return true;
   }
 
-  // What an item is placed from: a position, itself for a first run on the
-  // spine, -1 for nothing.
+  // The position of the item that an item serves: itself for a first run on the
+  // spine, -1 if there is none.
   int ServedBy(int position) const {
     const Item& item = ItemAt(position);
     if (OnSpine(position)) return position;
@@ -259,7 +259,7 @@ class Stitcher {
         {interval, runs_before_[position], position, layer, item});
   }
 
-  std::vector<char> StitchHomes(const Schedule& schedule) const {
+  std::vector<char> ExpandHomes(const Schedule& schedule) const {
     const SearchModel& all = *all_.model;
     std::vector<char> homes(all.chains.size(), 0);
     for (size_t c = 0; c < all.chains.size(); ++c) {
@@ -329,7 +329,7 @@ std::optional<Schedule> ExpandSchedule(const LayeredModel& all,
                                        const CoarseProblem& shrunk,
                                        const std::vector<int>& match,
                                        const Schedule& schedule) {
-  return Stitcher(all, few, shrunk, match).Run(schedule);
+  return LayerExpander(all, few, shrunk, match).Run(schedule);
 }
 
 }  // namespace loadline::planner

@@ -1,5 +1,5 @@
-// From a schedule of a few layers to one of all layers; restrict_layers.h leads
-// back.
+// From a schedule of a few layers to one of all layers; restrict_layers.h is
+// the reverse.
 #ifndef LOADLINE_PLANNER_LAYERS_EXPAND_LAYERS_H_
 #define LOADLINE_PLANNER_LAYERS_EXPAND_LAYERS_H_
 
@@ -18,15 +18,16 @@ struct LayeredModel {
   const Layers* layers = nullptr;
 };
 
-// Which of the few layers each of all layers is planned like. The alike layers
-// in the middle of the few are divided into `blocks` stretches; each stands
-// for an equal part of all layers, over which it repeats: within a block the
-// copies keep their balance, and the blocks tell early layers from late ones.
+// By layer: which of the few layers it is planned like. The equal layers in the
+// middle of the few are divided into `blocks` parts; each represents an equal
+// part of all layers, over which it repeats. Within a block the copies keep
+// their balance, and several blocks allow early layers other decisions than
+// late ones.
 std::vector<int> MatchLayers(const Layers& all, const Layers& few, int blocks);
 
-// Every item of `schedule` (valid, of `few`) for each layer that `match` says
-// is planned like the item's, as many layers before or after its own nodes as
-// there. None if what comes out is not valid.
+// Repeats every item of `schedule` (valid, of `few`) for each layer that
+// `match` plans like the item's layer, at the same distance in layers from the
+// nodes it serves. None if the result is not valid.
 std::optional<Schedule> ExpandSchedule(const LayeredModel& all,
                                        const LayeredModel& few,
                                        const CoarseProblem& shrunk,

@@ -1,7 +1,7 @@
-// Hash every node with its neighbourhood; find stretches of the given order
-// whose hashes repeat; link stretches by the values that go between them
-// (backward stretch u reads what forward stretch c - u made); then check edge
-// by edge which layers really are alike. Tested in find_layers_test.cc.
+// Hashes every node with its neighbourhood, finds stretches of the given order
+// whose hashes repeat, links stretches by the values that pass between them
+// (backward stretch u reads what forward stretch c - u made), and checks edge
+// by edge which layers are equal. Tested in find_layers_test.cc.
 #include "planner/layers/find_layers.h"
 
 #include <algorithm>
@@ -15,16 +15,13 @@
 namespace loadline::planner {
 namespace {
 
-constexpr int kRounds = 2;            // how far a neighbourhood reaches
-constexpr int kLeastStretches = 6;    // fewer are no run
-constexpr int kPeriodsTried = 16;     // from each start
-constexpr int kMissingStretches = 4;  // near the ends, of a shorter run
-
 class Finder {
  public:
-  Finder(const Problem& problem, const ProblemIndex& index)
+  Finder(const Problem& problem, const ProblemIndex& index,
+         const SearchTuning::Layers& tuning)
       : problem_(problem),
         index_(index),
+        tuning_(tuning),
         node_count_(static_cast<int>(problem.nodes.size())) {}
 
   std::optional<Layers> Find() {
@@ -35,7 +32,7 @@ class Finder {
     AssignNodes();
     AssignValues();
     FindAlike();
-    if (layers_.alike_upper - layers_.alike_lower < kLeastStretches) {
+    if (layers_.alike_upper - layers_.alike_lower < tuning_.least_stretches) {
       return std::nullopt;
     }
     for (Run& run : layers_.runs) FindAnchor(run);
@@ -73,7 +70,7 @@ class Finder {
 
   void HashNodes() {
     for (const Node& node : problem_.nodes) hash_.push_back(HashAlone(node));
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < tuning_.neighbourhood; ++round) {
       std::vector<uint64_t> next(hash_.size());
       for (int n = 0; n < node_count_; ++n) {
         const Node& node = problem_.nodes[n];
@@ -95,7 +92,7 @@ class Finder {
     }
   }
 
-  // From each start the period whose run reaches furthest.
+  // From each start the period whose run is longest.
   void FindRuns() {
     std::vector<int> next_alike(node_count_, -1);
     std::unordered_map<uint64_t, int> seen;
@@ -106,13 +103,13 @@ class Finder {
     for (int start = 0; start < node_count_;) {
       Run best;
       int other = next_alike[start];
-      for (int tried = 0; tried < kPeriodsTried && other >= 0;
+      for (int tried = 0; tried < tuning_.most_periods && other >= 0;
            ++tried, other = next_alike[other]) {
         const int period = other - start;
         int end = other;
         while (end < node_count_ && hash_[end] == hash_[end - period]) ++end;
         const int count = (end - start) / period;
-        if (count >= kLeastStretches &&
+        if (count >= tuning_.least_stretches &&
             count * period > best.count * best.period) {
           best.start = start;
           best.period = period;
@@ -128,8 +125,8 @@ class Finder {
     }
   }
 
-  // The largest run numbers the layers; others get theirs from the values
-  // that go from or to linked runs.
+  // The largest run numbers the layers; other runs get theirs from the values
+  // that pass to or from linked runs.
   void LinkRuns() {
     int base = -1;
     for (size_t r = 0; r < found_.size(); ++r) {
@@ -142,7 +139,7 @@ class Finder {
     std::vector<int> run_of(node_count_, -1);
     for (size_t r = 0; r < found_.size(); ++r) {
       const Run& run = found_[r];
-      if (run.count < found_[base].count - kMissingStretches) continue;
+      if (run.count < found_[base].count - tuning_.missing_stretches) continue;
       std::fill_n(run_of.begin() + run.start, run.count * run.period,
                   static_cast<int>(r));
     }
@@ -202,7 +199,7 @@ class Finder {
       most = count;
       std::tie(run.direction, run.first_layer) = which;
     }
-    if (most >= run.count - kMissingStretches) return true;
+    if (most >= run.count - tuning_.missing_stretches) return true;
     run.direction = 0;
     return false;
   }
@@ -230,7 +227,7 @@ class Finder {
   }
 
   // A value belongs to the layer of its producer, an input of the step to that
-  // of its first reader; what only one layer has belongs to none.
+  // of its first reader; a value that only one layer has belongs to none.
   void AssignValues() {
     const size_t value_count = problem_.values.size();
     layers_.value_layer.assign(value_count, -1);
@@ -315,7 +312,8 @@ class Finder {
     }
   }
 
-  // The first place from which a path leads to the same place one stretch on.
+  // The first position from which a path leads to the same position of the next
+  // stretch.
   void FindAnchor(Run& run) const {
     const int first = run.start + run.count / 2 * run.period;
     std::vector<char> reached(2 * run.period);
@@ -334,6 +332,7 @@ class Finder {
 
   const Problem& problem_;
   const ProblemIndex& index_;
+  const SearchTuning::Layers& tuning_;
   const int node_count_;
   std::vector<uint64_t> hash_;
   std::vector<Run> found_;
@@ -343,8 +342,9 @@ class Finder {
 }  // namespace
 
 std::optional<Layers> FindLayers(const Problem& problem,
-                                 const ProblemIndex& index) {
-  return Finder(problem, index).Find();
+                                 const ProblemIndex& index,
+                                 const SearchTuning::Layers& tuning) {
+  return Finder(problem, index, tuning).Find();
 }
 
 }  // namespace loadline::planner

@@ -1,6 +1,6 @@
-// Repeated structure of a Problem: stretches of the given order that look
-// alike, such as the forward and the backward nodes of each layer, and which
-// stretches belong together.
+// Repeated structure of a problem: equal stretches of the given order, such as
+// the forward and the backward nodes of each layer, and which stretches belong
+// to the same layer.
 #ifndef LOADLINE_PLANNER_LAYERS_FIND_LAYERS_H_
 #define LOADLINE_PLANNER_LAYERS_FIND_LAYERS_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/problem/problem.h"
+#include "planner/schedule/search_tuning.h"
 
 namespace loadline::planner {
 
@@ -21,7 +22,7 @@ struct Run {
   int first_layer = 0;
   int direction = 0;
   int first_role = 0;  // of the first node of a stretch
-  // A place in the stretch whose nodes depend on each other from stretch to
+  // A position in the stretch whose nodes depend on each other from stretch to
   // stretch, so that their order is the same in every schedule; -1: none.
   int anchor = -1;
 
@@ -29,29 +30,30 @@ struct Run {
   int StretchOf(int layer) const { return direction * (layer - first_layer); }
 };
 
-// Layers 0 .. count - 1. Counterparts in two layers have the same role; a role
-// may be missing near the ends (-1 in the tables).
+// Layers 0 .. count - 1. Corresponding nodes of two layers have the same role,
+// and so have values; a role may be missing near the ends (-1 in the tables).
 struct Layers {
   int count = 0;
-  // Layers [alike_lower, alike_upper) are the same but for the shift: each
-  // input of a node is the counterpart of what the node before it reads.
+  // Layers [alike_lower, alike_upper) are equal except for the shift: each
+  // input of a node has the role of the same input one layer before.
   int alike_lower = 0, alike_upper = 0;
-  std::vector<Run> runs;                // linked ones, in the given order
-  std::vector<int> node_layer;          // by node; -1: in no layer
-  std::vector<int> node_role;           // by node; -1: in no layer
-  std::vector<int> node_run;            // by node; -1: in no layer
-  std::vector<int> value_layer;         // by value; -1: in no layer
-  std::vector<int> value_role;          // by value; -1: in no layer
+  std::vector<Run> runs;         // those of known layers, in the given order
+  std::vector<int> node_layer;   // by node; -1: in no layer
+  std::vector<int> node_role;    // by node; -1: in no layer
+  std::vector<int> node_run;     // by node; -1: in no layer
+  std::vector<int> value_layer;  // by value; -1: in no layer
+  std::vector<int> value_role;   // by value; -1: in no layer
   std::vector<std::vector<int>> nodes;  // by role and layer
   std::vector<std::vector<int>> values;
 };
 
 // None if nothing repeats often enough. Nodes are compared by hashes of
-// themselves and their neighbourhood, refined as in the test of graph
-// isomorphism by Weisfeiler and Leman; a run is a stretch of the order whose
-// hashes have a period.
+// themselves and their neighbourhood, refined as in Weisfeiler and Leman's test
+// of graph isomorphism; a run is a part of the order whose hashes have a
+// period.
 std::optional<Layers> FindLayers(const Problem& problem,
-                                 const ProblemIndex& index);
+                                 const ProblemIndex& index,
+                                 const SearchTuning::Layers& tuning = {});
 
 }  // namespace loadline::planner
 

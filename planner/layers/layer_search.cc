@@ -1,8 +1,8 @@
-// What the search finds for a few layers, stitched onto all of them, costs the
-// same per layer; only its bytes must be searched for: those of the few are
-// first guessed between the least and the most that the two problems can use,
-// then corrected by what the stitched schedule turns out to need. Tested in
-// find_layers_test.cc and transformer_test.cc.
+// A schedule of a few layers, expanded to all of them, costs the same per
+// layer; only its bytes must be searched for: those of the few layers are first
+// interpolated between the fewest and the most that the two problems can use,
+// then corrected by what the expanded schedule needs. Tested in
+// layer_search_test.cc and transformer_test.cc.
 #include "planner/layers/layer_search.h"
 
 #include <algorithm>
@@ -17,31 +17,6 @@
 
 namespace loadline::planner {
 namespace {
-
-constexpr int kRounds = 6;
-// Where nothing was found so often in a row, nothing is.
-constexpr int kMostMisses = 2;
-// Where greedy descents get stuck, they often do not a little lower, and from
-// there the way up is easy: searches at so many sixteenths of the bytes.
-constexpr int kSearchParts[] = {16, 14, 16};
-// Of the work: each of the first searches, and each after it with corrected
-// bytes. More than for one of the ordinary searches, for all layers gain by it.
-constexpr double kFirstShare = 1.5;
-constexpr double kRepairShare = 0.25;
-constexpr int64_t kLeastRepair = 50;  // per node
-// In parts of the target: near enough to it, and so near above it that the
-// whole is lowered edit by edit.
-constexpr int64_t kNearlyFull = 500;
-constexpr int64_t kTunable = 20;
-// What could not be laid out is followed by something lower by this part.
-constexpr int64_t kLayoutStep = 1000;
-constexpr int64_t kTunedEdits = 1000;
-constexpr double kLanePrice = 0.05;
-constexpr size_t kRemembered = 64;
-// All layers at once are searched on where there is so much work for each node:
-// then single layers gain by it.
-constexpr int64_t kLeastImprovement = 50;
-constexpr double kNegligible = 1e-5;  // of the step: not worth another round
 
 uint64_t HashOf(const Schedule& schedule) {
   uint64_t hash = 0;
@@ -79,7 +54,7 @@ LayerSearch::LayerSearch(const SearchModel& model, const CoarseLayers& few,
 }
 
 void LayerSearch::Remember(const Schedule& all, const Schedule& few) {
-  if (expanded_from_.size() == kRemembered) {
+  if (expanded_from_.size() == Tuning().most_remembered) {
     expanded_from_.erase(expanded_from_.begin());
   }
   expanded_from_.emplace_back(HashOf(all), few);
@@ -92,26 +67,27 @@ const Schedule* LayerSearch::Remembered(const Schedule& all) const {
   return known == expanded_from_.end() ? nullptr : &known->second;
 }
 
-// What a start was stitched from is better than what is left when its edits
-// are folded.
+// The few layers that a start was expanded from are better than its own first
+// layers, which edits have changed.
 std::vector<Schedule> LayerSearch::RestrictAll(
     const std::vector<Schedule>& schedules) const {
-  std::vector<Schedule> folded;
+  std::vector<Schedule> restricted;
   for (const Schedule& schedule : schedules) {
     const Schedule* known = Remembered(schedule);
     std::optional<Schedule> few =
         known != nullptr ? *known
                          : RestrictSchedule(All(), Few(), layers_.shrunk,
                                             layers_.matches.front(), schedule);
-    if (few) folded.push_back(*std::move(few));
+    if (few) restricted.push_back(*std::move(few));
   }
-  return folded;
+  return restricted;
 }
 
 int64_t LayerSearch::RepairWork(const PointSearchOptions& options) const {
   return std::max<int64_t>(
-      kLeastRepair * few_model_.node_count,
-      static_cast<int64_t>(kRepairShare * static_cast<double>(options.work)));
+      Tuning().least_repair_edits_per_node * few_model_.node_count,
+      static_cast<int64_t>(Tuning().repair_share *
+                           static_cast<double>(options.work)));
 }
 
 int64_t LayerSearch::FewBytes(int64_t bytes) const {
@@ -125,48 +101,49 @@ int64_t LayerSearch::FewBytes(int64_t bytes) const {
 
 std::optional<LayerSearch::Expanded> LayerSearch::ExpandBest(
     const Schedule& schedule, int64_t most_bytes,
-    std::vector<Way>& ways) const {
+    std::vector<Variant>& variants) const {
   std::optional<Expanded> best;
-  Way best_way;
-  const auto excess = [&](const Expanded& stitched) {
-    return std::max<int64_t>(0, stitched.peak_bytes - most_bytes);
+  Variant best_variant;
+  const auto excess = [&](const Expanded& expanded) {
+    return std::max<int64_t>(0, expanded.peak_bytes - most_bytes);
   };
-  for (const Way& way : ways) {
-    std::optional<Schedule> stitched = ExpandSchedule(
-        All(), Few(), layers_.shrunk, layers_.matches[way.match], schedule);
-    if (stitched && way.copies_rescheduled)
-      stitched = ScheduleCopies(model_, *stitched);
-    if (!stitched) continue;
+  for (const Variant& variant : variants) {
+    std::optional<Schedule> expanded = ExpandSchedule(
+        All(), Few(), layers_.shrunk, layers_.matches[variant.match], schedule);
+    if (expanded && variant.copies_rescheduled) {
+      expanded = ScheduleCopies(model_, *expanded);
+    }
+    if (!expanded) continue;
     Expanded next;
-    next.step_ns = FindTimes(model_, *stitched).step_ns;
-    next.peak_bytes = FindLifetimes(model_, *stitched).peak_bytes;
+    next.step_ns = FindTimes(model_, *expanded).step_ns;
+    next.peak_bytes = FindLifetimes(model_, *expanded).peak_bytes;
     if (best && std::pair(excess(*best), best->step_ns) <=
                     std::pair(excess(next), next.step_ns)) {
       continue;
     }
-    next.schedule = *std::move(stitched);
+    next.schedule = *std::move(expanded);
     best = std::move(next);
-    best_way = way;
+    best_variant = variant;
   }
-  if (best && excess(*best) == 0) ways = {best_way};
+  if (best && excess(*best) == 0) variants = {best_variant};
   return best;
 }
 
-// Lowers what is a little too high, takes out what is no longer needed.
+// Lowers a schedule that is a little too high and cleans it up.
 std::optional<FoundSchedule> LayerSearch::Tune(
-    const Expanded& stitched, const PointSearchOptions& options,
+    const Expanded& expanded, const PointSearchOptions& options,
     const WorkBudget& outside) const {
-  SearchState state(model_, stitched.schedule, options.target_bytes);
-  WorkBudget effort = outside;
-  effort.left = kTunedEdits * effort.PriceOf(state);
-  if (!LowerPeak(state, {.lane_price = kLanePrice}, effort)) {
+  SearchState state(model_, expanded.schedule, options.target_bytes);
+  WorkBudget work = outside;
+  work.left = Tuning().tuned_edits * work.PriceOf(state);
+  if (!LowerPeak(state, {.lane_price = Tuning().lane_price}, work)) {
     return std::nullopt;
   }
   // Without copies to time, an edit reads little of the sequence.
   const int64_t edits =
-      model_.d2h_bytes_per_ns > 0 ? kTunedEdits : model_.node_count;
-  effort.left = edits * effort.PriceOf(state);
-  CleanUp(state, effort);
+      model_.d2h_bytes_per_ns > 0 ? Tuning().tuned_edits : model_.node_count;
+  work.left = edits * work.PriceOf(state);
+  CleanUp(state, work);
   const double step_ns = std::round(state.Makespan());
   return FoundSchedule{state.ToSchedule(), step_ns};
 }
@@ -174,152 +151,162 @@ std::optional<FoundSchedule> LayerSearch::Tune(
 LayerSearch::Attempt LayerSearch::Begin(
     const std::vector<Schedule>& starts,
     const PointSearchOptions& options) const {
-  Attempt hunt;
-  hunt.options = options;
+  Attempt attempt;
+  attempt.options = options;
   if (options.repair) {
     // The first start is within the bytes and could not be laid out.
     const int64_t peak_bytes = FindLifetimes(model_, starts.front()).peak_bytes;
-    hunt.options.target_bytes = std::min(
-        options.target_bytes, peak_bytes - options.target_bytes / kLayoutStep);
+    attempt.options.target_bytes =
+        std::min(options.target_bytes,
+                 peak_bytes - options.target_bytes / Tuning().layout_step_part);
   }
-  hunt.most_bytes = options.target_bytes + options.target_bytes / kTunable;
-  hunt.first_work =
-      static_cast<int64_t>(kFirstShare * static_cast<double>(options.work));
-  hunt.few = options;
-  hunt.few.target_bytes = FewBytes(hunt.options.target_bytes);
-  hunt.few.floor_ns = std::floor(options.floor_ns * part_);
-  hunt.few.work = hunt.first_work;
-  hunt.starts = RestrictAll(starts);
+  attempt.most_bytes =
+      options.target_bytes + options.target_bytes / Tuning().tunable_part;
+  attempt.first_work = static_cast<int64_t>(Tuning().first_share *
+                                            static_cast<double>(options.work));
+  attempt.few = options;
+  attempt.few.target_bytes = FewBytes(attempt.options.target_bytes);
+  attempt.few.floor_ns = std::floor(options.floor_ns * part_);
+  attempt.few.work = attempt.first_work;
+  attempt.starts = RestrictAll(starts);
   for (size_t m = 0; m < layers_.matches.size(); ++m) {
-    hunt.ways.push_back({m, false});
-    if (model_.d2h_bytes_per_ns > 0) hunt.ways.push_back({m, true});
+    attempt.variants.push_back({m, false});
+    if (Tuning().schedule_copies && model_.d2h_bytes_per_ns > 0) {
+      attempt.variants.push_back({m, true});
+    }
   }
-  return hunt;
+  return attempt;
 }
 
 std::vector<FoundSchedule> LayerSearch::SearchFew(
-    const Attempt& hunt, const WorkBudget& outside) const {
+    const Attempt& attempt, const WorkBudget& outside) const {
   std::vector<FoundSchedule> finds;
-  std::vector<Schedule> starts = hunt.starts;
-  PointSearchOptions few = hunt.few;
-  for (int parts : kSearchParts) {
+  std::vector<Schedule> starts = attempt.starts;
+  PointSearchOptions few = attempt.few;
+  for (int parts : Tuning().target_sixteenths) {
     few.target_bytes =
-        hunt.few.target_bytes - hunt.few.target_bytes / 16 * (16 - parts);
+        attempt.few.target_bytes - attempt.few.target_bytes / 16 * (16 - parts);
     Merge(planner::SearchAtPoint(few_model_, few_orders_, starts, few, outside),
           finds);
     if (few.repair || outside.Interrupted()) break;
-    if (parts < kSearchParts[0] && finds.empty()) break;
+    if (parts < Tuning().target_sixteenths[0] && finds.empty()) break;
     if (!finds.empty()) {
       if (finds.front().step_ns <= few.floor_ns) break;
       starts.insert(starts.begin(), finds.front().schedule);
     }
-    few.seed += kRounds;
+    few.seed += Tuning().most_rounds;
   }
   return finds;
 }
 
-bool LayerSearch::Lower(Attempt& hunt) {
-  if (++hunt.misses >= kMostMisses) return false;
-  hunt.too_many = std::min(hunt.too_many, hunt.few.target_bytes);
-  hunt.few.target_bytes -= hunt.few.target_bytes / kTunable;
-  hunt.few.repair = false;
-  hunt.few.work = hunt.first_work;
-  ++hunt.few.seed;
-  return hunt.few.target_bytes > hunt.enough;
+bool LayerSearch::Lower(Attempt& attempt) const {
+  if (++attempt.misses >= Tuning().most_misses) return false;
+  attempt.too_many = std::min(attempt.too_many, attempt.few.target_bytes);
+  attempt.few.target_bytes -= attempt.few.target_bytes / Tuning().tunable_part;
+  attempt.few.repair = false;
+  attempt.few.work = attempt.first_work;
+  ++attempt.few.seed;
+  return attempt.few.target_bytes > attempt.enough;
 }
 
-bool LayerSearch::Correct(Attempt& hunt, int64_t few_bytes,
+bool LayerSearch::Correct(Attempt& attempt, int64_t few_bytes,
                           int64_t spare_bytes) const {
-  PointSearchOptions& few = hunt.few;
+  PointSearchOptions& few = attempt.few;
   if (spare_bytes < 0) {
-    hunt.too_many = std::min(hunt.too_many, few_bytes);
+    attempt.too_many = std::min(attempt.too_many, few_bytes);
   } else {
-    hunt.enough = std::max(hunt.enough, few_bytes);
+    attempt.enough = std::max(attempt.enough, few_bytes);
   }
   few.target_bytes = few_bytes + static_cast<int64_t>(
                                      part_ * static_cast<double>(spare_bytes));
-  if (few.target_bytes <= hunt.enough || few.target_bytes >= hunt.too_many) {
-    if (hunt.enough < 0 || hunt.too_many - hunt.enough < 2) return false;
-    few.target_bytes = hunt.enough + (hunt.too_many - hunt.enough) / 2;
+  if (few.target_bytes <= attempt.enough ||
+      few.target_bytes >= attempt.too_many) {
+    if (attempt.enough < 0 || attempt.too_many - attempt.enough < 2)
+      return false;
+    few.target_bytes = attempt.enough + (attempt.too_many - attempt.enough) / 2;
   }
-  few.work = RepairWork(hunt.options);
+  few.work = RepairWork(attempt.options);
   few.repair = true;
   ++few.seed;
   return true;
 }
 
 // False after the last.
-bool LayerSearch::Round(Attempt& hunt, const WorkBudget& outside) {
-  const std::vector<FoundSchedule> few_finds = SearchFew(hunt, outside);
+bool LayerSearch::Round(Attempt& attempt, const WorkBudget& outside) {
+  const std::vector<FoundSchedule> few_finds = SearchFew(attempt, outside);
   if (few_finds.empty()) {
-    if (!hunt.few.repair) return Lower(hunt);
-    if (!hunt.finds.empty()) return false;
-    hunt.few.repair = false;
-    hunt.few.work = hunt.first_work;
+    if (!attempt.few.repair) return Lower(attempt);
+    if (!attempt.finds.empty()) return false;
+    attempt.few.repair = false;
+    attempt.few.work = attempt.first_work;
     return true;
   }
   const uint64_t found_hash = HashOf(few_finds.front().schedule);
-  if (found_hash == std::exchange(hunt.found_hash, found_hash) &&
-      !hunt.finds.empty()) {
+  if (found_hash == std::exchange(attempt.found_hash, found_hash) &&
+      !attempt.finds.empty()) {
     return false;
   }
-  // Some schedules of the few repeat badly; then another find may do.
-  std::optional<Expanded> stitched;
+  // Some schedules of the few layers expand badly; then another find may not.
+  std::optional<Expanded> expanded;
   const FoundSchedule* taken = nullptr;
   for (const FoundSchedule& found : few_finds) {
-    stitched = ExpandBest(found.schedule, hunt.most_bytes, hunt.ways);
-    if (!stitched || stitched->peak_bytes > hunt.most_bytes) continue;
+    expanded = ExpandBest(found.schedule, attempt.most_bytes, attempt.variants);
+    if (!expanded || expanded->peak_bytes > attempt.most_bytes) continue;
     taken = &found;
     break;
   }
-  if (taken == nullptr) return Lower(hunt);
-  hunt.misses = 0;
-  std::optional<FoundSchedule> found = Tune(*stitched, hunt.options, outside);
-  const bool too_fast = found && found->step_ns < hunt.options.floor_ns;
+  if (taken == nullptr) return Lower(attempt);
+  attempt.misses = 0;
+  std::optional<FoundSchedule> found =
+      Tune(*expanded, attempt.options, outside);
+  const bool too_fast = found && found->step_ns < attempt.options.floor_ns;
   const bool usable = found && !too_fast;
   if (usable) {
     Remember(found->schedule, taken->schedule);
-    hunt.finds.push_back(*std::move(found));
-    if (hunt.finds.back().step_ns <=
-        (1 + kNegligible) * hunt.options.floor_ns) {
+    attempt.finds.push_back(*std::move(found));
+    if (attempt.finds.back().step_ns <=
+        (1 + Tuning().negligible) * attempt.options.floor_ns) {
       return false;
     }
   }
-  hunt.starts.insert(hunt.starts.begin(), taken->schedule);
-  int64_t spare_bytes = hunt.options.target_bytes - stitched->peak_bytes;
-  const int64_t nearly = hunt.options.target_bytes / kNearlyFull;
+  attempt.starts.insert(attempt.starts.begin(), taken->schedule);
+  int64_t spare_bytes = attempt.options.target_bytes - expanded->peak_bytes;
+  const int64_t nearly =
+      attempt.options.target_bytes / Tuning().nearly_full_part;
   if (usable && std::abs(spare_bytes) < nearly) return false;
   if (!usable && !too_fast) spare_bytes = std::min(spare_bytes, -nearly);
   if (too_fast) spare_bytes = -std::max(std::abs(spare_bytes), nearly);
   const int64_t few_bytes =
       FindLifetimes(few_model_, taken->schedule).peak_bytes;
-  return Correct(hunt, few_bytes, spare_bytes);
+  return Correct(attempt, few_bytes, spare_bytes);
 }
 
 std::vector<FoundSchedule> LayerSearch::SearchAtPoint(
     const std::vector<Schedule>& starts, const PointSearchOptions& options,
     const WorkBudget& outside) {
-  Attempt hunt = Begin(starts, options);
-  for (int round = 0; round < kRounds && !outside.Interrupted(); ++round) {
-    if (!Round(hunt, outside)) break;
+  Attempt attempt = Begin(starts, options);
+  for (int round = 0; round < Tuning().most_rounds && !outside.Interrupted();
+       ++round) {
+    if (!Round(attempt, outside)) break;
   }
   std::vector<FoundSchedule> finds;
-  Merge(std::move(hunt.finds), finds);
-  Improve(hunt.options, outside, finds);
+  Merge(std::move(attempt.finds), finds);
+  Improve(attempt.options, outside, finds);
   return finds;
 }
 
 void LayerSearch::Improve(const PointSearchOptions& options,
                           const WorkBudget& outside,
                           std::vector<FoundSchedule>& finds) {
-  const int64_t least = kLeastImprovement * model_.node_count;
-  if (finds.empty() || options.work < least) return;
-  const Schedule stitched = finds.front().schedule;
+  const int64_t least =
+      Tuning().least_improvement_work_per_node * model_.node_count;
+  if (!Tuning().improve_all || finds.empty() || options.work < least) return;
+  const Schedule expanded = finds.front().schedule;
   PointSearchOptions improve = options;
   improve.repair = true;
   std::vector<FoundSchedule> better =
-      planner::SearchAtPoint(model_, {stitched}, {stitched}, improve, outside);
-  if (const Schedule* few = Remembered(stitched)) {
+      planner::SearchAtPoint(model_, {expanded}, {expanded}, improve, outside);
+  if (const Schedule* few = Remembered(expanded)) {
     const Schedule from = *few;
     for (const FoundSchedule& found : better) Remember(found.schedule, from);
   }

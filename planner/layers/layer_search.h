@@ -1,5 +1,5 @@
 // The search for problems with many equal layers: plans a few of them and
-// stitches.
+// expands.
 #ifndef LOADLINE_PLANNER_LAYERS_LAYER_SEARCH_H_
 #define LOADLINE_PLANNER_LAYERS_LAYER_SEARCH_H_
 
@@ -23,7 +23,7 @@ class LayerSearch {
               const Permissions& permissions);
 
   // As planner::SearchAtPoint from the start orders, but the work is spent on
-  // the few layers. Remembers what its finds were stitched from.
+  // the few layers. Remembers the few layers that its finds were expanded from.
   std::vector<FoundSchedule> SearchAtPoint(const std::vector<Schedule>& starts,
                                            const PointSearchOptions& options,
                                            const WorkBudget& outside);
@@ -34,20 +34,21 @@ class LayerSearch {
     double step_ns = 0;
     int64_t peak_bytes = 0;
   };
-  // A way to stitch.
-  struct Way {
+  // One of the ways to expand.
+  struct Variant {
     size_t match = 0;
     bool copies_rescheduled = false;
   };
-  // One call of SearchAtPoint: what is looked for, and how far it has come.
+  // The state of one call of SearchAtPoint.
   struct Attempt {
     PointSearchOptions options;    // for all layers
     PointSearchOptions few;        // for the few, as corrected so far
     int64_t first_work = 0;        // of a search that is no repair
-    int64_t most_bytes = 0;        // above, a stitched schedule is no use
+    int64_t most_bytes = 0;        // an expanded schedule above is useless
     std::vector<Schedule> starts;  // of the few
-    std::vector<Way> ways;
-    // Bytes of the few whose plan turned out too high, and not.
+    std::vector<Variant> variants;
+    // The fewest bytes of the few layers whose plan was too high, and the most
+    // whose plan was not.
     int64_t too_many = INT64_MAX, enough = -1;
     int misses = 0;           // rounds in a row that gave no schedule of all
     uint64_t found_hash = 0;  // of what the last round found for the few
@@ -56,30 +57,32 @@ class LayerSearch {
 
   Attempt Begin(const std::vector<Schedule>& starts,
                 const PointSearchOptions& options) const;
-  bool Round(Attempt& hunt, const WorkBudget& outside);
-  // The search of the few, from one order after the other.
-  std::vector<FoundSchedule> SearchFew(const Attempt& hunt,
+  bool Round(Attempt& attempt, const WorkBudget& outside);
+  // The search of the few layers.
+  std::vector<FoundSchedule> SearchFew(const Attempt& attempt,
                                        const WorkBudget& outside) const;
-  // The fastest of the ways within `most_bytes`, which then is the only one
+  // The fastest of the variants within `most_bytes`, which then is the only one
   // left; if none is within, the nearest.
   std::optional<Expanded> ExpandBest(const Schedule& schedule,
                                      int64_t most_bytes,
-                                     std::vector<Way>& ways) const;
-  std::optional<FoundSchedule> Tune(const Expanded& stitched,
+                                     std::vector<Variant>& variants) const;
+  std::optional<FoundSchedule> Tune(const Expanded& expanded,
                                     const PointSearchOptions& options,
                                     const WorkBudget& outside) const;
-  // Searches all layers on from the fastest find.
+  // Continues the search over all layers from the fastest find.
   void Improve(const PointSearchOptions& options, const WorkBudget& outside,
                std::vector<FoundSchedule>& finds);
-  // Bytes of the few for the next round; false: there is none.
-  static bool Lower(Attempt& hunt);
-  // By what all layers have to spare with a plan of so many bytes of the few.
-  bool Correct(Attempt& hunt, int64_t few_bytes, int64_t spare_bytes) const;
+  // Lowers the bytes of the few layers for the next round; false: give up.
+  bool Lower(Attempt& attempt) const;
+  // Corrects them by the bytes that all layers have to spare with a plan of
+  // `few_bytes` for the few.
+  bool Correct(Attempt& attempt, int64_t few_bytes, int64_t spare_bytes) const;
 
+  const SearchTuning::Layers& Tuning() const { return model_.tuning.layers; }
   LayeredModel All() const { return {&model_, &layers_.all}; }
   LayeredModel Few() const { return {&few_model_, &layers_.shrunk.layers}; }
   void Remember(const Schedule& all, const Schedule& few);
-  // The few that all were stitched from; null if that is not known.
+  // The few layers that `all` was expanded from; null if that is not known.
   const Schedule* Remembered(const Schedule& all) const;
   std::vector<Schedule> RestrictAll(
       const std::vector<Schedule>& schedules) const;
@@ -94,7 +97,7 @@ class LayerSearch {
   // Fewest bytes of any plan, and the peak of the given order.
   int64_t least_bytes_ = 0, peak_bytes_ = 0;
   int64_t few_least_bytes_ = 0, few_peak_bytes_ = 0;
-  // Items of a schedule of all layers, hashed, and what it was stitched from.
+  // Hash of a schedule of all layers, and the few that it was expanded from.
   std::vector<std::pair<uint64_t, Schedule>> expanded_from_;
 };
 

@@ -1,5 +1,5 @@
-// Ids of jobs and forms differ from model to model; what they are of does not.
-// Tested in find_layers_test.cc.
+// Ids of jobs and forms differ between models; nodes, values, variants and
+// codecs identify them. Tested in map_item_test.cc.
 #include "planner/layers/map_item.h"
 
 namespace loadline::planner {

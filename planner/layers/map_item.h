@@ -1,5 +1,4 @@
-// The same item of a schedule for another node or value, in another model of
-// like parts.
+// Translates an item of a schedule to another node or value in another model.
 #ifndef LOADLINE_PLANNER_LAYERS_MAP_ITEM_H_
 #define LOADLINE_PLANNER_LAYERS_MAP_ITEM_H_
 
@@ -7,7 +6,7 @@
 
 namespace loadline::planner {
 
-// Whose item it is; the other is -1.
+// The node or the value of an item; the other is -1.
 struct Subject {
   int node = -1;
   int value = -1;
@@ -15,7 +14,8 @@ struct Subject {
 
 Subject SubjectOf(const SearchModel& model, const Item& item);
 
-// Variant and codec stay the same; id -1: not there.
+// The same item for `subject` in `to`, with the same variant or codec; id -1:
+// `to` has none.
 Item MapItem(const SearchModel& from, const Item& item, const SearchModel& to,
              Subject subject);
 

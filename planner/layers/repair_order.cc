@@ -1,5 +1,5 @@
 // A topological order that prefers the given one. Tested in
-// find_layers_test.cc.
+// repair_order_test.cc.
 #include "planner/layers/repair_order.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace loadline::planner {
 namespace {
 
-class Mender {
+class OrderRepair {
  public:
-  Mender(const SearchModel& model, const Schedule& schedule)
+  OrderRepair(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         schedule_(schedule),
         waits_(schedule.items.size(), 0),
@@ -34,7 +34,7 @@ class Mender {
     GroupEdges();
     std::vector<Item> order;
     order.reserve(items.size());
-    // Ready, and behind `next` in the old order: passed when they still waited.
+    // Items that are ready now, and were not when `next` passed them.
     std::priority_queue<int, std::vector<int>, std::greater<>> late;
     for (int next = 0; next < count || !late.empty();) {
       int i = next;
@@ -55,7 +55,7 @@ class Mender {
   }
 
  private:
-  // Its first place; the variants of a node share it.
+  // Its first position; the variants of a node share it.
   int& At(const Item& item) {
     if (item.kind == ItemKind::kRun) {
       const int node = model_.jobs[item.id].node;
@@ -121,7 +121,8 @@ class Mender {
   std::vector<int> out_at_, in_at_;  // by form
 };
 
-// Copies back that nobody reads, then copies out for nothing.
+// Removes copies back that nothing reads, then copies out that nothing copies
+// back.
 void DropUseless(const SearchModel& model, Schedule& schedule) {
   // Whether the device instance is read later, the host one copied back.
   std::vector<char> read(model.representation_count()),
@@ -155,7 +156,7 @@ void DropUseless(const SearchModel& model, Schedule& schedule) {
 
 std::optional<Schedule> RepairOrder(const SearchModel& model,
                                     Schedule schedule) {
-  schedule.items = Mender(model, schedule).Order();
+  schedule.items = OrderRepair(model, schedule).Order();
   DropUseless(model, schedule);
   if (!FindLifetimes(model, schedule).valid) return std::nullopt;
   return schedule;

@@ -8,8 +8,8 @@
 
 namespace loadline::planner {
 
-// Puts off each item until what it needs has been done, and takes out copies
-// that serve nothing. None if that does not make the schedule valid.
+// Delays each item until everything it needs is done, and removes copies
+// without a reader. None if that does not make the schedule valid.
 std::optional<Schedule> RepairOrder(const SearchModel& model,
                                     Schedule schedule);
 

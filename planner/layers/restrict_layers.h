@@ -9,8 +9,8 @@
 
 namespace loadline::planner {
 
-// The items of one layer (the first in `match`) for each of the few. None if
-// what comes out is not valid.
+// For each of the few layers, the items of one layer (the first in `match`).
+// None if the result is not valid.
 std::optional<Schedule> RestrictSchedule(const LayeredModel& all,
                                          const LayeredModel& few,
                                          const CoarseProblem& shrunk,

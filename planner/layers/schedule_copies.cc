@@ -1,7 +1,7 @@
 // One pass forward over the copies out, first in first out, and one backward
 // over the copies back, against a clock on which compute never waits. Both at
 // the rates that the lanes have while the other is busy. Tested in
-// find_layers_test.cc.
+// schedule_copies_test.cc.
 #include "planner/layers/schedule_copies.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace loadline::planner {
 namespace {
 
-class Retimer {
+class CopyScheduler {
  public:
-  Retimer(const SearchModel& model, const Schedule& schedule)
+  CopyScheduler(const SearchModel& model, const Schedule& schedule)
       : model_(model),
         items_(schedule.items),
         host_home_(schedule.host_home),
@@ -35,7 +35,7 @@ class Retimer {
     }
     PlaceOuts();
     PlaceIns();
-    // Tokens for a position go behind its run, copies out first.
+    // Copies for a position stand after its run, copies out first.
     std::stable_sort(places_.begin(), places_.end());
     Schedule copies_rescheduled;
     copies_rescheduled.host_home = host_home_;
@@ -96,14 +96,14 @@ class Retimer {
   const Lifetimes lives_;
   const int count_;
   std::vector<double> passed_ns_;            // by position
-  std::vector<std::pair<int, int>> places_;  // (behind, token's position)
+  std::vector<std::pair<int, int>> places_;  // (position before it, its own)
 };
 
 }  // namespace
 
 std::optional<Schedule> ScheduleCopies(const SearchModel& model,
                                        const Schedule& schedule) {
-  return Retimer(model, schedule).Run();
+  return CopyScheduler(model, schedule).Run();
 }
 
 }  // namespace loadline::planner

@@ -1,4 +1,4 @@
-// Copies at the times at which the lanes can do them.
+// Moves copies to the times at which their lanes can run them.
 #ifndef LOADLINE_PLANNER_LAYERS_SCHEDULE_COPIES_H_
 #define LOADLINE_PLANNER_LAYERS_SCHEDULE_COPIES_H_
 
@@ -8,10 +8,10 @@
 
 namespace loadline::planner {
 
-// The same runs and copies, with each copy out ended as soon as its lane gets
-// to it, and each copy back started as late as brings it in time. None if that
-// makes no valid schedule. Faster than `schedule` where its copies came too
-// close to each other; bytes may rise or fall.
+// The same runs and copies. Compute waits for a copy out no sooner than its
+// lane can have ended it, and a copy back starts as late as still ends in time.
+// None if that gives no valid schedule. Faster than `schedule` where its copies
+// were too close to each other; bytes may rise or fall.
 std::optional<Schedule> ScheduleCopies(const SearchModel& model,
                                        const Schedule& schedule);
 

@@ -1,6 +1,6 @@
-// Layers [cut_lower, cut_upper) go; below, a value of theirs is replaced by
-// its counterpart just above the cut, and above it by that just below. Tested
-// in find_layers_test.cc.
+// Removes layers [cut_lower, cut_upper). Below the cut, a value of a removed
+// layer is replaced by that of the same role just above the cut; above it, by
+// that just below. Tested in shrink_test.cc.
 #include "planner/layers/shrink.h"
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 namespace loadline::planner {
 namespace {
 
-class Shrinker {
+class Coarsening {
  public:
-  Shrinker(const Problem& problem, const Layers& layers, int layers_left)
+  Coarsening(const Problem& problem, const Layers& layers, int layers_left)
       : problem_(problem),
         layers_(layers),
         cut_count_(layers.count - layers_left) {
@@ -107,7 +107,7 @@ class Shrinker {
     return true;
   }
 
-  // The host has room for as large a part of what is left.
+  // The host's bytes shrink with the bytes of all values.
   void ScaleHost() {
     if (!shrunk_.problem.machine) return;
     double all = 1, left = 1;
@@ -163,7 +163,7 @@ class Shrinker {
 std::optional<CoarseProblem> CoarsenProblem(const Problem& problem,
                                             const Layers& layers,
                                             int layers_left) {
-  return Shrinker(problem, layers, layers_left).Run();
+  return Coarsening(problem, layers, layers_left).Run();
 }
 
 }  // namespace loadline::planner

@@ -9,7 +9,7 @@
 
 namespace loadline::planner {
 
-// What is left when layers are cut out of the middle.
+// A problem whose middle layers were removed.
 struct CoarseProblem {
   Problem problem;
   Layers layers;             // with the roles of the whole problem's layers
@@ -19,10 +19,10 @@ struct CoarseProblem {
   std::vector<int> node_left, value_left;
 };
 
-// Cuts all but `layers_left` layers out of the middle of the alike ones; what
-// read their values reads the counterparts' in the layers left. None if fewer
-// than two alike layers would stay at either end, or if the rest makes no
-// valid problem.
+// Removes layers from the middle of the equal ones until `layers_left` remain;
+// nodes that read their values read those of the same role in a layer that
+// remains. None if fewer than two equal layers would remain at either end, or
+// if the rest is no valid problem.
 std::optional<CoarseProblem> CoarsenProblem(const Problem& problem,
                                             const Layers& layers,
                                             int layers_left);

@@ -12,14 +12,14 @@ namespace loadline::planner {
 
 struct FitLayoutOptions {
   LayOutOptions place;
-  double floor_ns = 0;        // no faster
-  int64_t pressure_work = 0;  // each time that it does not fit
+  double floor_ns = 0;        // the schedule is made no faster than this
+  int64_t pressure_work = 0;  // of each attempt to free bytes
   uint64_t seed = 0;
 };
 
-// Lays the find out within the budget; where that fails, takes away bytes that
-// cost no time and tries again. None if it still lies too high, by
-// `excess_bytes`; `found` is then what came closest. `outside` only interrupts.
+// Lays the find out within the budget; if that fails, frees bytes that cost no
+// time and tries again. None if it still lies too high, by `excess_bytes`;
+// `found` is then the schedule that came closest. `outside` only interrupts.
 std::optional<LaidOutSchedule> FitLayout(const SearchModel& model,
                                          FoundSchedule& found,
                                          const FitLayoutOptions& options,

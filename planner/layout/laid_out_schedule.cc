@@ -1,5 +1,5 @@
-// LowerSchedule, and the bytes of what came out. Tested through every plan of
-// solve_test.cc.
+// LowerSchedule, and the bytes of its result. Tested in
+// laid_out_schedule_test.cc and through every plan of solve_test.cc.
 #include "planner/layout/laid_out_schedule.h"
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 namespace loadline::planner {
 namespace {
 
-LaidOutSchedule MakePlaced(const SearchModel& model, const Schedule& schedule,
-                           double step_ns, Plan plan) {
-  LaidOutSchedule placed;
-  placed.schedule = schedule;
-  placed.step_ns = step_ns;
-  placed.arena_bytes = model.problem->addresses
-                           ? plan.arena_bytes
-                           : FindLifetimes(model, schedule).peak_bytes;
-  placed.plan = std::move(plan);
-  return placed;
+LaidOutSchedule MakeLaidOut(const SearchModel& model, const Schedule& schedule,
+                            double step_ns, Plan plan) {
+  LaidOutSchedule laid_out;
+  laid_out.schedule = schedule;
+  laid_out.step_ns = step_ns;
+  laid_out.arena_bytes = model.problem->addresses
+                             ? plan.arena_bytes
+                             : FindLifetimes(model, schedule).peak_bytes;
+  laid_out.plan = std::move(plan);
+  return laid_out;
 }
 
 }  // namespace
@@ -30,18 +30,18 @@ std::optional<LaidOutSchedule> LayOut(const SearchModel& model,
                                       const Schedule& schedule, double step_ns,
                                       const LayOutOptions& options,
                                       int64_t* excess_bytes) {
-  LowerScheduleOptions emit;
-  emit.budget_bytes = options.budget_bytes;
-  emit.pack_work_limit = options.pack_work_limit;
-  emit.cancel = options.cancel;
+  LowerScheduleOptions lower;
+  lower.budget_bytes = options.budget_bytes;
+  lower.pack_work_limit = options.pack_work_limit;
+  lower.cancel = options.cancel;
   PackReport report;
-  absl::StatusOr<Plan> plan = LowerSchedule(model, schedule, emit, &report);
+  absl::StatusOr<Plan> plan = LowerSchedule(model, schedule, lower, &report);
   if (!plan.ok()) {
     *excess_bytes =
         std::max<int64_t>(1, report.height_bytes - options.budget_bytes);
     return std::nullopt;
   }
-  return MakePlaced(model, schedule, step_ns, *std::move(plan));
+  return MakeLaidOut(model, schedule, step_ns, *std::move(plan));
 }
 
 absl::StatusOr<LaidOutSchedule> LayOutTightest(const SearchModel& model,
@@ -54,12 +54,12 @@ absl::StatusOr<LaidOutSchedule> LayOutTightest(const SearchModel& model,
         "the problem's given order reads a value before it is made or after "
         "its update");
   }
-  LowerScheduleOptions emit;
-  emit.pack_work_limit = pack_work_limit;
-  emit.budget_bytes = lives.peak_bytes;
-  emit.tightest = true;
-  LOADLINE_ASSIGN_OR_RETURN(Plan plan, LowerSchedule(model, schedule, emit));
-  return MakePlaced(model, schedule, step_ns, std::move(plan));
+  LowerScheduleOptions lower;
+  lower.pack_work_limit = pack_work_limit;
+  lower.budget_bytes = lives.peak_bytes;
+  lower.tightest = true;
+  LOADLINE_ASSIGN_OR_RETURN(Plan plan, LowerSchedule(model, schedule, lower));
+  return MakeLaidOut(model, schedule, step_ns, std::move(plan));
 }
 
 }  // namespace loadline::planner

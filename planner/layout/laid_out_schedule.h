@@ -1,4 +1,4 @@
-// A schedule with addresses: what the search hands on.
+// A schedule with addresses: the result of a search.
 #ifndef LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
 #define LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
 

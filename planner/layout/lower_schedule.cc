@@ -1,8 +1,9 @@
 // Every instance becomes a buffer and every item a step. The waits follow from
-// the tokens: the first Run after an Out waits for its copy, an In waits for
-// all that compute has passed, a read of a copied value waits for its copy.
-// Then two buffers whose positions do not meet are ordered, so addresses are
-// plain interval packing. Tested in solve_test.cc by Verify.
+// the copy items: the first Run after an Out waits for its copy, an In waits
+// for everything that compute has passed, a read of a copied value waits for
+// its copy. So two buffers whose positions do not overlap are ordered by lanes
+// and waits, and addresses are plain interval packing. Tested in
+// lower_schedule_test.cc and, by Verify, in solve_test.cc.
 #include "planner/layout/lower_schedule.h"
 
 #include <algorithm>
@@ -16,10 +17,10 @@
 namespace loadline::planner {
 namespace {
 
-class Emitter {
+class Lowering {
  public:
-  Emitter(const SearchModel& model, const Schedule& schedule,
-          const LowerScheduleOptions& options)
+  Lowering(const SearchModel& model, const Schedule& schedule,
+           const LowerScheduleOptions& options)
       : model_(model),
         problem_(*model.problem),
         schedule_(schedule),
@@ -163,8 +164,8 @@ class Emitter {
     }
   }
 
-  // A host slot is taken from the making of the copied instance to the first
-  // read of the last copy back; a home, always.
+  // A host slot is occupied from the making of the copied instance to the first
+  // read of the last copy back; that of a value that lives on the host, always.
   absl::Status PackHost() {
     std::vector<int> lower(model_.value_count, 0);
     std::vector<int> upper(model_.value_count, Length());
@@ -274,7 +275,7 @@ class Emitter {
     }
   }
 
-  // What the run at the position does.
+  // The node, variant or codec of the run at the position.
   void AddWork(int position, Step& step) {
     const Job& job = model_.jobs[schedule_.items[position].id];
     if (job.node < 0) {
@@ -325,7 +326,7 @@ absl::StatusOr<Plan> LowerSchedule(const SearchModel& model,
                                    const Schedule& schedule,
                                    const LowerScheduleOptions& options,
                                    PackReport* report) {
-  return Emitter(model, schedule, options).LowerSchedule(report);
+  return Lowering(model, schedule, options).LowerSchedule(report);
 }
 
 }  // namespace loadline::planner

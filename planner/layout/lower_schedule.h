@@ -1,4 +1,4 @@
-// From the solver's sequence to a Plan: buffers at addresses, steps with waits.
+// From the search's sequence to a Plan: buffers at addresses, steps with waits.
 #ifndef LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
 #define LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
 

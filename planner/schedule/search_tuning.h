@@ -324,17 +324,181 @@ struct SearchTuning {
     double bound_rounding = 1e-7;
   } point;
 
+  // Plans that do the same in the same time with fewer copies and reruns
+  // (planner/solve/drop_redundant_transfers.cc).
+  struct DropRedundantTransfers {
+    bool enabled = true;
+    // Targets tried; each asks for the bytes fewer by which the layout before
+    // it lay over the budget.
+    int most_tries = 5;
+  } drop_redundant_transfers;
+
   // Choice of budgets and modes, and what each gets of the work
   // (planner/solve/).
   struct Bisection {
+    // Points between budgets of 0 and 100 % of the given order's peak: quarter
+    // percents.
+    int points = 400;
+    // Round distances between points, roundest first, and the share of the work
+    // limit that a search at such a point gets. A bisection meets two to four
+    // points of the first distance.
+    struct Roundness {
+      int distance = 1;
+      double share = 0;
+    };
+    std::array<Roundness, 5> roundness = {
+        Roundness{40, 0.5}, Roundness{20, 0.12}, Roundness{4, 0.06},
+        Roundness{2, 0.03}, Roundness{1, 0.03}};
+    // Between these shares of the peak plans are hard to find and to lay out:
+    // `tight_factor` times the work. Below them more work only takes longer.
+    double least_tight_share = 0.2;
+    double most_tight_share = 0.4;
+    double tight_factor = 1.4;
+
+    // Continues between two neighbouring points, byte by byte, where the lower
+    // has no plan or a much slower one: a problem may just fit by a copy of a
+    // few bytes.
+    bool search_between_points = true;
+    // Much slower: by more than this share of the step.
+    double steep_share = 5e-3;
+    // Budgets there are not distinguished below this part of a point; the share
+    // of the work limit that each search there gets.
+    int grains_per_point = 16;
+    double grain_share = 0.03;
+
+    // Modes besides the one asked for, whose plans are starts for it, and their
+    // shares of a point's work. The mode asked for gets what is left.
+    //
+    // Orders alone, where nothing can be copied: an order that fits needs no
+    // reruns, and is hard to find among them. On top of the point's work.
+    bool orders_mode = true;
+    double orders_share = 0.2;
+    // Recomputation alone and copies alone, where both are allowed.
+    bool recompute_mode = true;
+    double recompute_share = 0.15;
+    bool copies_mode = true;
+    double copies_share = 0.05;
+    // Both with copy lanes that never slow each other down, where the lanes are
+    // coupled: edits cost far less to price. The share is of the joint mode's
+    // work. With fewer nodes than this edits are cheap in either case.
+    bool apart_lanes_mode = true;
+    double apart_lanes_share = 0.5;
+    size_t least_apart_lanes_nodes = 100;
+
+    // Searches with fewer bytes after finds that cannot be laid out.
+    bool layout_retries = true;
+    int most_layout_tries = 5;
+    // Shares of the mode's work: the first search (problems without addresses
+    // need no others, and give it all), each later one, and each later one
+    // while nothing is laid out.
+    double first_share = 0.8;
+    double retry_share = 0.05;
+    double retry_share_without_plan = 0.12;
+    // The next target is lower by this share of the bytes by which the layout
+    // was too high, and by so much more after each failure: in the end one
+    // fits.
+    double retry_step = 0.6;
+    double retry_growth = 0.3;
+    // Where layers are expanded a search costs much more than its work says,
+    // and a layout too: a larger step, fewer finds laid out, and no further try
+    // once the step is within `layered_negligible` of the find's.
+    double layered_retry_step = 1.2;
+    int layered_finds = 2;
+    double layered_negligible = 5e-4;
+    // Targets closer than 1/same_budget_part of the budget are the same.
+    int64_t same_budget_part = 1000;
+    // Finds whose pressure is reduced where they lie too high (ReducePressure),
+    // and the share of the mode's work that each gets.
+    int pressure_finds = 2;
+    double pressure_share = 0.03;
+    // A layout may examine this many neighbours per unit of the search's work,
+    // but at least `least_pack_work`: it takes a small part of the search's
+    // time, and a layout that fits saves further searches.
+    int64_t pack_work_per_unit = 2;
+    int64_t least_pack_work = 2000;
+
+    // With a time limit: work of the first round; each round doubles it. The
+    // last is more than anybody waits for, because rounds with nothing left to
+    // search take no time.
+    double first_timed_work = 2e5;
+    double last_timed_work = 1e15;
   } bisection;
 
   // Search over a few of many equal layers (planner/layers/).
   struct Layers {
+    // Plans all layers as a few of them are planned. A 7B of 32 layers is not
+    // searched well without it.
+    bool enabled = true;
+
+    // Detection (find_layers.cc). How far the compared neighbourhoods of nodes
+    // reach, the fewest equal stretches that are a run, periods tried from each
+    // start, and stretches that a run may lack near the ends.
+    int neighbourhood = 2;
+    int least_stretches = 6;
+    int most_periods = 16;
+    int missing_stretches = 4;
+
+    // Problems that are searched by layers: from this many nodes on, or with
+    // less work per node. At the default work the first decides.
+    int64_t many_nodes = 3000;
+    int64_t little_work_per_node = 1000;
+    // Nodes left after coarsening, fewer where the search would not have this
+    // much work for each; and the limits on layers left.
+    int64_t few_nodes = 1200;
+    int64_t enough_work_per_node = 8000;
+    int64_t least_layers = 8;
+    int64_t most_layers = 100;
+    // Ways to match all layers to the few: the middle in so many blocks.
+    std::array<int, 3> blocks = {1, 2, 4};
+
+    // Rounds of one search: each corrects the bytes of the few layers by what
+    // the expanded schedule needs (layer_search.cc). After so many rounds in a
+    // row without a find there is none.
+    int most_rounds = 6;
+    int most_misses = 2;
+    // Searches of the few layers at so many sixteenths of their bytes: where
+    // greedy descents get stuck, they often do not a little lower, and the way
+    // back up is easy.
+    std::array<int, 3> target_sixteenths = {16, 14, 16};
+    // Shares of the work: the first searches, and each one after a correction;
+    // more than for a whole problem, because all layers gain by it. And the
+    // least of the latter, in edits per node.
+    double first_share = 1.5;
+    double repair_share = 0.25;
+    int64_t least_repair_edits_per_node = 50;
+    // Parts of the target: this near to it ends the rounds, and this near above
+    // it all layers are lowered edit by edit.
+    int64_t nearly_full_part = 500;
+    int64_t tunable_part = 20;
+    // A schedule that could not be laid out is followed by one lower by this
+    // part of the target.
+    int64_t layout_step_part = 1000;
+    // Edits that lower and clean up an expanded schedule, and the price of lane
+    // time there, in step time.
+    int64_t tuned_edits = 1000;
+    double lane_price = 0.05;
+    // Also tries each expanded schedule with its copies scheduled again
+    // (schedule_copies.cc): copies of neighbouring layers may crowd a lane.
+    bool schedule_copies = true;
+    // Expanded schedules whose few layers are remembered as later starts.
+    size_t most_remembered = 64;
+    // Continues the search over all layers at once, where there is this much
+    // work per node: single layers gain by it.
+    bool improve_all = true;
+    int64_t least_improvement_work_per_node = 50;
+    // A gain below this share of the step is not worth another round.
+    double negligible = 1e-5;
   } layers;
 
   // Lowering to addresses and fitting into the budget (planner/layout/).
   struct Layout {
+    // Most neighbours that one layout examines (planner/pack).
+    int64_t pack_work = 1'000'000;
+    // Before a further layout, bytes above these shares of the budget are
+    // reduced, as long as each share more than halves what is too high.
+    std::array<double, 2> pressure_targets = {0.9, 0.85};
+    // Fewer moves per item than this change too little.
+    int64_t least_pressure_moves_per_item = 8;
   } layout;
 };
 

@@ -1,4 +1,4 @@
-// Undoing what a plan does without need at the budget it is for.
+// Removes copies and reruns that a plan does not need at its budget.
 #ifndef LOADLINE_PLANNER_SOLVE_DROP_REDUNDANT_TRANSFERS_H_
 #define LOADLINE_PLANNER_SOLVE_DROP_REDUNDANT_TRANSFERS_H_
 
@@ -11,15 +11,15 @@
 
 namespace loadline::planner {
 
-// `placed` was made for fewer bytes than `budget_bytes`, or is of a search that
-// copies freely as long as copies hide. The same step time to the nanosecond,
-// so that a larger budget is still never slower (where copies cost switches:
-// no more time, and at most all switches less), with as many copies and reruns
-// as are needless taken out, laid out within the budget; none if nothing is
-// gained or the rest cannot be laid out.
+// `laid_out` was made for fewer bytes than `budget_bytes`, or by a search to
+// which hidden copies cost nothing. Returns a schedule with fewer of them, laid
+// out within the budget, with the same step time to the nanosecond, so that a
+// larger budget is still never slower (where copies have calls to pay: no more
+// time, and at most all calls less). None if nothing can be removed or the rest
+// cannot be laid out.
 std::optional<LaidOutSchedule> DropRedundantTransfers(
-    const SearchModel& model, const LaidOutSchedule& placed,
-    int64_t budget_bytes, int64_t pack_work_limit, WorkBudget effort);
+    const SearchModel& model, const LaidOutSchedule& laid_out,
+    int64_t budget_bytes, WorkBudget work);
 
 }  // namespace loadline::planner
 

@@ -1,6 +1,6 @@
-// The facts behind each sentence are read off the finished schedule: how long
-// the value is off the device, what bringing it back costs, and whether it is
-// alive near the highest point. Tested in solve_test.cc.
+// Each sentence states facts of the finished schedule: how long the value is
+// off the device, what bringing it back costs, and whether it is alive at the
+// peak. Tested in explain_test.cc.
 #include "planner/solve/explain.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // The payload is the numbers in order, separated by spaces: budget, smallest
-// met, bound, node, values. Tested in solve_test.cc.
+// met, bound, node, values. Tested in
+// infeasible_test.cc.
 #include "planner/solve/infeasible.h"
 
 #include <vector>

@@ -1,6 +1,6 @@
-// Solve: an order that fits as it is; else the walk to the budget
-// (budget_bisection.h). Every plan is replayed and verified before it leaves.
-// Tested in solve_test.cc.
+// Solve: an order that fits without any overhead; else the bisection to the
+// budget (budget_bisection.h), with the effort's retries. Every plan is
+// replayed and verified before it is returned. Tested in solve_test.cc.
 #include "planner/solve/solve.h"
 
 #include <algorithm>
@@ -18,22 +18,18 @@
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
+#include "planner/solve/objective.h"
 #include "planner/verify/verify.h"
 
 namespace loadline::planner {
 namespace {
-
-// Neighbours looked at per layout after the first orders.
-constexpr int64_t kPackWork = 1'000'000;
-// Times the work.
-constexpr int64_t kHarder = 4;
 
 SearchModelOptions ModelOptions(const SolveOptions& options) {
   return {options.allow_recompute, options.allow_offload, options.permissions,
           options.tuning};
 }
 
-// What a plan says of itself: prediction by replay, bounds, proof.
+// Sets prediction (by replay) and bounds, and verifies the plan.
 absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
                      Plan& plan) {
   LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
@@ -50,7 +46,7 @@ absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
   return Verify(*model.problem, plan);
 }
 
-// Completes an emitted plan: the reasons too.
+// Predict, and the reason of every decision.
 absl::Status Complete(const SearchModel& model, const Schedule& schedule,
                       int64_t bound_work_limit, Plan& plan) {
   plan.decisions = Explain(model, schedule);
@@ -68,13 +64,15 @@ PeakFloor FloorOf(const SearchModel& model) {
 
 class Solver {
  public:
-  Solver(const Problem& problem, const SolveOptions& options)
+  Solver(const Problem& problem, const SolveOptions& options,
+         const EffortPolicy& policy)
       : options_(options),
+        policy_(policy),
         problem_(problem),
         model_(MakeSearchModel(problem, ModelOptions(options))),
         start_(absl::Now()) {
-    effort_.cancel = options.cancel;
-    if (options.time_limit) effort_.deadline = start_ + *options.time_limit;
+    outside_.cancel = options.cancel;
+    if (options.time_limit) outside_.deadline = start_ + *options.time_limit;
   }
 
   absl::StatusOr<Plan> Solve() {
@@ -84,109 +82,109 @@ class Solver {
       return Finish(*kept_);
     }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
-    BudgetBisection frontier = MakeFrontier();
-    const auto improved = [this](const LaidOutSchedule& placed) {
-      Improved(placed);
+    BudgetBisection bisection = MakeBisection();
+    const auto improved = [this](const LaidOutSchedule& laid_out) {
+      Improved(laid_out);
     };
-    searched_ = frontier.searched();
+    searched_ = bisection.searched();
     if (options_.time_limit) {
-      frontier.SearchUntilDeadline(options_.budget_bytes, improved);
+      bisection.SearchUntilDeadline(options_.budget_bytes, improved);
     } else {
-      const LaidOutSchedule* placed =
-          frontier.BisectTo(options_.budget_bytes, improved);
-      if (placed == nullptr && options_.search_harder && MayExist()) {
-        frontier.BisectDown();
-        frontier.SearchHarder(kHarder);
-        placed = frontier.BisectTo(options_.budget_bytes, improved);
+      const LaidOutSchedule* laid_out =
+          bisection.BisectTo(options_.budget_bytes, improved);
+      for (int retry = 0;
+           laid_out == nullptr && retry < policy_.retries && MayExist();
+           ++retry) {
+        bisection.BisectDown();
+        bisection.SearchHarder(policy_.retry_factor);
+        laid_out = bisection.BisectTo(options_.budget_bytes, improved);
       }
-      if (placed != nullptr) Improved(*placed);
+      if (laid_out != nullptr) Improved(*laid_out);
     }
     if (best_) {
-      WorkBudget effort = effort_;
-      effort.left = options_.work_limit;
-      if (const auto relaxed = DropRedundantTransfers(
-              model_, *best_, options_.budget_bytes, kPackWork, effort)) {
-        best_ = *relaxed;
+      WorkBudget work = outside_;
+      work.left = policy_.work_limit;
+      if (const auto fewer = DropRedundantTransfers(
+              model_, *best_, options_.budget_bytes, work)) {
+        best_ = *fewer;
       }
       return Finish(*best_);
     }
-    if (effort_.Interrupted()) {
+    if (outside_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));
     }
-    return InfeasibleError(problem_, Facts(frontier));
+    return InfeasibleError(problem_, Facts(bisection));
   }
 
   // The plan of the fewest bytes that was found.
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
-    BudgetBisection frontier = MakeFrontier();
-    searched_ = frontier.searched();
-    frontier.BisectDown();
-    if (options_.search_harder &&
-        frontier.smallest().arena_bytes > BoundPeak(model_).bytes) {
-      frontier.SearchHarder(kHarder);
-      frontier.BisectDown();
+    BudgetBisection bisection = MakeBisection();
+    searched_ = bisection.searched();
+    bisection.BisectDown();
+    for (int retry = 0;
+         retry < policy_.retries &&
+         bisection.smallest().arena_bytes > BoundPeak(model_).bytes;
+         ++retry) {
+      bisection.SearchHarder(policy_.retry_factor);
+      bisection.BisectDown();
     }
-    return Finish(frontier.smallest());
+    return Finish(bisection.smallest());
   }
 
  private:
-  absl::StatusOr<Plan> Finish(const LaidOutSchedule& placed) const {
-    Plan plan = placed.plan;
-    plan.budget_bytes = std::max(options_.budget_bytes, placed.arena_bytes);
+  absl::StatusOr<Plan> Finish(const LaidOutSchedule& laid_out) const {
+    Plan plan = laid_out.plan;
+    plan.budget_bytes = std::max(options_.budget_bytes, laid_out.arena_bytes);
     plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
-        Complete(model_, placed.schedule, options_.bound_work_limit, plan));
+        Complete(model_, laid_out.schedule, policy_.bound_work_limit, plan));
     return plan;
   }
 
-  void Improved(const LaidOutSchedule& placed) {
-    if (best_ && best_->step_ns <= placed.step_ns) return;
-    best_ = placed;
+  void Improved(const LaidOutSchedule& laid_out) {
+    if (best_ && best_->step_ns <= laid_out.step_ns) return;
+    best_ = laid_out;
     if (!options_.progress) return;
     Progress progress;
     progress.elapsed_s = absl::ToDoubleSeconds(absl::Now() - start_);
-    progress.peak_bytes = FindLifetimes(model_, placed.schedule).peak_bytes;
-    progress.step_ns = static_cast<int64_t>(placed.step_ns);
+    progress.peak_bytes = FindLifetimes(model_, laid_out.schedule).peak_bytes;
+    progress.step_ns = static_cast<int64_t>(laid_out.step_ns);
     progress.bound_step_ns = BoundStep(model_);
     options_.progress(progress);
   }
 
-  BudgetBisection MakeFrontier() const {
-    BudgetBisectionOptions frontier;
-    frontier.allow_recompute = options_.allow_recompute;
-    frontier.allow_offload = options_.allow_offload;
-    frontier.permissions = options_.permissions;
-    frontier.work_limit = options_.work_limit;
-    frontier.pack_work_limit = kPackWork;
-    frontier.seed = options_.seed;
-    frontier.tuning = options_.tuning;
-    return BudgetBisection(problem_, orders_, *kept_, frontier, effort_);
+  BudgetBisection MakeBisection() const {
+    return BudgetBisection(
+        problem_, orders_, *kept_,
+        {ModelOptions(options_), policy_.work_limit, options_.seed}, outside_);
   }
 
-  // No bound is above the budget, and there is time left to look.
+  // No bound is above the budget, and the search was not interrupted.
   bool MayExist() const {
     return BoundPeak(model_).bytes <= options_.budget_bytes &&
-           !effort_.Interrupted();
+           !outside_.Interrupted();
   }
 
-  // The order that needs the smallest arena: a plan of no overhead.
+  int64_t PackWork() const { return options_.tuning.layout.pack_work; }
+
+  // The order that needs the smallest arena: a plan without overhead.
   absl::Status TryOrders() {
     orders_ = SeedOrders(model_);
     for (const Schedule& order : orders_) {
       LOADLINE_ASSIGN_OR_RETURN(
-          LaidOutSchedule placed,
+          LaidOutSchedule laid_out,
           LayOutTightest(model_, order, static_cast<double>(model_.compute_ns),
-                         kPackWork));
-      if (kept_ && kept_->arena_bytes <= placed.arena_bytes) continue;
-      kept_ = std::move(placed);
+                         PackWork()));
+      if (kept_ && kept_->arena_bytes <= laid_out.arena_bytes) continue;
+      kept_ = std::move(laid_out);
     }
     return absl::OkStatus();
   }
 
-  // The fastest ways may need more bytes than the nodes as they are: what
+  // The fastest variants may need more bytes than the nodes as they are: what
   // KeepEverything returns is then a plan for all budgets above its own.
   absl::Status TryPlain() {
     Schedule plain = GivenOrder(model_);
@@ -200,29 +198,30 @@ class Solver {
     }
     if (fastest) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(
-        const LaidOutSchedule placed,
-        LayOutTightest(model_, plain, step_ns, kPackWork));
-    if (placed.arena_bytes <= options_.budget_bytes) Improved(placed);
+        const LaidOutSchedule laid_out,
+        LayOutTightest(model_, plain, step_ns, PackWork()));
+    if (laid_out.arena_bytes <= options_.budget_bytes) Improved(laid_out);
     return absl::OkStatus();
   }
 
-  Infeasibility Facts(BudgetBisection& frontier) const {
-    frontier.BisectDown();
+  Infeasibility Facts(BudgetBisection& bisection) const {
+    bisection.BisectDown();
     PeakFloor floor = FloorOf(model_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
     facts.proven_bound_bytes = floor.bytes;
     facts.tightest_node = floor.node;
     facts.tightest_values = std::move(floor.values);
-    facts.smallest_met_bytes = frontier.smallest().arena_bytes;
+    facts.smallest_met_bytes = bisection.smallest().arena_bytes;
     return facts;
   }
 
   const SolveOptions& options_;
+  const EffortPolicy policy_;
   const Problem& problem_;
   const SearchModel model_;
   const absl::Time start_;
-  WorkBudget effort_;
+  WorkBudget outside_;
   std::vector<Schedule> orders_;
   std::optional<LaidOutSchedule> kept_;
   std::optional<LaidOutSchedule> best_;
@@ -230,12 +229,45 @@ class Solver {
 };
 
 absl::Status CheckOptions(const SolveOptions& options) {
-  if (options.budget_bytes < 0 || options.work_limit < 0 ||
-      options.bound_work_limit < 0) {
+  if (options.budget_bytes < 0 || options.work_limit.value_or(0) < 0 ||
+      options.bound_work_limit.value_or(0) < 0) {
     return absl::InvalidArgumentError(
         "the budget and the work limits may not be negative");
   }
   return absl::OkStatus();
+}
+
+EffortPolicy PolicyOf(const SolveOptions& options) {
+  EffortPolicy policy =
+      PolicyOf(options.effort, options.work_limit, options.bound_work_limit);
+  if (!options.allow_retries) {
+    policy.retries = 0;
+    policy.long_stall_share = 0;
+  }
+  return policy;
+}
+
+// EffortPolicy::stall_factor: one longer search where the plan stalls long.
+absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
+                                           const SolveOptions& options,
+                                           absl::StatusOr<Plan> plan) {
+  EffortPolicy policy = PolicyOf(options);
+  if (!plan.ok() || policy.long_stall_share == 0 || options.time_limit) {
+    return plan;
+  }
+  const double long_stall_ns =
+      policy.long_stall_share * static_cast<double>(plan->predicted.step_ns);
+  if (static_cast<double>(plan->predicted.stall_ns) <= long_stall_ns) {
+    return plan;
+  }
+  policy.work_limit = policy.work_limit > INT64_MAX / policy.stall_factor
+                          ? INT64_MAX
+                          : policy.work_limit * policy.stall_factor;
+  const absl::StatusOr<Plan> longer = Solver(problem, options, policy).Solve();
+  return longer.ok() &&
+                 ObjectiveNs(problem, *longer) < ObjectiveNs(problem, *plan)
+             ? longer
+             : plan;
 }
 
 }  // namespace
@@ -244,7 +276,8 @@ absl::StatusOr<Plan> Solve(const Problem& problem,
                            const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  return Solver(problem, options).Solve();
+  return SearchAgainIfItStalls(
+      problem, options, Solver(problem, options, PolicyOf(options)).Solve());
 }
 
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
@@ -252,7 +285,8 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
-  return Solver(problem, smallest).Smallest();
+  LOADLINE_RETURN_IF_ERROR(CheckOptions(smallest));
+  return Solver(problem, smallest, PolicyOf(smallest)).Smallest();
 }
 
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
@@ -266,13 +300,14 @@ absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
   const SearchModel model =
       MakeSearchModel(problem, {false, false, Permissions::None(), {}});
   LOADLINE_ASSIGN_OR_RETURN(
-      LaidOutSchedule placed,
+      LaidOutSchedule laid_out,
       LayOutTightest(model, GivenOrder(model),
-                     static_cast<double>(model.compute_ns), kPackWork));
-  Plan plan = std::move(placed.plan);
-  plan.budget_bytes = placed.arena_bytes;
+                     static_cast<double>(model.compute_ns),
+                     model.tuning.layout.pack_work));
+  Plan plan = std::move(laid_out.plan);
+  plan.budget_bytes = laid_out.arena_bytes;
   // The plan is as fast as any: no program is needed to prove it.
-  LOADLINE_RETURN_IF_ERROR(Complete(model, placed.schedule, 0, plan));
+  LOADLINE_RETURN_IF_ERROR(Complete(model, laid_out.schedule, 0, plan));
   return plan;
 }
 
@@ -281,7 +316,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
       Predict(MakeSearchModel(priced, ModelOptions(options)),
-              options.bound_work_limit, plan));
+              PolicyOf(options).bound_work_limit, plan));
   return plan;
 }
 

@@ -13,11 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "planner/bound/bound.h"
 #include "planner/problem/permissions.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
 #include "planner/schedule/search_tuning.h"
+#include "planner/solve/effort.h"
 
 namespace loadline::planner {
 
@@ -28,26 +28,27 @@ struct Progress {
   int64_t bound_step_ns = 0;
 };
 
+// The same problem and options give the same bytes of plan through C++, C, the
+// command and Python; no caller adds decisions of its own.
 struct SolveOptions {
-  int64_t budget_bytes = 0;
+  int64_t budget_bytes = 0;  // budget.h has shares and the smallest
   bool allow_recompute = true;
+  // Copies are made only where they pay: each is priced with its time on the
+  // lanes and Machine::switch_ns.
   bool allow_offload = true;
-  // Of the problem's codecs and variants: by default those that change no bit.
+  // Codecs and variants of the problem; by default those that change no bit.
   Permissions permissions;
-  // Candidate edits the search may price, in edits of a short sequence: about
-  // a million a second; the default keeps a 12-layer GPT under 15 s. Same input
-  // and seed give the same plan.
-  int64_t work_limit = 10'000'000;
-  // Where no plan was found, and none was proven not to exist, the search goes
-  // on from the smallest plan that was, with four times the work: a longer wait
-  // is better than no plan.
-  bool search_harder = true;
-  // Simplex iterations for the proven bound on the step time, some 20,000 a
-  // second; 0: what needs no linear programs. The plan is the same.
-  int64_t bound_work_limit = StepBoundOptions().work_limit;
-  // Opt-in: search at this budget alone, as long as the clock allows, and
-  // return the best plan so far. Neither deterministic nor monotone in the
-  // budget.
+  // How much to search, and when to search again (effort.h).
+  Effort effort = Effort::kNormal;
+  bool allow_retries = true;  // false: only the effort's first search
+  // Candidate edits that the first search may price, instead of the effort's.
+  std::optional<int64_t> work_limit;
+  // Simplex iterations for the proven bound on the step time, instead of the
+  // effort's; 0: only what needs no linear programs. The plan's steps are the
+  // same.
+  std::optional<int64_t> bound_work_limit;
+  // Opt-in: search at this budget alone until the clock says stop, and return
+  // the best plan found. Neither deterministic nor monotone in the budget.
   std::optional<absl::Duration> time_limit;
   uint64_t seed = 0;
   // Constants and stage switches of the search, for tests and benchmarks.
@@ -59,8 +60,8 @@ struct SolveOptions {
 // Why no plan was found, attached to Solve's ResourceExhausted status.
 struct Infeasibility {
   int64_t budget_bytes = 0;
-  // Smallest budget a verified plan was found for with the same options; below
-  // the bound, without searching harder.
+  // Smallest budget a verified plan was found for with the same options (in
+  // the first search only, where the bound proves that none is within).
   int64_t smallest_met_bytes = 0;
   // No plan of any kind fits in fewer bytes.
   int64_t proven_bound_bytes = 0;
@@ -83,12 +84,13 @@ absl::StatusOr<Plan> KeepEverything(const Problem& problem);
 // The same steps under other prices: `priced` differs from the plan's problem
 // in times and copy rates only. Prediction and bounds are those of `priced`,
 // for all plans that the options permit (their budget and limits are ignored);
-// the reasons stay those the plan was made for. FailedPrecondition where it is
-// no plan of that problem.
+// the decisions' reasons are not updated. FailedPrecondition: the plan is not
+// one of that problem.
 absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options);
 
-// What no plan of any kind can undercut, and where it is tightest. No search.
+// A proven lower bound on every plan's bytes, and where it is tightest. No
+// search.
 struct PeakFloor {
   int64_t bytes = 0;            // of live bytes, so of any arena too
   NodeId node{-1};              // -1: the start or the end of the step

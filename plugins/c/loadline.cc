@@ -22,6 +22,7 @@
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
+#include "planner/solve/budget.h"
 #include "planner/solve/solve.h"
 #include "planner/verify/verify.h"
 
@@ -114,29 +115,47 @@ absl::StatusOr<planner::Problem> ReadProblem(const char* problem,
   return planner::ProblemFromJson(absl::string_view(problem, problem_bytes));
 }
 
-absl::StatusOr<planner::SolveOptions> ReadOptions(
-    const loadline_solve_options* options) {
+// The C struct as the planner's own types.
+struct Request {
+  planner::Budget budget;
+  planner::SolveOptions options;
+};
+
+absl::StatusOr<planner::Budget> ReadBudget(
+    const loadline_solve_options& given) {
+  if (given.budget_share_ppb == 0) {
+    if (given.budget_bytes == 0) return planner::Budget::Smallest();
+    planner::Budget budget = planner::Budget::Bytes(given.budget_bytes);
+    budget.counts_reserved = given.budget_counts_reserved != 0;
+    return budget;
+  }
+  if (given.budget_bytes != 0) {
+    return absl::InvalidArgumentError(
+        "options.budget_bytes and budget_share_ppb are both set");
+  }
+  return planner::Budget::Share(given.budget_share_ppb);
+}
+
+absl::StatusOr<Request> ReadRequest(const loadline_solve_options* options) {
   loadline_solve_options given;
   LOADLINE_RETURN_IF_ERROR(ReadStruct(options, "options", given));
   if (given.time_limit_ns < 0) {
     return absl::InvalidArgumentError("options.time_limit_ns is negative");
   }
-  planner::SolveOptions solve;
-  solve.budget_bytes = given.budget_bytes;
+  if (given.effort < LOADLINE_EFFORT_NORMAL ||
+      given.effort > LOADLINE_EFFORT_THOROUGH) {
+    return absl::InvalidArgumentError("options.effort is not an effort");
+  }
+  Request request;
+  LOADLINE_ASSIGN_OR_RETURN(request.budget, ReadBudget(given));
+  planner::SolveOptions& solve = request.options;
   solve.allow_recompute = given.forbid_recompute == 0;
   solve.allow_offload = given.forbid_offload == 0;
-  solve.search_harder = given.forbid_harder == 0;
   solve.permissions.lossy = given.allow_lossy != 0;
   solve.permissions.inexact = given.allow_inexact != 0;
-  if (given.work_limit != 0) {
-    // Who waits for a short search does not wait for a long proof.
-    const double share = static_cast<double>(given.work_limit) /
-                         static_cast<double>(solve.work_limit);
-    solve.bound_work_limit =
-        static_cast<int64_t>(static_cast<double>(solve.bound_work_limit) *
-                             std::clamp(share, 0.0, 1.0));
-    solve.work_limit = given.work_limit;
-  }
+  solve.effort = static_cast<planner::Effort>(given.effort);
+  solve.allow_retries = given.forbid_harder == 0;
+  if (given.work_limit != 0) solve.work_limit = given.work_limit;
   if (given.time_limit_ns > 0) {
     solve.time_limit = absl::Nanoseconds(given.time_limit_ns);
   }
@@ -150,7 +169,7 @@ absl::StatusOr<planner::SolveOptions> ReadOptions(
       given.progress(&progress, given.user);
     };
   }
-  return solve;
+  return request;
 }
 
 }  // namespace
@@ -189,14 +208,12 @@ loadline_status loadline_solve(const char* problem, size_t problem_bytes,
   if (plan != nullptr) *plan = nullptr;
   return Guarded([&]() -> absl::Status {
     LOADLINE_RETURN_IF_ERROR(NoNull(plan, "plan"));
-    LOADLINE_ASSIGN_OR_RETURN(const planner::SolveOptions solve,
-                              ReadOptions(options));
+    LOADLINE_ASSIGN_OR_RETURN(const Request request, ReadRequest(options));
     LOADLINE_ASSIGN_OR_RETURN(const planner::Problem posed,
                               ReadProblem(problem, problem_bytes));
-    LOADLINE_ASSIGN_OR_RETURN(const planner::Plan found,
-                              solve.budget_bytes == 0
-                                  ? planner::SolveSmallest(posed, solve)
-                                  : planner::Solve(posed, solve));
+    LOADLINE_ASSIGN_OR_RETURN(
+        const planner::Plan found,
+        planner::SolveWithin(posed, request.budget, request.options));
     return GiveText(planner::PlanToJson(found, posed), plan);
   });
 }

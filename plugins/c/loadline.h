@@ -78,22 +78,38 @@ typedef struct loadline_progress {
 typedef void (*loadline_progress_fn)(const loadline_progress* progress,
                                      void* user);
 
+/* How much to search, and when to search again. Work is counted in candidate
+ * edits, about a million a second. */
+typedef enum loadline_effort {
+  LOADLINE_EFFORT_NORMAL = 0, /* 10 million; where no plan was found and none is
+                                 proven not to exist, again with 4 times that */
+  LOADLINE_EFFORT_QUICK = 1,  /* 300,000, and never again */
+  LOADLINE_EFFORT_THOROUGH =
+      2 /* as normal, then with 16 times; and a plan that waits for copies for
+           over 5 % of its step is searched again with 8 times the work */
+} loadline_effort;
+
 typedef struct loadline_solve_options {
   size_t size;
-  int64_t budget_bytes; /* 0: the smallest budget that can be met */
+  int64_t budget_bytes; /* 0: the smallest budget that can be met, or a share */
   int32_t forbid_recompute;
   int32_t forbid_offload;
   int32_t allow_lossy;   /* codecs that change values */
   int32_t allow_inexact; /* variants of other rounding */
-  int64_t work_limit; /* edits the search may price; 0: 10 million. With fewer
-                         the bound on the step takes so much less, too */
+  int64_t work_limit;    /* edits the first search may price; 0: the effort's.
+                            The work for the bound on the step shrinks with it */
   int64_t time_limit_ns; /* 0: none, and the same plan on every run */
   uint64_t seed;
   loadline_progress_fn progress; /* may be null */
   void* user;                    /* handed to progress */
   const loadline_cancel* cancel; /* may be null; must outlive the call */
-  int32_t forbid_harder; /* else, where no plan was found and none was proven
-                            not to exist, once more with 4 times the work */
+  int32_t forbid_harder;    /* never search again, whatever the effort says */
+  int64_t budget_share_ppb; /* with budget_bytes 0: a share of the peak when
+                               everything is kept, in billionths, rounded up to
+                               a whole byte; 0: none */
+  int32_t budget_counts_reserved; /* budget_bytes are a whole GPU's: the
+                                     machine's reserved_bytes come off */
+  int32_t effort;                 /* loadline_effort */
 } loadline_solve_options;
 
 /* A verified plan within the budget, as loadline.plan/1. Stopped by cancel or

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "planner/base/sha256.h"
+#include "planner/bound/bound.h"
 #include "planner/solve/solve.h"
 #include "tests/bench/problem_files.h"
 
@@ -53,6 +54,8 @@ void PrintHashes(const std::string& name, const Problem& problem,
 
 int Main(int argc, char** argv) {
   SolveOptions options;
+  // Whatever the work, so that hashes of short searches show the full bounds.
+  options.bound_work_limit = StepBoundOptions().work_limit;
   std::string folder;
   std::vector<std::string> budgets;
   for (int i = 1; i < argc; ++i) {

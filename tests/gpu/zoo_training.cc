@@ -9,6 +9,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/problem/machine.h"
 #include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline {
@@ -46,7 +47,7 @@ tools::StepFlags FlagsFor(const ZooRun& run) {
   flags.plan.no_recompute = run.no_recompute;
   flags.plan.no_offload = run.no_offload;
   // Any plan will do, but one must be found with any processor's workspaces.
-  flags.plan.work_limit = 1'000'000;
+  flags.purpose.work_limit = 1'000'000;
   return flags;
 }
 
@@ -65,8 +66,8 @@ absl::StatusOr<ZooOutcome> TrainZoo(const ZooRun& run,
   LOADLINE_ASSIGN_OR_RETURN(planner::Plan plan,
                             planner::KeepEverything(problem));
   if (!run.budget.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        plan, tools::SolveFor(problem, flags.plan, plan, nullptr));
+    LOADLINE_ASSIGN_OR_RETURN(plan,
+                              tools::SolveFor(problem, flags, plan, nullptr));
   }
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                             executor::LoadData(flags.loss.data, graph));

@@ -98,6 +98,34 @@ static void ZeroBytesIsTheSmallestBudget(void) {
   loadline_free(plan);
 }
 
+static void SharesAreOfThePeakWithEverythingKept(void) {
+  char* plan = NULL;
+  loadline_solve_options options = Budget(0);
+  options.budget_share_ppb = 900000001; /* of 410: 369.0000004, rounded up */
+  EXPECT(Solve(&options, &plan) == LOADLINE_OK);
+  EXPECT(NumberOf(plan, "budget_bytes") == 370);
+  loadline_free(plan);
+  options.budget_bytes = 1;
+  EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(strstr(loadline_last_error(), "budget_share_ppb") != NULL);
+}
+
+static void EffortsAreNumbered(void) {
+  char* plan = NULL;
+  char* normal = NULL;
+  loadline_solve_options options = Budget(400);
+  EXPECT(Solve(&options, &normal) == LOADLINE_OK);
+  for (options.effort = LOADLINE_EFFORT_NORMAL;
+       options.effort <= LOADLINE_EFFORT_THOROUGH; ++options.effort) {
+    EXPECT(Solve(&options, &plan) == LOADLINE_OK);
+    EXPECT(plan != NULL && strcmp(plan, normal) == 0);
+    loadline_free(plan);
+  }
+  EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(strstr(loadline_last_error(), "effort") != NULL);
+  loadline_free(normal);
+}
+
 static void InfeasibleHasFacts(void) {
   char* plan = (char*)1;
   loadline_infeasibility facts = {sizeof(facts), 0, 0, 0};
@@ -244,6 +272,8 @@ int main(void) {
   printf("loadline %s\n", loadline_version());
   SolvesAndVerifies();
   ZeroBytesIsTheSmallestBudget();
+  SharesAreOfThePeakWithEverythingKept();
+  EffortsAreNumbered();
   InfeasibleHasFacts();
   BadInputIsNamed();
   ChangedPlansAreNotValid();

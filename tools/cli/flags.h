@@ -52,11 +52,9 @@ struct PlanFlags {
   bool no_recompute = false;
   bool no_offload = false;
   std::string time_limit;  // empty: only work is limited
-  int64_t work_limit = 0;  // not a flag; 0: the planner's default
   uint64_t plan_seed = 0;
   std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks
-  bool runs = false;       // not a flag: the plan will also be run
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
 };

@@ -1,10 +1,12 @@
-// Budgets must have a unit: `--budget 3` could mean bytes, gigabytes or a
-// share, and a wrong guess would ruin the run. Tested by
-// tests/tools/cli/units_test.cc.
+// Budgets must carry a unit: `--budget 3` could be bytes, gigabytes or a share,
+// and a wrong guess ruins a run. Numbers are read as decimals, without floating
+// point, so that the same text is the same number of bytes here and in Python.
+// Tested by tests/tools/cli/units_test.cc.
 #include "tools/cli/units.h"
 
+#include <algorithm>
 #include <array>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -15,25 +17,73 @@
 namespace loadline::tools {
 namespace {
 
-// Bytes per unit; 0: not a unit.
-double UnitBytes(absl::string_view unit) {
-  static constexpr std::array<std::pair<absl::string_view, double>, 9> kUnits =
-      {{{"b", 1.0},
-        {"kib", 1024.0},
-        {"mib", 1048576.0},
-        {"gib", 1073741824.0},
-        {"tib", 1099511627776.0},
-        {"kb", 1e3},
-        {"mb", 1e6},
-        {"gb", 1e9},
-        {"tb", 1e12}}};
+// Bytes in one of a unit; 0: not a unit.
+int64_t UnitBytes(absl::string_view unit) {
+  static constexpr std::array<std::pair<absl::string_view, int64_t>, 9> kUnits =
+      {{{"b", 1},
+        {"kib", int64_t{1} << 10},
+        {"mib", int64_t{1} << 20},
+        {"gib", int64_t{1} << 30},
+        {"tib", int64_t{1} << 40},
+        {"kb", 1'000},
+        {"mb", 1'000'000},
+        {"gb", 1'000'000'000},
+        {"tb", 1'000'000'000'000}}};
   for (const auto& [name, bytes] : kUnits) {
     if (unit == name) return bytes;
   }
   return 0;
 }
 
-// Splits "1.5 MiB" into its number and its lower-case unit.
+// A number as written: whole + part / 1e18.
+struct Decimal {
+  bool negative = false;
+  int64_t whole = 0;
+  int64_t part = 0;
+
+  bool IsZero() const { return whole == 0 && part == 0; }
+};
+constexpr int64_t kDecimalParts = 1'000'000'000'000'000'000;
+
+// More than 18 digits after the point are cut off. None: not a number, or more
+// than an int64_t holds.
+std::optional<Decimal> ParseDecimal(absl::string_view text) {
+  Decimal number;
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
+    number.negative = text[0] == '-';
+    text.remove_prefix(1);
+  }
+  const size_t point = std::min(text.find('.'), text.size());
+  const absl::string_view whole = text.substr(0, point);
+  const absl::string_view part =
+      point < text.size() ? text.substr(point + 1) : absl::string_view();
+  if (whole.empty() && part.empty()) return std::nullopt;
+  const auto digits = [](absl::string_view all) {
+    return std::all_of(all.begin(), all.end(), [](char c) {
+      return absl::ascii_isdigit(static_cast<unsigned char>(c));
+    });
+  };
+  if (!digits(whole) || !digits(part)) return std::nullopt;
+  if (!whole.empty() && !absl::SimpleAtoi(whole, &number.whole)) {
+    return std::nullopt;
+  }
+  int64_t scale = kDecimalParts;
+  for (char digit : part) {
+    scale /= 10;
+    number.part += scale * (digit - '0');
+  }
+  return number;
+}
+
+// number * unit, rounded down or up; -1: too large.
+int64_t Times(const Decimal& number, int64_t unit, bool up) {
+  const __int128 part = static_cast<__int128>(number.part) * unit;
+  const __int128 total = static_cast<__int128>(number.whole) * unit +
+                         (part + (up ? kDecimalParts - 1 : 0)) / kDecimalParts;
+  return total > INT64_MAX ? -1 : static_cast<int64_t>(total);
+}
+
+// Splits "1.5 MiB" into its number and its unit in lower case.
 std::pair<std::string, std::string> SplitNumber(absl::string_view text) {
   const absl::string_view stripped = absl::StripAsciiWhitespace(text);
   size_t end = 0;
@@ -63,49 +113,34 @@ std::string FormatPercent(double part, double whole) {
   return whole == 0 ? "-" : fmt::format("{:.1f} %", 100 * part / whole);
 }
 
-int64_t Budget::Of(int64_t whole_bytes) const {
-  if (percent == 0) return bytes;
-  return static_cast<int64_t>(
-      std::ceil(percent / 100 * static_cast<double>(whole_bytes)));
-}
-
-absl::StatusOr<Budget> ParseBudget(absl::string_view text) {
+absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text) {
+  const auto error = [&text](const auto&... why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--budget '", text, "': ", why...));
+  };
+  if (absl::StripAsciiWhitespace(text) == "smallest") {
+    return planner::Budget::Smallest();
+  }
   const auto [number, unit] = SplitNumber(text);
-  double value = 0;
-  if (!absl::SimpleAtod(number, &value) || !std::isfinite(value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--budget '", text,
-                     "': expected a number with a unit, such as 3GiB, 3GB or "
-                     "60%"));
+  const std::optional<Decimal> value = ParseDecimal(number);
+  if (!value.has_value()) {
+    return error("expected a number with a unit, such as 3GiB, 3GB or 60%");
   }
-  if (value <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--budget '", text, "': must be above zero"));
-  }
+  if (value->negative || value->IsZero()) return error("must be above zero");
   if (unit.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--budget '", text, "': a bare number is ambiguous; write ", number,
-        "GiB, ", number, "MiB or ", number,
-        "% (of what keeping everything takes)"));
+    return error("a bare number is ambiguous; write ", number, "GiB, ", number,
+                 "MiB or ", number, "% (of what keeping everything takes)");
   }
-  Budget budget;
-  if (unit == "%") {
-    budget.percent = value;
-    return budget;
-  }
-  const double unit_bytes = UnitBytes(unit);
+  const bool share = unit == "%";
+  const int64_t unit_bytes = share ? planner::kWholePpb / 100 : UnitBytes(unit);
   if (unit_bytes == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--budget '", text, "': unknown unit '", unit,
-                     "'; use B, KiB, MiB, GiB, TiB, kB, MB, GB, TB or %"));
+    return error("unknown unit '", unit,
+                 "'; use B, KiB, MiB, GiB, TiB, kB, MB, GB, TB or %");
   }
-  const double bytes = value * unit_bytes;
-  if (bytes >= 9.0e18) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--budget '", text, "': too large"));
-  }
-  budget.bytes = static_cast<int64_t>(bytes);
-  return budget;
+  const int64_t total = Times(*value, unit_bytes, /*up=*/share);
+  if (total < 0) return error("too large");
+  if (total == 0) return error("must be above zero");
+  return share ? planner::Budget::Share(total) : planner::Budget::Bytes(total);
 }
 
 absl::StatusOr<absl::Duration> ParseTimeLimit(absl::string_view text) {

@@ -12,11 +12,13 @@
 #include "planner/base/check.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
+#include "planner/solve/objective.h"
 #include "planner/solve/solve.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/measure_plan.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/sweep.h"
 
@@ -40,7 +42,7 @@ absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
         planner::Reprice(step->problem, std::move(point.plan), permitted));
     if (i == 0) continue;
     const ParetoPoint& smaller = (*points)[i - 1];
-    if (TakeFaster(step->problem, smaller.plan, &point.plan)) {
+    if (planner::TakeFaster(step->problem, smaller.plan, &point.plan)) {
       point.measured = smaller.measured;
     }
   }

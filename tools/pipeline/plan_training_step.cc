@@ -1,5 +1,5 @@
-// Each arrow is one call into one room; what stands here is only flags turned
-// into options. Tested end to end by tests/end_to_end.
+// Each arrow is one call into another room; this file only turns flags into
+// options. Tested by tests/end_to_end.
 #include "tools/pipeline/plan_training_step.h"
 
 #include <filesystem>
@@ -18,12 +18,10 @@
 #include "passes/make_problem.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
-#include "tools/cli/exit_code.h"
-#include "tools/cli/solve_progress.h"
-#include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
+#include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
 namespace {
@@ -120,8 +118,8 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseTrainingStep(flags, device, cancel));
   // The planner hands out verified plans only.
-  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.plan,
-                                                step.keep_everything, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
   return step;
 }
 
@@ -135,7 +133,7 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(step.graph,
                             BuildStep(std::move(model.graph), flags));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
-                            MachineFor(flags.plan, step.graph, cancel));
+                            MachineFor(flags, step.graph, cancel));
   LOADLINE_ASSIGN_OR_RETURN(
       step.problem,
       PoseStep(step.graph, flags.model.model, step.machine, device));
@@ -247,15 +245,16 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                    PassOptionsFor(flags.plan));
 }
 
-absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
+absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel) {
-  if (flags.calibrate) {
-    return CalibratedProfile(flags.device, flags.machine, graph, cancel);
+  const PlanFlags& plan = flags.plan;
+  if (plan.calibrate) {
+    return CalibratedProfile(plan.device, plan.machine, graph, cancel);
   }
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
-                            LoadProfile(flags.device, flags.machine));
-  if (flags.runs) LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
+                            LoadProfile(plan.device, plan.machine));
+  if (flags.purpose.runs_here) LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
   return machine;
 }
 
@@ -294,66 +293,6 @@ absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
       planner::Reprice(step->problem, std::move(step->keep_everything),
                        PermittedBy(flags.plan)));
   return absl::OkStatus();
-}
-
-planner::SolveOptions PermittedBy(const PlanFlags& flags) {
-  planner::SolveOptions options;
-  options.allow_recompute = !flags.no_recompute;
-  options.allow_offload = !flags.no_offload;
-  return options;
-}
-
-int64_t ReservedInBudget(const planner::Problem& problem,
-                         const PlanFlags& flags) {
-  return problem.machine.has_value() &&
-                 (flags.device == kCuda || problem.machine->nominal)
-             ? problem.machine->reserved_bytes
-             : 0;
-}
-
-absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
-                                        const PlanFlags& flags,
-                                        int64_t peak_bytes) {
-  LOADLINE_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(flags.budget));
-  const int64_t bytes = budget.Of(peak_bytes);
-  if (budget.percent > 0) return bytes;
-  const int64_t reserved_bytes = ReservedInBudget(problem, flags);
-  if (bytes > reserved_bytes) return bytes - reserved_bytes;
-  return CannotFitError(absl::StrCat(
-      "no plan within ", FormatBytes(bytes), ": on this device ",
-      FormatBytes(reserved_bytes),
-      " are taken before any plan, by CUDA's context and libraries"));
-}
-
-absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
-                                       const PlanFlags& flags,
-                                       const planner::Plan& keep_everything,
-                                       const std::atomic<bool>* cancel) {
-  planner::SolveOptions options = PermittedBy(flags);
-  options.seed = flags.plan_seed;
-  if (flags.work_limit > 0) {
-    options.work_limit = flags.work_limit;
-    options.search_harder = false;  // for who will, with the whole work
-  }
-  options.cancel = cancel;
-  if (spdlog::should_log(spdlog::level::info)) {
-    options.progress =
-        ProgressRows([](const std::string& row) { spdlog::info(row); });
-  }
-  if (!flags.time_limit.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(options.time_limit,
-                              ParseTimeLimit(flags.time_limit));
-  }
-  if (flags.budget == "smallest") {
-    return planner::SolveSmallest(problem, options);
-  }
-  options.budget_bytes = keep_everything.budget_bytes;
-  if (!flags.budget.empty()) {
-    LOADLINE_ASSIGN_OR_RETURN(
-        options.budget_bytes,
-        PlanBudgetBytes(problem, flags, keep_everything.predicted.peak_bytes));
-  }
-  return planner::Solve(problem, options);
 }
 
 }  // namespace loadline::tools

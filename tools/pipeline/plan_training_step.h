@@ -18,7 +18,6 @@
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
-#include "planner/solve/solve.h"
 #include "tools/pipeline/planned_step.h"
 
 namespace loadline::tools {
@@ -52,7 +51,7 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
 // cross-entropy's classes are the last axis of the model's output.
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
                                             const LossFlags& flags);
-absl::StatusOr<planner::Machine> MachineFor(const PlanFlags& flags,
+absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel);
 // From here on the device takes the algorithms that the machine's profile
@@ -65,23 +64,6 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
 // everything there. `step->plan` stays what it was: planner::Reprice.
 absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
                        executor::Device& device, PlannedStep* step);
-// Which plans the flags permit, without their budget and limits.
-planner::SolveOptions PermittedBy(const PlanFlags& flags);
-// The bytes that --budget leaves to a plan; a share is one of `peak_bytes`. On
-// a GPU bytes are all bytes of the device, so what the profile says is reserved
-// there comes off. Errors: one that is no budget, or that leaves nothing.
-absl::StatusOr<int64_t> PlanBudgetBytes(const planner::Problem& problem,
-                                        const PlanFlags& flags,
-                                        int64_t peak_bytes);
-// What of the device's memory that budget counts beside the plan.
-int64_t ReservedInBudget(const planner::Problem& problem,
-                         const PlanFlags& flags);
-// The plan that the flags ask for; a budget of "smallest" looks for the
-// smallest that can be met.
-absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
-                                       const PlanFlags& flags,
-                                       const planner::Plan& keep_everything,
-                                       const std::atomic<bool>* cancel);
 
 }  // namespace loadline::tools
 

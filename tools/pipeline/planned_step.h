@@ -2,6 +2,8 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_PLANNED_STEP_H_
 #define LOADLINE_TOOLS_PIPELINE_PLANNED_STEP_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,15 +11,25 @@
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
+#include "planner/solve/solve.h"
 #include "tools/cli/flags.h"
 
 namespace loadline::tools {
+
+// What the verb decides and no flag changes.
+struct PlanPurpose {
+  // The plan is run on this machine, so its profile has to be this machine's.
+  bool runs_here = false;
+  planner::Effort effort = planner::Effort::kNormal;
+  std::optional<int64_t> work_limit;  // SolveOptions::work_limit
+};
 
 struct StepFlags {
   ModelFlags model;
   LossFlags loss;
   OptimizerFlags optimizer;
   PlanFlags plan;
+  PlanPurpose purpose;
 };
 
 struct PlannedStep {

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "planner/base/status_macros.h"
+#include "planner/solve/objective.h"
 #include "planner/solve/solve.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/sweep.h"
 #include "tools/pipeline/timeline.h"
@@ -95,8 +97,7 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
       planner::Reprice(step->problem, std::move(step->plan),
                        PermittedBy(flags.plan)));
   run->repriced_step_ns = as_run.predicted.step_ns;
-  auto found =
-      SolveFor(step->problem, flags.plan, step->keep_everything, cancel);
+  auto found = SolveFor(step->problem, flags, step->keep_everything, cancel);
   if (FoundNone(found.status())) {
     step->plan = as_run;
     run->same_plan = true;
@@ -105,7 +106,7 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
   LOADLINE_RETURN_IF_ERROR(found.status());
   step->plan = *std::move(found);
   run->same_plan = as_run.arena_bytes <= step->plan.budget_bytes &&
-                   TakeFaster(step->problem, as_run, &step->plan);
+                   planner::TakeFaster(step->problem, as_run, &step->plan);
   return absl::OkStatus();
 }
 

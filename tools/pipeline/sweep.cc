@@ -10,23 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "planner/solve/objective.h"
+#include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
 namespace {
 
 constexpr int64_t kParts = 256;  // sizes are bisected to one part in this many
-
-// Step time as the search counts it, with compute time lost to copies.
-int64_t WithSwitchesNs(const planner::Problem& problem,
-                       const planner::Plan& plan) {
-  if (!problem.machine.has_value()) return plan.predicted.step_ns;
-  const auto copies = std::count_if(
-      plan.steps.begin(), plan.steps.end(), [](const planner::Step& step) {
-        return step.kind == planner::StepKind::kCopy;
-      });
-  return plan.predicted.step_ns + problem.machine->switch_ns * copies;
-}
 
 }  // namespace
 
@@ -46,39 +36,27 @@ std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest,
 absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     const PlannedStep& step, const StepFlags& flags, int count,
     const std::atomic<bool>* cancel) {
-  PlanFlags plan_flags = flags.plan;
-  plan_flags.budget = "smallest";
+  LOADLINE_ASSIGN_OR_RETURN(PlanRequest request,
+                            ReadPlanRequest(flags.plan, flags.purpose));
+  request.budget = planner::Budget::Smallest();
   LOADLINE_ASSIGN_OR_RETURN(
       planner::Plan smallest,
-      SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
+      SolveFor(step.problem, request, step.keep_everything, cancel));
   smallest.budget_bytes = smallest.arena_bytes;
   const std::vector<int64_t> budgets = BudgetsBetween(
       smallest.arena_bytes,
       std::max(smallest.arena_bytes, step.keep_everything.budget_bytes), count);
   std::vector<planner::Plan> plans = {std::move(smallest)};
   for (size_t i = 1; i < budgets.size(); ++i) {
-    plan_flags.budget = absl::StrCat(budgets[i], "B");
+    request.budget = planner::Budget::Bytes(budgets[i]);
     LOADLINE_ASSIGN_OR_RETURN(
         planner::Plan plan,
-        SolveFor(step.problem, plan_flags, step.keep_everything, cancel));
+        SolveFor(step.problem, request, step.keep_everything, cancel));
     plan.budget_bytes = budgets[i];
-    TakeFaster(step.problem, plans.back(), &plan);
+    planner::TakeFaster(step.problem, plans.back(), &plan);
     plans.push_back(std::move(plan));
   }
   return plans;
-}
-
-bool TakeFaster(const planner::Problem& problem, const planner::Plan& smaller,
-                planner::Plan* plan) {
-  if (WithSwitchesNs(problem, *plan) <= WithSwitchesNs(problem, smaller)) {
-    return false;
-  }
-  const planner::Bounds bounds = plan->bounds;
-  const int64_t budget_bytes = plan->budget_bytes;
-  *plan = smaller;
-  plan->bounds = bounds;
-  plan->budget_bytes = budget_bytes;
-  return true;
 }
 
 absl::StatusOr<Axis> ParseAxis(const std::string& flag,

@@ -17,16 +17,11 @@ namespace loadline::tools {
 
 // Plans for `count` budgets (at least 2), evenly spaced from the smallest
 // feasible one to that of keeping everything, in rising order. No plan is
-// slower than an earlier one, by TakeFaster. Ignores `flags.plan.budget`.
+// slower than an earlier one, by planner::TakeFaster. Ignores
+// `flags.plan.budget`.
 absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
     const PlannedStep& step, const StepFlags& flags, int count,
     const std::atomic<bool>* cancel);
-
-// A plan for fewer bytes also fits more. If `smaller` is faster, including the
-// compute time lost to its copies (Machine::switch_ns), `plan` gets its steps
-// but keeps its own budget and bounds. Returns whether it did.
-bool TakeFaster(const planner::Problem& problem, const planner::Plan& smaller,
-                planner::Plan* plan);
 
 // Evenly spaced, including both ends; fewer if the range is too small.
 std::vector<int64_t> BudgetsBetween(int64_t lowest, int64_t highest, int count);

@@ -4,9 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "tools/cli/device_names.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -68,7 +70,8 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
     }
     lines.push_back(Copies(*problem.machine));
     const bool counts =
-        flags != nullptr && ReservedInBudget(problem, flags->plan) > 0;
+        flags != nullptr &&
+        ReservedInBudget(problem, flags->plan.device == kCuda) > 0;
     lines.push_back(absl::StrCat(
         "Outside the plan, and ",
         counts ? "taken off a budget in bytes: " : "not in the budget: ",

@@ -12,6 +12,7 @@
 #include "planner/solve/solve.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/timeline.h"
 #include "tools/report/attribution.h"
@@ -102,21 +103,19 @@ absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
   estimate.problem = step.problem.name;
   estimate.expected_bytes = step.keep_everything.predicted.peak_bytes;
   estimate.high_bytes = step.keep_everything.arena_bytes;
-  if (flags.budget == "smallest") {
-    return absl::InvalidArgumentError(
-        "--budget smallest: takes a search, which an estimate does not make; "
-        "loadline plan does");
-  }
-  if (!flags.budget.empty()) {
+  LOADLINE_ASSIGN_OR_RETURN(const PlanRequest request, ReadPlanRequest(flags));
+  if (request.budget.has_value()) {
+    if (request.budget->kind == planner::Budget::Kind::kSmallest) {
+      return absl::InvalidArgumentError(
+          "--budget smallest: takes a search, which an estimate does not make; "
+          "loadline plan does");
+    }
     LOADLINE_ASSIGN_OR_RETURN(
         estimate.budget_bytes,
-        PlanBudgetBytes(step.problem, flags, estimate.expected_bytes));
+        RequestedBytes(step.problem, request, step.keep_everything));
   }
-  planner::SolveOptions options;
-  options.allow_recompute = !flags.no_recompute;
-  options.allow_offload = !flags.no_offload;
-  LOADLINE_ASSIGN_OR_RETURN(estimate.low,
-                            planner::FindPeakFloor(step.problem, options));
+  LOADLINE_ASSIGN_OR_RETURN(
+      estimate.low, planner::FindPeakFloor(step.problem, request.options));
   LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
                             ReplayTimeline(step.problem, step.keep_everything));
   Components components(step);
@@ -125,7 +124,8 @@ absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
   estimate.components = components.Take();
   if (step.problem.machine.has_value()) {
     estimate.outside_bytes = step.problem.machine->reserved_bytes;
-    estimate.outside_counts = ReservedInBudget(step.problem, flags) > 0;
+    estimate.outside_counts =
+        ReservedInBudget(step.problem, request.on_gpu) > 0;
   }
   return estimate;
 }

@@ -40,8 +40,8 @@ struct Estimate {
 
 enum class Fit { kNoBudget, kAsIs, kPerhaps, kNever };
 
-// Requires `step.keep_everything`. Errors: a budget that is malformed or
-// "smallest" (which would need a search).
+// Requires `step.keep_everything`. Errors: a flag that is malformed, or
+// a budget of "smallest" (which would need a search).
 absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
                                       const PlanFlags& flags);
 

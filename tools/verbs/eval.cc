@@ -19,6 +19,7 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -40,6 +41,13 @@ struct LoadedEvaluation {
   std::unique_ptr<executor::Program> program;
 };
 
+StepFlags StepOf(const Flags& flags) {
+  StepFlags step;
+  step.plan = flags.plan;
+  step.purpose.runs_here = true;
+  return step;
+}
+
 absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
     const Flags& flags, int64_t batch) {
   auto loaded = std::make_unique<LoadedEvaluation>();
@@ -54,14 +62,14 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
       loaded->graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Machine machine,
-      MachineFor(flags.plan, loaded->graph, /*cancel=*/nullptr));
+      MachineFor(StepOf(flags), loaded->graph, /*cancel=*/nullptr));
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->problem,
       PoseStep(loaded->graph, flags.model.model, machine, *loaded->device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
                             planner::KeepEverything(loaded->problem));
   LOADLINE_ASSIGN_OR_RETURN(
-      loaded->plan, SolveFor(loaded->problem, flags.plan, keep, nullptr));
+      loaded->plan, SolveFor(loaded->problem, StepOf(flags), keep, nullptr));
   LOADLINE_ASSIGN_OR_RETURN(loaded->program,
                             executor::Load(loaded->graph, loaded->problem,
                                            loaded->plan, *loaded->device));
@@ -112,7 +120,6 @@ VerbBody AddEval(CLI::App* app) {
   AddModelFlags(app, &flags->model);
   AddLossFlags(app, &flags->loss);
   AddPlanFlags(app, &flags->plan);
-  flags->plan.runs = true;
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEval(*flags); };
 }

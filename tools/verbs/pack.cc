@@ -38,9 +38,9 @@ absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
   const bool bare =
       !text.empty() && std::all_of(text.begin(), text.end(),
                                    [](char c) { return c >= '0' && c <= '9'; });
-  LOADLINE_ASSIGN_OR_RETURN(const Budget budget,
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Budget budget,
                             ParseBudget(bare ? text + "B" : text));
-  if (budget.percent != 0) {
+  if (budget.kind != planner::Budget::Kind::kBytes) {
     return absl::InvalidArgumentError(
         "--capacity: expected bytes, not a share");
   }

@@ -14,6 +14,7 @@
 #include "tools/cli/reproduce.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/output_paths.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/plan_summary.h"
 
@@ -35,7 +36,7 @@ absl::Status RunPlan(const Flags& flags) {
   const std::atomic<bool>* cancel = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseOrReadStep(flags.step, cancel));
-  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step,
                                                 step.keep_everything, cancel));
   if (!flags.problem_out.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(

@@ -30,7 +30,7 @@ absl::Status RunPose(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
                             BuildStep(std::move(model.graph), flags.step));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
-                            MachineFor(flags.step.plan, graph, nullptr));
+                            MachineFor(flags.step, graph, nullptr));
   LOADLINE_ASSIGN_OR_RETURN(
       const planner::Problem problem,
       PoseStep(graph, flags.step.model.model, machine, *device));

@@ -20,6 +20,7 @@
 #include "tools/pipeline/measure_plan.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_files.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -54,7 +55,7 @@ absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
     LOADLINE_RETURN_IF_ERROR(VerifyPlanFile(path, step.problem, step.plan));
     return step;
   }
-  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step.plan,
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step,
                                                 step.keep_everything, cancel));
   return step;
 }

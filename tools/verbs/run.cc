@@ -324,7 +324,7 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
 VerbBody AddRun(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
   flags->step.plan.calibrate = true;
-  flags->step.plan.runs = true;
+  flags->step.purpose.runs_here = true;
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
+#include "planner/solve/objective.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
 #include "tools/cli/exit_code.h"
@@ -28,6 +28,7 @@
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_pareto.h"
 #include "tools/pipeline/output_paths.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
@@ -39,8 +40,6 @@ namespace loadline::tools {
 namespace {
 
 constexpr int64_t kLargestTried = int64_t{1} << 20;
-// For most sizes of a search any plan suffices.
-constexpr int64_t kQuickWork = 300'000;
 constexpr int64_t kFirstTried = 32;  // size to begin with, without --batch
 
 struct Flags {
@@ -91,7 +90,7 @@ absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
                                          const std::vector<ParetoPoint>& points,
                                          const std::atomic<bool>* stop) {
   if (!flags.step.plan.budget.empty()) {
-    return SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
+    return SolveFor(step.problem, flags.step, step.keep_everything, stop);
   }
   const double limit_ns =
       1.01 * static_cast<double>(step.keep_everything.predicted.step_ns);
@@ -132,10 +131,11 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
   if (flags.html.empty()) return absl::OkStatus();
   ReportInput input = InputOf(step);
   planner::Plan recompute_only;
-  PlanFlags alone = flags.step.plan;
-  if (!alone.no_recompute && !alone.no_offload) {
-    alone.no_offload = true;
-    alone.budget = "smallest";
+  LOADLINE_ASSIGN_OR_RETURN(
+      PlanRequest alone, ReadPlanRequest(flags.step.plan, flags.step.purpose));
+  if (alone.options.allow_recompute && alone.options.allow_offload) {
+    alone.options.allow_offload = false;
+    alone.budget = planner::Budget::Smallest();
     LOADLINE_ASSIGN_OR_RETURN(
         recompute_only,
         SolveFor(step.problem, alone, step.keep_everything, stop));
@@ -202,23 +202,25 @@ absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
 // A step with a plan that fits.
 struct FittingStep {
   PlannedStep step;
-  bool quick = false;  // the plan of a search with little work
+  bool quick = false;  // found by Effort::kQuick
 };
 
-// Tries one size within the budget: its plan, or none.
+// Tries one size within the budget: its plan, or none. Most sizes that are
+// tried need any plan, not a good one: a quick search first. Errors other than
+// "cannot fit" are returned; `refusal` gets that one.
 absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
                                                  const Place& place,
                                                  const std::atomic<bool>* stop,
                                                  absl::Status* refusal) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, PoseAt(flags, place, stop));
-  PlanFlags plan_flags = flags.step.plan;
-  // A time limit applies to each size, whatever the work.
-  bool quick = plan_flags.time_limit.empty();
-  if (quick) plan_flags.work_limit = kQuickWork;
-  auto plan = SolveFor(step.problem, plan_flags, step.keep_everything, stop);
+  StepFlags step_flags = flags.step;
+  const bool timed = !flags.step.plan.time_limit.empty();
+  bool quick = !timed;  // a time limit replaces the effort
+  if (quick) step_flags.purpose.effort = planner::Effort::kQuick;
+  auto plan = SolveFor(step.problem, step_flags, step.keep_everything, stop);
   if (quick && !plan.ok() && ExitCodeFor(plan.status()) == kCannotFit) {
     quick = false;
-    plan = SolveFor(step.problem, flags.step.plan, step.keep_everything, stop);
+    plan = SolveFor(step.problem, flags.step, step.keep_everything, stop);
   }
   spdlog::info("{} {}: {}", place.axis, place.size,
                plan.ok() ? "fits" : "does not fit");
@@ -227,8 +229,8 @@ absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
     return FittingStep{std::move(step), quick};
   }
   // Reaching the time limit means no plan, unless the user stopped the search.
-  const bool late = absl::IsDeadlineExceeded(plan.status()) &&
-                    !plan_flags.time_limit.empty() && !stop->load();
+  const bool late =
+      absl::IsDeadlineExceeded(plan.status()) && timed && !stop->load();
   if (!late && ExitCodeFor(plan.status()) != kCannotFit) return plan.status();
   *refusal = plan.status();
   return std::nullopt;
@@ -254,9 +256,10 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   PlannedStep& best = met->step;
   if (met->quick) {
     const auto better =
-        SolveFor(best.problem, flags.step.plan, best.keep_everything, stop);
-    if (better.ok() &&
-        better->predicted.step_ns < best.plan.predicted.step_ns) {
+        SolveFor(best.problem, flags.step, best.keep_everything, stop);
+    // At equal objectives the longer search has the better bounds.
+    if (better.ok() && planner::ObjectiveNs(best.problem, *better) <=
+                           planner::ObjectiveNs(best.problem, best.plan)) {
       best.plan = *better;
     }
   }
@@ -305,8 +308,10 @@ absl::Status CheckFlags(const Flags& flags) {
         absl::StrCat(flags.over.empty() ? "--batches" : "--over", " and ", flag,
                      ": give one of them"));
   }
-  const std::string& budget = flags.step.plan.budget;
-  if (budget.empty() || budget == "smallest" || absl::EndsWith(budget, "%")) {
+  LOADLINE_ASSIGN_OR_RETURN(const PlanRequest request,
+                            ReadPlanRequest(flags.step.plan));
+  if (!request.budget.has_value() ||
+      request.budget->kind != planner::Budget::Kind::kBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": needs --budget in bytes, such as 2GiB"));
   }

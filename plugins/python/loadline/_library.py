@@ -44,6 +44,8 @@ class OptionsStruct(ctypes.Structure):
         ("time_limit_ns", ctypes.c_int64), ("seed", ctypes.c_uint64),
         ("progress", _PROGRESS), ("user", ctypes.c_void_p),
         ("cancel", ctypes.c_void_p), ("forbid_harder", ctypes.c_int32),
+        ("budget_share_ppb", ctypes.c_int64),
+        ("budget_counts_reserved", ctypes.c_int32), ("effort", ctypes.c_int32),
     ]
 
 

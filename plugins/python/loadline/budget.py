@@ -6,6 +6,7 @@ from typing import Any
 
 from loadline.errors import InvalidArgument
 
+WHOLE_PPB = 10**9  # a share of 1, in the planner's billionths
 # The largest number that the planner takes; ctypes would silently truncate more.
 _MOST = (1 << 63) - 1
 _UNITS = {"B": 1}
@@ -25,12 +26,35 @@ def check_whole(name: str, value: Any, most: int = _MOST) -> None:
 def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     """Bytes: 3221225472, "3GiB", "1.5 GB", or "60%" of whole_bytes.
 
-    A share is rounded up to a whole byte, as the command does.
+    A share is read to 1e-7 percent and rounded up to a whole byte, as the planner does.
     """
     if isinstance(budget, int) and not isinstance(budget, bool):
         if budget <= 0:
             raise InvalidArgument(f"budget {budget}: must be more than 0 bytes")
         return _within(budget, budget)
+    bytes_, ppb = _parse_text(budget)
+    if ppb == 0:
+        return _within(budget, bytes_)
+    if whole_bytes is None:
+        raise InvalidArgument(
+            f"budget {budget!r}: nothing is known to take a share of; give bytes")
+    return _within(budget, -(-ppb * whole_bytes // WHOLE_PPB))
+
+
+def budget_fields(budget: int | str) -> dict[str, int]:
+    """The budget as fields of the C interface's options: the planner turns a share
+    into bytes, so that it is rounded in one place."""
+    if budget == "smallest":
+        return {}
+    if isinstance(budget, str):
+        bytes_, ppb = _parse_text(budget)
+        if ppb:
+            return {"budget_share_ppb": _within(budget, ppb)}
+    return {"budget_bytes": parse_budget(budget)}
+
+
+def _parse_text(budget: int | str) -> tuple[int, int]:
+    """(bytes, 0) or (0, share in billionths, rounded up)."""
     hint = 'want bytes, "3GiB", "800MB" or "60%"'
     match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
     if match is None:
@@ -40,17 +64,14 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     scale = 10 ** len(fraction)
     scaled = int(whole + fraction)  # exact: no float in between
     if unit == "%":
-        if whole_bytes is None:
-            raise InvalidArgument(
-                f"budget {budget!r}: nothing is known to take a share of; give bytes")
-        bytes_ = -(-scaled * whole_bytes // (100 * scale))
+        result = (0, -(-scaled * WHOLE_PPB // (100 * scale)))
     elif unit in _UNITS:
-        bytes_ = scaled * _UNITS[unit] // scale
+        result = (scaled * _UNITS[unit] // scale, 0)
     else:
         raise InvalidArgument(f"budget {budget!r}: no unit {unit!r}; {hint}")
-    if bytes_ <= 0:
+    if not any(result):
         raise InvalidArgument(f"budget {budget!r}: must be more than 0 bytes")
-    return _within(budget, bytes_)
+    return result
 
 
 def is_share(budget: int | str) -> bool:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from loadline import _library
-from loadline.budget import check_whole, is_share, parse_budget
+from loadline.budget import budget_fields, check_whole
 from loadline.errors import InvalidArgument
+
+_EFFORTS = ("normal", "quick", "thorough")  # as loadline_effort numbers them
 
 Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
 
@@ -79,28 +81,27 @@ def keep_everything(problem: Problem) -> Plan:
 
 def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
          offload: bool = True, lossy: bool = False, inexact: bool = False,
-         work_limit: int = 0, harder: bool = True,
+         work_limit: int = 0, harder: bool = True, effort: str = "normal",
+         counts_reserved: bool = False,
          time_limit_s: float | None = None, seed: int = 0,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
 
-    lossy, inexact: allow edits that change results. work_limit: candidate edits that the
-    search may price; 0: the default. harder: search again with four times the work if no
-    plan was found and none was proven impossible. time_limit_s: plans then differ from
-    run to run. Raises Infeasible with the smallest budget met.
+    lossy, inexact: allow edits that change results. effort: "normal", "quick" or
+    "thorough" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that
+    the first search may price; 0: the effort's. harder: False: never search again.
+    counts_reserved: a budget in bytes is a whole GPU's, so the machine's reserved_bytes
+    are subtracted. time_limit_s: plans then differ from run to run. Raises Infeasible
+    with the smallest budget met.
     """
     check_whole("work_limit", work_limit)
     check_whole("seed", seed, (1 << 64) - 1)
     if time_limit_s is not None and not 0 < time_limit_s < 1e9:
         raise InvalidArgument(
             f"time_limit_s={time_limit_s!r}: want seconds, more than 0")
+    if effort not in _EFFORTS:
+        raise InvalidArgument(f"effort={effort!r}: there are {', '.join(_EFFORTS)}")
     document = problem_bytes(problem)
-    if budget == "smallest":
-        budget_bytes = 0
-    else:
-        whole = is_share(budget)
-        budget_bytes = parse_budget(
-            budget, keep_everything(document).peak_bytes if whole else None)
 
     def report(found: _library.ProgressStruct) -> None:
         assert progress is not None
@@ -109,10 +110,11 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
 
     return Plan(_library.solve(
         document,
-        {"budget_bytes": budget_bytes, "forbid_recompute": not recompute,
+        {**budget_fields(budget), "forbid_recompute": not recompute,
          "forbid_offload": not offload, "allow_lossy": lossy,
          "allow_inexact": inexact, "work_limit": work_limit,
-         "forbid_harder": not harder, "seed": seed,
+         "forbid_harder": not harder, "effort": _EFFORTS.index(effort),
+         "budget_counts_reserved": counts_reserved, "seed": seed,
          "time_limit_ns": int((time_limit_s or 0) * 1e9)},
         report if progress is not None else None))
 

@@ -75,7 +75,7 @@ TEST(DropRedundantTransfers, TakesOutCopiesThatHideAlthoughOthersStallTheStep) {
   WorkBudget effort;
   effort.left = 10'000;
   const std::optional<LaidOutSchedule> relaxed =
-      DropRedundantTransfers(model, placed, 8000, 1000, effort);
+      DropRedundantTransfers(model, placed, 8000, effort);
   ASSERT_TRUE(relaxed.has_value());
   EXPECT_EQ(Copies(relaxed->schedule), 2);  // those of value 2
   EXPECT_EQ(FindTimes(model, relaxed->schedule).step_ns, 6500);

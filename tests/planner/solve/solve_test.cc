@@ -81,7 +81,7 @@ TEST(Solve, LooksHarderWhereNothingWasFound) {
       options.work_limit = kWork / 4;
       options.bound_work_limit = 0;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
-      options.search_harder = false;
+      options.allow_retries = false;
       const absl::StatusOr<Plan> first = Solve(problem, options);
       SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
       if (first.ok()) {
@@ -486,7 +486,7 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
       options.budget_bytes = all->predicted.peak_bytes * percent / 100;
       options.work_limit = kWork;
       options.bound_work_limit = 0;
-      options.search_harder = false;  // the same work for both
+      options.allow_retries = false;  // the same work for both
       options.allow_recompute = false;
       const absl::StatusOr<Plan> orders = Solve(problem, options);
       if (!orders.ok()) break;
@@ -563,11 +563,11 @@ TEST(Solve, ProgressTellsImprovingPlans) {
 }
 
 TEST(Solve, NegativeBudgetAndWorkAreInvalid) {
-  for (int64_t SolveOptions::*limit :
-       {&SolveOptions::budget_bytes, &SolveOptions::work_limit,
-        &SolveOptions::bound_work_limit}) {
-    SolveOptions options;
-    options.*limit = -1;
+  SolveOptions budget, work, bound_work;
+  budget.budget_bytes = -1;
+  work.work_limit = -1;
+  bound_work.bound_work_limit = -1;
+  for (const SolveOptions& options : {budget, work, bound_work}) {
     EXPECT_EQ(Solve(SeededProblem(1), options).status().code(),
               absl::StatusCode::kInvalidArgument);
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace loadline::tools {
 namespace {
 
@@ -14,9 +16,30 @@ TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
 }
 
 TEST(ParseBudget, TakesAShareOfTheWhole) {
-  EXPECT_EQ(ParseBudget("60%")->Of(1001), 601);  // 600.6, rounded up
-  EXPECT_EQ(ParseBudget("100%")->Of(1001), 1001);
-  EXPECT_EQ(ParseBudget("2KiB")->Of(1001), 2048);
+  const auto of_1001 = [](const char* text) {
+    return *planner::BytesOf(*ParseBudget(text), planner::Problem(), 1001);
+  };
+  EXPECT_EQ(of_1001("60%"), 601);  // 600.6, rounded up
+  EXPECT_EQ(of_1001("100%"), 1001);
+  EXPECT_EQ(of_1001("2KiB"), 2048);
+}
+
+// 0.55 * 100 is more than 55 in floating point, 1.1 * 1e9 less than 11e8.
+TEST(ParseBudget, ReadsDecimalsExactly) {
+  for (int64_t percent = 1; percent <= 100; ++percent) {
+    const auto budget = ParseBudget(absl::StrCat(percent, "%"));
+    EXPECT_EQ(*planner::BytesOf(*budget, planner::Problem(), 100), percent);
+  }
+  EXPECT_EQ(ParseBudget("33.3333333%")->share_ppb, 333'333'333);
+  EXPECT_EQ(ParseBudget("33.33333331%")->share_ppb, 333'333'334);
+  EXPECT_EQ(ParseBudget("1.1GB")->bytes, 1'100'000'000);
+  EXPECT_EQ(ParseBudget("0.3 GiB")->bytes, 322'122'547);
+  EXPECT_EQ(ParseBudget("9007199254740993B")->bytes, 9007199254740993);
+  EXPECT_EQ(ParseBudget("+.5KiB")->bytes, 512);
+}
+
+TEST(ParseBudget, KnowsTheSmallest) {
+  EXPECT_EQ(ParseBudget("smallest")->kind, planner::Budget::Kind::kSmallest);
 }
 
 TEST(ParseBudget, RefusesABareNumberWithAHint) {
@@ -27,7 +50,7 @@ TEST(ParseBudget, RefusesABareNumberWithAHint) {
 
 TEST(ParseBudget, RefusesNonsense) {
   for (const char* text : {"", "GiB", "-1GiB", "0%", "1XB", "nan%", "1e99GiB",
-                           "99999999999TiB", "1.2.3GB"}) {
+                           "99999999999TiB", "1.2.3GB", "0.5B", "1-2GB"}) {
     EXPECT_FALSE(ParseBudget(text).ok()) << text;
   }
 }

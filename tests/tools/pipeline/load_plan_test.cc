@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 StepFlags ConvolutionFlags() {
   StepFlags flags = MlpFlags();
   flags.model.model = ZooPath("resnet18.onnx");
-  flags.plan.work_limit = 2000;  // any plan will do
+  flags.purpose.work_limit = 2000;  // any plan will do
   return flags;
 }
 

@@ -20,7 +20,7 @@ class Replan : public testing::Test {
     flags_ = MlpFlags();
     flags_.plan.budget = "90%";
     flags_.plan.no_recompute = true;
-    flags_.plan.work_limit = 2000;  // any plan will do
+    flags_.purpose.work_limit = 2000;  // any plan will do
     auto device = MakeDevice(kCpu);
     ASSERT_TRUE(device.ok());
     device_ = std::move(*device);

@@ -23,30 +23,6 @@ TEST(BudgetsBetween, HoldBothEndsAndRise) {
   EXPECT_THAT(BudgetsBetween(10, 10, 8), ElementsAre(10));
 }
 
-// A plan with this many copies; only its prediction matters.
-planner::Plan PlanWith(int64_t step_ns, int copies) {
-  planner::Plan plan;
-  plan.predicted.step_ns = step_ns;
-  for (int i = 0; i < copies; ++i) {
-    plan.steps.push_back(
-        {.lane = planner::Lane::kD2h, .kind = planner::StepKind::kCopy});
-  }
-  return plan;
-}
-
-TEST(TakeFaster, CountsWhatCopiesCostComputing) {
-  planner::Problem problem;
-  problem.machine.emplace();
-  const planner::Plan many = PlanWith(1000, 9);
-  planner::Plan few = PlanWith(1010, 2);
-  problem.machine->switch_ns = 2;
-  EXPECT_FALSE(TakeFaster(problem, many, &few));
-  EXPECT_EQ(few.steps.size(), 2u);
-  problem.machine->switch_ns = 1;
-  EXPECT_TRUE(TakeFaster(problem, many, &few));
-  EXPECT_EQ(few.steps.size(), 9u);
-}
-
 TEST(FindLargest, FindsEveryThresholdAndAsksNoBatchTwice) {
   for (int64_t first : {1, 3, 32}) {
     for (int64_t largest = 0; largest <= 100; ++largest) {

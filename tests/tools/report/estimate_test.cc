@@ -13,6 +13,7 @@
 #include "tests/tools/support/model_flags.h"
 #include "tools/cli/exit_code.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
 namespace {
@@ -114,16 +115,17 @@ TEST(EstimateStep, TakesWhatAGpuReservesOffABudgetInBytes) {
     ASSERT_TRUE(estimate.ok()) << estimate.status();
     EXPECT_EQ(estimate->budget_bytes, bytes - off);
     EXPECT_EQ(estimate->outside_counts, off > 0);
-    const auto plan =
-        SolveFor(step.problem, flags, step.keep_everything, nullptr);
+    const auto plan = SolveFor(step.problem, *ReadPlanRequest(flags),
+                               step.keep_everything, nullptr);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->budget_bytes, bytes - off);
     flags.budget = "100%";
     EXPECT_EQ(EstimateStep(step, flags)->budget_bytes, Of(step).expected_bytes);
   }
   flags.budget = Bytes(kReserved);
-  const absl::Status none =
-      SolveFor(step.problem, flags, step.keep_everything, nullptr).status();
+  const absl::Status none = SolveFor(step.problem, *ReadPlanRequest(flags),
+                                     step.keep_everything, nullptr)
+                                .status();
   EXPECT_EQ(ExitCodeFor(none), kCannotFit);
   EXPECT_THAT(std::string(none.message()),
               HasSubstr("1.00 MiB are taken before"));

@@ -1,0 +1,51 @@
+// How much work a search may do: one policy for the command, C and Python.
+//
+// | effort   | work | bound  | no plan found, none proven impossible | stalls |
+// |----------|------|--------|---------------------------------------|--------|
+// | quick    | 0.3M |    450 | stop                                  | -      |
+// | normal   |  10M | 15,000 | continue with 4 times the work        | -      |
+// | thorough |  10M | 15,000 | continue with 4, then 16 times        | again  |
+//
+// Work is counted in candidate edits of a short sequence, about a million a
+// second; the bound's in simplex iterations, some 20,000 a second. "Again": a
+// plan whose compute waits for copies during more than 5 % of the step is
+// searched once more with 8 times the work, and the better of the two is taken,
+// because which values are copied, and when, is what a longer search improves
+// most.
+#ifndef LOADLINE_PLANNER_SOLVE_EFFORT_H_
+#define LOADLINE_PLANNER_SOLVE_EFFORT_H_
+
+#include <cstdint>
+#include <optional>
+
+namespace loadline::planner {
+
+// Values are those of the C interface (plugins/c/loadline.h): 0 is the default.
+enum class Effort : int32_t {
+  kNormal = 0,    // keeps a 12-layer GPT under 15 s
+  kQuick = 1,     // one short search: whether a budget can be met at all
+  kThorough = 2,  // for a plan that is used for hours
+};
+
+struct EffortPolicy {
+  int64_t work_limit = 0;        // of the first search
+  int64_t bound_work_limit = 0;  // for the proven bound on the step time
+  // Further searches while no plan is found: each continues from the smallest
+  // plan found so far, with `retry_factor` times the work of the one before.
+  int retries = 0;
+  int64_t retry_factor = 4;
+  // A plan that stalls for a larger share of its step is searched again with
+  // `stall_factor` times the work; 0: never.
+  double long_stall_share = 0;
+  int64_t stall_factor = 8;
+};
+
+// The policy of an effort. `work_limit`, if given, replaces its first work, and
+// the bound's work shrinks in proportion: a caller who waits for a short search
+// only does not wait for a long proof. `bound_work_limit`, if given, stands.
+EffortPolicy PolicyOf(Effort effort, std::optional<int64_t> work_limit,
+                      std::optional<int64_t> bound_work_limit);
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SOLVE_EFFORT_H_

@@ -1,0 +1,68 @@
+// The search of one mode at one budget, until a plan can be laid out there.
+#ifndef LOADLINE_PLANNER_SOLVE_TARGET_SEARCH_H_
+#define LOADLINE_PLANNER_SOLVE_TARGET_SEARCH_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "planner/search/search.h"
+#include "planner/solve/search_mode.h"
+
+namespace loadline::planner {
+
+// One budget to search, and the work for it (before the mode's share).
+struct BudgetTask {
+  int64_t budget_bytes = 0;
+  double work = 0;
+  uint64_t seed = 0;
+};
+
+// A schedule within the budget may need more bytes once its buffers have
+// addresses. Then the search is repeated with fewer bytes; once something fits,
+// with half of the difference more.
+class TargetSearch {
+ public:
+  // `mode` must outlive it. `outside` only interrupts.
+  TargetSearch(SearchMode& mode, const BudgetTask& task,
+               const WorkBudget& outside);
+
+  // Leaves the mode's best plan for the task, if any, in mode.here: never
+  // slower than mode.lower, never faster than mode.upper. `others` are plans of
+  // other modes within the budget.
+  void Run(const std::vector<const LaidOutSchedule*>& others);
+
+ private:
+  // What became of the finds of one search.
+  struct Layouts {
+    bool best_fits = true;     // the fastest find that would be an improvement
+    int64_t excess_bytes = 0;  // of the lowest layout, if it does not
+  };
+
+  void Take(const LaidOutSchedule& plan);
+  bool FoundFastest() const;
+  Layouts LayOutFinds(std::vector<FoundSchedule>& finds);
+  // The target of the next search; false: no further search is worth it.
+  bool MoveTarget(int round, const Layouts& layouts,
+                  const std::vector<FoundSchedule>& finds);
+  // Below `excess_bytes`, by more with every round.
+  void LowerTarget(int round, int64_t excess_bytes, const Schedule& found);
+  bool HalveTarget();
+
+  SearchMode& mode_;
+  const BudgetTask task_;
+  const WorkBudget& outside_;
+  const SearchTuning::Bisection& tuning_;
+  PointSearchOptions options_;  // of the next search
+  int64_t pressure_work_ = 0;
+  std::vector<Schedule> starts_;
+  // Targets: the fewest bytes whose best find could not be laid out in the
+  // budget, the most whose best find could; -1: none.
+  int64_t too_many_ = -1, enough_ = -1;
+  // Fastest find that could not be laid out.
+  double unplaced_ns_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace loadline::planner
+
+#endif  // LOADLINE_PLANNER_SOLVE_TARGET_SEARCH_H_

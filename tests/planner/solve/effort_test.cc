@@ -1,0 +1,144 @@
+// The table of effort.h, and that Solve and SolveSmallest follow it.
+#include "planner/solve/effort.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/bound/bound.h"
+#include "planner/solve/objective.h"
+#include "planner/solve/solve.h"
+#include "tests/planner/support/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+TEST(PolicyOf, IsTheTable) {
+  const int64_t bound_work = StepBoundOptions().work_limit;
+  const EffortPolicy normal = PolicyOf(Effort::kNormal, {}, {});
+  EXPECT_EQ(normal.work_limit, 10'000'000);
+  EXPECT_EQ(normal.bound_work_limit, bound_work);
+  EXPECT_EQ(normal.retries, 1);
+  EXPECT_EQ(normal.retry_factor, 4);
+  EXPECT_EQ(normal.long_stall_share, 0);
+  const EffortPolicy quick = PolicyOf(Effort::kQuick, {}, {});
+  EXPECT_EQ(quick.work_limit, 300'000);
+  EXPECT_EQ(quick.bound_work_limit, bound_work * 3 / 100);
+  EXPECT_EQ(quick.retries, 0);
+  const EffortPolicy thorough = PolicyOf(Effort::kThorough, {}, {});
+  EXPECT_EQ(thorough.work_limit, 10'000'000);
+  EXPECT_EQ(thorough.retries, 2);
+  EXPECT_EQ(thorough.long_stall_share, 0.05);
+  EXPECT_EQ(thorough.stall_factor, 8);
+}
+
+TEST(PolicyOf, GivenWorkReplacesTheFirstSearchAndShortensTheBound) {
+  const int64_t bound_work = StepBoundOptions().work_limit;
+  EXPECT_EQ(PolicyOf(Effort::kNormal, 2'000'000, {}).work_limit, 2'000'000);
+  EXPECT_EQ(PolicyOf(Effort::kNormal, 2'000'000, {}).bound_work_limit,
+            bound_work / 5);
+  EXPECT_EQ(PolicyOf(Effort::kQuick, 100'000'000, {}).bound_work_limit,
+            bound_work);
+  EXPECT_EQ(PolicyOf(Effort::kQuick, 0, 7).work_limit, 0);
+  EXPECT_EQ(PolicyOf(Effort::kQuick, 0, 7).bound_work_limit, 7);
+}
+
+struct Outcome {
+  bool met = false;
+  int64_t smallest_met_bytes = 0;
+  std::string json;
+};
+
+Outcome SolveWith(const Problem& problem, int64_t budget_bytes, Effort effort) {
+  SolveOptions options;
+  options.budget_bytes = budget_bytes;
+  options.work_limit = 1'000;
+  options.bound_work_limit = 0;
+  options.effort = effort;
+  const absl::StatusOr<Plan> plan = Solve(problem, options);
+  if (plan.ok()) return {true, 0, PlanToJson(*plan, problem)};
+  const auto facts = InfeasibilityOf(plan.status());
+  return {false, facts ? facts->smallest_met_bytes : 0, ""};
+}
+
+// What a lesser effort finds, a greater one keeps; where it finds nothing, the
+// greater one looks further down.
+TEST(Solve, GreaterEffortsMeetMoreBudgets) {
+  int more = 0, most = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem =
+        RandomProblem(seed, 20 + static_cast<int>(seed % 20), true, true);
+    const int64_t peak_bytes = KeepEverything(problem)->predicted.peak_bytes;
+    for (int percent : {50, 40, 30}) {
+      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
+      const int64_t bytes = peak_bytes * percent / 100;
+      const Outcome quick = SolveWith(problem, bytes, Effort::kQuick);
+      const Outcome normal = SolveWith(problem, bytes, Effort::kNormal);
+      const Outcome thorough = SolveWith(problem, bytes, Effort::kThorough);
+      EXPECT_LE(quick.met, normal.met);
+      EXPECT_LE(normal.met, thorough.met);
+      if (quick.met) {
+        EXPECT_EQ(quick.json, normal.json);
+      }
+      if (!normal.met && !quick.met) {
+        EXPECT_LE(normal.smallest_met_bytes, quick.smallest_met_bytes);
+      }
+      more += normal.met && !quick.met;
+      most += thorough.met && !normal.met;
+    }
+  }
+  EXPECT_GT(more, 2);
+  EXPECT_GT(most, 0);
+}
+
+TEST(SolveSmallest, GreaterEffortsGoLower) {
+  int lower = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem = RandomProblem(seed, 30, true, true);
+    SolveOptions options;
+    options.work_limit = 1'000;
+    options.bound_work_limit = 0;
+    int64_t last_bytes = INT64_MAX;
+    for (Effort effort : {Effort::kQuick, Effort::kNormal, Effort::kThorough}) {
+      options.effort = effort;
+      const absl::StatusOr<Plan> plan = SolveSmallest(problem, options);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_LE(plan->arena_bytes, last_bytes) << seed;
+      lower += plan->arena_bytes < last_bytes && effort != Effort::kQuick;
+      last_bytes = plan->arena_bytes;
+    }
+  }
+  EXPECT_GT(lower, 5);
+}
+
+// A thorough search replaces a plan that stalls long by a better one only.
+TEST(Solve, ThoroughSearchesAgainWhereAPlanStallsLong) {
+  int stalls = 0, better = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Problem problem = RandomProblem(seed, 30, true, true);
+    SolveOptions options;
+    options.budget_bytes =
+        KeepEverything(problem)->predicted.peak_bytes * 60 / 100;
+    options.work_limit = 1'000;
+    options.bound_work_limit = 0;
+    options.allow_recompute = false;
+    const absl::StatusOr<Plan> normal = Solve(problem, options);
+    options.effort = Effort::kThorough;
+    const absl::StatusOr<Plan> thorough = Solve(problem, options);
+    if (!normal.ok()) continue;
+    ASSERT_TRUE(thorough.ok());
+    EXPECT_LE(ObjectiveNs(problem, *thorough), ObjectiveNs(problem, *normal));
+    const bool stalled =
+        20 * normal->predicted.stall_ns > normal->predicted.step_ns;
+    if (!stalled) {
+      EXPECT_EQ(PlanToJson(*thorough, problem), PlanToJson(*normal, problem));
+    }
+    stalls += stalled;
+    better += thorough->predicted.step_ns < normal->predicted.step_ns;
+  }
+  EXPECT_GT(stalls, 5);
+  EXPECT_GT(better, 2);
+}
+
+}  // namespace
+}  // namespace loadline::planner
