@@ -70,17 +70,17 @@ TEST_F(MapItemTest, FindsTheSameCodecOfAnotherValue) {
 TEST_F(MapItemTest, CopiesTheSameFormOfAnotherValue) {
   for (ItemKind kind : {ItemKind::kOut, ItemKind::kIn}) {
     EXPECT_EQ(MapItem(from_, {kind, 1}, to_, {.value = 2}), (Item{kind, 2}));
-    const Item encoded = {kind, from_.codings[1][0].form};
+    const Item encoded = {kind, from_.codings[1][0].encoded};
     EXPECT_EQ(SubjectOf(from_, encoded).value, 1);
     EXPECT_EQ(MapItem(from_, encoded, to_, {.value = 2}),
-              (Item{kind, to_.codings[2][0].form}));
+              (Item{kind, to_.codings[2][0].encoded}));
     EXPECT_EQ(MapItem(from_, encoded, plain_, {.value = 2}).id, -1);
   }
 }
 
 TEST_F(MapItemTest, FindsTheSameVariantOfAnotherNode) {
   int mapped = 0;
-  for (int job : to_.ways[0]) {
+  for (int job : to_.jobs_of[0]) {
     if (to_.jobs[job].variant < 0) continue;
     ++mapped;
     EXPECT_EQ(SubjectOf(to_, RunOf(job)).node, 0);
