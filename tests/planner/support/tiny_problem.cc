@@ -1,6 +1,6 @@
-// A chain of nodes that each read one of the last values and often an old one:
-// old values are what a budget drops. Tested in
-// tests/planner/bound/bound_oracle_test.cc (they are valid).
+// A forward and a backward half: old values that are read again are what a
+// budget drops. Tested in tests/planner/bound/bound_oracle_test.cc (they are
+// valid).
 #include "tests/planner/support/tiny_problem.h"
 
 #include <string>
@@ -25,10 +25,10 @@ class TinyMaker {
     problem_.addresses = !features_.copies && !features_.codecs;
     plain_.push_back(AddValue(random_.In(0, 2)));
     if (features_.versions) AddPersistent();
-    const int64_t nodes = random_.In(4, features_.copies ? 5 : 7);
-    for (int64_t n = 0; n < nodes; ++n) {
+    nodes_ = random_.In(4, features_.copies ? 6 : 8);
+    for (int64_t n = 0; n < nodes_; ++n) {
       if (updates_left_ > 0 &&
-          (random_.OneIn(3) || nodes - n <= updates_left_)) {
+          (random_.OneIn(3) || nodes_ - n <= updates_left_)) {
         AddUpdate();
       } else {
         AddNode();
@@ -74,11 +74,19 @@ class TinyMaker {
     node.name = absl::StrCat("n", node.file_id);
     const int64_t times[] = {0, 8, 16, 40, 200, 1000};
     node.time_ns = times[random_.In(0, 5)];
-    if (random_.OneIn(3)) node.workspace_bytes = random_.In(1, 12);
+    if (random_.OneIn(3)) node.workspace_bytes = random_.In(1, 15);
+    // The last value, and in the second half of the nodes mostly the value as
+    // far from the middle on the other side, as a backward pass does.
     const auto count = static_cast<int64_t>(plain_.size());
+    const auto n = static_cast<int64_t>(problem_.nodes.size());
     node.inputs.push_back(
-        plain_[random_.In(count - (count > 1 ? 2 : 1), count - 1)]);
-    if (random_.OneIn(2)) Read(plain_[random_.In(0, count - 1)], node);
+        plain_[count - 1 - (random_.OneIn(4) ? count / 2 : 0)]);
+    const int64_t mirror = nodes_ - n;
+    if (2 * n >= nodes_ && mirror < count && !random_.OneIn(5)) {
+      Read(plain_[mirror], node);
+    } else if (random_.OneIn(3)) {
+      Read(plain_[random_.In(0, count - 1)], node);
+    }
     return node;
   }
 
@@ -135,6 +143,7 @@ class TinyMaker {
   std::vector<ValueId> plain_;  // values that are not persistent
   ValueId version_ = kNoValue;
   int64_t updates_left_ = 0;
+  int64_t nodes_ = 0;
 };
 
 }  // namespace
