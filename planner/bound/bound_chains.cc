@@ -44,10 +44,9 @@ int ChainColumns::LastUpdater(int chain) const {
 
 // Is this version surely overwritten once cut i has run?
 bool ChainColumns::GoneAt(int version, int i) const {
-  const int updater = context_.model.Updater(version);
-  return updater >= 0 && OldVersionDies(context_.model, version) &&
-         (updater == context_.epochs.cut(i) ||
-          context_.epochs.RanBefore(updater, i));
+  const int overwriter = Overwriter(context_.model, version);
+  return overwriter >= 0 && (overwriter == context_.epochs.cut(i) ||
+                             context_.epochs.RanBefore(overwriter, i));
 }
 
 void ChainColumns::AddChain(int c) {

@@ -37,7 +37,7 @@ struct ChainColumn {
 //       epochs [from, until), and keep = 1 at a cut that does;
 //   in(0) + ... >= home_host for what is read before the first cut;
 //   rerun <= keep(i) + in(i) for a rerun that reads it in epoch i, and no rerun
-//       that reads a version whose bytes the next version surely took.
+//       that reads a version after the node that surely overwrites it.
 class ChainColumns {
  public:
   // Adds the columns and rows. The arguments must outlive this.

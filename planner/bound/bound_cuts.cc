@@ -233,10 +233,13 @@ bool MayLiveOnHost(const SearchModel& model, int chain) {
   return model.index.consumers[first].empty() || model.may_copy[first];
 }
 
-bool OldVersionDies(const SearchModel& model, int version) {
+int Overwriter(const SearchModel& model, int version) {
   const int chain = model.chain_of[version];
-  return chain >= 0 && model.problem->addresses && model.bytes[version] > 0 &&
-         !MayLeave(model, chain) && !HasStash(model, chain);
+  const bool one_address = chain >= 0 && model.problem->addresses &&
+                           model.bytes[version] > 0 &&
+                           !MayLeave(model, chain) && !HasStash(model, chain);
+  if (!one_address || !model.FirstVersion(version)) return -1;
+  return model.producer[model.chains[chain].versions.back()];
 }
 
 Precedence::Precedence(const SearchModel& model) {
@@ -248,11 +251,11 @@ Precedence::Precedence(const SearchModel& model) {
     }
   }
   for (int v = 0; v < model.value_count; ++v) {
-    const int updater = model.chain_of[v] >= 0 ? model.Updater(v) : -1;
-    if (updater < 0 || !OldVersionDies(model, v)) continue;
+    const int overwriter = Overwriter(model, v);
+    if (overwriter < 0) continue;
     for (const NodeId id : model.index.consumers[v]) {
       const int reader = static_cast<int>(id);
-      if (reader != updater) before_[updater].push_back(reader);
+      if (reader != overwriter) before_[overwriter].push_back(reader);
     }
   }
   for (int n = 0; n < model.node_count; ++n) {

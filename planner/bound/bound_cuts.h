@@ -15,13 +15,15 @@ bool MayLeave(const SearchModel& model, int chain);
 // May the value live on the host between steps? Without copies only a value
 // that no node accesses.
 bool MayLiveOnHost(const SearchModel& model, int chain);
-// Is a version surely overwritten by its update? Without copies and codecs it
-// has one instance, and the next version must end at the same address.
-bool OldVersionDies(const SearchModel& model, int version);
+// The node that surely overwrites this version of a persistent value; -1: none.
+// Between steps the value is at its home address. If no version can be copied
+// or encoded, the first version has no other instance, and the node that makes
+// the last version, which runs once, writes to that address. A version in
+// between may lie at any address and be readable to the end of the step.
+int Overwriter(const SearchModel& model, int version);
 
 // The order of first runs that every valid plan keeps: producers before
-// readers, and readers of a version before its update where the old version
-// dies.
+// readers, and readers of a version before the node that surely overwrites it.
 class Precedence {
  public:
   explicit Precedence(const SearchModel& model);

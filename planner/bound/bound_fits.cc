@@ -72,15 +72,19 @@ class RerunFits {
     context_.rows.AtMost(left_bytes_ / unit_bytes_, terms);
   }
 
-  // At both ends of epoch i?
+  // At both ends of epoch i, and not away on the host in between?
   bool Tracked(int v, int i) const {
-    return values_.Find(v, i) != nullptr && values_.Find(v, i + 1) != nullptr;
+    return !model_.may_copy[v] && values_.Find(v, i) != nullptr &&
+           values_.Find(v, i + 1) != nullptr;
   }
 
   Terms Staying(int v, int i) const {
     const double bytes = static_cast<double>(model_.bytes[v]);
     Terms terms = {{values_.Find(v, i + 1)->keep, bytes}};
     Append(terms, values_.Arrivals(v, i), -bytes);
+    for (int recode : values_.Find(v, i)->recode) {
+      terms.push_back({recode, -bytes});
+    }
     return terms;
   }
 

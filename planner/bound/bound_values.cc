@@ -26,6 +26,9 @@ ValueColumns::ValueColumns(const BoundContext& context,
   for (const auto& [key, column] : reruns_) {
     AddRerunRows(key.first, key.second, column);
   }
+  for (int i = 1; i < context.epochs.count(); ++i) {
+    for (auto& [v, column] : in_[i]) AddRecodes(i, v, column);
+  }
 }
 
 const ValueColumn* ValueColumns::Find(int value, int epoch) const {
@@ -64,6 +67,19 @@ void ValueColumns::AddCodecs(int i, int v, ValueColumn& column) {
                                    : 0);
     }
     rows.AtLeast(0, {{once->second, 1}, {column.encoded[c], -1}});
+  }
+}
+
+void ValueColumns::AddRecodes(int i, int v, ValueColumn& column) {
+  BoundRows& rows = context_.rows;
+  for (size_t c = 0; c < column.encoded.size(); ++c) {
+    const Codec& codec = context_.model.stash[v][c];
+    const int recode = rows.Work(i, static_cast<double>(codec.decode_ns));
+    column.recode.push_back(recode);
+    Terms available = Available(v, i);
+    available.push_back({recode, -1});
+    rows.AtLeast(0, available);
+    rows.AtLeast(0, {{encodes_.at({v, c}), 1}, {recode, -1}});
   }
 }
 

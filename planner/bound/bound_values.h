@@ -21,16 +21,22 @@ struct ValueColumn {
   int in = -1;               // copied back in the epoch
   std::vector<int> encoded;  // by codec: encoded on the device at the begin
   std::vector<int> decode;   // by codec: decoded in the epoch
+  // By codec: encoded and decoded within the epoch; empty in the last one.
+  std::vector<int> recode;
 };
 
 // Rows, for value v, epoch i, codec c, and node n run again:
 //   in <= host              a copy back needs a copy out
 //   decode[c] <= encoded[c] a decode needs the encoded value
 //   encoded[c] <= once[c]   which was encoded at least once in the step
+//   recode[c] <= once[c]
+//   recode[c] <= Available(v, i)   the first encode reads the plain value
 //   rerun <= ran[n]         only what has run can run again (free nodes)
 //   rerun <= Available(u, i) for each input u of n that is no persistent value
-// They hold for every plan if each way back is read as the *first* one in its
-// epoch: the value was not on the device when the epoch began.
+// They hold for every plan if each way back but recode is read as the *first*
+// one in its epoch, when the value was not on the device as the epoch began.
+// Then recode is no arrival: it matters only for what has stayed
+// (bound_fits.h).
 class ValueColumns {
  public:
   // Adds the columns and rows. The arguments must outlive this.
@@ -51,6 +57,7 @@ class ValueColumns {
   void AddValue(int i, int v, ValueColumn& column);
   void AddCodecs(int i, int v, ValueColumn& column);
   void AddReruns();
+  void AddRecodes(int i, int v, ValueColumn& column);
   void AddRerunRows(int i, int node, int column);
 
   const BoundContext& context_;

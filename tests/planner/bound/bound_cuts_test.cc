@@ -42,6 +42,32 @@ TEST(Precedence, HasReadersBeforeTheUpdateOnlyWhereOneInstanceIsPossible) {
   EXPECT_FALSE(f_before_u());
 }
 
+// w, w', w'' at one address: only w is surely gone in the end, and only once
+// w'' is made.
+TEST(Overwriter, IsTheNodeOfTheLastVersionForTheFirst) {
+  Problem problem = WeightProblem();
+  problem.addresses = true;
+  Value last = problem.values[4];
+  last.file_id = 5;
+  last.name = "w''";
+  problem.values.push_back(last);
+  for (Value& value : problem.values) value.offload = false;
+  const ValueId g{3}, w2{4}, w3{5};
+  problem.nodes.push_back(
+      {3, "V", 11, {g, w2}, {w3}, 0, false, {{w2, w3}}, {}});
+  ASSERT_EQ(ValidateProblem(problem), absl::OkStatus());
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  EXPECT_EQ(Overwriter(model, 0), 3);
+  EXPECT_EQ(Overwriter(model, 4), -1);
+  EXPECT_EQ(Overwriter(model, 5), -1);
+  EXPECT_EQ(Overwriter(model, 2), -1);
+  // F reads w: before V, but not before U.
+  problem.nodes[1].inputs = {ValueId{1}};
+  const Precedence precedence(MakeSearchModel(problem, true, true));
+  EXPECT_TRUE(precedence.Ancestors(3)[0]);
+  EXPECT_FALSE(precedence.Ancestors(2)[0]);
+}
+
 std::vector<Cut> Cuts(const SearchModel& model, int64_t budget_bytes,
                       int most) {
   return FindCuts(model, Precedence(model), FindLeastCosts(model).node_ns,

@@ -86,5 +86,62 @@ TEST(AddRerunFitRows, AValueThatArrivesInTheEpochNeedNotHaveStayed) {
                   .has_value());
 }
 
+// A value with a codec may be encoded, dropped and decoded within the epoch.
+TEST(AddRerunFitRows, AValueThatIsEncodedInTheEpochNeedNotHaveStayed) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  problem.values[5].stash = {{"half", 1, 2, 3, true, 0}};
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model, {.cuts = {2, 3}, .budget_bytes = 20});
+  AddCarryRows(parts.context, parts.values);
+  AddRerunFitRows(parts.context, parts.values, parts.chains);
+  const ValueColumn& s = *parts.values.Find(5, 1);
+  const int later = parts.values.Find(5, 2)->keep;
+  ASSERT_EQ(s.recode.size(), 1u);
+  EXPECT_TRUE(parts.values.Find(5, 2)->recode.empty());
+  const int rerun_b = parts.values.reruns().at({1, 1});
+  const int rerun_a = parts.values.reruns().at({1, 0});
+  // One encode, one decode, and B.
+  EXPECT_EQ(parts.LeastCost({{rerun_b, 1},
+                             {rerun_a, 0},
+                             {s.keep, 1},
+                             {s.encoded[0], 0},
+                             {later, 1}}),
+            2 + 3 + 7);
+  EXPECT_FALSE(parts
+                   .LeastCost({{rerun_b, 1},
+                               {rerun_a, 0},
+                               {s.keep, 1},
+                               {s.encoded[0], 0},
+                               {s.recode[0], 0},
+                               {later, 1}})
+                   .has_value());
+  // Only what was there can be encoded.
+  EXPECT_FALSE(
+      parts
+          .LeastCost(
+              {{rerun_a, 0}, {s.keep, 0}, {s.encoded[0], 0}, {s.recode[0], 1}})
+          .has_value());
+}
+
+// A value that may be copied may go to the host and back within the epoch.
+TEST(AddRerunFitRows, AValueThatMayBeCopiedNeedNotHaveStayed) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  problem.machine = LineProblemWithCopies().machine;
+  for (Value& value : problem.values) value.offload = value.name == "s";
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  ProgramParts parts(model,
+                     {.cuts = {2, 3}, .budget_bytes = 20, .horizon_ns = 1000});
+  AddCarryRows(parts.context, parts.values);
+  AddRerunFitRows(parts.context, parts.values, parts.chains);
+  EXPECT_TRUE(parts
+                  .LeastCost({{parts.values.reruns().at({1, 1}), 1},
+                              {parts.values.reruns().at({1, 0}), 0},
+                              {parts.values.Find(5, 1)->keep, 1},
+                              {parts.values.Find(5, 2)->keep, 1}})
+                  .has_value());
+}
+
 }  // namespace
 }  // namespace loadline::planner

@@ -48,6 +48,14 @@ void DeviceRules::AddNode(int n) {
   makes_.back() = job.makes;
   job.ns = static_cast<double>(node.time_ns);
   job.workspace_bytes = node.workspace_bytes;
+  for (size_t v = 0; v < problem_.values.size(); ++v) {
+    const int first = static_cast<int>(v);
+    if (!problem_.values[v].persistent || index_.producer[v] >= 0 ||
+        !OneAddress(first) || index_.producer[LastVersion(first)] != n) {
+      continue;
+    }
+    job.overwrites |= Bit(first) & ~job.reads;
+  }
   least_ns_.push_back(job.ns);
   AddTakes(job, 0, 0);
   for (const Variant& variant : node.variants) {
@@ -67,14 +75,32 @@ void DeviceRules::AddTakes(const DeviceJob& job, size_t pair, uint32_t used) {
   }
   const uint32_t in = Bit(static_cast<int>(inplace[pair].first));
   const uint32_t out = Bit(static_cast<int>(inplace[pair].second));
-  // The next version has the address of the one before: no choice.
-  const bool update =
-      index_.next_version[Index(inplace[pair].first)] == inplace[pair].second;
+  // The only version after a first one that has one address: no choice.
+  const int first = static_cast<int>(inplace[pair].first);
+  const int next = static_cast<int>(inplace[pair].second);
+  const bool update = index_.producer[first] < 0 && OneAddress(first) &&
+                      LastVersion(first) == next;
   if (!update) AddTakes(job, pair + 1, used);
   if ((used & (in | out)) != 0) return;
   DeviceJob taking = job;
   taking.taken |= in;
   AddTakes(taking, pair + 1, used | in | out);
+}
+
+// Does the persistent value have one address all step, that of its home? Its
+// last version must be made there then, for nothing can bring it there.
+bool DeviceRules::OneAddress(int first) const {
+  const bool copies = problem_.machine && problem_.machine->CanCopy();
+  if (!problem_.addresses || problem_.values[first].bytes == 0 ||
+      LastVersion(first) == first) {
+    return false;
+  }
+  for (ValueId id = ValueId{first}; id != kNoValue;
+       id = index_.next_version[Index(id)]) {
+    const Value& version = problem_.values[Index(id)];
+    if ((copies && version.offload) || !version.stash.empty()) return false;
+  }
+  return true;
 }
 
 void DeviceRules::AddCodec(int v, const Codec& codec) {

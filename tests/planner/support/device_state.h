@@ -47,6 +47,8 @@ struct DeviceJob {
   uint32_t reads = 0;
   uint32_t makes = 0;
   uint32_t taken = 0;  // reads whose bytes outputs take over
+  // A first version at whose address the job must write: gone when it starts.
+  uint32_t overwrites = 0;
   uint32_t reads_encoded = 0;
   uint32_t makes_encoded = 0;
   int64_t workspace_bytes = 0;
@@ -82,6 +84,7 @@ class DeviceRules {
  private:
   void AddNode(int n);
   void AddTakes(const DeviceJob& job, size_t pair, uint32_t used);
+  bool OneAddress(int first) const;
   void AddCodec(int v, const Codec& codec);
   bool MayLiveOnHost(int v) const;
   int LastVersion(int v) const;

@@ -120,13 +120,14 @@ class Search {
           (job.reads_encoded & ~state.encoded) != 0 ||
           (job.makes & state.device & ~state.Droppable()) != 0 ||
           (job.makes_encoded & state.encoded) != 0 ||
+          (job.overwrites & state.device & ~state.Droppable()) != 0 ||
           (job.taken & state.Leaving()) != 0) {
         continue;
       }
       DeviceState next = state;
       if (job.node >= 0) next.done |= Bit(job.node);
       // An older instance of what it makes goes first.
-      next.device = (next.device & ~job.taken) | job.makes;
+      next.device = (next.device & ~job.taken & ~job.overwrites) | job.makes;
       next.arriving |= job.makes;
       next.in_use = job.reads & ~job.taken;
       next.encoded |= job.makes_encoded;
@@ -192,6 +193,8 @@ class Search {
         lane.fixed_ns -= span_ns;
       } else {
         lane.moving_ns -= span_ns * speed;
+        // What rounding left over, if the factor is not exact in binary.
+        if (lane.moving_ns < 1e-9) lane.moving_ns = 0;
       }
       if (lane.fixed_ns <= 0 && lane.moving_ns <= 0) rules_.End(l, next);
     }

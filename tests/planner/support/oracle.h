@@ -20,11 +20,14 @@ struct Oracle {
 
 // Every order, every rerun, every copy on both lanes with its exact timing
 // (also inside a node's run), every home of every persistent value, in-place
-// outputs, variants, and codecs on the device. An update takes over the bytes
-// of the version before. Left out, as of no use or nearly: two instances of one
-// value at once, encoded copies on the host.
-// Requires: no addresses, at most 32 nodes and values, times and rates whose
-// quotients are exact in binary.
+// outputs and updates, variants, and codecs on the device. Of addresses it
+// knows one rule: a persistent value that can be neither copied nor encoded is
+// at its home address, so its first version is gone once the last version is
+// made. Other versions may lie anywhere. With addresses the result is therefore
+// a lower bound on the optimum. Left out, as of no use or nearly: two instances
+// of one value at once, encoded copies on the host. Requires: alignment 1, at
+// most 32 nodes and values, times and rates whose quotients are exact in binary
+// or nearly so (results are exact to 1e-6 ns).
 Oracle FindLeastStep(const Problem& problem, int64_t budget_bytes,
                      int64_t most_states);
 
