@@ -378,6 +378,8 @@ TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
     SolveOptions options;
     options.budget_bytes = Percent(*all, 70);
     options.work_limit = kWork;
+    options.bound_work_limit =
+        PolicyOf(Effort::kNormal, {}, {}).bound_work_limit;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     const bool proven =
         plan.ok() && plan->predicted.step_ns == plan->bounds.step_ns;
