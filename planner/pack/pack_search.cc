@@ -6,8 +6,8 @@
 // The gap between the pocket's wall and that block is raised to the lower of
 // the two: every block that lies across the gap is at least that high. A block
 // that fits in the gap below this height could be moved down into it, so
-// candidates that leave room for one are not tried. Nor is an empty pocket,
-// unless all blocks are too tall for it. The quick searches, which are not
+// candidates that leave room for one are not tried. A pocket stays empty only
+// where every block is too tall for it. The quick searches, which are not
 // complete, check only whether a block fits in time. Pockets may be decided in
 // any order: the one with the fewest candidates comes first.
 //
