@@ -23,7 +23,9 @@ const std::vector<ExitCodeMeaning>& ExitCodeMeanings() {
       {kUnsupported,
        "operators that are not supported; all of them are listed"},
       {kTimeLimit, "the time limit ended before there was a plan"},
-      {kAboveBudget, "measured above the budget"},
+      {kAboveBudget,
+       "the measured arena is larger than the plan's budget (run, sweep --run, "
+       "report --steps)"},
       {kInterrupted, "interrupted"},
   };
   return meanings;

@@ -170,10 +170,11 @@ std::string EstimateTable(const PlannedStep& step, const Estimate& estimate) {
                        FormatBytes(component.peak_bytes),
                        FormatBytes(component.total_bytes));
   }
-  out += fmt::format(
-      "{:<14}{:>13}   of device memory, {}\n\n", "outside",
-      FormatBytes(estimate.outside_bytes),
-      estimate.outside_counts ? "taken off the budget" : "in no budget");
+  out +=
+      fmt::format("{:<14}{:>13}   used by libraries; {}\n\n", "outside",
+                  FormatBytes(estimate.outside_bytes),
+                  estimate.outside_counts ? "subtracted from a budget in bytes"
+                                          : "not counted in the budget");
   const auto row = [&out](const char* name, int64_t bytes,
                           const std::string& what) {
     out += fmt::format("{:<14}{:>13}   {}\n", name, FormatBytes(bytes),

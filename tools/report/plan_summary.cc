@@ -118,8 +118,6 @@ std::string Verdict(const planner::Problem& problem,
                     const planner::Plan& plan) {
   const double whole = static_cast<double>(keep_everything.predicted.step_ns);
   const double overhead = Overhead(keep_everything, plan);
-  const double above_bound =
-      static_cast<double>(plan.predicted.step_ns - plan.bounds.step_ns);
   std::string out =
       fmt::format("Fits in {} with {} to spare", FormatBytes(plan.budget_bytes),
                   FormatBytes(plan.budget_bytes - plan.arena_bytes));
@@ -128,8 +126,13 @@ std::string Verdict(const planner::Problem& problem,
   } else {
     out += fmt::format(" and makes a step {} slower",
                        FormatPercent(overhead, whole));
-    out += fmt::format("; no plan at this budget can gain more than {}.",
-                       FormatPercent(above_bound, whole));
+    out += plan.bounds.step_ns >= plan.predicted.step_ns
+               ? "; no plan within this budget is faster (proven)."
+               : fmt::format(
+                     ". A step within this budget takes at least {} "
+                     "(proven); this plan takes {}.",
+                     FormatNs(plan.bounds.step_ns),
+                     FormatNs(plan.predicted.step_ns));
   }
   if (problem.machine.has_value()) out += OfMachine(*problem.machine, plan);
   return out;
