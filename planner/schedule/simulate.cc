@@ -17,7 +17,9 @@ class Binder {
         current_(model.representation_count(), -1),
         out_at_(model.value_count, -1),
         runs_(model.node_count, 0),
-        retired_(model.representation_count(), 0) {}
+        replaced_(model.representation_count(), 0),
+        ended_(model.chains.size(), 0),
+        apart_(model.chains.size(), 0) {}
 
   Lifetimes Bind() {
     lives_.valid = true;
@@ -45,7 +47,18 @@ class Binder {
     return chain >= 0 && schedule_.host_home[chain];
   }
 
+  // Before every access: may this version be accessed here?
+  void CheckVersion(int value) {
+    if (!replaced_[value]) return;
+    const int chain = model_.chain_of[value];
+    apart_[chain] = 1;
+    if (ended_[chain] && model_.Overwriter(value, HostHome(value)) >= 0) {
+      lives_.valid = false;
+    }
+  }
+
   int Make(int value, int position) {
+    CheckVersion(value);
     const int id = static_cast<int>(lives_.instances.size());
     Instance instance;
     instance.value = value;
@@ -56,8 +69,9 @@ class Binder {
   }
 
   void Read(int value, int position) {
+    CheckVersion(value);
     const int id = current_[value];
-    if (id < 0 || retired_[value]) {
+    if (id < 0) {
       lives_.valid = false;
       return;
     }
@@ -68,10 +82,11 @@ class Binder {
   void BindRun(int job, int position) {
     for (int v : model_.reads[job]) Read(v, position);
     for (int v : model_.makes[job]) {
-      if (retired_[v]) lives_.valid = false;  // a decode
       lives_.makes.Add(Make(v, position));
       const ValueId old = model_.index.previous_version[v];
-      if (old != kNoValue) retired_[Index(old)] = 1;
+      if (old == kNoValue) continue;
+      replaced_[Index(old)] = 1;
+      if (model_.LastVersion(v)) ended_[model_.chain_of[v]] = 1;
     }
     const int node = model_.jobs[job].node;
     if (node >= 0 && ++runs_[node] > 1 && !model_.may_rerun[node]) {
@@ -90,8 +105,7 @@ class Binder {
 
   void BindIn(int value, int position) {
     const bool at_home = HostHome(value) && model_.FirstVersion(value);
-    if ((!at_home && out_at_[value] < 0) || retired_[value] ||
-        !model_.may_copy[value]) {
+    if ((!at_home && out_at_[value] < 0) || !model_.may_copy[value]) {
       lives_.valid = false;
     }
     lives_.makes.Add(Make(value, position));
@@ -136,6 +150,11 @@ class Binder {
       const Item& item = schedule_.items[p];
       if (item.kind != ItemKind::kRun) continue;
       for (const auto& [in, out] : model_.overwrites[item.id]) {
+        const int chain = model_.chain_of[out];
+        if (chain >= 0 && apart_[chain] &&
+            !model_.InPlaceWhileApart(in, HostHome(in))) {
+          continue;
+        }
         for (int from : lives_.reads[p]) {
           Instance& old = lives_.instances[from];
           if (old.value != in || old.last ||
@@ -188,8 +207,11 @@ class Binder {
   std::vector<int> current_;  // by representation: latest instance
   std::vector<int> out_at_;   // by value: position of its Out
   std::vector<int> runs_;     // by node
-  std::vector<char>
-      retired_;  // by representation: replaced by its next version
+  // By representation: its next version has been made.
+  std::vector<char> replaced_;
+  // By chain: its last version has been made; a version was accessed after its
+  // update.
+  std::vector<char> ended_, apart_;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ struct Lifetimes {
 };
 
 // `valid` is false if a read finds no instance, an In has no copy on the host
-// or no reader, an old version is read or made after its update, a node is
+// or no reader, a version is read or made after its Overwriter, a node is
 // missing or repeated without permission, or an output or a last version is not
 // where it must be at the end.
 Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule);
