@@ -111,8 +111,11 @@ class Binder {
     lives_.makes.Add(Make(value, position));
   }
 
+  // A step without nodes has one moment all the same.
+  size_t Length() const { return std::max<size_t>(schedule_.items.size(), 1); }
+
   void Finish() {
-    const int length = static_cast<int>(schedule_.items.size());
+    const int length = static_cast<int>(Length());
     for (int node = 0; node < model_.node_count; ++node) {
       if (runs_[node] == 0) lives_.valid = false;
     }
@@ -173,7 +176,7 @@ class Binder {
   }
 
   void SumLiveBytes() {
-    const size_t length = schedule_.items.size();
+    const size_t length = Length();
     std::vector<int64_t> change(length + 1, 0), raw_change(length + 1, 0);
     for (const Instance& instance : lives_.instances) {
       if (instance.upper <= instance.lower) continue;
@@ -187,16 +190,14 @@ class Binder {
     int64_t live = 0, raw_live = 0;
     for (size_t p = 0; p < length; ++p) {
       live += change[p];
-      const Item& item = schedule_.items[p];
-      lives_.live_bytes[p] =
-          live +
-          (item.kind == ItemKind::kRun ? model_.workspace_bytes[item.id] : 0);
+      const bool runs = p < schedule_.items.size() &&
+                        schedule_.items[p].kind == ItemKind::kRun;
+      const int job = runs ? schedule_.items[p].id : -1;
+      lives_.live_bytes[p] = live + (runs ? model_.workspace_bytes[job] : 0);
       raw_live += raw_change[p];
       lives_.raw_peak_bytes =
           std::max(lives_.raw_peak_bytes,
-                   raw_live + (item.kind == ItemKind::kRun
-                                   ? model_.raw_workspace_bytes[item.id]
-                                   : 0));
+                   raw_live + (runs ? model_.raw_workspace_bytes[job] : 0));
       lives_.peak_bytes = std::max(lives_.peak_bytes, lives_.live_bytes[p]);
     }
   }

@@ -46,7 +46,7 @@ struct Lifetimes {
   // those that a Run (as model.makes) or an In makes.
   InstanceLists reads;
   InstanceLists makes;
-  std::vector<int64_t> live_bytes;  // by position
+  std::vector<int64_t> live_bytes;  // by position; one entry without items
   int64_t peak_bytes = 0;
   int64_t raw_peak_bytes = 0;  // without the padding to the alignment
 };
@@ -63,6 +63,9 @@ struct Times {
   int64_t compute_ns = 0;
   std::vector<double> passed_ns;  // by position: when compute has passed it
 };
+
+// Slower schedules are no plans: times in a plan are int64.
+inline constexpr double kMostStepNs = 9.2e18;
 
 // Requires valid lifetimes. Exact for any copy latency, rates and
 // bidirectional factor: lanes_ns equals Replay of the emitted plan.
