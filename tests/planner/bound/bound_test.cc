@@ -36,7 +36,8 @@ Problem SmallProblem(uint64_t seed, bool copies) {
     const double rates[] = {2e9, 4e9, 8e9, 16e9};
     problem.machine->d2h_bytes_per_s = rates[random.In(0, 3)];
     problem.machine->h2d_bytes_per_s = rates[random.In(0, 3)];
-    problem.machine->bidirectional = random.OneIn(2) ? 1.0 : 0.5;
+    const double factors[] = {1.0, 0.875, 0.75, 0.625, 0.5, 0.25};
+    problem.machine->bidirectional = factors[random.In(0, 5)];
   }
   return problem;
 }
