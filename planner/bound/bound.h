@@ -21,15 +21,18 @@ struct PeakBound {
 // never leave the device are alive; at the start all inputs are, at the end all
 // outputs.
 PeakBound BoundPeak(const SearchModel& model);
+// The same for SearchModel::bytes: no schedule has a lower peak with every
+// buffer rounded up to the alignment.
+int64_t BoundChargedPeak(const SearchModel& model);
 
 // No plan has a shorter step: compute runs every node at least once.
 int64_t BoundStep(const SearchModel& model);
 
 struct StepBoundOptions {
   int64_t budget_bytes = 0;
-  // Step time of a known plan. Work stops once the bound reaches it, and the
-  // bound is never above it: a bound proven with it may only hold for plans
-  // that are faster.
+  // Step time of a known plan that the model permits. Work stops once the bound
+  // reaches it. The bound holds for plans that are no slower; one above the
+  // known plan, or no_plan, is an error of our own and is not hidden.
   int64_t known_step_ns = INT64_MAX;
   // Simplex iterations, the unit of work: 10,000 take about half a second. 0:
   // only what needs no solver.

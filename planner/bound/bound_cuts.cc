@@ -235,11 +235,9 @@ bool MayLiveOnHost(const SearchModel& model, int chain) {
 
 int Overwriter(const SearchModel& model, int version) {
   const int chain = model.chain_of[version];
-  const bool one_address = chain >= 0 && model.problem->addresses &&
-                           model.bytes[version] > 0 &&
+  const bool one_address = chain >= 0 && model.bytes[version] > 0 &&
                            !MayLeave(model, chain) && !HasStash(model, chain);
-  if (!one_address || !model.FirstVersion(version)) return -1;
-  return model.producer[model.chains[chain].versions.back()];
+  return one_address ? model.Overwriter(version, false) : -1;
 }
 
 Precedence::Precedence(const SearchModel& model) {

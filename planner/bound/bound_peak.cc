@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/base/align.h"
 #include "planner/bound/bound.h"
 #include "planner/bound/bound_costs.h"
 #include "planner/bound/bound_cuts.h"
@@ -26,6 +27,19 @@ int64_t RawBytes(const SearchModel& model, int value) {
   return model.problem->values[value].bytes;
 }
 
+// Rounds every buffer up to the alignment, or none.
+class Sizes {
+ public:
+  Sizes(const SearchModel& model, bool charged)
+      : model_(model), alignment_(charged ? model.alignment_bytes : 1) {}
+  int64_t Of(int value) const { return Round(RawBytes(model_, value)); }
+  int64_t Round(int64_t bytes) const { return AlignUp(bytes, alignment_); }
+
+ private:
+  const SearchModel& model_;
+  const int64_t alignment_;
+};
+
 int64_t LeastWorkspaceBytes(const SearchModel& model, int node) {
   int64_t bytes = model.problem->nodes[node].workspace_bytes;
   for (const Variant& variant : model.variants[node]) {
@@ -35,7 +49,7 @@ int64_t LeastWorkspaceBytes(const SearchModel& model, int node) {
 }
 
 // The most bytes that outputs may share with inputs while the node runs.
-int64_t SharedBytes(const SearchModel& model, int node) {
+int64_t SharedBytes(const SearchModel& model, const Sizes& sizes, int node) {
   std::vector<int> from, to;
   for (const auto& [in, out] : model.problem->nodes[node].inplace) {
     from.push_back(static_cast<int>(in));
@@ -46,7 +60,7 @@ int64_t SharedBytes(const SearchModel& model, int node) {
     std::sort(side->begin(), side->end());
     side->erase(std::unique(side->begin(), side->end()), side->end());
     int64_t bytes = 0;
-    for (int v : *side) bytes += RawBytes(model, v);
+    for (int v : *side) bytes += sizes.Of(v);
     least = std::min(least, bytes);
   }
   return least;
@@ -63,27 +77,25 @@ void Raise(const SearchModel& model, int64_t bytes, int node,
   bound = {bytes, node, std::move(values)};
 }
 
-}  // namespace
-
-PeakBound BoundPeak(const SearchModel& model) {
+PeakBound BoundPeak(const SearchModel& model, const Sizes& sizes) {
   PeakBound bound;
   const std::vector<int> staying = NeverLeaving(model);
   std::vector<int64_t> least_bytes(model.chains.size(), 0);
   int64_t staying_bytes = 0;
   for (int v : staying) {
     const int chain = model.chain_of[v];
-    least_bytes[chain] = LeastChainBytes(model, chain);
+    least_bytes[chain] = sizes.Round(LeastChainBytes(model, chain));
     staying_bytes += least_bytes[chain];
   }
   for (int node = 0; node < model.node_count; ++node) {
     std::vector<int> values = model.reads[node];
     values.insert(values.end(), model.makes[node].begin(),
                   model.makes[node].end());
-    int64_t bytes = LeastWorkspaceBytes(model, node) -
-                    SharedBytes(model, node) + staying_bytes;
+    int64_t bytes = sizes.Round(LeastWorkspaceBytes(model, node)) -
+                    SharedBytes(model, sizes, node) + staying_bytes;
     std::vector<int> touched;
     for (int v : values) {
-      bytes += RawBytes(model, v);
+      bytes += sizes.Of(v);
       if (model.chain_of[v] >= 0) touched.push_back(model.chain_of[v]);
     }
     std::sort(touched.begin(), touched.end());
@@ -106,16 +118,26 @@ PeakBound BoundPeak(const SearchModel& model) {
     const bool read = !model.index.consumers[v].empty();
     if (model.producer[v] < 0 && (model.chain_of[v] >= 0 ? kept : read)) {
       at_start.push_back(v);
-      start_bytes += RawBytes(model, v);
+      start_bytes += sizes.Of(v);
     }
     if (model.is_output[v] || (kept && model.LastVersion(v))) {
       at_end.push_back(v);
-      end_bytes += RawBytes(model, v);
+      end_bytes += sizes.Of(v);
     }
   }
   Raise(model, start_bytes, -1, std::move(at_start), bound);
   Raise(model, end_bytes, -1, std::move(at_end), bound);
   return bound;
+}
+
+}  // namespace
+
+PeakBound BoundPeak(const SearchModel& model) {
+  return BoundPeak(model, Sizes(model, false));
+}
+
+int64_t BoundChargedPeak(const SearchModel& model) {
+  return BoundPeak(model, Sizes(model, true)).bytes;
 }
 
 }  // namespace loadline::planner

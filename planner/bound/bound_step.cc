@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -40,10 +41,11 @@ class StepBounder {
       copies_ = copies_ || model.may_copy[v];
     }
     bound_.no_plan = options.budget_bytes < BoundPeak(model).bytes;
-    horizon_ns_ =
-        std::min(static_cast<double>(options.known_step_ns),
-                 tuning_.horizon_factor *
-                     (static_cast<double>(least_.compute_ns) + copies_ns));
+    const double long_ns = tuning_.horizon_factor *
+                           (static_cast<double>(least_.compute_ns) + copies_ns);
+    const double known_ns = static_cast<double>(options.known_step_ns);
+    horizon_ns_ = std::min(known_ns, long_ns);
+    if (long_ns < known_ns) most_ns_ = long_ns;
   }
 
   StepBound Bound() {
@@ -82,11 +84,14 @@ class StepBounder {
   void TakeKnapsack(const Cut& cut) {
     const double reruns_ns = std::ceil(cut.proven_ns * (1 - 1e-9) - 1e-3);
     if (reruns_ns <= 0) return;
-    const double ns = std::min(
-        static_cast<double>(least_.compute_ns) + reruns_ns, horizon_ns_);
+    RaiseTo(static_cast<double>(least_.compute_ns) + reruns_ns, {cut.node});
+  }
+
+  void RaiseTo(double ns, const std::vector<int>& cuts) {
+    ns = std::min(ns, most_ns_);
     if (ns <= static_cast<double>(bound_.step_ns)) return;
     bound_.step_ns = static_cast<int64_t>(ns);
-    bound_.cuts = {cut.node};
+    bound_.cuts = cuts;
   }
 
   // Raises the bound by what the program's cost proves.
@@ -97,24 +102,20 @@ class StepBounder {
       // than the horizon.
       if (!copies_) {
         bound_.no_plan = true;
-      } else if (horizon_ns_ > static_cast<double>(bound_.step_ns)) {
-        bound_.step_ns = static_cast<int64_t>(horizon_ns_);
-        bound_.cuts = cuts;
+      } else {
+        RaiseTo(horizon_ns_, cuts);
       }
     }
-    if (bound.cost <= 0) return program.offset_ns;
-    const double extra_ns = bound.cost * program.unit_ns;
+    const double cost = bound.cost - bound.error;
+    if (cost <= 0) return program.offset_ns;
+    const double extra_ns = cost * program.unit_ns;
     const double ns = program.offset_ns + extra_ns;
-    // A margin for rounding and, for branch and bound, the solver's tolerances.
+    // A margin for the rounding of coefficients and, for branch and bound, the
+    // solver's gap (mip.h has what its tolerances take).
     // Without copies a step is an integer; with copies Replay rounds to the
     // nearest.
     const double safe_ns = ns - margin * extra_ns - 1e-9 * ns - 1e-3;
-    const double proven_ns = std::min(
-        copies_ ? std::round(safe_ns) : std::ceil(safe_ns), horizon_ns_);
-    if (proven_ns > static_cast<double>(bound_.step_ns)) {
-      bound_.step_ns = static_cast<int64_t>(proven_ns);
-      bound_.cuts = cuts;
-    }
+    RaiseTo(copies_ ? std::round(safe_ns) : std::ceil(safe_ns), cuts);
     return ns;
   }
 
@@ -196,7 +197,8 @@ class StepBounder {
                    tuning_.branch_iteration_work * bound.iterations;
     if (bound.infeasible) bound_.no_plan = true;
     if (bound.optimal && until < 0) known_.push_back(node);
-    return std::max(0.0, bound.cost * program.unit_ns * (1 - 1e-6) - 1e-3);
+    const double ns = (bound.cost - bound.error) * program.unit_ns;
+    return std::max(0.0, ns * (1 - 1e-6) - 1e-3);
   }
 
   // Each peak of memory forces reruns after it; those before the next peak and
@@ -235,10 +237,7 @@ class StepBounder {
       ns += span_ns;
       cuts.push_back(node);
     }
-    const double proven_ns = std::min(std::ceil(ns - 1e-9 * ns), horizon_ns_);
-    if (proven_ns <= static_cast<double>(bound_.step_ns)) return;
-    bound_.step_ns = static_cast<int64_t>(proven_ns);
-    bound_.cuts = cuts;
+    RaiseTo(std::ceil(ns - 1e-9 * ns), cuts);
   }
 
   // Ranked cuts that lie apart in the given order.
@@ -314,7 +313,11 @@ class StepBounder {
   const LeastCosts least_;
   const Precedence precedence_;
   bool copies_ = false;
+  // The programs hold for plans that end by the horizon. Beyond it nothing is
+  // proven, unless a known plan ends there: then no cap, so that a bound above
+  // that plan is seen.
   double horizon_ns_ = 0;
+  double most_ns_ = std::numeric_limits<double>::max();
   std::vector<int> known_;  // nodes whose spans to the end have been solved
   StepBound bound_;
 };

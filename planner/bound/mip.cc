@@ -54,6 +54,46 @@ void SetOptions(Highs& highs) {
   highs.setOptionValue("parallel", "off");
 }
 
+// HiGHS refuses larger coefficients, and tolerances mean nothing long before.
+constexpr double kMostCoefficient = 1e12;
+
+bool IsScaled(const MipProgram& program) {
+  const auto small = [](double number) {
+    return std::fabs(number) <= kMostCoefficient;
+  };
+  const auto limit = [&](double number) {
+    return small(number) || std::fabs(number) >= kNoLimit;
+  };
+  return std::all_of(
+             program.terms.begin(), program.terms.end(),
+             [&](const Term& term) { return small(term.coefficient); }) &&
+         std::all_of(program.rows.begin(), program.rows.end(),
+                     [&](const MipProgram::Row& row) {
+                       return limit(row.lower) && limit(row.upper);
+                     }) &&
+         std::all_of(program.columns.begin(), program.columns.end(),
+                     [&](const MipProgram::Column& column) {
+                       return small(column.cost) && limit(column.lower) &&
+                              limit(column.upper);
+                     });
+}
+
+// How far the dual bound of a node may be above the least cost. The duals that
+// give it satisfy each column's constraint up to kDualTolerance, and a column
+// of reduced cost -t at most adds -t times its range: so the sum of ranges
+// times the tolerance (Neumaier, Shcherbina 2004). Infinite if a range is.
+double DualError(const MipProgram& program) {
+  constexpr double kDualTolerance = 1e-7;  // HiGHS's default
+  double ranges = 0;
+  for (const MipProgram::Column& column : program.columns) {
+    if (column.lower <= -kNoLimit || column.upper >= kNoLimit) {
+      return std::numeric_limits<double>::infinity();
+    }
+    ranges += column.upper - column.lower;
+  }
+  return kDualTolerance * ranges;
+}
+
 // The least value of the Lagrangian over the columns' limits: a lower bound for
 // every choice of `duals`.
 double WeakDuality(const MipProgram& program,
@@ -127,6 +167,7 @@ absl::Span<const Term> MipProgram::TermsOf(int row) const {
 MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
                  bool presolve) {
   MipBound result;
+  if (!IsScaled(program)) return result;
   Highs highs;
   SetOptions(highs);
   highs.setOptionValue("solver", "simplex");
@@ -152,6 +193,7 @@ MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
 MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
                   double enough_cost) {
   MipBound result;
+  if (!IsScaled(program)) return result;
   Highs highs;
   SetOptions(highs);
   // Only the dual bound matters: no heuristics for good x.
@@ -171,7 +213,10 @@ MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
   result.infeasible = highs.getModelStatus() == HighsModelStatus::kInfeasible;
   result.optimal = highs.getModelStatus() == HighsModelStatus::kOptimal;
   const double bound = highs.getInfo().mip_dual_bound;
-  if (!result.infeasible && std::isfinite(bound)) result.cost = bound;
+  if (!result.infeasible && std::isfinite(bound)) {
+    result.cost = bound;
+    result.error = DualError(program) + 1e-12 * std::fabs(bound);
+  }
   if (highs.getSolution().value_valid) result.x = highs.getSolution().col_value;
   return result;
 }

@@ -42,11 +42,15 @@ struct MipProgram {
 };
 
 struct MipBound {
-  // No x costs less. LP: computed from the duals by weak duality, so it holds
-  // whatever the solver's tolerances (Neumaier, Shcherbina 2004: Safe bounds in
-  // linear and mixed-integer linear programming). MIP: the solver's dual bound,
-  // exact up to its tolerances. -kNoLimit where nothing was proven.
+  // No x costs less than `cost - error`. LP: computed from the duals by weak
+  // duality, so it holds whatever the solver's tolerances, and `error` is 0
+  // (Neumaier, Shcherbina 2004: Safe bounds in linear and mixed-integer linear
+  // programming). MIP: `cost` is the solver's dual bound, and `error` what its
+  // dual tolerance can add to that, infinite where a column has no limit. This
+  // trusts the solver's branching, cutting planes and presolve. -kNoLimit where
+  // nothing was proven, as for programs with numbers above 1e12.
   double cost = -kNoLimit;
+  double error = 0;
   bool infeasible = false;
   bool optimal = false;    // some x has exactly this cost
   std::vector<double> x;   // the best found; empty: none
@@ -60,7 +64,7 @@ struct MipBound {
 MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
                  bool presolve = false);
 
-// Branch and bound. Stops when the bound reaches `enough_cost`.
+// Branch and bound. Stops when the solver's bound reaches `enough_cost`.
 MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,
                   double enough_cost);
 

@@ -87,10 +87,13 @@ class OrderRepair {
     return job < 0 ? -1 : run_at_[job];
   }
 
-  // An old version is not touched after its update.
-  void NeedForUpdate(int form, int i) {
-    const int updater = model_.Updater(model_.value_of[form]);
-    if (updater >= 0) Need(i, run_at_[updater]);
+  // A version is not accessed after its Overwriter.
+  void NeedForOverwriter(int form, int i) {
+    const int value = model_.value_of[form];
+    const int chain = model_.chain_of[value];
+    if (chain < 0) return;
+    const int node = model_.Overwriter(value, schedule_.host_home[chain] != 0);
+    if (node >= 0) Need(i, run_at_[node]);
   }
 
   void FindNeeds(int i) {
@@ -98,7 +101,7 @@ class OrderRepair {
     if (item.kind != ItemKind::kRun) {
       const bool out = item.kind == ItemKind::kOut;
       Need(out ? MadeAt(item.id) : out_at_[item.id], i);
-      NeedForUpdate(item.id, i);
+      NeedForOverwriter(item.id, i);
       return;
     }
     for (int v : model_.reads[item.id]) {
@@ -106,9 +109,9 @@ class OrderRepair {
       if (model_.FirstVersion(v) && schedule_.host_home[model_.chain_of[v]]) {
         Need(in_at_[v], i);
       }
-      NeedForUpdate(v, i);
+      NeedForOverwriter(v, i);
     }
-    for (int v : model_.makes[item.id]) NeedForUpdate(v, i);
+    for (int v : model_.makes[item.id]) NeedForOverwriter(v, i);
   }
 
   const SearchModel& model_;

@@ -101,7 +101,8 @@ class Packer {
         blocks_(std::move(blocks)),
         work_{options.work_limit, options.cancel},
         lower_bound_(PackLowerBound(items, options.alignment_bytes)),
-        target_(std::max(options.capacity_bytes, lower_bound_)) {}
+        target_(std::max(std::min(options.capacity_bytes, kMostTarget),
+                         lower_bound_)) {}
 
   absl::StatusOr<std::vector<int64_t>> Pack(PackReport* report);
 
@@ -115,6 +116,8 @@ class Packer {
   void TryExact(const PackBlocks& blocks, PackWork work,
                 const std::function<PackLayout(PackLayout)>& split);
   std::vector<int64_t> ItemOffsets() const;
+  // Less than the height of a layout that does not exist yet.
+  static constexpr int64_t kMostTarget = INT64_MAX - 1;
   void FindWindow(PackReport& report) const;
 
   const std::vector<PackItem>& items_;

@@ -59,8 +59,8 @@ struct PackReport {
 
 // One offset per item, in the items' order: multiples of the alignment with
 // offset + size <= capacity. Errors: InvalidArgument (negative sizes, upper <
-// lower, fixed offsets that collide, sums above 2^62), ResourceExhausted (no
-// layout found; it says how high the best one was). Deterministic in items,
+// lower, fixed offsets that collide, sums above 2^63 - 1), ResourceExhausted
+// (no layout found; it says how high the best one was). Deterministic in items,
 // options and seed.
 absl::StatusOr<std::vector<int64_t>> Pack(const std::vector<PackItem>& items,
                                           const PackOptions& options,

@@ -15,17 +15,17 @@
 namespace loadline::planner {
 namespace {
 
-// All sums stay far from overflow.
-constexpr int64_t kMostBytes = int64_t{1} << 62;
+// No sum overflows; areas are doubles.
+constexpr int64_t kMostBytes = INT64_MAX;
 
 bool Empty(const PackItem& item) {
   return item.size == 0 || item.upper == item.lower;
 }
 
 absl::Status CheckItems(const std::vector<PackItem>& items, int64_t alignment) {
-  if (alignment <= 0 || alignment > kMostBytes / 4) {
+  if (alignment <= 0 || alignment > (int64_t{1} << 60)) {
     return absl::InvalidArgumentError(
-        "pack: the alignment must be positive and below 2^60");
+        "pack: the alignment must be positive and at most 2^60");
   }
   int64_t sum = 0, highest = 0;
   for (const PackItem& item : items) {
@@ -42,7 +42,7 @@ absl::Status CheckItems(const std::vector<PackItem>& items, int64_t alignment) {
     if (item.size > kMostBytes - alignment - sum ||
         highest > kMostBytes - alignment - sum - item.size) {
       return absl::InvalidArgumentError(
-          "pack: sizes and offsets add up to more than 2^62 bytes");
+          "pack: sizes and offsets add up to more than 2^63 - 1 bytes");
     }
     sum += item.size + (item.size > 0 ? alignment - 1 : 0);
   }

@@ -339,6 +339,10 @@ struct SearchTuning {
     // Points between budgets of 0 and 100 % of the given order's peak: quarter
     // percents.
     int points = 400;
+    // If a layout with everything kept needs more times the peak than this, as
+    // with an alignment far above all bytes, the points divide that layout's
+    // bytes instead. Training steps need less than 1.1 times.
+    int most_peaks = 16;
     // Round distances between points, roundest first, and the share of the work
     // limit that a search at such a point gets. A bisection meets two to four
     // points of the first distance.

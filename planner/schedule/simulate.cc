@@ -17,7 +17,9 @@ class Binder {
         current_(model.representation_count(), -1),
         out_at_(model.value_count, -1),
         runs_(model.node_count, 0),
-        retired_(model.representation_count(), 0) {}
+        replaced_(model.representation_count(), 0),
+        ended_(model.chains.size(), 0),
+        apart_(model.chains.size(), 0) {}
 
   Lifetimes Bind() {
     lives_.valid = true;
@@ -45,7 +47,18 @@ class Binder {
     return chain >= 0 && schedule_.host_home[chain];
   }
 
+  // Before every access: may this version be accessed here?
+  void CheckVersion(int value) {
+    if (!replaced_[value]) return;
+    const int chain = model_.chain_of[value];
+    apart_[chain] = 1;
+    if (ended_[chain] && model_.Overwriter(value, HostHome(value)) >= 0) {
+      lives_.valid = false;
+    }
+  }
+
   int Make(int value, int position) {
+    CheckVersion(value);
     const int id = static_cast<int>(lives_.instances.size());
     Instance instance;
     instance.value = value;
@@ -56,8 +69,9 @@ class Binder {
   }
 
   void Read(int value, int position) {
+    CheckVersion(value);
     const int id = current_[value];
-    if (id < 0 || retired_[value]) {
+    if (id < 0) {
       lives_.valid = false;
       return;
     }
@@ -68,10 +82,11 @@ class Binder {
   void BindRun(int job, int position) {
     for (int v : model_.reads[job]) Read(v, position);
     for (int v : model_.makes[job]) {
-      if (retired_[v]) lives_.valid = false;  // a decode
       lives_.makes.Add(Make(v, position));
       const ValueId old = model_.index.previous_version[v];
-      if (old != kNoValue) retired_[Index(old)] = 1;
+      if (old == kNoValue) continue;
+      replaced_[Index(old)] = 1;
+      if (model_.LastVersion(v)) ended_[model_.chain_of[v]] = 1;
     }
     const int node = model_.jobs[job].node;
     if (node >= 0 && ++runs_[node] > 1 && !model_.may_rerun[node]) {
@@ -90,15 +105,17 @@ class Binder {
 
   void BindIn(int value, int position) {
     const bool at_home = HostHome(value) && model_.FirstVersion(value);
-    if ((!at_home && out_at_[value] < 0) || retired_[value] ||
-        !model_.may_copy[value]) {
+    if ((!at_home && out_at_[value] < 0) || !model_.may_copy[value]) {
       lives_.valid = false;
     }
     lives_.makes.Add(Make(value, position));
   }
 
+  // A step without nodes has one moment all the same.
+  size_t Length() const { return std::max<size_t>(schedule_.items.size(), 1); }
+
   void Finish() {
-    const int length = static_cast<int>(schedule_.items.size());
+    const int length = static_cast<int>(Length());
     for (int node = 0; node < model_.node_count; ++node) {
       if (runs_[node] == 0) lives_.valid = false;
     }
@@ -136,6 +153,11 @@ class Binder {
       const Item& item = schedule_.items[p];
       if (item.kind != ItemKind::kRun) continue;
       for (const auto& [in, out] : model_.overwrites[item.id]) {
+        const int chain = model_.chain_of[out];
+        if (chain >= 0 && apart_[chain] &&
+            !model_.InPlaceWhileApart(in, HostHome(in))) {
+          continue;
+        }
         for (int from : lives_.reads[p]) {
           Instance& old = lives_.instances[from];
           if (old.value != in || old.last ||
@@ -154,7 +176,7 @@ class Binder {
   }
 
   void SumLiveBytes() {
-    const size_t length = schedule_.items.size();
+    const size_t length = Length();
     std::vector<int64_t> change(length + 1, 0), raw_change(length + 1, 0);
     for (const Instance& instance : lives_.instances) {
       if (instance.upper <= instance.lower) continue;
@@ -168,16 +190,14 @@ class Binder {
     int64_t live = 0, raw_live = 0;
     for (size_t p = 0; p < length; ++p) {
       live += change[p];
-      const Item& item = schedule_.items[p];
-      lives_.live_bytes[p] =
-          live +
-          (item.kind == ItemKind::kRun ? model_.workspace_bytes[item.id] : 0);
+      const bool runs = p < schedule_.items.size() &&
+                        schedule_.items[p].kind == ItemKind::kRun;
+      const int job = runs ? schedule_.items[p].id : -1;
+      lives_.live_bytes[p] = live + (runs ? model_.workspace_bytes[job] : 0);
       raw_live += raw_change[p];
       lives_.raw_peak_bytes =
           std::max(lives_.raw_peak_bytes,
-                   raw_live + (item.kind == ItemKind::kRun
-                                   ? model_.raw_workspace_bytes[item.id]
-                                   : 0));
+                   raw_live + (runs ? model_.raw_workspace_bytes[job] : 0));
       lives_.peak_bytes = std::max(lives_.peak_bytes, lives_.live_bytes[p]);
     }
   }
@@ -188,8 +208,11 @@ class Binder {
   std::vector<int> current_;  // by representation: latest instance
   std::vector<int> out_at_;   // by value: position of its Out
   std::vector<int> runs_;     // by node
-  std::vector<char>
-      retired_;  // by representation: replaced by its next version
+  // By representation: its next version has been made.
+  std::vector<char> replaced_;
+  // By chain: its last version has been made; a version was accessed after its
+  // update.
+  std::vector<char> ended_, apart_;
 };
 
 }  // namespace

@@ -46,13 +46,13 @@ struct Lifetimes {
   // those that a Run (as model.makes) or an In makes.
   InstanceLists reads;
   InstanceLists makes;
-  std::vector<int64_t> live_bytes;  // by position
+  std::vector<int64_t> live_bytes;  // by position; one entry without items
   int64_t peak_bytes = 0;
   int64_t raw_peak_bytes = 0;  // without the padding to the alignment
 };
 
 // `valid` is false if a read finds no instance, an In has no copy on the host
-// or no reader, an old version is read or made after its update, a node is
+// or no reader, a version is read or made after its Overwriter, a node is
 // missing or repeated without permission, or an output or a last version is not
 // where it must be at the end.
 Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule);
@@ -63,6 +63,9 @@ struct Times {
   int64_t compute_ns = 0;
   std::vector<double> passed_ns;  // by position: when compute has passed it
 };
+
+// Slower schedules are no plans: times in a plan are int64.
+inline constexpr double kMostStepNs = 9.2e18;
 
 // Requires valid lifetimes. Exact for any copy latency, rates and
 // bidirectional factor: lanes_ns equals Replay of the emitted plan.

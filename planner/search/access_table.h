@@ -20,7 +20,7 @@ enum AccessFlag : uint8_t {
   kMakes = 1,       // a Run of the producer or of a decode, or an In
   kFromHost = 2,    // an In
   kToHost = 4,      // an Out
-  kUpdates = 8,     // replaces the value by its next version
+  kUpdates = 8,     // makes the next version of the value
   kTakesOver = 16,  // if the value dies here, an output takes its bytes
 };
 

@@ -38,6 +38,8 @@ class Moves {
   int PickNeighbour(int job);
   // The slots between which a run may move without breaking a first read.
   void Window(int item, int* lower, int* upper) const;
+  // Raises `lower` beyond all accesses of the value by other items.
+  void AfterAccesses(int value, int item, int* lower) const;
   bool Shift();
   // By a few items.
   bool Nudge(int item, int lower, int upper);

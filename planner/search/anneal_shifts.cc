@@ -35,20 +35,31 @@ void Moves::Window(int item, int* lower, int* upper) const {
     if (accesses.front().makes()) {
       *lower = std::max(*lower, accesses.front().slot + 1);
     }
-    if (accesses.back().flags & kUpdates) {
-      if (accesses.back().item != item) {
-        *upper = std::min(*upper, accesses.back().slot);
-      } else if (accesses.size() > 1) {
-        *lower = std::max(*lower, accesses[accesses.size() - 2].slot + 1);
-      }
+    const int run = state_.Overwriter(v);
+    if (run >= 0 && run != item) {
+      *upper = std::min(*upper, state_.slot_of(run));
     }
   }
   for (int v : model_.makes[job]) {
+    const int chain = model_.chain_of[v];
+    if (chain >= 0) {
+      const int first = model_.chains[chain].versions.front();
+      if (state_.Overwriter(first) == item) AfterAccesses(first, item, lower);
+    }
     const std::vector<Access>& accesses = state_.accesses(v);
     if (accesses.front().item == item && accesses.size() > 1 &&
         !accesses[1].makes()) {
       *upper = std::min(*upper, accesses[1].slot);
     }
+  }
+}
+
+void Moves::AfterAccesses(int value, int item, int* lower) const {
+  const std::vector<Access>& accesses = state_.accesses(value);
+  for (size_t i = accesses.size(); i-- > 0;) {
+    if (accesses[i].item == item) continue;
+    *lower = std::max(*lower, accesses[i].slot + 1);
+    return;
   }
 }
 

@@ -83,14 +83,13 @@ int DecodeAt(const SearchState& state, int value, int slot) {
   return -1;
 }
 
-// The item, or the first update before it of a value that the node reads: a
-// rerun of the node must come before.
-int BeforeUpdates(const SearchState& state, int node, int item) {
+// The item, or the first run before it that overwrites a value that the node
+// reads: a rerun of the node must come before.
+int BeforeOverwriters(const SearchState& state, int node, int item) {
   for (int input : state.model().reads[node]) {
-    const Access& last = state.accesses(input).back();
-    if ((last.flags & kUpdates) != 0 &&
-        (item < 0 || last.slot < state.slot_of(item))) {
-      item = last.item;
+    const int run = state.Overwriter(input);
+    if (run >= 0 && (item < 0 || state.slot_of(run) < state.slot_of(item))) {
+      item = run;
     }
   }
   return item;
@@ -105,7 +104,7 @@ bool Rerun(SearchState& state, int value, int before_item,
   const int job = model.jobs_of[node].front();
   limits.most_ns -= static_cast<double>(model.node_ns[job]);
   if (limits.most_ns < 0) return false;
-  before_item = BeforeUpdates(state, node, before_item);
+  before_item = BeforeOverwriters(state, node, before_item);
   const int slot = state.GapBefore(
       before_item < 0 ? state.slot_count() : state.slot_of(before_item));
   if (slot < 0) return false;

@@ -7,9 +7,10 @@
 //
 // Rules (each violation counts one): a read finds an instance; an In finds the
 // value on the host and is read or needed at the end; nothing reads or makes a
-// version after its update; a value has one Out at most, and none if its first
-// version lives on the host; outputs and last versions are there at the end; a
-// node runs, and more than once only if it may be recomputed.
+// version after its SearchModel::Overwriter; a value has one Out at most, and
+// none if its first version lives on the host; outputs and last versions are
+// there at the end; a node runs, and more than once only if it may be
+// recomputed.
 #ifndef LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
 #define LOADLINE_PLANNER_SEARCH_LIFETIME_RULES_H_
 
@@ -34,10 +35,15 @@ class LifetimeRules {
   // No item and no access. host_home by chain: lives on the host between steps.
   void Reset(const std::vector<char>& host_home);
 
-  // Adds (sign 1) or removes (-1) what the accesses of one value imply; bytes
-  // are noted in `memory`, which has `slot_count` slots.
-  void Apply(int value, const std::vector<Access>& accesses, int sign,
-             int slot_count, SearchMemory& memory);
+  // Adds (sign 1) or removes (-1) what the accesses of one value imply,
+  // together with those of all versions of the value if there are three or
+  // more; bytes are noted in `memory`, which has `slot_count` slots.
+  void Apply(int value, const AccessTable& table, int sign, int slot_count,
+             SearchMemory& memory);
+  // Of values that Apply takes together, one; true for every other value.
+  bool Leads(int value) const {
+    return facts_[value].versions == nullptr || facts_[value].first;
+  }
   // One more (sign 1) or one fewer (-1) run of the item's node; nothing for a
   // copy or a codec.
   void CountRun(const Item& item, int sign) {
@@ -71,7 +77,18 @@ class LifetimeRules {
     double bytes;
     int chain;                        // -1: not persistent
     bool input, first, last, output;  // input of the step; versions
+    // Apply reads the accesses of all of them; null: of this value only.
+    const std::vector<int>* versions;
   };
+  // What the other versions imply for one of them.
+  struct Version {
+    int last_slot;  // no access may come later
+    bool in_place;  // its update may write at its address
+  };
+  void ApplyVersions(const std::vector<int>& versions, const AccessTable& table,
+                     int sign, int slot_count, SearchMemory& memory);
+  void ApplyOne(int value, const std::vector<Access>& accesses, int sign,
+                int slot_count, Version version, SearchMemory& memory);
   bool HostHome(const ValueFacts& facts) const {
     return facts.chain >= 0 && host_home_[facts.chain];
   }

@@ -11,8 +11,9 @@
 namespace loadline::planner {
 namespace {
 
-// What must have run before each node: producers of its inputs, and for an
-// update every other reader of the old version.
+// What runs before each node: producers of its inputs, and for an update every
+// other reader of the old version. A schedule may run such a reader later; in a
+// start order no two versions are alive at once.
 struct Precedence {
   std::vector<std::vector<int>> after;  // by node: its successors
   std::vector<int> waits;               // by node: number of predecessors

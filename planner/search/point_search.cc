@@ -68,7 +68,7 @@ class PointSearch {
   // Adds a schedule within the target to the finds.
   void Keep(Schedule schedule, double step_ns) {
     step_ns = std::round(step_ns);
-    if (step_ns < options_.floor_ns) return;
+    if (step_ns < options_.floor_ns || step_ns > kMostStepNs) return;
     size_t at = finds_.size();
     while (at > 0 && finds_[at - 1].step_ns > step_ns) --at;
     if (at > 0 && finds_[at - 1].step_ns == step_ns) return;
@@ -211,10 +211,17 @@ class PointSearch {
       bound.known_step_ns = static_cast<int64_t>(finds_.front().step_ns);
     }
     const StepBound proven = BoundStepAt(model_, bound);
-    proof_ = {.target_bytes = options_.target_bytes,
-              .enough_ns = (1 + tuning_.bound_rounding) *
-                           static_cast<double>(proven.step_ns),
-              .none = proven.no_plan};
+    proof_.target_bytes = options_.target_bytes;
+    // A find refutes a bound above it. Such a bound is an error of our own,
+    // which Solve reports when it bounds the final plan; no search ends on it.
+    const bool refuted =
+        !finds_.empty() &&
+        (proven.no_plan || proven.step_ns > bound.known_step_ns);
+    if (!refuted) {
+      proof_.enough_ns =
+          (1 + tuning_.bound_rounding) * static_cast<double>(proven.step_ns);
+      proof_.none = proven.no_plan;
+    }
     if (options_.proof != nullptr) *options_.proof = proof_;
   }
 

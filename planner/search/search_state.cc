@@ -40,7 +40,9 @@ void SearchState::Load(const Schedule& schedule) {
     CountItem(item, 1);
     NoteWorkspace(item, slot, 1);
   }
-  for (int v = 0; v < model_.representation_count(); ++v) ApplyRules(v, 1);
+  for (int v = 0; v < model_.representation_count(); ++v) {
+    if (rules_.Leads(v)) ApplyRules(v, 1);
+  }
   memory_.Settle();
   links_.Load();
   Settle();
@@ -105,7 +107,7 @@ void SearchState::CountItem(const Item& item, int sign) {
 }
 
 void SearchState::ApplyRules(int value, int sign) {
-  rules_.Apply(value, accesses_.of(value), sign, slot_count(), memory_);
+  rules_.Apply(value, accesses_, sign, slot_count(), memory_);
 }
 
 template <typename Change>
@@ -171,9 +173,14 @@ void SearchState::Move(int item, int slot) {
 void SearchState::SetHome(int chain, bool host) {
   lanes_.Change(slot_count(), -1);
   log_.push_back({Op::kHome, chain, host_home(chain), {}});
-  for (int v : model_.chains[chain].versions) ApplyRules(v, -1);
+  const auto apply = [&](int sign) {
+    for (int v : model_.chains[chain].versions) {
+      if (rules_.Leads(v)) ApplyRules(v, sign);
+    }
+  };
+  apply(-1);
   rules_.SetHome(chain, host);
-  for (int v : model_.chains[chain].versions) ApplyRules(v, 1);
+  apply(1);
 }
 
 int SearchState::GapBefore(int slot) {
@@ -255,6 +262,14 @@ bool SearchState::Spare(int item) const {
   if (what.kind != ItemKind::kRun) return what.kind == ItemKind::kIn;
   const Job& job = model_.jobs[what.id];
   return job.node >= 0 ? rules_.run_count(job.node) > 1 : job.decodes;
+}
+
+int SearchState::Overwriter(int value) const {
+  const int chain = model_.chain_of[value];
+  if (chain < 0 || model_.Overwriter(value, host_home(chain)) < 0) return -1;
+  const std::vector<Access>& last =
+      accesses(model_.chains[chain].versions.back());
+  return last.empty() || !last.front().makes() ? -1 : last.front().item;
 }
 
 bool SearchState::OnHost(int value, int slot) const {

@@ -103,6 +103,9 @@ class SearchState {
   }
   int OutItem(int value) const { return accesses_.OutItem(value); }
   bool host_home(int chain) const { return rules_.host_home(chain); }
+  // The run after which nothing may access the value (SearchModel::Overwriter);
+  // -1: none.
+  int Overwriter(int value) const;
   // Whether an In of the value may stand at `slot`: its bytes are on the host.
   bool OnHost(int value, int slot) const;
   // Whether the item makes an instance that existed before: a rerun, a decode,

@@ -17,7 +17,7 @@ inline constexpr int64_t kWholePpb = 1'000'000'000;
 struct Budget {
   enum class Kind {
     kBytes,
-    kShare,     // of the peak when everything is kept
+    kShare,     // of the peak when everything is kept; a whole one fits
     kSmallest,  // the smallest that can be met
   };
   Kind kind = Kind::kBytes;
@@ -32,13 +32,15 @@ struct Budget {
   static Budget Smallest() { return {Kind::kSmallest}; }
 };
 
-// The bytes that the budget leaves to a plan. A share is rounded up to a whole
-// byte, without floating point. `peak_bytes`: what 100 % is,
-// predicted.peak_bytes of KeepEverything. Errors:
+// The bytes that the budget leaves to a plan. A share is one of
+// predicted.peak_bytes of KeepEverything, rounded up to a whole byte, without
+// floating point. From 100 % on, a plan that keeps everything fits: if no order
+// of the nodes can be laid out in that peak, because of gaps and alignment, the
+// budget is at least what the layout of `keep_everything` takes. Errors:
 //   InvalidArgument    a budget that takes a search (kSmallest), or negative
 //   ResourceExhausted  nothing is left beside what is reserved
 absl::StatusOr<int64_t> BytesOf(const Budget& budget, const Problem& problem,
-                                int64_t peak_bytes);
+                                const Plan& keep_everything);
 
 // Solve or SolveSmallest, as the budget says (options.budget_bytes ignored).
 // Errors: theirs and those of BytesOf.

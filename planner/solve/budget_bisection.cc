@@ -35,6 +35,15 @@ int64_t PeakOfGivenOrder(const Problem& problem) {
       1, FindLifetimes(plain, GivenOrder(plain)).raw_peak_bytes);
 }
 
+// What the points divide: the peak, unless addresses that are aligned far more
+// coarsely than buffers are large need many times as much.
+int64_t WholeOf(const Problem& problem, const LaidOutSchedule& kept,
+                const SearchTuning::Bisection& tuning) {
+  const int64_t peak_bytes = PeakOfGivenOrder(problem);
+  return kept.arena_bytes / tuning.most_peaks > peak_bytes ? kept.arena_bytes
+                                                           : peak_bytes;
+}
+
 }  // namespace
 
 BudgetBisection::BudgetBisection(const Problem& problem,
@@ -47,7 +56,8 @@ BudgetBisection::BudgetBisection(const Problem& problem,
       coarse_layers_(LayersOf(problem, options)),
       modes_(MakeSearchModes(problem, options.model, orders,
                              coarse_layers_.get())),
-      points_(PeakOfGivenOrder(problem), options_.model.tuning.bisection),
+      points_(WholeOf(problem, kept, options_.model.tuning.bisection),
+              options_.model.tuning.bisection),
       bound_bytes_(BoundPeak(ModelOfAll(problem, options.model)).bytes) {
   while (lowest_ < points_.count() &&
          points_.BytesAt(lowest_ + 1) < bound_bytes_) {
@@ -195,6 +205,9 @@ void BudgetBisection::SearchUntilDeadline(
     const std::function<void(const LaidOutSchedule&)>& improved) {
   const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
   SearchMode& asked = Asked();
+  if (std::max(asked.bound_bytes, asked.least_target_bytes) > budget_bytes) {
+    return;
+  }
   asked.share = 1;
   BudgetTask task = {budget_bytes, 0, options_.seed};
   // Each round has twice the work of the one before, so that little is lost

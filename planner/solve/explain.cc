@@ -34,7 +34,8 @@ std::vector<Facts> Gather(const SearchModel& model, const Schedule& schedule,
       std::max_element(lives.live_bytes.begin(), lives.live_bytes.end()) -
       lives.live_bytes.begin());
   const auto passed = [&](int position) {
-    return position < 0 ? 0.0 : times.passed_ns[position];
+    const bool passes = position >= 0 && !times.passed_ns.empty();
+    return passes ? times.passed_ns[position] : 0.0;
   };
   for (const Instance& instance : lives.instances) {
     if (instance.value >= model.value_count) continue;  // encoded

@@ -88,6 +88,7 @@ class ModeBuilder {
     mode.model = MakeSearchModel(problem_, options);
     mode.share = share;
     mode.bound_bytes = BoundPeak(mode.model).bytes;
+    mode.least_target_bytes = BoundChargedPeak(mode.model);
     mode.search = layers_ != nullptr
                       ? MakeLayeredSearch(mode.model, *layers_, options)
                       : MakeWholeSearch(mode.model, orders_);

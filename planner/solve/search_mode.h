@@ -18,8 +18,9 @@ namespace loadline::planner {
 struct SearchMode {
   SearchModel model;
   std::unique_ptr<ScheduleSearch> search;
-  double share = 1;         // of a point's work
-  int64_t bound_bytes = 0;  // no plan needs fewer
+  double share = 1;                // of a point's work
+  int64_t bound_bytes = 0;         // no plan needs fewer
+  int64_t least_target_bytes = 0;  // no schedule meets a smaller target
   // Plans of the lower and the upper point; none: nothing was found there.
   std::optional<LaidOutSchedule> lower, upper;
   std::optional<LaidOutSchedule> here;  // of the point searched last

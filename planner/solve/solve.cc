@@ -15,6 +15,7 @@
 #include "planner/schedule/simulate.h"
 #include "planner/search/search.h"
 #include "planner/solve/budget_bisection.h"
+#include "planner/solve/check_bounds.h"
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
@@ -29,32 +30,40 @@ SearchModelOptions ModelOptions(const SolveOptions& options) {
           options.tuning};
 }
 
+// What bounds are about: every plan that the problem permits, whatever the
+// options, so that a plan file says the same whoever reads it.
+SearchModel ModelOfAllPlans(const Problem& problem) {
+  return MakeSearchModel(problem,
+                         {.permissions = {.lossy = true, .inexact = true}});
+}
+
 // Sets prediction (by replay) and bounds, and verifies the plan.
-absl::Status Predict(const SearchModel& model, int64_t bound_work_limit,
+absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
                      Plan& plan) {
-  LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(*model.problem, plan));
-  if (!model.problem->addresses) {
-    plan.arena_bytes = plan.predicted.peak_bytes;
-  }
-  plan.problem_sha256 = ProblemSha256(*model.problem);
-  plan.bounds.peak_bytes = BoundPeak(model).bytes;
-  StepBoundOptions bound;
-  bound.budget_bytes = plan.budget_bytes;
-  bound.known_step_ns = plan.predicted.step_ns;
-  bound.work_limit = bound_work_limit;
-  plan.bounds.step_ns = BoundStepAt(model, bound).step_ns;
-  return Verify(*model.problem, plan);
+  LOADLINE_ASSIGN_OR_RETURN(plan.predicted, Replay(problem, plan));
+  if (!problem.addresses) plan.arena_bytes = plan.predicted.peak_bytes;
+  plan.problem_sha256 = ProblemSha256(problem);
+  const SearchModel all = ModelOfAllPlans(problem);
+  plan.bounds.peak_bytes = BoundPeak(all).bytes;
+  StepBoundOptions options;
+  options.budget_bytes = plan.budget_bytes;
+  options.known_step_ns = plan.predicted.step_ns;
+  options.work_limit = bound_work_limit;
+  const StepBound bound = BoundStepAt(all, options);
+  plan.bounds.step_ns = bound.step_ns;
+  LOADLINE_RETURN_IF_ERROR(CheckBounds(plan, bound.no_plan));
+  return Verify(problem, plan);
 }
 
 // Predict, and the reason of every decision.
 absl::Status Complete(const SearchModel& model, const Schedule& schedule,
                       int64_t bound_work_limit, Plan& plan) {
   plan.decisions = Explain(model, schedule);
-  return Predict(model, bound_work_limit, plan);
+  return Predict(*model.problem, bound_work_limit, plan);
 }
 
-PeakFloor FloorOf(const SearchModel& model) {
-  const PeakBound bound = BoundPeak(model);
+PeakFloor FloorOf(const Problem& problem) {
+  const PeakBound bound = BoundPeak(ModelOfAllPlans(problem));
   PeakFloor floor;
   floor.bytes = bound.bytes;
   floor.node = NodeId{bound.node};
@@ -206,7 +215,7 @@ class Solver {
 
   Infeasibility Facts(BudgetBisection& bisection) const {
     bisection.BisectDown();
-    PeakFloor floor = FloorOf(model_);
+    PeakFloor floor = FloorOf(problem_);
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
     facts.proven_bound_bytes = floor.bytes;
@@ -289,10 +298,9 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   return Solver(problem, smallest, PolicyOf(smallest)).Smallest();
 }
 
-absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
-                                        const SolveOptions& options) {
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  return FloorOf(MakeSearchModel(problem, ModelOptions(options)));
+  return FloorOf(problem);
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {
@@ -315,8 +323,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
-      Predict(MakeSearchModel(priced, ModelOptions(options)),
-              PolicyOf(options).bound_work_limit, plan));
+      Predict(priced, PolicyOf(options).bound_work_limit, plan));
   return plan;
 }
 

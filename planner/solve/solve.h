@@ -63,7 +63,7 @@ struct Infeasibility {
   // Smallest budget a verified plan was found for with the same options (in
   // the first search only, where the bound proves that none is within).
   int64_t smallest_met_bytes = 0;
-  // No plan of any kind fits in fewer bytes.
+  // No plan of any kind fits in fewer bytes, whatever the options permit.
   int64_t proven_bound_bytes = 0;
   NodeId tightest_node{-1};
   std::vector<ValueId> tightest_values;  // alive there, largest first
@@ -73,19 +73,20 @@ struct Infeasibility {
 //   InvalidArgument    the problem or an option is malformed
 //   ResourceExhausted  no plan found; InfeasibilityOf(status) has the facts
 //   DeadlineExceeded   time limit or cancel before any plan was found
+//   Internal           a bug of the planner (check_bounds.h)
 absl::StatusOr<Plan> Solve(const Problem& problem, const SolveOptions& options);
 std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);
 
 // The baseline: every node once in the given order, nothing copied, every
-// value kept to its last use. `predicted.peak_bytes` is "100 %" of a budget
-// given as a percentage; `budget_bytes` is the arena its layout needs.
+// value kept to its last use. Budgets given as a percentage are shares of
+// `predicted.peak_bytes` (budget.h); `budget_bytes` is the arena that its
+// layout needs.
 absl::StatusOr<Plan> KeepEverything(const Problem& problem);
 
 // The same steps under other prices: `priced` differs from the plan's problem
-// in times and copy rates only. Prediction and bounds are those of `priced`,
-// for all plans that the options permit (their budget and limits are ignored);
-// the decisions' reasons are not updated. FailedPrecondition: the plan is not
-// one of that problem.
+// in times and copy rates only. Prediction and bounds are those of `priced`; of
+// the options only the work for the bound counts. The decisions' reasons are
+// not updated. FailedPrecondition: the plan is not one of that problem.
 absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options);
 
@@ -97,9 +98,8 @@ struct PeakFloor {
   std::vector<ValueId> values;  // alive there, largest first
 };
 
-// Of the plans that the options permit (their budget and limits are ignored).
-absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
-                                        const SolveOptions& options);
+// Of every plan of the problem, whatever the options of a search permit.
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem);
 
 // "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
 std::string DescribeTightest(const Problem& problem, const PeakFloor& floor);

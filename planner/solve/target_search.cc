@@ -37,6 +37,7 @@ void TargetSearch::Run(const std::vector<const LaidOutSchedule*>& others) {
   if (!mode_.upper || mode_.bound_bytes > task_.budget_bytes) return;
   starts_ = {mode_.upper->schedule};
   for (const LaidOutSchedule* other : others) Take(*other);
+  if (mode_.least_target_bytes > task_.budget_bytes) return;
   if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
   const int most_rounds =
       tuning_.layout_retries ? tuning_.most_layout_tries : 1;
@@ -56,7 +57,7 @@ void TargetSearch::Run(const std::vector<const LaidOutSchedule*>& others) {
 }
 
 void TargetSearch::Take(const LaidOutSchedule& plan) {
-  if (plan.step_ns < options_.floor_ns) return;
+  if (plan.step_ns < options_.floor_ns || plan.step_ns > kMostStepNs) return;
   if (!mode_.here || plan.step_ns < mode_.here->step_ns) mode_.here = plan;
 }
 

@@ -29,7 +29,8 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Events closer than this are one moment: doubles of equal sums differ.
 constexpr double kSameMomentNs = 1e-3;
-constexpr double kMostNs = 9e18;
+// 2^63: what no step time may reach.
+constexpr double kMostNs = 9223372036854775808.0;
 
 // Bytes alive in one space and the most there ever were.
 struct Level {
@@ -192,7 +193,7 @@ class Simulation {
       const double next_ns = NextEventNs();
       if (next_ns == kNever) break;
       if (!(next_ns < kMostNs)) {
-        return Invalid("the replay takes more than 9e18 ns");
+        return Invalid("the replay takes 2^63 ns or more");
       }
       Advance(next_ns);
     }
@@ -343,7 +344,9 @@ class Simulation {
   ReplayResult Result() {
     Prediction& prediction = result_.prediction;
     prediction.step_ns = std::llround(now_ns_);
-    prediction.stall_ns = prediction.step_ns - prediction.compute_ns;
+    // Beyond 2^53 the rounded end may lie before the exact sum.
+    prediction.stall_ns =
+        std::max<int64_t>(0, prediction.step_ns - prediction.compute_ns);
     prediction.peak_bytes = lives_.PeakBytes(Space::kDevice);
     result_.host_peak_bytes = lives_.PeakBytes(Space::kHost);
     return result_;

@@ -91,6 +91,10 @@ class StepChecker {
       if (need == 0) return absl::OkStatus();
       return Invalid(Name(id), " has no workspace; it needs ", need, " bytes");
     }
+    if (need == 0) {
+      return Invalid(Name(id), " needs no workspace, so it must be null, not ",
+                     Name(step.workspace));
+    }
     const Buffer& workspace = plan_.buffer(step.workspace);
     if (workspace.value != kNoValue || workspace.space != Space::kDevice) {
       return Invalid(Name(id), ": its workspace ", Name(step.workspace),

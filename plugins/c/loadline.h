@@ -120,7 +120,8 @@ loadline_solve(const char* problem, size_t problem_bytes,
                const loadline_solve_options* options, char** plan);
 
 /* The plan of every node once in the given order, nothing copied: its
- * predicted.peak_bytes are 100 %. */
+ * predicted.peak_bytes are 100 %, or arena_bytes where no order of the nodes
+ * can be laid out in the peak. */
 LOADLINE_EXPORT loadline_status loadline_keep_everything(const char* problem,
                                                          size_t problem_bytes,
                                                          char** plan);

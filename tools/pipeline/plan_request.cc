@@ -53,8 +53,7 @@ absl::StatusOr<int64_t> RequestedBytes(const planner::Problem& problem,
   planner::Budget budget = *request.budget;
   budget.counts_reserved =
       budget.counts_reserved && ReservedInBudget(problem, request.on_gpu) > 0;
-  auto bytes =
-      planner::BytesOf(budget, problem, keep_everything.predicted.peak_bytes);
+  auto bytes = planner::BytesOf(budget, problem, keep_everything);
   if (absl::IsResourceExhausted(bytes.status())) {
     return CannotFitError(bytes.status().message());
   }

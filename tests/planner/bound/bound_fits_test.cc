@@ -60,6 +60,18 @@ TEST(AddRerunFitRows, APersistentValueThatNeverLeavesTakesItsBytes) {
   problem.values.push_back(p);
   EXPECT_TRUE(RerunFits(problem, 34, 1));
   EXPECT_FALSE(RerunFits(problem, 33, 1));
+  // Once, also if the rerun reads it.
+  problem.nodes[1].inputs.push_back(ValueId{6});
+  EXPECT_TRUE(RerunFits(problem, 34, 1));
+  EXPECT_FALSE(RerunFits(problem, 33, 1));
+}
+
+TEST(AddRerunFitRows, WhatStaysAndIsReadCountsOnce) {
+  Problem problem = StayingProblem();
+  problem.outputs.push_back(ValueId{2});
+  problem.nodes[1].inputs.push_back(ValueId{5});
+  EXPECT_TRUE(RerunFits(problem, 30, 1));  // a, b and s
+  EXPECT_FALSE(RerunFits(problem, 29, 1));
 }
 
 TEST(AddRerunFitRows, AnOutputThatMayBeInPlaceCountsNothing) {

@@ -85,6 +85,29 @@ TEST(AddLaneRows, BothLanesTogetherDoTwiceTheFactorOfOne) {
   }
 }
 
+// The same with 4 ns of latency for each copy, and y comes back. A copy does
+// not slow the other lane down while it waits: 30 ns of moving bytes remain.
+TEST(AddLaneRows, LatenciesAreNotShared) {
+  Problem problem = WeightProblem();
+  for (Node& node : problem.nodes) node.time_ns = 0;
+  problem.values[2].offload = true;
+  for (const double factor : {1.0, 0.75, 0.5, 0.25}) {
+    problem.machine->bidirectional = factor;
+    const SearchModel model = MakeSearchModel(problem, true, true);
+    ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
+    AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
+    const ValueColumn& y = *parts.values.Find(2, 1);
+    const double extra_ns =
+        parts
+            .LeastCost({{parts.chains.chains()[0].home_host, 1},
+                        {y.host, 1},
+                        {y.in, 1}})
+            .value_or(-1);
+    EXPECT_NEAR(extra_ns, std::max(28.0, 30 / std::max(1.0, 2 * factor)), 1e-6)
+        << factor;
+  }
+}
+
 // The weight moves while nothing computes, with a cut at G: 5 ns in, 10 out.
 double WeightExtraNs(bool on_host) {
   Problem problem = WeightProblem();

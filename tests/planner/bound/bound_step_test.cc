@@ -79,5 +79,22 @@ TEST(BoundTuning, NoCutsProveNothingBeyondTheRanking) {
   EXPECT_EQ(BoundStepAt(model, options).work, 0);
 }
 
+// A known plan that is faster than any can be must not lower the bound: a bound
+// above a plan shows that one of them is wrong.
+TEST(BoundStepAt, IsNotCappedAtTheKnownPlan) {
+  int above = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Problem problem =
+        RandomProblem(seed, 8 + static_cast<int>(seed % 20), false, false);
+    const SearchModel model = MakeSearchModel(problem, true, false);
+    StepBoundOptions options;
+    options.budget_bytes =
+        KeepEverything(problem)->predicted.peak_bytes / 100 * 70;
+    options.known_step_ns = BoundStep(model) + 1;
+    above += BoundStepAt(model, options).step_ns > options.known_step_ns;
+  }
+  EXPECT_GT(above, 5);
+}
+
 }  // namespace
 }  // namespace loadline::planner

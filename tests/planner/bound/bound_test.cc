@@ -36,7 +36,8 @@ Problem SmallProblem(uint64_t seed, bool copies) {
     const double rates[] = {2e9, 4e9, 8e9, 16e9};
     problem.machine->d2h_bytes_per_s = rates[random.In(0, 3)];
     problem.machine->h2d_bytes_per_s = rates[random.In(0, 3)];
-    problem.machine->bidirectional = random.OneIn(2) ? 1.0 : 0.5;
+    const double factors[] = {1.0, 0.875, 0.75, 0.625, 0.5, 0.25};
+    problem.machine->bidirectional = factors[random.In(0, 5)];
   }
   return problem;
 }
@@ -135,10 +136,8 @@ TEST(BoundStepAt, SlowIsNeverAboveTheOptimumOfThousands) {
   EXPECT_GE(reruns.plan_met * 1000, reruns.dearer * 998);
   const Tally copies = CompareSeeds(301, 700, true, false, true);
   EXPECT_GT(copies.solved, 1000);
-  // Budgets closer than a 6400th part of the peak are not told apart, and the
-  // search does not look for plans that keep an old version of a persistent
-  // value readable after its update, which the oracle counts.
-  EXPECT_GE(copies.plan_met * 1000, copies.dearer * 993);
+  // Budgets closer than a 6400th part of the peak are not told apart.
+  EXPECT_GE(copies.plan_met * 1000, copies.dearer * 994);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {

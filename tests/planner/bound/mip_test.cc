@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -90,6 +91,37 @@ TEST(SolveMip, TermsOfOneColumnAddUp) {
   EXPECT_EQ(program.terms.size(), 1);
   EXPECT_NEAR(SolveLp(program, 100).cost, 3, 1e-6);
   EXPECT_NEAR(SolveMip(program, 100, kNoLimit).cost, 3, 1e-6);
+}
+
+// By what dual tolerances of 1e-7 can add: never above the optimum.
+TEST(SolveMip, ProvesSlightlyLessThanTheOptimum) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const MipProgram program = RandomProgram(seed, 12, 6);
+    const double least = LeastCost(program);
+    const MipBound bound = SolveMip(program, 100'000, kNoLimit);
+    if (bound.infeasible) continue;
+    EXPECT_LT(bound.cost - bound.error, least) << seed;
+    EXPECT_GT(bound.cost - bound.error, least * (1 - 1e-5) - 1e-5) << seed;
+    // 12 columns from 0 to 1.
+    EXPECT_NEAR(bound.error, 12e-7, 1e-9) << seed;
+  }
+}
+
+TEST(SolveMip, ProvesNothingWhereRangesOrNumbersAreUnlimited) {
+  MipProgram program;
+  const int x = program.AddColumn(1, 0, kNoLimit, true);
+  program.AddRow(3, kNoLimit, {{x, 1}});
+  EXPECT_EQ(SolveMip(program, 100, kNoLimit).error,
+            std::numeric_limits<double>::infinity());
+  EXPECT_EQ(SolveMip(program, 100, kNoLimit).x.size(), 1u);
+  for (const double huge : {1e13, 1e15, 1e18}) {
+    MipProgram large;
+    const int y = large.AddColumn(1, 0, 1, true);
+    large.AddRow(3, kNoLimit, {{y, huge}});
+    EXPECT_EQ(SolveMip(large, 100, kNoLimit).cost, -kNoLimit);
+    EXPECT_EQ(SolveLp(large, 100).cost, -kNoLimit);
+    EXPECT_FALSE(SolveLp(large, 100).infeasible);
+  }
 }
 
 TEST(SolveMip, IterationLimitsLeaveAProvenBound) {

@@ -246,6 +246,19 @@ TEST(Pack, SaysHowHighTheBestLayoutWas) {
   EXPECT_EQ(report.lower_bound_bytes, 128);
 }
 
+TEST(Pack, HoldsSumsUpToTheLimitOfInt64) {
+  constexpr int64_t kHalf = int64_t{1} << 62;
+  PackOptions options;
+  options.capacity_bytes = INT64_MAX;
+  options.alignment_bytes = 1;
+  const auto offsets = Pack({{0, 0, 2, kHalf}, {1, 1, 3, kHalf - 2}}, options);
+  ASSERT_TRUE(offsets.ok()) << offsets.status();
+  EXPECT_EQ(std::max((*offsets)[0] + kHalf, (*offsets)[1] + kHalf - 2),
+            INT64_MAX - 1);
+  EXPECT_EQ(Pack({{0, 0, 2, kHalf}, {1, 1, 3, kHalf}}, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Pack, RejectsMalformedItems) {
   EXPECT_EQ(Pack({{0, 2, 1, 64}}, {.capacity_bytes = 100}).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -89,6 +89,7 @@ TEST_F(TakenOver, ByRunningTheMakerAgain) {
 }
 
 // w, x -> a, an output; g -> w', the update of w, after all that reads it.
+// With addresses, w' is at the address of w.
 TEST(EditRecompute, ComesBeforeTheUpdateOfWhatItReads) {
   Problem problem =
       Empty({{.name = "w", .bytes = 100, .persistent = true},
@@ -104,6 +105,8 @@ TEST(EditRecompute, ComesBeforeTheUpdateOfWhatItReads) {
   problem.nodes.back().inplace = {{w, updated}};
   problem.nodes.back().recompute = false;
   problem.outputs = {a};
+  problem.addresses = true;
+  problem.alignment_bytes = 1;
   ASSERT_EQ(ValidateProblem(problem).message(), "");
   const SearchModel model = MakeSearchModel(problem, true, false);
   SearchState state(model, GivenOrder(model), 1300);

@@ -2,6 +2,7 @@
 // often nodes run. Each by a minimal plan that breaks it.
 #include <gtest/gtest.h>
 
+#include "tests/planner/support/simple_plan.h"
 #include "tests/planner/verify/broken_plan.h"
 
 namespace loadline::planner {
@@ -40,6 +41,15 @@ TEST(Verify, NamesTheRuleAboutStepsThatAPlanBreaks) {
          p.buffers.erase(p.buffers.begin() + 6);
          p.steps[4].out[0] = B(6);
        }},
+      {"step 0 (node 0 'forward') needs no workspace, so it must be null",
+       [](Problem&, Plan& p) {
+         p.buffers.push_back({kNoValue, 0, Space::kDevice, 500});
+         p.steps[0].workspace = B(8);
+       }},
+      {"step 1 (d2h copy): buffer 3 (value 2 'y') has 90 bytes, not 100",
+       [](Problem&, Plan& p) { p.buffers[3].bytes = 90; }},
+      {"step 2 (h2d copy): buffer 4 (value 2 'y') has 90 bytes, not 100",
+       [](Problem&, Plan& p) { p.buffers[4].bytes = 90; }},
       {"step 2 (h2d copy) copies buffer 3 (value 2 'y') to buffer 4 (value 3",
        [](Problem&, Plan& p) { p.buffers[4].value = ValueId(3); }},
       {"which may not be copied to the host",
@@ -79,6 +89,63 @@ TEST(Verify, NamesTheRuleAboutStepsThatAPlanBreaks) {
          p.steps.push_back(CodecStep(StepKind::kDecode, 2, 8));
        }},
   });
+}
+
+// y is encoded, copied out and back, and decoded: 7, 150, 125 and 9 ns.
+Plan EncodedCopies(const Problem& problem) {
+  Plan plan = SmallPlan(problem);
+  plan.host_bytes = 200;
+  plan.arena_bytes = plan.budget_bytes = 900;
+  plan.buffers.push_back({ValueId(2), 50, Space::kDevice, 600});   // 8
+  plan.buffers.push_back({ValueId(2), 50, Space::kHost, 100});     // 9
+  plan.buffers.push_back({ValueId(2), 50, Space::kDevice, 700});   // 10
+  plan.buffers.push_back({ValueId(2), 100, Space::kDevice, 800});  // 11
+  const auto copy = [](Lane lane, int from, int to, int after) {
+    Step step;
+    step.kind = StepKind::kCopy;
+    step.lane = lane;
+    step.from = B(from);
+    step.to = B(to);
+    step.wait = {StepId(after)};
+    return step;
+  };
+  plan.steps.push_back(CodecStep(StepKind::kEncode, 4, 8));  // 5
+  plan.steps.push_back(copy(Lane::kD2h, 8, 9, 5));           // 6
+  plan.steps.push_back(copy(Lane::kH2d, 9, 10, 6));          // 7
+  plan.steps.push_back(CodecStep(StepKind::kDecode, 10, 11));
+  plan.steps.back().wait = {StepId(7)};
+  Predict(problem, plan);
+  return plan;
+}
+
+TEST(Verify, KnowsTheCodecOfACopiedBuffer) {
+  const Problem problem = SmallProblem();
+  const Plan plan = EncodedCopies(problem);
+  ASSERT_EQ(Verify(problem, plan), absl::OkStatus());
+  EXPECT_EQ(plan.predicted.step_ns, 6350 + 7 + 150 + 125 + 9);
+  const auto message = [&](const std::function<void(Plan&)>& change) {
+    Plan broken = plan;
+    change(broken);
+    return std::string(Verify(problem, broken).message());
+  };
+  // A copy of an encoded buffer is no plain value.
+  EXPECT_THAT(message([](Plan& p) {
+                p.steps[8] = CodecStep(StepKind::kEncode, 10, 11);
+              }),
+              testing::HasSubstr("buffer 10 (value 2 'y'), which is encoded"));
+  // It has the bytes of the encoded source, on both sides.
+  EXPECT_THAT(
+      message([](Plan& p) { p.buffers[9].bytes = 100; }),
+      testing::HasSubstr("buffer 9 (value 2 'y') has 100 bytes, not 50"));
+  EXPECT_THAT(
+      message([](Plan& p) { p.buffers[10].bytes = 100; }),
+      testing::HasSubstr("buffer 10 (value 2 'y') has 100 bytes, not 50"));
+  // A copy of a plain buffer is not encoded.
+  EXPECT_THAT(message([](Plan& p) {
+                p.steps[6].from = B(4);
+                p.buffers[9].bytes = p.buffers[10].bytes = 100;
+              }),
+              testing::HasSubstr("buffer 10 (value 2 'y') is not encoded"));
 }
 
 }  // namespace

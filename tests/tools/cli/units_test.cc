@@ -8,6 +8,12 @@
 namespace loadline::tools {
 namespace {
 
+planner::Plan Keeping(int64_t bytes) {
+  planner::Plan plan;
+  plan.predicted.peak_bytes = plan.arena_bytes = bytes;
+  return plan;
+}
+
 TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(ParseBudget("3GiB")->bytes, 3LL << 30);
   EXPECT_EQ(ParseBudget("3GB")->bytes, 3'000'000'000);
@@ -17,7 +23,8 @@ TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
 
 TEST(ParseBudget, TakesAShareOfTheWhole) {
   const auto of_1001 = [](const char* text) {
-    return *planner::BytesOf(*ParseBudget(text), planner::Problem(), 1001);
+    return *planner::BytesOf(*ParseBudget(text), planner::Problem(),
+                             Keeping(1001));
   };
   EXPECT_EQ(of_1001("60%"), 601);  // 600.6, rounded up
   EXPECT_EQ(of_1001("100%"), 1001);
@@ -28,7 +35,8 @@ TEST(ParseBudget, TakesAShareOfTheWhole) {
 TEST(ParseBudget, ReadsDecimalsExactly) {
   for (int64_t percent = 1; percent <= 100; ++percent) {
     const auto budget = ParseBudget(absl::StrCat(percent, "%"));
-    EXPECT_EQ(*planner::BytesOf(*budget, planner::Problem(), 100), percent);
+    EXPECT_EQ(*planner::BytesOf(*budget, planner::Problem(), Keeping(100)),
+              percent);
   }
   EXPECT_EQ(ParseBudget("33.3333333%")->share_ppb, 333'333'333);
   EXPECT_EQ(ParseBudget("33.33333331%")->share_ppb, 333'333'334);
