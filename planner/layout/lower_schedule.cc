@@ -75,7 +75,9 @@ class Lowering {
   int64_t Bytes(int form) const { return model_.raw_bytes[form]; }
 
   int Root(int instance) {
-    while (group_[instance] != instance) instance = group_[instance];
+    while (group_[instance] != instance) {
+      instance = group_[instance] = group_[group_[instance]];
+    }
     return instance;
   }
 
@@ -164,18 +166,28 @@ class Lowering {
     }
   }
 
+  // By instance: position of its first read; the schedule's length if none.
+  std::vector<int> FirstReads() const {
+    std::vector<int> first(lives_.instances.size(), Length());
+    for (int p = Length() - 1; p >= 0; --p) {
+      for (int read : lives_.reads[p]) first[read] = p;
+    }
+    return first;
+  }
+
   // A host slot is occupied from the making of the copied instance to the first
   // read of the last copy back; that of a value that lives on the host, always.
   absl::Status PackHost() {
     std::vector<int> lower(model_.value_count, 0);
     std::vector<int> upper(model_.value_count, Length());
+    const std::vector<int> first_read = FirstReads();
     for (int p = 0; p < Length(); ++p) {
       const Item& item = schedule_.items[p];
       if (item.kind == ItemKind::kOut) {
         const Instance& source = lives_.instances[lives_.reads[p][0]];
         lower[item.id] = std::max(source.made_at, 0);
       } else if (item.kind == ItemKind::kIn) {
-        upper[item.id] = FirstRead(p);
+        upper[item.id] = first_read[lives_.makes[p][0]];
       }
     }
     std::vector<PackItem> items;
@@ -207,16 +219,6 @@ class Lowering {
       plan_.host_bytes = std::max(plan_.host_bytes, offsets[i] + buffer.bytes);
     }
     return absl::OkStatus();
-  }
-
-  // Position of the first read of what the In at `position` brings.
-  int FirstRead(int position) const {
-    const int made = lives_.makes[position][0];
-    for (int p = position + 1; p < Length(); ++p) {
-      const std::span<const int> reads = lives_.reads[p];
-      if (std::find(reads.begin(), reads.end(), made) != reads.end()) return p;
-    }
-    return Length();
   }
 
   StepId AddStep(Step step) {
@@ -296,12 +298,16 @@ class Lowering {
 
   void AddOperands(int position, Step& step) {
     const Node& node = problem_.node(step.node);
+    // In the order of SearchModel::reads: values rise, none twice.
+    const std::span<const int> reads = lives_.reads[position];
     for (ValueId input : node.inputs) {
-      for (int read : lives_.reads[position]) {
-        if (lives_.instances[read].value == static_cast<int>(input)) {
-          step.in.push_back(buffer_of_[read]);
-        }
-      }
+      const auto read =
+          std::lower_bound(reads.begin(), reads.end(), static_cast<int>(input),
+                           [&](int instance, int value) {
+                             return lives_.instances[instance].value < value;
+                           });
+      LOADLINE_CHECK(read != reads.end());
+      step.in.push_back(buffer_of_[*read]);
     }
     for (int made : lives_.makes[position]) {
       step.out.push_back(buffer_of_[made]);

@@ -62,6 +62,25 @@ struct SearchTuning {
     bool fewest_bytes = true;
   } orders;
 
+  // One pass over an order that evicts values (eviction_start.cc).
+  struct Eviction {
+    bool enabled = true;
+    // Problems from this many nodes on start with it: a descent reads all
+    // values in every round, so its time grows with the square of the nodes.
+    int many_nodes = 20'000;
+    // Values compared for one eviction, drawn at random.
+    int sampled_candidates = 32;
+    // Nodes that may run again for one evicted value. If the pass fails, it is
+    // repeated with the next number.
+    std::array<int, 2> most_source_nodes = {64, 1024};
+    // The pass gives up at a schedule of this many items per node.
+    int most_items_per_node = 8;
+    // Copies back start this many of their durations before they are needed.
+    double copy_back_lead = 1.5;
+    // Price of lane time in step time.
+    double lane_price = 0.05;
+  } eviction;
+
   // Descents that lower the highest point (greedy.cc).
   struct Greedy {
     // Candidates of each kind priced exactly per round: the best by estimate.

@@ -3,8 +3,9 @@
 // list scheduling by change of live bytes helps on shuffled graphs. Tested in
 // order_test.cc.
 #include <algorithm>
+#include <functional>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 #include "planner/search/search.h"
 
@@ -83,49 +84,70 @@ Schedule EarlyUpdates(const SearchModel& model) {
   return FromOrder(model, order);
 }
 
-// Always the ready node that adds the fewest bytes; ties by given order.
-Schedule FewestBytes(const SearchModel& model) {
-  Precedence edges = FindPrecedence(model);
-  std::vector<int> uses(model.value_count, 0);
-  for (int node = 0; node < model.node_count; ++node) {
-    for (int v : model.reads[node]) ++uses[v];
+// List scheduling: always the ready node that adds the fewest bytes; ties by
+// given order. A node's change of bytes only falls, namely when an input's last
+// other reader has run; then the node is queued again with the new change.
+class FewestBytesOrder {
+ public:
+  explicit FewestBytesOrder(const SearchModel& model)
+      : model_(model), edges_(FindPrecedence(model)), uses_(model.value_count) {
+    for (int node = 0; node < model.node_count; ++node) {
+      for (int v : model.reads[node]) ++uses_[v];
+    }
   }
-  const auto change = [&](int node) {
+
+  Schedule Find() {
+    for (int node = 0; node < model_.node_count; ++node) {
+      if (edges_.waits[node] == 0) Queue(node);
+    }
+    std::vector<int> order;
+    std::vector<char> done(model_.node_count, 0);
+    while (!ready_.empty()) {
+      const int node = ready_.top().second;
+      ready_.pop();
+      if (done[node]) continue;
+      done[node] = 1;
+      order.push_back(node);
+      for (int v : model_.reads[node]) {
+        if (--uses_[v] == 1) QueueLastReader(v, done);
+      }
+      for (int next : edges_.after[node]) {
+        if (--edges_.waits[next] == 0) Queue(next);
+      }
+    }
+    return FromOrder(model_, order);
+  }
+
+ private:
+  int64_t ChangeBytes(int node) const {
     int64_t bytes = 0;
-    for (int v : model.makes[node]) bytes += model.bytes[v];
-    for (int v : model.reads[node]) {
-      const bool dies = uses[v] == 1 && !model.is_output[v];
-      if (dies && (model.chain_of[v] < 0 || model.Updater(v) == node)) {
-        bytes -= model.bytes[v];
+    for (int v : model_.makes[node]) bytes += model_.bytes[v];
+    for (int v : model_.reads[node]) {
+      const bool dies = uses_[v] == 1 && !model_.is_output[v];
+      if (dies && (model_.chain_of[v] < 0 || model_.Updater(v) == node)) {
+        bytes -= model_.bytes[v];
       }
     }
     return bytes;
-  };
-  std::vector<int> order, ready;
-  for (int node = 0; node < model.node_count; ++node) {
-    if (edges.waits[node] == 0) ready.push_back(node);
   }
-  while (!ready.empty()) {
-    size_t best = 0;
-    int64_t best_change = 0;
-    for (size_t i = 0; i < ready.size(); ++i) {
-      const int64_t bytes = change(ready[i]);
-      if (i == 0 ||
-          std::tie(bytes, ready[i]) < std::tie(best_change, ready[best])) {
-        best = i;
-        best_change = bytes;
-      }
-    }
-    const int node = ready[best];
-    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(best));
-    order.push_back(node);
-    for (int v : model.reads[node]) --uses[v];
-    for (int next : edges.after[node]) {
-      if (--edges.waits[next] == 0) ready.push_back(next);
+
+  void Queue(int node) { ready_.emplace(ChangeBytes(node), node); }
+
+  void QueueLastReader(int value, const std::vector<char>& done) {
+    for (NodeId id : model_.index.consumers[value]) {
+      const int node = static_cast<int>(id);
+      if (!done[node] && edges_.waits[node] == 0) Queue(node);
     }
   }
-  return FromOrder(model, order);
-}
+
+  const SearchModel& model_;
+  Precedence edges_;
+  std::vector<int> uses_;  // by value: readers that have not run
+  using BytesAndNode = std::pair<int64_t, int>;
+  std::priority_queue<BytesAndNode, std::vector<BytesAndNode>,
+                      std::greater<BytesAndNode>>
+      ready_;
+};
 
 }  // namespace
 
@@ -138,7 +160,7 @@ std::vector<Schedule> SeedOrders(const SearchModel& model) {
     if (!known) orders.push_back(std::move(order));
   };
   if (model.tuning.orders.early_updates) add(EarlyUpdates(model));
-  if (model.tuning.orders.fewest_bytes) add(FewestBytes(model));
+  if (model.tuning.orders.fewest_bytes) add(FewestBytesOrder(model).Find());
   return orders;
 }
 

@@ -13,6 +13,7 @@
 
 #include "planner/bound/bound.h"
 #include "planner/schedule/simulate.h"
+#include "planner/search/eviction_start.h"
 #include "planner/search/peak_cut_seed.h"
 #include "planner/search/persistent_placement.h"
 #include "planner/search/window.h"
@@ -37,10 +38,13 @@ class PointSearch {
     for (const Schedule& start : orders_) Offer(start);
     for (const Schedule& start : starts) Offer(start);
     if (Done()) return std::move(finds_);
+    if (IsLarge()) Evict();
+    const bool descend = !IsLarge() || finds_.empty();
     if (options_.repair) {
-      Repair(starts.front());
+      if (descend) Repair(starts.front());
     } else {
-      GreedyDescents(starts);
+      if (descend) GreedyDescents(starts);
+      if (options_.must_find && finds_.empty() && !IsLarge()) Evict();
       if (!Done()) PlaceBest();
       if (!Done()) FindBound();
       if (!Done()) ColdAnneals();
@@ -165,6 +169,26 @@ class PointSearch {
       if (excess_bytes <= 0 || excess_bytes >= target_bytes) return;
       target_bytes -= excess_bytes;
     }
+  }
+
+  // Too large for descents.
+  bool IsLarge() const {
+    return model_.tuning.eviction.enabled &&
+           model_.node_count >= model_.tuning.eviction.many_nodes;
+  }
+
+  // Starts that need no search, from one order after the other.
+  void Evict() {
+    if (!model_.tuning.eviction.enabled) return;
+    std::optional<Schedule> start;
+    for (size_t i = 0; i < orders_.size() && !start; ++i) {
+      // With copies, updates run early: see Order.
+      const size_t from = copies_ ? (i + 1) % orders_.size() : i;
+      if (effort_.Interrupted()) return;
+      start = EvictionStart(model_, orders_[from], options_.target_bytes,
+                            options_.seed);
+    }
+    if (start) Offer(*start);
   }
 
   void PlaceBest() {

@@ -1,0 +1,162 @@
+// The eviction pass: within the target wherever it returns a schedule, finds
+// one with little memory, and chooses what is cheap to get back.
+#include "planner/search/eviction_start.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "planner/schedule/simulate.h"
+#include "planner/search/next_uses.h"
+#include "planner/search/search.h"
+#include "tests/planner/support/random_problem.h"
+
+namespace loadline::planner {
+namespace {
+
+// A forward chain of equal nodes, and a backward chain that reads what every
+// forward node made, last first.
+Problem TrainingChain(int forward_nodes) {
+  constexpr int64_t kBytes = 100;
+  Problem problem;
+  problem.addresses = false;
+  const auto add_value = [&] {
+    const auto id = static_cast<int64_t>(problem.values.size());
+    problem.values.push_back({.file_id = id, .bytes = kBytes});
+    return ValueId{static_cast<int>(id)};
+  };
+  const auto add_node = [&](std::vector<ValueId> inputs, ValueId output) {
+    const auto id = static_cast<int64_t>(problem.nodes.size());
+    problem.nodes.push_back({.file_id = id,
+                             .time_ns = 10,
+                             .inputs = std::move(inputs),
+                             .outputs = {output}});
+  };
+  std::vector<ValueId> made = {add_value()};
+  for (int n = 0; n < forward_nodes; ++n) {
+    const ValueId output = add_value();
+    add_node({made.back()}, output);
+    made.push_back(output);
+  }
+  ValueId gradient = made.back();
+  for (int n = forward_nodes - 1; n >= 0; --n) {
+    const ValueId output = add_value();
+    add_node({gradient, made[n]}, output);
+    gradient = output;
+  }
+  problem.outputs = {gradient};
+  return problem;
+}
+
+int64_t PeakOf(const SearchModel& model, const Schedule& schedule) {
+  return FindLifetimes(model, schedule).peak_bytes;
+}
+
+TEST(NextUses, WalkThroughTheOrder) {
+  const Problem problem = TrainingChain(2);  // reads: 0, 1; 2 and 1; 3 and 0
+  const SearchModel model = MakeSearchModel(problem);
+  NextUses uses(model, GivenOrder(model));
+  EXPECT_EQ(uses.end(), 4);
+  EXPECT_EQ(uses.Next(0), 0);
+  EXPECT_EQ(uses.Last(0), 3);
+  EXPECT_EQ(uses.Last(1), 2);
+  EXPECT_EQ(uses.Last(4), 4);  // the output, to the end
+  uses.SetClock(1);
+  EXPECT_EQ(uses.Next(0), 3);
+  EXPECT_EQ(uses.Next(1), 1);
+  uses.SetClock(3);
+  EXPECT_EQ(uses.Next(1), NextUses::kNever);
+  uses.HoldTo(1, 3);
+  EXPECT_EQ(uses.Next(1), 3);
+  EXPECT_EQ(uses.Last(1), 3);
+  uses.SetClock(4);
+  EXPECT_EQ(uses.Next(1), NextUses::kNever);
+}
+
+TEST(EvictionStart, IsTheOrderItselfWhereThatFits) {
+  const Problem problem = TrainingChain(20);
+  const SearchModel model = MakeSearchModel(problem);
+  const Schedule order = GivenOrder(model);
+  const auto start = EvictionStart(model, order, PeakOf(model, order), 1);
+  ASSERT_TRUE(start.has_value());
+  EXPECT_EQ(start->items, order.items);
+}
+
+TEST(EvictionStart, FindsSchedulesOfALongChainInATenthOfItsBytes) {
+  constexpr int kForward = 5000;
+  const Problem problem = TrainingChain(kForward);
+  const SearchModel model = MakeSearchModel(problem);
+  const Schedule order = GivenOrder(model);
+  const int64_t peak_bytes = PeakOf(model, order);
+  const auto start = EvictionStart(model, order, peak_bytes / 10, 1);
+  ASSERT_TRUE(start.has_value());
+  EXPECT_LE(PeakOf(model, *start), peak_bytes / 10);
+  // With even checkpoints, each forward node runs twice.
+  EXPECT_LT(start->items.size(), 4u * kForward);
+}
+
+TEST(EvictionStart, StaysWithinTheTargetOnRandomProblems) {
+  int tried = 0, found = 0, evicting = 0, copying = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const Problem problem = RandomProblem(
+        seed, 10 + static_cast<int>(seed % 50), seed % 3 == 0, seed % 2 == 0);
+    const SearchModel model = MakeSearchModel(problem);
+    const Schedule order = GivenOrder(model);
+    const int64_t peak_bytes = PeakOf(model, order);
+    for (int percent : {95, 80, 60}) {
+      const int64_t target_bytes = peak_bytes * percent / 100;
+      const auto start = EvictionStart(model, order, target_bytes, seed);
+      ++tried;
+      if (!start) continue;
+      ++found;
+      const SearchState state(model, *start, target_bytes);
+      ASSERT_TRUE(state.valid()) << seed;  // host bytes too
+      ASSERT_LE(state.PeakBytes(), static_cast<double>(target_bytes)) << seed;
+      evicting += start->items.size() > order.items.size();
+      copying += std::any_of(
+          start->items.begin(), start->items.end(),
+          [](const Item& item) { return item.kind == ItemKind::kIn; });
+    }
+  }
+  EXPECT_GT(found, tried / 3);
+  EXPECT_GT(evicting, 100);
+  EXPECT_GT(copying, 50);
+}
+
+TEST(EvictionStart, IsTheSameForTheSameSeed) {
+  const Problem problem = RandomProblem(5, 60, true, true);
+  const SearchModel model = MakeSearchModel(problem);
+  const Schedule order = GivenOrder(model);
+  const int64_t target_bytes = PeakOf(model, order) * 8 / 10;
+  const auto one = EvictionStart(model, order, target_bytes, 3);
+  const auto other = EvictionStart(model, order, target_bytes, 3);
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->items, other->items);
+}
+
+// Two values of equal size are idle over node 2; the first costs 50 times as
+// much to make.
+TEST(EvictionStart, DropsTheValueThatIsCheaperToMake) {
+  Problem problem;
+  problem.addresses = false;
+  const int64_t bytes[] = {1, 1000, 1000, 2000, 10, 1};
+  for (int v = 0; v < 6; ++v) {
+    problem.values.push_back({.file_id = v, .bytes = bytes[v]});
+  }
+  const ValueId x{0}, a{1}, b{2}, c{3}, d{4}, e{5};
+  problem.nodes = {
+      {.file_id = 0, .time_ns = 5000, .inputs = {x}, .outputs = {a}},
+      {.file_id = 1, .time_ns = 100, .inputs = {x}, .outputs = {b}},
+      {.file_id = 2, .time_ns = 300, .inputs = {x}, .outputs = {c}},
+      {.file_id = 3, .time_ns = 300, .inputs = {c}, .outputs = {d}},
+      {.file_id = 4, .time_ns = 300, .inputs = {a, b, d}, .outputs = {e}}};
+  problem.outputs = {e};
+  const SearchModel model = MakeSearchModel(problem);
+  const auto start = EvictionStart(model, GivenOrder(model), 3100, 1);
+  ASSERT_TRUE(start.has_value());
+  EXPECT_EQ(FindTimes(model, *start).compute_ns, 6000 + 100);
+}
+
+}  // namespace
+}  // namespace loadline::planner
