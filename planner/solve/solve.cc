@@ -62,8 +62,8 @@ absl::Status Complete(const SearchModel& model, const Schedule& schedule,
   return Predict(*model.problem, bound_work_limit, plan);
 }
 
-PeakFloor FloorOf(const Problem& problem) {
-  const PeakBound bound = BoundPeak(ModelOfAllPlans(problem));
+PeakFloor FloorOf(const SearchModel& model) {
+  const PeakBound bound = BoundPeak(model);
   PeakFloor floor;
   floor.bytes = bound.bytes;
   floor.node = NodeId{bound.node};
@@ -215,7 +215,7 @@ class Solver {
 
   Infeasibility Facts(BudgetBisection& bisection) const {
     bisection.BisectDown();
-    PeakFloor floor = FloorOf(problem_);
+    PeakFloor floor = FloorOf(ModelOfAllPlans(problem_));
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
     facts.proven_bound_bytes = floor.bytes;
@@ -298,9 +298,10 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   return Solver(problem, smallest, PolicyOf(smallest)).Smallest();
 }
 
-absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem) {
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
-  return FloorOf(problem);
+  return FloorOf(MakeSearchModel(problem, ModelOptions(options)));
 }
 
 absl::StatusOr<Plan> KeepEverything(const Problem& problem) {

@@ -98,8 +98,9 @@ struct PeakFloor {
   std::vector<ValueId> values;  // alive there, largest first
 };
 
-// Of every plan of the problem, whatever the options of a search permit.
-absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem);
+// Of the plans that the options permit (their budget and limits are ignored).
+absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
+                                        const SolveOptions& options);
 
 // "node conv1, which needs a (2.00 MiB), b (1.00 MiB), 3 more".
 std::string DescribeTightest(const Problem& problem, const PeakFloor& floor);

@@ -114,7 +114,8 @@ absl::StatusOr<Estimate> EstimateStep(const PlannedStep& step,
         estimate.budget_bytes,
         RequestedBytes(step.problem, request, step.keep_everything));
   }
-  LOADLINE_ASSIGN_OR_RETURN(estimate.low, planner::FindPeakFloor(step.problem));
+  LOADLINE_ASSIGN_OR_RETURN(
+      estimate.low, planner::FindPeakFloor(step.problem, request.options));
   LOADLINE_ASSIGN_OR_RETURN(const Timeline timeline,
                             ReplayTimeline(step.problem, step.keep_everything));
   Components components(step);

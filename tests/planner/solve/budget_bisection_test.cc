@@ -20,7 +20,7 @@ TEST(BudgetBisection, LargerBudgetsAreNeverSlowerJustAboveTheBound) {
     problem.addresses = false;
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
-    const int64_t bound_bytes = FindPeakFloor(problem)->bytes;
+    const int64_t bound_bytes = FindPeakFloor(problem, {})->bytes;
     const int64_t grain_bytes = 1 + all->predicted.peak_bytes / 4000;
     int64_t last_step_ns = INT64_MAX;
     for (int grains = 0; grains <= 12; ++grains) {

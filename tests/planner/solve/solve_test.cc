@@ -55,7 +55,7 @@ TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
       ++met;
       EXPECT_TRUE(Verify(problem, *plan).ok()) << Verify(problem, *plan);
       EXPECT_LE(plan->arena_bytes, options.budget_bytes);
-      const absl::StatusOr<PeakFloor> floor = FindPeakFloor(problem);
+      const absl::StatusOr<PeakFloor> floor = FindPeakFloor(problem, options);
       ASSERT_TRUE(floor.ok());
       EXPECT_EQ(plan->bounds.peak_bytes, floor->bytes);
       EXPECT_LE(plan->bounds.peak_bytes, plan->predicted.peak_bytes);
@@ -75,7 +75,8 @@ TEST(Solve, WritesBoundsThatDoNotDependOnTheOptions) {
     AddRandomChoices(seed, problem);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
-    const absl::StatusOr<PeakFloor> floor = FindPeakFloor(problem);
+    const absl::StatusOr<PeakFloor> floor = FindPeakFloor(
+        problem, {.permissions = {.lossy = true, .inexact = true}});
     for (int means = 0; means < 8; ++means) {
       SolveOptions options;
       options.budget_bytes = Percent(*all, 90);
