@@ -120,6 +120,41 @@ TEST(Run, InterruptFinishesTheStepSavesAndExits130) {
   EXPECT_EQ(resumed.exit_code, 130) << resumed.err;
 }
 
+// The terminal is closed, or the connection to the machine ends.
+TEST(Run, HangUpSavesAsAnInterruptDoes) {
+  const std::string checkpoint = TestFolder("hang_up") + "/c.safetensors";
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "10000000", "--log-every", "1", "--checkpoint", checkpoint},
+      {.interrupt_when = "step", .signal = SIGHUP});
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  EXPECT_TRUE(fs::exists(checkpoint));
+}
+
+// Days of work, lost by recalling a command without --resume.
+TEST(Run, KeepsACheckpointThatExistsUnlessToldToOverwriteIt) {
+  const std::string checkpoint = TestFolder("keep") + "/c.safetensors";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {
+        "run", Zoo("mlp.onnx"), "--data",  Zoo("digits-train.npz"), "--steps",
+        "2",   "--checkpoint",  checkpoint};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunLoadline(args);
+  };
+  ASSERT_EQ(run({}).exit_code, 0);
+  const auto written = fs::last_write_time(checkpoint);
+  const CommandResult again = run({});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr(checkpoint + ": exists"));
+  EXPECT_THAT(again.err, HasSubstr("--resume"));
+  EXPECT_THAT(again.err, HasSubstr("--overwrite"));
+  EXPECT_EQ(fs::last_write_time(checkpoint), written);
+  EXPECT_EQ(run({"--resume", "--overwrite"}).exit_code, 2);
+  EXPECT_EQ(run({"--resume"}).exit_code, 0);
+  EXPECT_EQ(run({"--overwrite"}).exit_code, 0);
+  EXPECT_NE(fs::last_write_time(checkpoint), written);
+}
+
 TEST(Run, HostStoreInAFileGivesTheSameBits) {
   const std::string store = TestFolder("host_store") + "/store";
   const std::vector<std::string> base = {"run",
