@@ -180,6 +180,29 @@ std::map<std::string, ValueKind> ClassifyInitializers(
   return kinds;
 }
 
+absl::Status CheckFrozen(const PreparedModel& model,
+                         const std::vector<std::string>& frozen) {
+  constexpr size_t kMostListed = 10;
+  const std::vector<std::string>& names = model.initializer_order;
+  for (const std::string& pattern : frozen) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return MatchesAny(name, {pattern});
+        })) {
+      continue;
+    }
+    std::string list;
+    for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+      absl::StrAppend(&list, i == 0 ? "" : ", ", names[i]);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "frozen: no tensor of the model matches '", pattern, "'; it has ", list,
+        names.size() > kMostListed
+            ? absl::StrCat(" and ", names.size() - kMostListed, " more")
+            : ""));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> WarnAboutWeights(
     const PreparedModel& model, const std::map<std::string, ValueKind>& kinds) {
   std::vector<std::string> warnings;

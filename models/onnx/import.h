@@ -38,7 +38,8 @@ struct ImportOptions {
   // False: inference form, for evaluation. BatchNormalization uses its running
   // statistics and Dropout is removed.
   bool training = true;
-  // Initializers that are not trained, as shell patterns ("encoder.*"). A
+  // Initializers that are not trained, as shell patterns ("encoder.*"), each of
+  // which must match one. A
   // BatchNormalization with frozen running statistics keeps its inference form.
   std::vector<std::string> frozen;
   // Limit for the file and its external data together.

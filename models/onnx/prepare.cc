@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/function_size.h"
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
@@ -22,6 +23,7 @@
 #include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -51,8 +53,9 @@ absl::Status Guard(absl::string_view what, Step step) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", message));
 }
 
+// UTF-8, as ONNX demands: names are also keys of files that we write.
 bool GoodName(const std::string& name) {
-  return name.size() <= kMaxNameBytes &&
+  return name.size() <= kMaxNameBytes && planner::IsUtf8(name) &&
          std::none_of(name.begin(), name.end(), [](char c) {
            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
          });
@@ -60,7 +63,8 @@ bool GoodName(const std::string& name) {
 
 absl::Status CheckNames(const onnx::GraphProto& graph) {
   const absl::Status bad = absl::InvalidArgumentError(
-      "the model has a name with control characters, or an absurdly long one");
+      "the model has a name with control characters, one that is not UTF-8, or "
+      "an absurdly long one; export it with other names");
   for (const auto& node : graph.node()) {
     if (!GoodName(node.name()) || !GoodName(node.op_type())) return bad;
     for (const auto& name : node.input()) {
@@ -91,6 +95,7 @@ absl::Status CheckOutline(const onnx::ModelProto& proto) {
     return absl::InvalidArgumentError(
         "sparse initializers are not supported; export dense ones");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckFunctions(proto));
   return CheckNames(proto.graph());
 }
 
@@ -270,8 +275,11 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   model->clear_training_info();
-  if (model->ir_version() < kMinIrVersion && model->ir_version() >= 3) {
-    model->set_ir_version(kMinIrVersion);
+  // Newer versions added fields that this importer does not read, such as
+  // devices. Operators are checked one by one below.
+  if (model->ir_version() >= 3) {
+    model->set_ir_version(std::clamp<int64_t>(
+        model->ir_version(), kMinIrVersion, onnx::Version::IR_VERSION));
   }
   LOADLINE_RETURN_IF_ERROR(Guard("the model is not valid ONNX",
                                  [&] { onnx::checker::check_model(*model); }));
@@ -279,6 +287,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     LOADLINE_RETURN_IF_ERROR(Guard("inlining the model's functions", [&] {
       onnx::inliner::InlineLocalFunctions(*model, true);
     }));
+    LOADLINE_RETURN_IF_ERROR(CheckNames(model->graph()));
   }
   LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
   // The checker requires output shapes; inference must not compare with them.

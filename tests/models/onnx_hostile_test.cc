@@ -244,5 +244,78 @@ TEST_F(ExternalData, IsRefusedInMemory) {
               AnyOf(HasSubstr("not allowed here")));
 }
 
+// A model whose function F0 runs one node and every other the one before it
+// `calls` times.
+onnx::ModelProto Nested(int functions, int calls) {
+  onnx::ModelProto model = OneNode();
+  auto* opset = model.add_opset_import();
+  opset->set_domain("l");
+  opset->set_version(1);
+  for (int f = 0; f < functions; ++f) {
+    onnx::FunctionProto* function = model.add_functions();
+    function->set_domain("l");
+    function->set_name(absl::StrCat("F", f));
+    function->add_input("a0");
+    const int nodes = f == 0 ? 1 : calls;
+    function->add_output(absl::StrCat("a", nodes));
+    *function->mutable_opset_import() = model.opset_import();
+    for (int n = 0; n < nodes; ++n) {
+      onnx::NodeProto* node = function->add_node();
+      node->set_op_type(f == 0 ? "Relu" : absl::StrCat("F", f - 1));
+      node->set_domain(f == 0 ? "" : "l");
+      node->add_input(absl::StrCat("a", n));
+      node->add_output(absl::StrCat("a", n + 1));
+    }
+  }
+  onnx::NodeProto* node = model.mutable_graph()->mutable_node(0);
+  node->set_input(1, "called");
+  onnx::NodeProto call;
+  call.set_op_type(absl::StrCat("F", functions - 1));
+  call.set_domain("l");
+  call.add_input("w");
+  call.add_output("called");
+  *model.mutable_graph()->add_node() = call;
+  model.mutable_graph()->mutable_node()->SwapElements(0, 1);
+  return model;
+}
+
+// A kilobyte of file, and nodes without end.
+TEST(HostileOnnx, FunctionsThatBecomeTooManyNodesAreRefused) {
+  EXPECT_TRUE(Import(Nested(5, 3)).ok()) << Import(Nested(5, 3));
+  for (int functions : {10, 20, 60}) {
+    const absl::Status status = Import(Nested(functions, 3));
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("function 'F9' has"));
+  }
+  EXPECT_THAT(std::string(Import(Nested(5000, 1)).message()),
+              HasSubstr("called through 64 others"));
+}
+
+TEST(HostileOnnx, FunctionsThatCallThemselvesAreRefused) {
+  onnx::ModelProto model = Nested(4, 2);
+  model.mutable_functions(1)->mutable_node(0)->set_op_type("F3");
+  EXPECT_THAT(std::string(Import(model).message()),
+              HasSubstr("function 'F3' calls itself"));
+}
+
+// Whatever the package of tomorrow writes into the file; operators are checked
+// one by one.
+TEST(HostileOnnx, NewerVersionsOfTheFormatAreTaken) {
+  onnx::ModelProto model = OneNode();
+  for (int64_t version : {13, 14, 99}) {
+    model.set_ir_version(version);
+    EXPECT_TRUE(Import(model).ok()) << version << ": " << Import(model);
+  }
+  model.mutable_graph()->mutable_node(0)->set_op_type("NewerThanUs");
+  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("NewerThanUs"));
+}
+
+TEST(HostileOnnx, NamesThatAreNotUtf8AreRefused) {
+  onnx::ModelProto model = OneNode();
+  model.mutable_graph()->mutable_initializer(0)->set_name("w\xff");
+  model.mutable_graph()->mutable_node(0)->set_input(1, "w\xff");
+  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("not UTF-8"));
+}
+
 }  // namespace
 }  // namespace loadline::models
