@@ -101,6 +101,26 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status);
 }
 
+// `loadline` and `loadline help` show the verbs, `loadline help VERB` its
+// flags.
+std::vector<std::string> WithHelpAsFlag(std::vector<std::string> args) {
+  if (args.empty()) return {"--help"};
+  if (args[0] != "help") return args;
+  args.erase(args.begin());
+  args.push_back("--help");
+  return args;
+}
+
+// An empty value is a script's unset variable, not a wish for the default.
+void RefuseEmptyValues(CLI::App* verb) {
+  for (CLI::Option* option : verb->get_options({})) {
+    if (option->get_expected_max() == 0) continue;
+    option->check([](const std::string& value) {
+      return std::string(value.empty() ? "must not be empty" : "");
+    });
+  }
+}
+
 // The exit code of a verb that succeeded, once its result is written.
 int Finish() {
   const absl::Status written = FlushStandardOutput();
@@ -129,6 +149,7 @@ std::string Nearest(const std::string& word) {
 }  // namespace
 
 int RunCommand(std::vector<std::string> args) {
+  args = WithHelpAsFlag(std::move(args));
   auto expanded = ExpandConfig(args);
   if (!expanded.ok()) return Fail(expanded.status());
   NoteCommand(args, std::move(expanded->config_files));
@@ -159,6 +180,7 @@ int RunCommand(std::vector<std::string> args) {
         ->group(kRareFlags);
     sub->add_flag("-v,--verbose", verbose, "More on stderr")->group(kRareFlags);
     sub->set_help_all_flag("--help-all", "Show every flag")->group(kRareFlags);
+    RefuseEmptyValues(sub);
   }
   if (!args.empty() && !absl::StartsWith(args[0], "-")) {
     const bool known =
