@@ -36,6 +36,7 @@ bool IsInventedName(absl::string_view name) {
 
 // Whether the contents show that the tensor is not trained.
 bool IsNeverTrained(const Tensor& tensor) {
+  if (tensor.data == nullptr) return false;
   return IsMask(tensor) || IsSineTable(tensor) || IsFrequencies(tensor);
 }
 
@@ -216,8 +217,9 @@ std::vector<std::string> WarnAboutWeights(
   std::vector<const std::string*> candidates;
   for (const std::string& name : model.initializer_order) {
     const Tensor& tensor = model.initializers.at(name);
-    if (kinds.at(name) != ValueKind::kParameter || tensor.type.rank() < 2 ||
-        tensor.type.elements() < kMinTiedElements || IsConstantFill(tensor)) {
+    if (kinds.at(name) != ValueKind::kParameter || tensor.data == nullptr ||
+        tensor.type.rank() < 2 || tensor.type.elements() < kMinTiedElements ||
+        IsConstantFill(tensor)) {
       continue;
     }
     for (const std::string* other : candidates) {

@@ -236,6 +236,12 @@ absl::Status Importer::Start() {
         binding.id = imported_.graph.AddState(name, tensor);
         break;
       default:
+        if (tensor.data == nullptr) {
+          return absl::NotFoundError(absl::StrCat(
+              "tensor '", name,
+              "' is a constant that planning needs, and the file of its "
+              "external data is missing beside the model"));
+        }
         binding.constant = tensor;
         folded_bytes_ += tensor.type.bytes();
     }

@@ -99,34 +99,59 @@ absl::Status CheckOutline(const onnx::ModelProto& proto) {
   return CheckNames(proto.graph());
 }
 
-// Moves initializers to `prepared`; small ones also stay in the protobuf.
+bool StaysInProto(const Tensor& tensor) {
+  return tensor.data != nullptr && tensor.type.bytes() <= kSmallBytes;
+}
+
+// The tensor; without data if its file is missing and the options allow that.
+absl::StatusOr<Tensor> ReadInitializer(const onnx::TensorProto& proto,
+                                       const std::string& folder,
+                                       const ImportOptions& options,
+                                       int64_t* budget_bytes, int* missing) {
+  absl::StatusOr<Tensor> tensor = ReadTensor(proto, folder, budget_bytes);
+  if (!options.allow_missing_weights || !absl::IsNotFound(tensor.status())) {
+    return tensor;
+  }
+  ++*missing;
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, TypeOfTensor(proto));
+  return Tensor{std::move(type), nullptr};
+}
+
+// Moves initializers to `prepared`; small ones also stay in the protobuf. The
+// bytes of large ones are freed there at once, so that they exist once.
 absl::Status TakeInitializers(const std::string& folder,
                               const ImportOptions& options,
                               PreparedModel* prepared) {
   int64_t budget_bytes = options.max_bytes;
   auto* graph = prepared->proto.mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::TensorProto> small;
+  int missing = 0;
   for (onnx::TensorProto& proto : *graph->mutable_initializer()) {
     if (proto.name().empty()) {
       return absl::InvalidArgumentError("an initializer has no name");
     }
-    LOADLINE_ASSIGN_OR_RETURN(Tensor tensor,
-                              ReadTensor(proto, folder, &budget_bytes));
+    LOADLINE_ASSIGN_OR_RETURN(
+        Tensor tensor,
+        ReadInitializer(proto, folder, options, &budget_bytes, &missing));
     if (!prepared->initializers.emplace(proto.name(), tensor).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two initializers are named '", proto.name(), "'"));
     }
     prepared->initializer_order.push_back(proto.name());
-    if (tensor.type.bytes() > kSmallBytes) {
-      proto.clear_raw_data();
-      proto.clear_float_data();
-    } else {
+    if (StaysInProto(tensor)) {
       onnx::TensorProto* kept = small.Add();
       *kept = proto;
       WriteTensor(tensor, kept);
+    } else {
+      onnx::TensorProto().Swap(&proto);  // clear() would keep the memory
     }
   }
   graph->mutable_initializer()->Swap(&small);
+  if (missing > 0) {
+    prepared->warnings.push_back(
+        absl::StrCat("the files of external data of ", missing,
+                     " tensors are missing: the step can be planned, not run"));
+  }
   return absl::OkStatus();
 }
 
@@ -174,7 +199,7 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
   LOADLINE_RETURN_IF_ERROR(CheckDimNames(options, axes));
   for (const std::string& name : prepared->initializer_order) {
     const Tensor& tensor = prepared->initializers.at(name);
-    if (tensor.type.bytes() <= kSmallBytes) continue;
+    if (StaysInProto(tensor)) continue;
     onnx::ValueInfoProto* info = inputs.Add();
     info->set_name(name);
     SetType(tensor.type, info);

@@ -317,5 +317,66 @@ TEST(HostileOnnx, NamesThatAreNotUtf8AreRefused) {
   EXPECT_THAT(std::string(Import(model).message()), HasSubstr("not UTF-8"));
 }
 
+// A model whose weights are in the file w.bin beside it.
+std::string WithWeightsOutside(const std::string& folder, int floats) {
+  onnx::ModelProto model = ModelFromText(absl::StrCat(
+      "g (float[2,", floats, "] x) => (float[2,", floats,
+      "] y) <float[1] one = {1}> { u = Mul(x, one) y = Add(u, w) }"));
+  onnx::TensorProto* w = model.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT);
+  w->add_dims(floats);
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = w->add_external_data();
+  location->set_key("location");
+  location->set_value("w.bin");
+  const std::string path = folder + "/m.onnx";
+  WriteFile(path, Bytes(model));
+  return path;
+}
+
+// A plan needs the sizes of weights only.
+TEST(ImportOnnxWithoutWeights, GivesTheSameGraphWithoutContents) {
+  for (int floats : {4, 4000}) {
+    const std::string folder = TempFolder();
+    const std::string path = WithWeightsOutside(folder, floats);
+    ImportOptions options = Small();
+    EXPECT_EQ(ImportOnnx(path, options).status().code(),
+              absl::StatusCode::kNotFound);
+    options.allow_missing_weights = true;
+    const auto without = ImportOnnx(path, options);
+    ASSERT_TRUE(without.ok()) << without.status();
+    ASSERT_EQ(without->warnings.size(), 1u);
+    EXPECT_THAT(without->warnings[0], HasSubstr("missing"));
+    WriteFile(folder + "/w.bin", std::string(4 * floats, '\1'));
+    const auto with = ImportOnnx(path, options);
+    ASSERT_TRUE(with.ok()) << with.status();
+    EXPECT_TRUE(with->warnings.empty());
+    ASSERT_EQ(with->graph.values.size(), without->graph.values.size());
+    for (size_t v = 0; v < with->graph.values.size(); ++v) {
+      const Value& a = with->graph.values[v];
+      const Value& b = without->graph.values[v];
+      EXPECT_EQ(a.name, b.name);
+      EXPECT_EQ(a.kind, b.kind);
+      EXPECT_EQ(a.type, b.type);
+      EXPECT_EQ(b.initial.has_value() && b.initial->data == nullptr,
+                a.name == "w");
+    }
+  }
+}
+
+// What leaves the folder is an attack, not a file that was left at home.
+TEST(ImportOnnxWithoutWeights, StillRefusesPathsOutsideTheFolder) {
+  const std::string folder = TempFolder();
+  const std::string path = WithWeightsOutside(folder, 4);
+  std::string bytes = ReadFile(path);
+  bytes.replace(bytes.find("w.bin"), 5, "../ab");
+  WriteFile(path, bytes);
+  ImportOptions options = Small();
+  options.allow_missing_weights = true;
+  EXPECT_EQ(ImportOnnx(path, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace loadline::models
