@@ -178,7 +178,7 @@ std::string GraphToText(const Graph& graph, LargeContents* large) {
     if (value.kind == ValueKind::kIntermediate) continue;
     absl::StrAppend(&text, "%", i, " = ", KindName(value.kind), " ",
                     Quoted(value.name), " ", value.type.ToString());
-    if (value.initial.has_value()) {
+    if (value.initial.has_value() && value.initial->data != nullptr) {
       absl::StrAppend(&text, " ", ContentsText(*value.initial, large));
     }
     absl::StrAppend(&text, "\n");

@@ -6,6 +6,9 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -110,9 +113,20 @@ Tensor MakeTensor(TensorType type, const void* bytes) {
   return Tensor{std::move(type), std::move(data)};
 }
 
+// Tensors of as many bytes share them while one exists: optimizer state is all
+// zeros, and twice as large as the weights.
 Tensor ZeroTensor(TensorType type) {
-  auto data = std::make_shared<std::vector<std::byte>>(
-      static_cast<size_t>(type.bytes()));
+  static std::mutex& mutex = *new std::mutex;
+  static auto& shared =
+      *new std::map<int64_t, std::weak_ptr<const std::vector<std::byte>>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto& known = shared[type.bytes()];
+  auto data = known.lock();
+  if (data == nullptr) {
+    data = std::make_shared<const std::vector<std::byte>>(
+        static_cast<size_t>(type.bytes()));
+    known = data;
+  }
   return Tensor{std::move(type), std::move(data)};
 }
 

@@ -40,6 +40,11 @@ absl::Status CheckValue(const Value& value) {
   }
   if (!value.initial.has_value()) return absl::OkStatus();
   const Tensor& initial = *value.initial;
+  // ImportOptions::allow_missing_weights.
+  if (initial.type == value.type && initial.data == nullptr &&
+      value.kind != ValueKind::kConstant) {
+    return absl::OkStatus();
+  }
   if (initial.type != value.type || initial.data == nullptr ||
       static_cast<int64_t>(initial.data->size()) != value.type.bytes()) {
     return Broken("first contents of value \"", value.name,

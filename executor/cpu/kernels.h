@@ -17,7 +17,8 @@ namespace loadline::executor {
 // Makes the kernel of `node`, whose types are those of `graph`'s values. The
 // kernel keeps no reference to the graph. Errors:
 //   Unimplemented    no kernel for this operator, or not for these types
-//   InvalidArgument  attributes and shapes that do not match
+//   InvalidArgument  attributes and shapes that do not match; sizes beyond what
+//                    the kernels count with
 // Views (models::IsView) have no kernel, since they do not run.
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareCpuKernel(
     const models::Graph& graph, const models::Node& node);

@@ -4,7 +4,7 @@
 #include "executor/files/safetensors.h"
 
 #include <algorithm>
-#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/atomic_file.h"
 #include "planner/base/check.h"
+#include "planner/base/read_file.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -211,15 +212,9 @@ absl::StatusOr<SafetensorsFile> ParseSafetensors(absl::string_view bytes) {
 }
 
 absl::StatusOr<SafetensorsFile> ReadSafetensors(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    return absl::NotFoundError(absl::StrCat(path, ": cannot be opened"));
-  }
-  const std::string bytes((std::istreambuf_iterator<char>(in)),
-                          std::istreambuf_iterator<char>());
-  if (in.bad()) {
-    return absl::DataLossError(absl::StrCat(path, ": cannot be read"));
-  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::string bytes,
+      planner::ReadWholeFile(path, std::numeric_limits<int64_t>::max()));
   absl::StatusOr<SafetensorsFile> file = ParseSafetensors(bytes);
   if (!file.ok()) {
     return absl::Status(

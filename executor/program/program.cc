@@ -124,9 +124,10 @@ absl::Status Program::WriteInitial() {
       untouched_[v].resize(value.type.bytes());
     }
     if (value.kind != models::ValueKind::kConstant) saved_.push_back(id);
-    if (!value.initial.has_value()) {
+    if (!value.initial.has_value() || value.initial->data == nullptr) {
       return absl::FailedPreconditionError(
-          absl::StrCat("persistent value ", value.name, " has no contents"));
+          absl::StrCat("persistent value ", value.name,
+                       " has no contents (a file of weights is missing)"));
     }
     LOADLINE_RETURN_IF_ERROR(WritePersistent(value.name, *value.initial->data));
   }

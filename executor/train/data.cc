@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "executor/train/check_indices.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -150,6 +151,7 @@ absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                   graph.value(graph.inputs[i]), data.examples));
     data.columns.push_back(std::move(column));
   }
+  LOADLINE_RETURN_IF_ERROR(CheckIndices(data, graph));
   return data;
 }
 

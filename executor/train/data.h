@@ -34,7 +34,8 @@ struct DataSet {
 // conversions are made: f16 to f32; i32, i8, u8 and bool to a wider integer;
 // i64 to i32 where every number fits. f64 is rounded to f32, since NumPy's
 // default is f64. Anything else is InvalidArgument and names the array, the
-// expected type, the type found and what to do.
+// expected type, the type found and what to do; so is a label or an index that
+// the graph cannot take (executor/train/check_indices.h).
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph);
 

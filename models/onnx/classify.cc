@@ -36,6 +36,7 @@ bool IsInventedName(absl::string_view name) {
 
 // Whether the contents show that the tensor is not trained.
 bool IsNeverTrained(const Tensor& tensor) {
+  if (tensor.data == nullptr) return false;
   return IsMask(tensor) || IsSineTable(tensor) || IsFrequencies(tensor);
 }
 
@@ -180,6 +181,29 @@ std::map<std::string, ValueKind> ClassifyInitializers(
   return kinds;
 }
 
+absl::Status CheckFrozen(const PreparedModel& model,
+                         const std::vector<std::string>& frozen) {
+  constexpr size_t kMostListed = 10;
+  const std::vector<std::string>& names = model.initializer_order;
+  for (const std::string& pattern : frozen) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return MatchesAny(name, {pattern});
+        })) {
+      continue;
+    }
+    std::string list;
+    for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+      absl::StrAppend(&list, i == 0 ? "" : ", ", names[i]);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "frozen: no tensor of the model matches '", pattern, "'; it has ", list,
+        names.size() > kMostListed
+            ? absl::StrCat(" and ", names.size() - kMostListed, " more")
+            : ""));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> WarnAboutWeights(
     const PreparedModel& model, const std::map<std::string, ValueKind>& kinds) {
   std::vector<std::string> warnings;
@@ -193,8 +217,9 @@ std::vector<std::string> WarnAboutWeights(
   std::vector<const std::string*> candidates;
   for (const std::string& name : model.initializer_order) {
     const Tensor& tensor = model.initializers.at(name);
-    if (kinds.at(name) != ValueKind::kParameter || tensor.type.rank() < 2 ||
-        tensor.type.elements() < kMinTiedElements || IsConstantFill(tensor)) {
+    if (kinds.at(name) != ValueKind::kParameter || tensor.data == nullptr ||
+        tensor.type.rank() < 2 || tensor.type.elements() < kMinTiedElements ||
+        IsConstantFill(tensor)) {
       continue;
     }
     for (const std::string* other : candidates) {

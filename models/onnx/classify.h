@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "models/graph.h"
 #include "models/onnx/prepare.h"
 
@@ -28,6 +29,11 @@ namespace loadline::models::onnx_internal {
 // kParameter, kState or kConstant for every initializer.
 std::map<std::string, ValueKind> ClassifyInitializers(
     const PreparedModel& model, const std::vector<std::string>& frozen);
+
+// InvalidArgument for a frozen pattern that no initializer matches: a typo,
+// which would train what should stay as it is.
+absl::Status CheckFrozen(const PreparedModel& model,
+                         const std::vector<std::string>& frozen);
 
 // Warns if the exporter changed the weights so that training would differ from
 // the author's model: equal parameters of several normalizations merged into

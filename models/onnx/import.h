@@ -38,9 +38,15 @@ struct ImportOptions {
   // False: inference form, for evaluation. BatchNormalization uses its running
   // statistics and Dropout is removed.
   bool training = true;
-  // Initializers that are not trained, as shell patterns ("encoder.*"). A
+  // Initializers that are not trained, as shell patterns ("encoder.*"), each of
+  // which must match one. A
   // BatchNormalization with frozen running statistics keeps its inference form.
   std::vector<std::string> frozen;
+  // A missing file of external data is a warning: parameters and states in it
+  // get no contents (their initial Tensor has no data). Such a graph can be
+  // planned; executor::Load refuses it. A mask or a table of positions among
+  // them, which is recognized by its contents, is taken for a parameter.
+  bool allow_missing_weights = false;
   // Limit for the file and its external data together.
   int64_t max_bytes = int64_t{1} << 40;
   // Limit for folded constants in memory at the same time.

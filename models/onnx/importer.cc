@@ -221,6 +221,7 @@ absl::Status Importer::Start() {
     imported_.value_of[name] = binding.id;
     bindings_[name] = std::move(binding);
   }
+  LOADLINE_RETURN_IF_ERROR(CheckFrozen(model_, options_.frozen));
   const auto kinds = ClassifyInitializers(model_, options_.frozen);
   for (const std::string& text : WarnAboutWeights(model_, kinds)) Warn(text);
   for (const std::string& name : model_.initializer_order) {
@@ -235,6 +236,12 @@ absl::Status Importer::Start() {
         binding.id = imported_.graph.AddState(name, tensor);
         break;
       default:
+        if (tensor.data == nullptr) {
+          return absl::NotFoundError(absl::StrCat(
+              "tensor '", name,
+              "' is a constant that planning needs, and the file of its "
+              "external data is missing beside the model"));
+        }
         binding.constant = tensor;
         folded_bytes_ += tensor.type.bytes();
     }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -230,23 +231,33 @@ absl::StatusOr<Tensor> ReadRaw(const onnx::TensorProto& proto,
 
 }  // namespace
 
-absl::StatusOr<onnx::ModelProto> ParseModel(absl::string_view bytes) {
-  if (bytes.size() > std::numeric_limits<int>::max()) {
+namespace {
+
+absl::StatusOr<onnx::ModelProto> ParseStream(
+    google::protobuf::io::ZeroCopyInputStream* stream, int64_t bytes) {
+  if (bytes > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(
         "the model is larger than 2 GiB, protobuf's limit; export it with "
         "external data");
   }
-  google::protobuf::io::ArrayInputStream array(bytes.data(),
-                                               static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream input(&array);
+  google::protobuf::io::CodedInputStream input(stream);
   input.SetRecursionLimit(kMaxProtobufDepth);
-  input.SetTotalBytesLimit(static_cast<int>(bytes.size()));
+  input.SetTotalBytesLimit(static_cast<int>(bytes));
   onnx::ModelProto model;
   if (!model.ParseFromCodedStream(&input) || !input.ConsumedEntireMessage()) {
     return absl::InvalidArgumentError(
         "not an ONNX model, or a damaged one (protobuf cannot parse it)");
   }
   return model;
+}
+
+}  // namespace
+
+absl::StatusOr<onnx::ModelProto> ParseModel(absl::string_view bytes) {
+  google::protobuf::io::ArrayInputStream array(
+      bytes.data(), static_cast<int>(std::min<size_t>(
+                        bytes.size(), std::numeric_limits<int>::max())));
+  return ParseStream(&array, static_cast<int64_t>(bytes.size()));
 }
 
 absl::StatusOr<onnx::ModelProto> ReadModelFile(const std::string& path,
@@ -260,18 +271,9 @@ absl::StatusOr<onnx::ModelProto> ReadModelFile(const std::string& path,
   if (file.bytes == 0) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": empty file"));
   }
-  std::string bytes(static_cast<size_t>(file.bytes), '\0');
-  int64_t done = 0;
-  while (done < file.bytes) {
-    const ssize_t got = pread(file.fd, bytes.data() + done,
-                              static_cast<size_t>(file.bytes - done), done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": unreadable"));
-    }
-    done += got;
-  }
-  absl::StatusOr<onnx::ModelProto> model = ParseModel(bytes);
+  // Straight from the file, so that its bytes are in memory once.
+  google::protobuf::io::FileInputStream stream(file.fd);
+  absl::StatusOr<onnx::ModelProto> model = ParseStream(&stream, file.bytes);
   if (!model.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", model.status().message()));
@@ -304,9 +306,7 @@ int32_t DTypeToOnnx(DType dtype) {
   return onnx::TensorProto::UNDEFINED;
 }
 
-absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
-                                  const std::string& folder,
-                                  int64_t* budget_bytes) {
+absl::StatusOr<TensorType> TypeOfTensor(const onnx::TensorProto& proto) {
   if (proto.has_segment()) return Bad(proto, "segments are not supported");
   if (proto.dims_size() > kMaxRank) return Bad(proto, "has too many axes");
   LOADLINE_ASSIGN_OR_RETURN(
@@ -315,6 +315,14 @@ absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
   absl::StatusOr<TensorType> type =
       MakeTensorType(dtype, {proto.dims().begin(), proto.dims().end()});
   if (!type.ok()) return Bad(proto, std::string(type.status().message()));
+  return type;
+}
+
+absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
+                                  const std::string& folder,
+                                  int64_t* budget_bytes) {
+  absl::StatusOr<TensorType> type = TypeOfTensor(proto);
+  if (!type.ok()) return type.status();
   if (type->bytes() > *budget_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("tensor '", proto.name(), "' of ", type->bytes(),

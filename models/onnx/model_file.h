@@ -31,10 +31,14 @@ std::vector<std::string> ExternalDataPaths(const onnx::ModelProto& model,
 absl::StatusOr<DType> DTypeFromOnnx(int32_t onnx_type, absl::string_view what);
 int32_t DTypeToOnnx(DType dtype);
 
+// The declared type; InvalidArgument names the tensor.
+absl::StatusOr<TensorType> TypeOfTensor(const onnx::TensorProto& proto);
+
 // The tensor's contents, from the protobuf or external data. The declared shape
 // must agree with the bytes that exist, so a small file cannot demand much
 // memory. `folder` empty: external data is refused. Subtracts the tensor's
 // bytes from `budget_bytes`; ResourceExhausted if it would become negative.
+// NotFound if, and only if, the file of external data is missing.
 absl::StatusOr<Tensor> ReadTensor(const onnx::TensorProto& proto,
                                   const std::string& folder,
                                   int64_t* budget_bytes);

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/function_size.h"
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
@@ -22,6 +23,7 @@
 #include "onnx/shape_inference/implementation.h"
 #include "onnx/version_converter/convert.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
@@ -51,8 +53,9 @@ absl::Status Guard(absl::string_view what, Step step) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", message));
 }
 
+// UTF-8, as ONNX demands: names are also keys of files that we write.
 bool GoodName(const std::string& name) {
-  return name.size() <= kMaxNameBytes &&
+  return name.size() <= kMaxNameBytes && planner::IsUtf8(name) &&
          std::none_of(name.begin(), name.end(), [](char c) {
            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
          });
@@ -60,7 +63,8 @@ bool GoodName(const std::string& name) {
 
 absl::Status CheckNames(const onnx::GraphProto& graph) {
   const absl::Status bad = absl::InvalidArgumentError(
-      "the model has a name with control characters, or an absurdly long one");
+      "the model has a name with control characters, one that is not UTF-8, or "
+      "an absurdly long one; export it with other names");
   for (const auto& node : graph.node()) {
     if (!GoodName(node.name()) || !GoodName(node.op_type())) return bad;
     for (const auto& name : node.input()) {
@@ -91,37 +95,63 @@ absl::Status CheckOutline(const onnx::ModelProto& proto) {
     return absl::InvalidArgumentError(
         "sparse initializers are not supported; export dense ones");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckFunctions(proto));
   return CheckNames(proto.graph());
 }
 
-// Moves initializers to `prepared`; small ones also stay in the protobuf.
+bool StaysInProto(const Tensor& tensor) {
+  return tensor.data != nullptr && tensor.type.bytes() <= kSmallBytes;
+}
+
+// The tensor; without data if its file is missing and the options allow that.
+absl::StatusOr<Tensor> ReadInitializer(const onnx::TensorProto& proto,
+                                       const std::string& folder,
+                                       const ImportOptions& options,
+                                       int64_t* budget_bytes, int* missing) {
+  absl::StatusOr<Tensor> tensor = ReadTensor(proto, folder, budget_bytes);
+  if (!options.allow_missing_weights || !absl::IsNotFound(tensor.status())) {
+    return tensor;
+  }
+  ++*missing;
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type, TypeOfTensor(proto));
+  return Tensor{std::move(type), nullptr};
+}
+
+// Moves initializers to `prepared`; small ones also stay in the protobuf. The
+// bytes of large ones are freed there at once, so that they exist once.
 absl::Status TakeInitializers(const std::string& folder,
                               const ImportOptions& options,
                               PreparedModel* prepared) {
   int64_t budget_bytes = options.max_bytes;
   auto* graph = prepared->proto.mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::TensorProto> small;
+  int missing = 0;
   for (onnx::TensorProto& proto : *graph->mutable_initializer()) {
     if (proto.name().empty()) {
       return absl::InvalidArgumentError("an initializer has no name");
     }
-    LOADLINE_ASSIGN_OR_RETURN(Tensor tensor,
-                              ReadTensor(proto, folder, &budget_bytes));
+    LOADLINE_ASSIGN_OR_RETURN(
+        Tensor tensor,
+        ReadInitializer(proto, folder, options, &budget_bytes, &missing));
     if (!prepared->initializers.emplace(proto.name(), tensor).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two initializers are named '", proto.name(), "'"));
     }
     prepared->initializer_order.push_back(proto.name());
-    if (tensor.type.bytes() > kSmallBytes) {
-      proto.clear_raw_data();
-      proto.clear_float_data();
-    } else {
+    if (StaysInProto(tensor)) {
       onnx::TensorProto* kept = small.Add();
       *kept = proto;
       WriteTensor(tensor, kept);
+    } else {
+      onnx::TensorProto().Swap(&proto);  // clear() would keep the memory
     }
   }
   graph->mutable_initializer()->Swap(&small);
+  if (missing > 0) {
+    prepared->warnings.push_back(
+        absl::StrCat("the files of external data of ", missing,
+                     " tensors are missing: the step can be planned, not run"));
+  }
   return absl::OkStatus();
 }
 
@@ -169,7 +199,7 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
   LOADLINE_RETURN_IF_ERROR(CheckDimNames(options, axes));
   for (const std::string& name : prepared->initializer_order) {
     const Tensor& tensor = prepared->initializers.at(name);
-    if (tensor.type.bytes() <= kSmallBytes) continue;
+    if (StaysInProto(tensor)) continue;
     onnx::ValueInfoProto* info = inputs.Add();
     info->set_name(name);
     SetType(tensor.type, info);
@@ -270,8 +300,11 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   model->clear_training_info();
-  if (model->ir_version() < kMinIrVersion && model->ir_version() >= 3) {
-    model->set_ir_version(kMinIrVersion);
+  // Newer versions added fields that this importer does not read, such as
+  // devices. Operators are checked one by one below.
+  if (model->ir_version() >= 3) {
+    model->set_ir_version(std::clamp<int64_t>(
+        model->ir_version(), kMinIrVersion, onnx::Version::IR_VERSION));
   }
   LOADLINE_RETURN_IF_ERROR(Guard("the model is not valid ONNX",
                                  [&] { onnx::checker::check_model(*model); }));
@@ -279,6 +312,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     LOADLINE_RETURN_IF_ERROR(Guard("inlining the model's functions", [&] {
       onnx::inliner::InlineLocalFunctions(*model, true);
     }));
+    LOADLINE_RETURN_IF_ERROR(CheckNames(model->graph()));
   }
   LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
   // The checker requires output shapes; inference must not compare with them.

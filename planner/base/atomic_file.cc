@@ -1,9 +1,12 @@
 // Write, fsync, rename, fsync the folder: after a crash at any point there is
-// either the old file or the new one. Tested in
-// tests/planner/base/atomic_file_test.cc.
+// either the old file or the new one. The writer holds a lock on its temporary
+// file, which ends with the process, so a temporary file without a lock is one
+// that a killed writer left. Tested in tests/planner/base/atomic_file_test.cc.
 #include "planner/base/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +31,10 @@ absl::Status PathError(const std::string& path, const char* doing, int error) {
   return absl::InvalidArgumentError(text);
 }
 
+// A temporary name is the path, this mark, and six letters or digits.
+constexpr char kTemporaryMark[] = ".loadline-tmp-";
+constexpr size_t kRandomLetters = 6;
+
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -49,6 +56,57 @@ bool WriteAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
+// Removes the file if it is a regular one whose writer is gone. Without locks,
+// as on some network file systems, it stays.
+void RemoveIfAbandoned(const std::string& temporary) {
+  const int fd =
+      open(temporary.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return;
+  struct stat info;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+      flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    unlink(temporary.c_str());
+  }
+  close(fd);
+}
+
+// Removes what killed writers of `path` left.
+void RemoveAbandoned(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string start =
+      absl::StrCat(slash == std::string::npos ? path : path.substr(slash + 1),
+                   kTemporaryMark);
+  const std::string folder = FolderOf(path);
+  DIR* entries = opendir(folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* entry = readdir(entries)) {
+    const absl::string_view name = entry->d_name;
+    if (name.size() == start.size() + kRandomLetters &&
+        name.substr(0, start.size()) == start) {
+      RemoveIfAbandoned(absl::StrCat(folder, "/", name));
+    }
+  }
+  closedir(entries);
+}
+
+// Creates the temporary file for `path` and locks it. A cleaner may have found
+// it before it was locked, and removed it; then another is made. -1: errno says
+// why.
+int CreateLocked(const std::string& path, std::string* temporary) {
+  while (true) {
+    *temporary =
+        absl::StrCat(path, kTemporaryMark, std::string(kRandomLetters, 'X'));
+    const int fd = mkostemp(temporary->data(), O_CLOEXEC);
+    if (fd < 0) return -1;
+    struct stat info;
+    const bool taken =
+        flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    close(fd);
+    unlink(temporary->c_str());
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
@@ -62,8 +120,9 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     if (fd < 0) return PathError(path, "opening", errno);
     return std::unique_ptr<AtomicFile>(new AtomicFile(path, "", fd));
   }
-  std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
+  RemoveAbandoned(path);
+  std::string temporary;
+  const int fd = CreateLocked(path, &temporary);
   if (fd < 0) return PathError(path, "creating", errno);
   // mkostemp makes the file private; give it a new file's usual permissions.
   const mode_t mask = umask(0);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "planner/base/utf8.h"
 
 namespace loadline::planner {
 namespace {
@@ -117,6 +118,12 @@ JsonWriter& JsonWriter::Line() {
 
 void JsonWriter::AppendString(absl::string_view value) {
   constexpr char kHex[] = "0123456789abcdef";
+  // What is written must be readable: names may come from anywhere.
+  std::string valid;
+  if (!IsUtf8(value)) {
+    valid = ReplaceInvalidUtf8(value);
+    value = valid;
+  }
   text_.push_back('"');
   for (char c : value) {
     switch (c) {

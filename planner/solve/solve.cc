@@ -96,9 +96,11 @@ class Solver {
       Improved(laid_out);
     };
     searched_ = bisection.searched();
-    if (options_.time_limit) {
+    // Time cannot find what a bound rules out.
+    const bool impossible = BoundPeak(model_).bytes > options_.budget_bytes;
+    if (options_.time_limit && !impossible) {
       bisection.SearchUntilDeadline(options_.budget_bytes, improved);
-    } else {
+    } else if (!options_.time_limit) {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
       for (int retry = 0;
@@ -119,7 +121,7 @@ class Solver {
       }
       return Finish(*best_);
     }
-    if (outside_.Interrupted()) {
+    if (!impossible && outside_.Interrupted()) {
       return absl::DeadlineExceededError(
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));

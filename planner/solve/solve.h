@@ -72,7 +72,8 @@ struct Infeasibility {
 // A verified plan within the budget. Errors:
 //   InvalidArgument    the problem or an option is malformed
 //   ResourceExhausted  no plan found; InfeasibilityOf(status) has the facts
-//   DeadlineExceeded   time limit or cancel before any plan was found
+//   DeadlineExceeded   time limit or cancel before any plan was found, and no
+//                      bound proves that there is none
 //   Internal           a bug of the planner (check_bounds.h)
 absl::StatusOr<Plan> Solve(const Problem& problem, const SolveOptions& options);
 std::optional<Infeasibility> InfeasibilityOf(const absl::Status& status);

@@ -77,7 +77,7 @@ CommandResult RunLoadline(const std::vector<std::string>& args,
     }
     if (!interrupted &&
         result.err.find(options.interrupt_when) != std::string::npos) {
-      kill(child, SIGINT);
+      kill(child, options.signal);
       interrupted = true;
     }
   }

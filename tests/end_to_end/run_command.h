@@ -2,6 +2,8 @@
 #ifndef LOADLINE_TESTS_END_TO_END_RUN_COMMAND_H_
 #define LOADLINE_TESTS_END_TO_END_RUN_COMMAND_H_
 
+#include <signal.h>
+
 #include <string>
 #include <vector>
 
@@ -20,11 +22,12 @@ struct CommandResult {
   }
 };
 
-// `args`: without the program's name. `interrupt_when`: sends one SIGINT when
+// `args`: without the program's name. `interrupt_when`: sends one `signal` when
 // stderr contains this text. `file_bytes_limit`: limit on the size of files, to
 // simulate a full disk.
 struct CommandOptions {
   std::string interrupt_when;
+  int signal = SIGINT;
   long file_bytes_limit = -1;
 };
 CommandResult RunLoadline(const std::vector<std::string>& args,

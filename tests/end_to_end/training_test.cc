@@ -99,7 +99,12 @@ TEST(Run, ResumedIsBitIdenticalToNeverStopped) {
                                    "--resume", "--budget", "50%"});
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
-  EXPECT_EQ(rest.json()["losses"].back(), whole.json()["losses"].back());
+  // It did the rest only: starting again would give the same weights.
+  const nlohmann::json resumed = rest.json();
+  EXPECT_EQ(resumed["first_step"], 5);
+  nlohmann::json losses = first.json()["losses"];
+  for (const auto& loss : resumed["losses"]) losses.push_back(loss);
+  EXPECT_EQ(losses, whole.json()["losses"]);
 }
 
 TEST(Run, InterruptFinishesTheStepSavesAndExits130) {
@@ -113,11 +118,48 @@ TEST(Run, InterruptFinishesTheStepSavesAndExits130) {
       options);
   EXPECT_EQ(run.exit_code, 130) << run.err;
   EXPECT_TRUE(fs::exists(checkpoint));
-  const CommandResult resumed = RunLoadline(
-      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
-       "10000001", "--checkpoint", checkpoint, "--resume", "--log-every", "1"},
-      options);
+  const CommandResult resumed =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--steps", "10000001", "--checkpoint", checkpoint,
+                   "--resume", "--log-every", "1", "--json"},
+                  options);
   EXPECT_EQ(resumed.exit_code, 130) << resumed.err;
+  EXPECT_GT(resumed.json()["first_step"].get<int64_t>(), 0);
+}
+
+// The terminal is closed, or the connection to the machine ends.
+TEST(Run, HangUpSavesAsAnInterruptDoes) {
+  const std::string checkpoint = TestFolder("hang_up") + "/c.safetensors";
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "10000000", "--log-every", "1", "--checkpoint", checkpoint},
+      {.interrupt_when = "step", .signal = SIGHUP});
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  EXPECT_TRUE(fs::exists(checkpoint));
+}
+
+// Days of work, lost by recalling a command without --resume.
+TEST(Run, KeepsACheckpointThatExistsUnlessToldToOverwriteIt) {
+  const std::string checkpoint = TestFolder("keep") + "/c.safetensors";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {
+        "run", Zoo("mlp.onnx"), "--data",  Zoo("digits-train.npz"), "--steps",
+        "2",   "--checkpoint",  checkpoint};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunLoadline(args);
+  };
+  ASSERT_EQ(run({}).exit_code, 0);
+  const auto written = fs::last_write_time(checkpoint);
+  const CommandResult again = run({});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr(checkpoint + ": exists"));
+  EXPECT_THAT(again.err, HasSubstr("--resume"));
+  EXPECT_THAT(again.err, HasSubstr("--overwrite"));
+  EXPECT_EQ(fs::last_write_time(checkpoint), written);
+  EXPECT_EQ(run({"--resume", "--overwrite"}).exit_code, 2);
+  EXPECT_EQ(run({"--resume"}).exit_code, 0);
+  EXPECT_EQ(run({"--overwrite"}).exit_code, 0);
+  EXPECT_NE(fs::last_write_time(checkpoint), written);
 }
 
 TEST(Run, HostStoreInAFileGivesTheSameBits) {

@@ -57,6 +57,17 @@ TEST(ClassifyInitializers, FrozenPatternsWin) {
               IsEmpty());
 }
 
+TEST(ClassifyInitializers, RefusesAFrozenPatternThatMatchesNothing) {
+  ImportOptions options;
+  options.frozen = {"w", "encoder.*"};
+  const auto imported = ImportText(
+      "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Mul(x, w) }",
+      options);
+  EXPECT_EQ(imported.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(imported.status().message(),
+            "frozen: no tensor of the model matches 'encoder.*'; it has w");
+}
+
 TEST(ClassifyInitializers, WhatNothingReadsIsLeftOut) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
                       " <float[2] dead = {1,2}> { y = Relu(x) }"),

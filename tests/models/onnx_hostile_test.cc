@@ -244,5 +244,139 @@ TEST_F(ExternalData, IsRefusedInMemory) {
               AnyOf(HasSubstr("not allowed here")));
 }
 
+// A model whose function F0 runs one node and every other the one before it
+// `calls` times.
+onnx::ModelProto Nested(int functions, int calls) {
+  onnx::ModelProto model = OneNode();
+  auto* opset = model.add_opset_import();
+  opset->set_domain("l");
+  opset->set_version(1);
+  for (int f = 0; f < functions; ++f) {
+    onnx::FunctionProto* function = model.add_functions();
+    function->set_domain("l");
+    function->set_name(absl::StrCat("F", f));
+    function->add_input("a0");
+    const int nodes = f == 0 ? 1 : calls;
+    function->add_output(absl::StrCat("a", nodes));
+    *function->mutable_opset_import() = model.opset_import();
+    for (int n = 0; n < nodes; ++n) {
+      onnx::NodeProto* node = function->add_node();
+      node->set_op_type(f == 0 ? "Relu" : absl::StrCat("F", f - 1));
+      node->set_domain(f == 0 ? "" : "l");
+      node->add_input(absl::StrCat("a", n));
+      node->add_output(absl::StrCat("a", n + 1));
+    }
+  }
+  onnx::NodeProto* node = model.mutable_graph()->mutable_node(0);
+  node->set_input(1, "called");
+  onnx::NodeProto call;
+  call.set_op_type(absl::StrCat("F", functions - 1));
+  call.set_domain("l");
+  call.add_input("w");
+  call.add_output("called");
+  *model.mutable_graph()->add_node() = call;
+  model.mutable_graph()->mutable_node()->SwapElements(0, 1);
+  return model;
+}
+
+// A kilobyte of file, and nodes without end.
+TEST(HostileOnnx, FunctionsThatBecomeTooManyNodesAreRefused) {
+  EXPECT_TRUE(Import(Nested(5, 3)).ok()) << Import(Nested(5, 3));
+  for (int functions : {10, 20, 60}) {
+    const absl::Status status = Import(Nested(functions, 3));
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("function 'F9' has"));
+  }
+  EXPECT_THAT(std::string(Import(Nested(5000, 1)).message()),
+              HasSubstr("called through 64 others"));
+}
+
+TEST(HostileOnnx, FunctionsThatCallThemselvesAreRefused) {
+  onnx::ModelProto model = Nested(4, 2);
+  model.mutable_functions(1)->mutable_node(0)->set_op_type("F3");
+  EXPECT_THAT(std::string(Import(model).message()),
+              HasSubstr("function 'F3' calls itself"));
+}
+
+// Whatever the package of tomorrow writes into the file; operators are checked
+// one by one.
+TEST(HostileOnnx, NewerVersionsOfTheFormatAreTaken) {
+  onnx::ModelProto model = OneNode();
+  for (int64_t version : {13, 14, 99}) {
+    model.set_ir_version(version);
+    EXPECT_TRUE(Import(model).ok()) << version << ": " << Import(model);
+  }
+  model.mutable_graph()->mutable_node(0)->set_op_type("NewerThanUs");
+  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("NewerThanUs"));
+}
+
+TEST(HostileOnnx, NamesThatAreNotUtf8AreRefused) {
+  onnx::ModelProto model = OneNode();
+  model.mutable_graph()->mutable_initializer(0)->set_name("w\xff");
+  model.mutable_graph()->mutable_node(0)->set_input(1, "w\xff");
+  EXPECT_THAT(std::string(Import(model).message()), HasSubstr("not UTF-8"));
+}
+
+// A model whose weights are in the file w.bin beside it.
+std::string WithWeightsOutside(const std::string& folder, int floats) {
+  onnx::ModelProto model = ModelFromText(absl::StrCat(
+      "g (float[2,", floats, "] x) => (float[2,", floats,
+      "] y) <float[1] one = {1}> { u = Mul(x, one) y = Add(u, w) }"));
+  onnx::TensorProto* w = model.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(onnx::TensorProto::FLOAT);
+  w->add_dims(floats);
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = w->add_external_data();
+  location->set_key("location");
+  location->set_value("w.bin");
+  const std::string path = folder + "/m.onnx";
+  WriteFile(path, Bytes(model));
+  return path;
+}
+
+// A plan needs the sizes of weights only.
+TEST(ImportOnnxWithoutWeights, GivesTheSameGraphWithoutContents) {
+  for (int floats : {4, 4000}) {
+    const std::string folder = TempFolder();
+    const std::string path = WithWeightsOutside(folder, floats);
+    ImportOptions options = Small();
+    EXPECT_EQ(ImportOnnx(path, options).status().code(),
+              absl::StatusCode::kNotFound);
+    options.allow_missing_weights = true;
+    const auto without = ImportOnnx(path, options);
+    ASSERT_TRUE(without.ok()) << without.status();
+    ASSERT_EQ(without->warnings.size(), 1u);
+    EXPECT_THAT(without->warnings[0], HasSubstr("missing"));
+    WriteFile(folder + "/w.bin", std::string(4 * floats, '\1'));
+    const auto with = ImportOnnx(path, options);
+    ASSERT_TRUE(with.ok()) << with.status();
+    EXPECT_TRUE(with->warnings.empty());
+    ASSERT_EQ(with->graph.values.size(), without->graph.values.size());
+    for (size_t v = 0; v < with->graph.values.size(); ++v) {
+      const Value& a = with->graph.values[v];
+      const Value& b = without->graph.values[v];
+      EXPECT_EQ(a.name, b.name);
+      EXPECT_EQ(a.kind, b.kind);
+      EXPECT_EQ(a.type, b.type);
+      EXPECT_EQ(b.initial.has_value() && b.initial->data == nullptr,
+                a.name == "w");
+    }
+  }
+}
+
+// What leaves the folder is an attack, not a file that was left at home.
+TEST(ImportOnnxWithoutWeights, StillRefusesPathsOutsideTheFolder) {
+  const std::string folder = TempFolder();
+  const std::string path = WithWeightsOutside(folder, 4);
+  std::string bytes = ReadFile(path);
+  bytes.replace(bytes.find("w.bin"), 5, "../ab");
+  WriteFile(path, bytes);
+  ImportOptions options = Small();
+  options.allow_missing_weights = true;
+  EXPECT_EQ(ImportOnnx(path, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace loadline::models

@@ -45,7 +45,11 @@ const Corruption kCorruptions[] = {
        g.values[1].initial = ZeroTensor(F32({2, 3}));
      }},
     {"first contents of value \"w\"",
-     [](Graph& g) { g.values[1].initial->data = nullptr; }},
+     [](Graph& g) {
+       // A constant, unlike a weight, cannot be missing.
+       g.values[1].kind = ValueKind::kConstant;
+       g.values[1].initial->data = nullptr;
+     }},
     {"first contents of value \"w\"",
      [](Graph& g) {
        g.values[1].initial->data = std::make_shared<std::vector<std::byte>>(23);

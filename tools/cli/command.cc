@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <mutex>
+#include <sstream>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help.h"
 #include "tools/cli/reproduce.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/yaml_args.h"
 
 namespace loadline::tools {
@@ -63,9 +66,23 @@ constexpr VerbEntry kVerbs[] = {
     {"man", "Print the manual page", "loadline man | man -l -", AddMan},
 };
 
+// stderr, without control characters of names.
+class PrintableSink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string text = Printable({line.data(), line.size()});
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  void flush_() override { std::fflush(stderr); }
+};
+
 void SetUpLog(bool quiet, bool verbose) {
   auto logger = spdlog::get("loadline");
-  if (logger == nullptr) logger = spdlog::stderr_logger_st("loadline");
+  if (logger == nullptr) {
+    logger = spdlog::create<PrintableSink>("loadline");
+  }
   logger->set_pattern("%n: %v");
   logger->set_level(verbose ? spdlog::level::debug
                     : quiet ? spdlog::level::warn
@@ -75,13 +92,39 @@ void SetUpLog(bool quiet, bool verbose) {
 
 int Fail(const absl::Status& status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "loadline: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "loadline: %s\n", Printable(status.message()).c_str());
   if (ExitCodeFor(status) == kOurBug) {
     std::fprintf(stderr,
                  "loadline: this is a bug of ours; please report it with the "
                  "command line above\n");
   }
   return ExitCodeFor(status);
+}
+
+// `loadline` and `loadline help` show the verbs, `loadline help VERB` its
+// flags.
+std::vector<std::string> WithHelpAsFlag(std::vector<std::string> args) {
+  if (args.empty()) return {"--help"};
+  if (args[0] != "help") return args;
+  args.erase(args.begin());
+  args.push_back("--help");
+  return args;
+}
+
+// An empty value is a script's unset variable, not a wish for the default.
+void RefuseEmptyValues(CLI::App* verb) {
+  for (CLI::Option* option : verb->get_options({})) {
+    if (option->get_expected_max() == 0) continue;
+    option->check([](const std::string& value) {
+      return std::string(value.empty() ? "must not be empty" : "");
+    });
+  }
+}
+
+// The exit code of a verb that succeeded, once its result is written.
+int Finish() {
+  const absl::Status written = FlushStandardOutput();
+  return written.ok() ? kOk : Fail(written);
 }
 
 // The word of `known` that is nearest to a mistyped one, or "".
@@ -106,10 +149,11 @@ std::string Nearest(const std::string& word) {
 }  // namespace
 
 int RunCommand(std::vector<std::string> args) {
-  NoteCommand(args);
-  auto expanded = ExpandConfig(std::move(args));
+  args = WithHelpAsFlag(std::move(args));
+  auto expanded = ExpandConfig(args);
   if (!expanded.ok()) return Fail(expanded.status());
-  args = *std::move(expanded);
+  NoteCommand(args, std::move(expanded->config_files));
+  args = std::move(expanded->args);
 
   CLI::App app{"", "loadline"};
   app.require_subcommand(1);
@@ -136,6 +180,7 @@ int RunCommand(std::vector<std::string> args) {
         ->group(kRareFlags);
     sub->add_flag("-v,--verbose", verbose, "More on stderr")->group(kRareFlags);
     sub->set_help_all_flag("--help-all", "Show every flag")->group(kRareFlags);
+    RefuseEmptyValues(sub);
   }
   if (!args.empty() && !absl::StartsWith(args[0], "-")) {
     const bool known =
@@ -154,7 +199,12 @@ int RunCommand(std::vector<std::string> args) {
     std::reverse(args.begin(), args.end());
     app.parse(args);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      app.exit(error, text, text);
+      PrintText(text.str());
+      return Finish();
+    }
     return Fail(absl::InvalidArgumentError(
         absl::StrCat(error.what(), " (loadline VERB --help shows the flags)")));
   }
@@ -170,7 +220,7 @@ int RunCommand(std::vector<std::string> args) {
     }
     if (!status.ok()) return Fail(status);
   }
-  return kOk;
+  return Finish();
 }
 
 }  // namespace loadline::tools

@@ -9,6 +9,12 @@ namespace loadline::tools {
 namespace {
 
 constexpr char kCannotFitMark[] = "loadline.cannot_fit";
+constexpr char kAboveBudgetMark[] = "loadline.above_budget";
+
+absl::Status Marked(absl::Status status, const char* mark) {
+  status.SetPayload(mark, absl::Cord("1"));
+  return status;
+}
 
 }  // namespace
 
@@ -32,9 +38,11 @@ const std::vector<ExitCodeMeaning>& ExitCodeMeanings() {
 }
 
 absl::Status CannotFitError(absl::string_view message) {
-  absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kCannotFitMark, absl::Cord("1"));
-  return status;
+  return Marked(absl::ResourceExhaustedError(message), kCannotFitMark);
+}
+
+absl::Status AboveBudgetError(absl::string_view message) {
+  return Marked(absl::OutOfRangeError(message), kAboveBudgetMark);
 }
 
 int ExitCodeFor(const absl::Status& status) {
@@ -53,7 +61,8 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kCancelled:
       return kInterrupted;
     case absl::StatusCode::kOutOfRange:
-      return kAboveBudget;
+      return status.GetPayload(kAboveBudgetMark).has_value() ? kAboveBudget
+                                                             : kBadInput;
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
       return kOurBug;

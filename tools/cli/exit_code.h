@@ -32,6 +32,10 @@ const std::vector<ExitCodeMeaning>& ExitCodeMeanings();
 // full disk, a limit on a file) has kBadInput.
 absl::Status CannotFitError(absl::string_view message);
 
+// An OutOfRange with exit code kAboveBudget; any other OutOfRange (an index in
+// the data) has kBadInput.
+absl::Status AboveBudgetError(absl::string_view message);
+
 // The exit code for the status with which a verb ended. The planner's
 // "infeasible" is kCannotFit.
 int ExitCodeFor(const absl::Status& status);

@@ -108,9 +108,6 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
       ->type_name("TIME");
   Last(app, "--machine", &flags->machine,
        "Profile, or a GPU such as l4 (default: this machine)")
-      ->check([](const std::string& name) {
-        return std::string(name.empty() ? "must not be empty" : "");
-      })
       ->type_name("FILE");
   Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
       ->check(CLI::NonNegativeNumber)

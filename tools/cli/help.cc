@@ -117,7 +117,7 @@ std::string CommandHelpText(const std::vector<VerbHelp>& verbs) {
   for (const VerbHelp& verb : verbs) {
     out += WrappedRow("  " + verb.name, verb.text, 14);
   }
-  return absl::StrCat(out, "\nloadline VERB --help lists a verb's flags.\n\n",
+  return absl::StrCat(out, "\nloadline help VERB lists a verb's flags.\n\n",
                       kExample,
                       "loadline run model.onnx --data d.npz --budget 50%\n");
 }

@@ -26,6 +26,12 @@ const std::atomic<bool>* CatchInterrupts() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  // With the terminal goes whatever reads the log; the run must outlive it
+  // until it is saved.
+  signal(SIGPIPE, SIG_IGN);
   return &interrupted;
 }
 

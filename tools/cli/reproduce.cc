@@ -2,6 +2,8 @@
 // again. Tested by tests/tools/cli/reproduce_test.cc.
 #include "tools/cli/reproduce.h"
 
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -9,8 +11,13 @@
 namespace loadline::tools {
 namespace {
 
-std::string& Noted() {
-  static std::string& command = *new std::string("loadline");
+struct Command {
+  std::string text = "loadline";
+  std::vector<std::string> config_files;
+};
+
+Command& Noted() {
+  static Command& command = *new Command();
   return command;
 }
 
@@ -28,14 +35,17 @@ std::string ShellQuoted(absl::string_view word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-void NoteCommand(const std::vector<std::string>& args) {
-  Noted() = "loadline";
+void NoteCommand(const std::vector<std::string>& args,
+                 std::vector<std::string> config_files) {
+  Noted() = {.config_files = std::move(config_files)};
   for (const std::string& arg : args) {
-    absl::StrAppend(&Noted(), " ", ShellQuoted(arg));
+    absl::StrAppend(&Noted().text, " ", ShellQuoted(arg));
   }
 }
 
-const std::string& CommandToReproduce() { return Noted(); }
+const std::vector<std::string>& ConfigFiles() { return Noted().config_files; }
+
+const std::string& CommandToReproduce() { return Noted().text; }
 
 std::string MadeAgainBy() {
   return absl::StrCat("Made again by: ", CommandToReproduce(), "\n");

@@ -19,16 +19,20 @@ namespace {
 
 // Bytes in one of a unit; 0: not a unit.
 int64_t UnitBytes(absl::string_view unit) {
-  static constexpr std::array<std::pair<absl::string_view, int64_t>, 9> kUnits =
-      {{{"b", 1},
-        {"kib", int64_t{1} << 10},
-        {"mib", int64_t{1} << 20},
-        {"gib", int64_t{1} << 30},
-        {"tib", int64_t{1} << 40},
-        {"kb", 1'000},
-        {"mb", 1'000'000},
-        {"gb", 1'000'000'000},
-        {"tb", 1'000'000'000'000}}};
+  static constexpr std::array<std::pair<absl::string_view, int64_t>, 13>
+      kUnits = {{{"b", 1},
+                 {"kib", int64_t{1} << 10},
+                 {"mib", int64_t{1} << 20},
+                 {"gib", int64_t{1} << 30},
+                 {"tib", int64_t{1} << 40},
+                 {"k", int64_t{1} << 10},  // as ls, free and docker have them
+                 {"m", int64_t{1} << 20},
+                 {"g", int64_t{1} << 30},
+                 {"t", int64_t{1} << 40},
+                 {"kb", 1'000},
+                 {"mb", 1'000'000},
+                 {"gb", 1'000'000'000},
+                 {"tb", 1'000'000'000'000}}};
   for (const auto& [name, bytes] : kUnits) {
     if (unit == name) return bytes;
   }

@@ -20,9 +20,10 @@ std::string FormatCount(int64_t count);
 // "52.3 %" of `whole`; "-" if whole is 0.
 std::string FormatPercent(double part, double whole);
 
-// "3GiB", "3GB", "1.5 MiB", "4096B", "60%" or "smallest", exactly as written:
-// no rounding but to whole bytes and to 1e-7 percent. A bare number, a negative
-// or zero one, an unknown unit: InvalidArgument with a hint.
+// "3GiB", "3G" (the same), "3GB", "1.5 MiB", "4096B", "60%" or "smallest",
+// exactly as written: no rounding but to whole bytes and to 1e-7 percent. A
+// bare number, a negative or zero one, an unknown unit: InvalidArgument with a
+// hint.
 absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text);
 
 // "10s", "500ms", "2m".

@@ -6,15 +6,18 @@
 #include <yaml-cpp/yaml.h>
 
 #include <exception>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/read_file.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::tools {
 namespace {
+
+// Settings are a few lines.
+constexpr int64_t kMostConfigBytes = int64_t{1} << 20;
 
 absl::Status FieldError(const std::string& path, const YAML::Node& node,
                         const std::string& what) {
@@ -35,13 +38,14 @@ void AppendScalar(const std::string& key, const std::string& value,
 }
 
 absl::StatusOr<std::vector<std::string>> ArgsOfFile(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) {
-    return absl::NotFoundError(
-        absl::StrCat("--config ", path, ": no such file"));
+  const auto text = planner::ReadWholeFile(path, kMostConfigBytes);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat("--config ", text.status().message()));
   }
   YAML::Node root;
   try {
-    root = YAML::LoadFile(path);
+    root = YAML::Load(*text);
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
   }
@@ -74,9 +78,9 @@ absl::StatusOr<std::vector<std::string>> ArgsOfFile(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ExpandConfig(
-    std::vector<std::string> args) {
-  std::vector<std::string> rest;
+absl::StatusOr<ExpandedArgs> ExpandConfig(std::vector<std::string> args) {
+  ExpandedArgs expanded;
+  std::vector<std::string>& rest = expanded.args;
   std::vector<std::string> from_files;
   for (size_t i = 0; i < args.size(); ++i) {
     std::string path;
@@ -93,10 +97,11 @@ absl::StatusOr<std::vector<std::string>> ExpandConfig(
     }
     LOADLINE_ASSIGN_OR_RETURN(std::vector<std::string> more, ArgsOfFile(path));
     from_files.insert(from_files.end(), more.begin(), more.end());
+    expanded.config_files.push_back(std::move(path));
   }
   const size_t after_verb = rest.empty() ? 0 : 1;
   rest.insert(rest.begin() + after_verb, from_files.begin(), from_files.end());
-  return rest;
+  return expanded;
 }
 
 }  // namespace loadline::tools

@@ -9,13 +9,17 @@
 
 namespace loadline::tools {
 
+struct ExpandedArgs {
+  std::vector<std::string> args;
+  std::vector<std::string> config_files;  // that were read, in order
+};
+
 // Replaces every `--config FILE` in `args` (the arguments after the program's
 // name) by the file's fields. They are inserted directly after the verb, so
 // flags on the command line override them. `model` is the positional argument.
 // Lists repeat a flag, `true` sets it, `false` omits it. Errors name file and
 // line.
-absl::StatusOr<std::vector<std::string>> ExpandConfig(
-    std::vector<std::string> args);
+absl::StatusOr<ExpandedArgs> ExpandConfig(std::vector<std::string> args);
 
 }  // namespace loadline::tools
 

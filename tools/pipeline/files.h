@@ -10,7 +10,8 @@
 
 namespace loadline::tools {
 
-// Errors name the path: NotFound, InvalidArgument (a folder), Unavailable.
+// A text file of at most 1 GiB, or a pipe. Errors as in
+// planner/base/read_file.h.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Replaces `path` as a whole or, after an error such as a full disk, not at all

@@ -15,6 +15,7 @@
 #include "executor/measure/calibrate_step.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
+#include "planner/base/file_lock.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/known_machines.h"
 #include "planner/solve/solve.h"
@@ -40,11 +41,21 @@ std::string Environment(const char* name) {
 }
 
 // Storing the profile is optional when planning: a failure gives a warning.
-void TryToKeep(const std::string& path, const planner::Machine& machine) {
-  const absl::Status status = KeepProfile(path, machine);
-  if (!status.ok()) {
-    spdlog::warn("the machine profile could not be kept: {}",
-                 std::string(status.message()));
+void WarnNotKept(const absl::Status& status) {
+  spdlog::warn("the machine profile could not be kept: {}",
+               std::string(status.message()));
+}
+
+// Adds the entries whose operators `machine` lacks, each with its algorithm:
+// what another run measured in the meantime stays, as its plans were made with
+// it.
+void AddMeasured(const planner::Machine& measured, planner::Machine* machine) {
+  for (const auto& [key, ns] : measured.ops) {
+    if (!machine->ops.emplace(key, ns).second) continue;
+    const auto algorithm = measured.algorithms.find(key);
+    if (algorithm != measured.algorithms.end()) {
+      machine->algorithms[key] = algorithm->second;
+    }
   }
 }
 
@@ -133,6 +144,18 @@ absl::Status KeepProfile(const std::string& path,
   return WriteFile(path, planner::MachineToJson(machine) + "\n");
 }
 
+absl::StatusOr<planner::Machine> AddToProfile(
+    const std::string& path, const planner::Machine& measured) {
+  LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::FileLock lock,
+                            planner::FileLock::Acquire(path));
+  absl::StatusOr<planner::Machine> machine = ReadMachineFile(path);
+  if (!machine.ok()) machine = measured;  // removed, or damaged
+  AddMeasured(measured, &*machine);
+  LOADLINE_RETURN_IF_ERROR(KeepProfile(path, *machine));
+  return machine;
+}
+
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
                                              const std::string& path) {
   if (IsName(path)) return NamedProfile(path);
@@ -146,7 +169,8 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
   spdlog::info("measuring this machine, once (kept in {})", own);
   LOADLINE_ASSIGN_OR_RETURN(executor::MeasuredMachine measured,
                             MeasureDevice(device));
-  TryToKeep(own, measured.machine);
+  const absl::Status kept = KeepProfile(own, measured.machine);
+  if (!kept.ok()) WarnNotKept(kept);
   return std::move(measured.machine);
 }
 
@@ -173,7 +197,10 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       auto times, MeasureOperators(graph, rest, problem, keep_everything,
                                    kLeastCalibrationNs, *made, stop));
   machine.ops.merge(std::move(times));
-  TryToKeep(path.empty() ? OwnProfilePath(device) : path, machine);
+  auto kept =
+      AddToProfile(path.empty() ? OwnProfilePath(device) : path, machine);
+  if (kept.ok()) return kept;
+  WarnNotKept(kept.status());
   return machine;
 }
 

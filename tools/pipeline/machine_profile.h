@@ -53,6 +53,13 @@ inline bool IsElsewhere(const planner::Machine& machine, bool device_is_host) {
 // Creates the folders of a path.
 absl::Status MakeFolderOf(const std::string& path);
 
+// Adds measured operators, with their algorithms, to the profile at `path`,
+// under a lock, so that runs at the same time lose nothing; operators that are
+// there keep their times. Returns the whole profile. Without a readable file
+// there, `measured` is the profile.
+absl::StatusOr<planner::Machine> AddToProfile(const std::string& path,
+                                              const planner::Machine& measured);
+
 // Writes a profile and creates its folders.
 absl::Status KeepProfile(const std::string& path,
                          const planner::Machine& machine);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/import.h"
 #include "planner/base/status_macros.h"
+#include "tools/cli/reproduce.h"
 
 namespace loadline::tools {
 namespace {
@@ -99,6 +100,9 @@ absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
     for (const NamedPath& input : inputs) {
       if (input.path.empty()) continue;
       LOADLINE_RETURN_IF_ERROR(CheckAgainstInput(output, input));
+    }
+    for (const std::string& file : ConfigFiles()) {
+      LOADLINE_RETURN_IF_ERROR(CheckAgainstInput(output, {"--config", file}));
     }
   }
   return absl::OkStatus();

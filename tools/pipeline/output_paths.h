@@ -21,9 +21,9 @@ struct NamedPath {
 std::vector<NamedPath> InputPaths(const StepFlags& flags);
 
 // Call before anything is written. InvalidArgument, naming both flags, if an
-// output is the same file as an input or as another output: by name, through a
-// link, or as external data of an ONNX model among the inputs. Pipes and
-// devices may be given twice, standard output only once.
+// output is the same file as an input, as a file of --config or as another
+// output: by name, through a link, or as external data of an ONNX model among
+// the inputs. Pipes and devices may be given twice, standard output only once.
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
                               const std::vector<NamedPath>& outputs);
 

@@ -170,6 +170,8 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
   options.default_batch = kDefaultBatch;
   options.dropout = !flags.no_dropout;
   options.training = training;
+  options.allow_missing_weights =
+      true;  // running needs them, planning does not
   options.frozen = flags.frozen;
   for (const std::string& text : flags.dims) {
     LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--dim", text));

@@ -1,4 +1,5 @@
-// Goes through the stages of `run` (import, loss, backward, optimizer, kernels)
+// Goes through the stages of `run` (import, loss, backward, optimizer, kernels,
+// data)
 // as far as possible, and collects their findings. Tested by
 // tests/tools/report/model_check_test.cc.
 #include "tools/report/model_check.h"
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/train/data.h"
 #include "fmt/format.h"
 #include "models/onnx/declared_inputs.h"
 #include "models/storage.h"
@@ -118,12 +120,26 @@ absl::Status CheckKernels(const Graph& step, executor::Device& device) {
   return absl::OkStatus();
 }
 
+// Every array, and enough of them for one batch: as `run` does before it
+// trains.
+absl::Status CheckData(const Graph& step, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
+                            executor::LoadData(path, step));
+  const auto batches = executor::Batcher::Create(
+      data, executor::BatchOf(step).value_or(0), /*seed=*/0, /*shuffle=*/false);
+  if (batches.ok()) return absl::OkStatus();
+  return absl::Status(batches.status().code(),
+                      absl::StrCat(path, ": ", batches.status().message()));
+}
+
 absl::Status CheckStep(Graph model, const StepFlags& flags,
                        executor::Device& device, ModelCheck* check) {
   LOADLINE_ASSIGN_OR_RETURN(const Graph step,
                             BuildStep(std::move(model), flags));
   CountParameters(step, check);
-  return CheckKernels(step, device);
+  LOADLINE_RETURN_IF_ERROR(CheckKernels(step, device));
+  return CheckData(step, flags.loss.data);
 }
 
 std::string Forms(const std::string& name, int training, int restored,

@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/report/plan_summary.h"
 
@@ -29,12 +30,11 @@ int64_t ReservedBytes(const PlannedStep& step) {
 
 void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
                    const executor::TrainResult& result) {
-  fmt::print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
-  fmt::print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured",
-             "error");
+  Print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
+  Print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured", "error");
   const auto print = [](const std::string& what, auto format, int64_t predicted,
                         int64_t measured) {
-    fmt::print(
+    Print(
         "{:<14}{:>12}{:>14}{:>10}\n", what, format(predicted), format(measured),
         ErrorOf(static_cast<double>(measured), static_cast<double>(predicted)));
   };
@@ -49,7 +49,7 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   }
   print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
   if (first_plan.steps > 0) {
-    fmt::print(
+    Print(
         "\nPlanned again with the times of {} steps, in which the first plan "
         "takes\n{} and {}.\n",
         first_plan.steps, FormatNs(first_plan.repriced_step_ns),
@@ -58,14 +58,14 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
             : absl::StrCat("this one ", FormatNs(step.plan.predicted.step_ns)));
   }
   if (!result.losses.empty()) {
-    fmt::print(
+    Print(
         "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
         "examples/s\n",
         result.losses.front(), result.losses.back(), result.first_step + 1,
         result.first_step + static_cast<int64_t>(result.losses.size()),
         result.examples_per_s);
   }
-  fmt::print("\n{}", MadeAgainBy());
+  Print("\n{}", MadeAgainBy());
 }
 
 void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
@@ -94,7 +94,7 @@ void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
                      {"repriced_step_ns", first_plan.repriced_step_ns},
                      {"same_plan", first_plan.same_plan}};
   }
-  fmt::print("{}\n", JsonText(out));
+  Print("{}\n", JsonText(out));
 }
 
 }  // namespace loadline::tools

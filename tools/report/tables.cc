@@ -6,10 +6,12 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 
 namespace loadline::tools {
@@ -64,9 +66,25 @@ std::string CsvField(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-// Escapes text for a cell of a Markdown table.
-std::string Cell(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"\n", " "}});
+// Text of the document for Markdown, also in a cell of a table: no HTML, link
+// or code comes of a name. Every such text goes through here.
+std::string Plain(const std::string& text) {
+  return absl::StrReplaceAll(Printable(text), {{"&", "&amp;"},
+                                               {"<", "&lt;"},
+                                               {">", "&gt;"},
+                                               {"`", "\\`"},
+                                               {"[", "\\["},
+                                               {"]", "\\]"},
+                                               {"\\", "\\\\"},
+                                               {"|", "\\|"},
+                                               {"\n", " "}});
+}
+
+// The text as a block of code, with a fence that it does not contain.
+std::string CodeBlock(const std::string& text) {
+  std::string fence = "```";
+  while (absl::StrContains(text, fence)) fence += '`';
+  return absl::StrCat(fence, "\n", Printable(text), "\n", fence, "\n");
 }
 
 std::string Row(const std::string& name, const std::string& keep,
@@ -164,7 +182,7 @@ std::string ModuleTable(const Json& document) {
           ? fmt::format(", the first {} of {}", kShownModules, modules.size())
           : "");
   for (size_t i = 0; i < modules.size() && i < kShownModules; ++i) {
-    out += Row(Cell(modules[i].name), FormatBytes(modules[i].peak_bytes),
+    out += Row(Plain(modules[i].name), FormatBytes(modules[i].peak_bytes),
                FormatNs(modules[i].again_ns));
   }
   return out;
@@ -186,9 +204,10 @@ std::string TensorTable(const Values& values) {
       FormatCount(static_cast<int64_t>(changed.size())));
   for (size_t i = 0; i < changed.size() && i < kShownTensors; ++i) {
     const size_t v = changed[i];
-    out += fmt::format("| {} | {} | {} | {} |\n", Cell(values.Name(v)),
-                       FormatBytes(values.Bytes(v)), values.Of("action", v),
-                       Cell(values.Of("reason", v)));
+    out +=
+        fmt::format("| {} | {} | {} | {} |\n", Plain(values.Name(v)),
+                    FormatBytes(values.Bytes(v)), Plain(values.Of("action", v)),
+                    Plain(values.Of("reason", v)));
   }
   return out;
 }
@@ -210,17 +229,17 @@ std::string TensorCsv(const Json& document) {
 
 std::string ReportMarkdown(const Json& document) {
   const Json& summary = document["summary"];
-  std::string out =
-      fmt::format("### {} in {}\n\n{}\n\n{}\n{}\n{}\n",
-                  summary["problem"].get<std::string>(),
-                  FormatBytes(summary["budget_bytes"].get<int64_t>()),
-                  summary["verdict"].get<std::string>(), FigureTable(document),
-                  ModuleTable(document), TensorTable(Values(document)));
+  std::string out = fmt::format(
+      "### {} in {}\n\n{}\n\n{}\n{}\n{}\n",
+      Plain(summary["problem"].get<std::string>()),
+      FormatBytes(summary["budget_bytes"].get<int64_t>()),
+      Plain(summary["verdict"].get<std::string>()), FigureTable(document),
+      ModuleTable(document), TensorTable(Values(document)));
   for (const Json& line : document["assumptions"]) {
-    absl::StrAppend(&out, "- ", line.get<std::string>(), "\n");
+    absl::StrAppend(&out, "- ", Plain(line.get<std::string>()), "\n");
   }
-  return absl::StrCat(out, "\nMade again by:\n\n```\n",
-                      document["command"].get<std::string>(), "\n```\n");
+  return absl::StrCat(out, "\nMade again by:\n\n",
+                      CodeBlock(document["command"].get<std::string>()));
 }
 
 }  // namespace loadline::tools

@@ -6,12 +6,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/model_check.h"
@@ -30,9 +30,9 @@ absl::Status RunCheck(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const ModelCheck check,
                             CheckModel(flags.step, *device));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(CheckJson(check)));
+    Print("{}\n", JsonText(CheckJson(check)));
   } else {
-    fmt::print("{}", CheckTable(check));
+    PrintText(CheckTable(check));
   }
   if (check.status.ok()) return check.status;
   return absl::Status(check.status.code(),

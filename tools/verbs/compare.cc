@@ -7,12 +7,12 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/pipeline/plan_files.h"
 
 namespace loadline::tools {
@@ -34,9 +34,9 @@ absl::Status RunCompare(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const Compared a, ReadCompared(flags.a, given));
   LOADLINE_ASSIGN_OR_RETURN(const Compared b, ReadCompared(flags.b, given));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(CompareJson(a, b)));
+    Print("{}\n", JsonText(CompareJson(a, b)));
   } else {
-    fmt::print("{}", CompareTable(a, b));
+    PrintText(CompareTable(a, b));
   }
   return absl::OkStatus();
 }

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "tools/cli/command.h"
 #include "tools/cli/help.h"
+#include "tools/cli/standard_output.h"
 
 namespace loadline::tools {
 
@@ -19,8 +19,7 @@ VerbBody AddCompletion(CLI::App* app) {
       ->check(CLI::IsMember({"bash", "zsh"}));
   return [app, shell] {
     const std::vector<VerbHelp> verbs = DescribeVerbs(*app->get_parent());
-    fmt::print("{}",
-               *shell == "bash" ? BashCompletion(verbs) : ZshCompletion(verbs));
+    PrintText(*shell == "bash" ? BashCompletion(verbs) : ZshCompletion(verbs));
     return absl::OkStatus();
   };
 }

@@ -9,16 +9,17 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fmt/format.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/known_machines.h"
 #include "planner/problem/machine.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/output_paths.h"
 
 namespace loadline::tools {
 namespace {
@@ -33,47 +34,46 @@ struct Flags {
 void PrintTable(const executor::MeasuredMachine& measured,
                 const std::string& path) {
   const planner::Machine& machine = measured.machine;
-  fmt::print("{:<22}{}{}\n", "machine", machine.name,
-             machine.nominal ? " (nominal: from its data sheet)" : "");
+  Print("{:<22}{}{}\n", "machine", machine.name,
+        machine.nominal ? " (nominal: from its data sheet)" : "");
   if (machine.rates.has_value()) {
     for (const auto& [type, rate] : machine.rates->matmul_flop_per_s) {
-      fmt::print("{:<22}{:.1f} GFLOP/s\n", "matmul " + type, rate / 1e9);
+      Print("{:<22}{:.1f} GFLOP/s\n", "matmul " + type, rate / 1e9);
     }
-    fmt::print("{:<22}{:.1f} GB/s\n", "memory",
-               machine.rates->memory_bytes_per_s / 1e9);
-    fmt::print("{:<22}{}\n", "launch", FormatNs(machine.rates->launch_ns));
+    Print("{:<22}{:.1f} GB/s\n", "memory",
+          machine.rates->memory_bytes_per_s / 1e9);
+    Print("{:<22}{}\n", "launch", FormatNs(machine.rates->launch_ns));
   }
-  fmt::print("{:<22}{:.1f} GB/s\n", "copy to the host",
-             machine.d2h_bytes_per_s / 1e9);
-  fmt::print("{:<22}{:.1f} GB/s\n", "copy from the host",
-             machine.h2d_bytes_per_s / 1e9);
-  fmt::print("{:<22}{:.0f} % of their rates\n", "both at once",
-             machine.bidirectional * 100);
+  Print("{:<22}{:.1f} GB/s\n", "copy to the host",
+        machine.d2h_bytes_per_s / 1e9);
+  Print("{:<22}{:.1f} GB/s\n", "copy from the host",
+        machine.h2d_bytes_per_s / 1e9);
+  Print("{:<22}{:.0f} % of their rates\n", "both at once",
+        machine.bidirectional * 100);
   for (const executor::CopyRates& rates : measured.copies) {
-    fmt::print("{:<22}{:.1f} GB/s out, {:.1f} in, {:.0f} % of that together\n",
-               "copies of " + FormatBytes(rates.bytes),
-               rates.d2h_bytes_per_s / 1e9, rates.h2d_bytes_per_s / 1e9,
-               rates.bidirectional * 100);
+    Print("{:<22}{:.1f} GB/s out, {:.1f} in, {:.0f} % of that together\n",
+          "copies of " + FormatBytes(rates.bytes), rates.d2h_bytes_per_s / 1e9,
+          rates.h2d_bytes_per_s / 1e9, rates.bidirectional * 100);
   }
-  fmt::print("{:<22}{}\n", "latency of a copy",
-             FormatNs(machine.copy_latency_ns));
+  Print("{:<22}{}\n", "latency of a copy", FormatNs(machine.copy_latency_ns));
   if (machine.switch_ns > 0) {
-    fmt::print("{:<22}{} of computing\n", "each copy costs",
-               FormatNs(machine.switch_ns));
+    Print("{:<22}{} of computing\n", "each copy costs",
+          FormatNs(machine.switch_ns));
   }
-  fmt::print("{:<22}{}\n", "copies and computing",
-             machine.copies_stop_compute ? "one after the other"
-                                         : "beside each other");
-  fmt::print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
+  Print("{:<22}{}\n", "copies and computing",
+        machine.copies_stop_compute ? "one after the other"
+                                    : "beside each other");
+  Print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
   if (machine.reserved_bytes > 0) {
-    fmt::print("{:<22}{}\n", "of it reserved",
-               FormatBytes(machine.reserved_bytes));
+    Print("{:<22}{}\n", "of it reserved", FormatBytes(machine.reserved_bytes));
   }
-  fmt::print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
-  if (!path.empty()) fmt::print("{:<22}{}\n", "kept in", path);
+  Print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
+  if (!path.empty()) Print("{:<22}{}\n", "kept in", path);
 }
 
 absl::Status RunDoctor(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
+      {}, {{"-o", flags.out}, {"--json", flags.json ? "-" : ""}}));
   executor::MeasuredMachine measured;
   if (flags.name.has_value()) {
     LOADLINE_ASSIGN_OR_RETURN(measured.machine,
@@ -92,7 +92,7 @@ absl::Status RunDoctor(const Flags& flags) {
   const planner::Machine& machine = measured.machine;
   if (keep) LOADLINE_RETURN_IF_ERROR(KeepProfile(path, machine));
   if (flags.json || path == "-") {
-    fmt::print("{}\n", planner::MachineToJson(machine));
+    Print("{}\n", planner::MachineToJson(machine));
   } else {
     PrintTable(measured, path);
   }

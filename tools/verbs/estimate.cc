@@ -6,13 +6,13 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -29,9 +29,9 @@ absl::Status RunEstimate(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const Estimate estimate,
                             EstimateStep(step, flags.step.plan));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(EstimateJson(step, estimate)));
+    Print("{}\n", JsonText(EstimateJson(step, estimate)));
   } else {
-    fmt::print("{}", EstimateTable(step, estimate));
+    PrintText(EstimateTable(step, estimate));
   }
   if (FitOf(estimate) != Fit::kNever) return absl::OkStatus();
   return CannotFitError(EstimateVerdict(step, estimate));

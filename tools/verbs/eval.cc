@@ -8,7 +8,6 @@
 #include "executor/program/program.h"
 #include "executor/train/data.h"
 #include "executor/train/evaluate.h"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
@@ -17,6 +16,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/plan_request.h"
@@ -101,15 +101,14 @@ absl::Status RunEval(const Flags& flags) {
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
     out["arena_bytes"] = arena_bytes;
-    fmt::print("{}\n", JsonText(out));
+    Print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
-  fmt::print("{} examples, loss {:.6f}", FormatCount(result.examples),
-             result.loss);
+  Print("{} examples, loss {:.6f}", FormatCount(result.examples), result.loss);
   if (result.accuracy.has_value()) {
-    fmt::print(", accuracy {:.2f} %", 100 * *result.accuracy);
+    Print(", accuracy {:.2f} %", 100 * *result.accuracy);
   }
-  fmt::print("\n");
+  Print("\n");
   return absl::OkStatus();
 }
 

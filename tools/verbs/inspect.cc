@@ -16,6 +16,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/plan_training_step.h"
 
@@ -94,31 +95,30 @@ std::string DescribeValue(const models::Graph& graph, models::ValueId id) {
                      value.type.ToString(), value.name);
 }
 
-void PrintText(const models::Graph& graph, const Summary& summary) {
-  fmt::print("inputs\n");
+void PrintTable(const models::Graph& graph, const Summary& summary) {
+  Print("inputs\n");
   for (models::ValueId id : graph.inputs) {
-    fmt::print("{}", DescribeValue(graph, id));
+    PrintText(DescribeValue(graph, id));
   }
-  fmt::print("outputs\n");
+  Print("outputs\n");
   for (models::ValueId id : graph.outputs) {
-    fmt::print("{}", DescribeValue(graph, id));
+    PrintText(DescribeValue(graph, id));
   }
-  fmt::print("\nparameters   {} numbers, {}\n", FormatCount(summary.parameters),
-             FormatBytes(summary.parameter_bytes));
-  fmt::print("statistics   {}\n", FormatBytes(summary.state_bytes));
-  fmt::print("constants    {}\n", FormatBytes(summary.constant_bytes));
-  fmt::print("activations  {} made by one forward pass\n",
-             FormatBytes(summary.activation_bytes));
-  fmt::print("forward      {:.3g} GFLOP\n\n", summary.flops / 1e9);
-  fmt::print("{:<26}{:>8}{:>12}{:>14}\n", "operator", "nodes", "GFLOP",
-             "output");
+  Print("\nparameters   {} numbers, {}\n", FormatCount(summary.parameters),
+        FormatBytes(summary.parameter_bytes));
+  Print("statistics   {}\n", FormatBytes(summary.state_bytes));
+  Print("constants    {}\n", FormatBytes(summary.constant_bytes));
+  Print("activations  {} made by one forward pass\n",
+        FormatBytes(summary.activation_bytes));
+  Print("forward      {:.3g} GFLOP\n\n", summary.flops / 1e9);
+  Print("{:<26}{:>8}{:>12}{:>14}\n", "operator", "nodes", "GFLOP", "output");
   for (const auto& [name, total] : summary.operators) {
-    fmt::print("{:<26}{:>8}{:>12.3g}{:>14}\n", name, FormatCount(total.count),
-               total.flops / 1e9, FormatBytes(total.output_bytes));
+    Print("{:<26}{:>8}{:>12.3g}{:>14}\n", name, FormatCount(total.count),
+          total.flops / 1e9, FormatBytes(total.output_bytes));
   }
-  fmt::print("\nlargest tensors\n");
+  Print("\nlargest tensors\n");
   for (models::ValueId id : summary.largest) {
-    fmt::print("{}", DescribeValue(graph, id));
+    PrintText(DescribeValue(graph, id));
   }
 }
 
@@ -144,21 +144,21 @@ void PrintJson(const models::Graph& graph, const Summary& summary) {
                               {"type", value.type.ToString()},
                               {"bytes", value.type.bytes()}});
   }
-  fmt::print("{}\n", JsonText(out));
+  Print("{}\n", JsonText(out));
 }
 
 absl::Status RunInspect(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
   if (flags.text) {
-    fmt::print("{}", models::GraphToText(model.graph));
+    PrintText(models::GraphToText(model.graph));
     return absl::OkStatus();
   }
   const Summary summary = Summarize(model.graph);
   if (flags.json) {
     PrintJson(model.graph, summary);
   } else {
-    PrintText(model.graph, summary);
+    PrintTable(model.graph, summary);
   }
   return absl::OkStatus();
 }

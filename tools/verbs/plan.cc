@@ -4,7 +4,6 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
@@ -12,6 +11,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
+#include "tools/cli/standard_output.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_request.h"
@@ -49,11 +49,10 @@ absl::Status RunPlan(const Flags& flags) {
   if (flags.json) {
     nlohmann::ordered_json out = {{"format", "loadline.summary/1"}};
     out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
-    fmt::print("{}\n", JsonText(out));
+    Print("{}\n", JsonText(out));
   } else if (flags.out != "-") {
-    fmt::print("{}\n{}",
-               PlanTable(step.problem, step.keep_everything, step.plan),
-               MadeAgainBy());
+    Print("{}\n{}", PlanTable(step.problem, step.keep_everything, step.plan),
+          MadeAgainBy());
   }
   return absl::OkStatus();
 }

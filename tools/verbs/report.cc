@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
@@ -15,6 +14,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
+#include "tools/cli/standard_output.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_plan.h"
@@ -124,11 +124,10 @@ absl::Status RunReport(Flags flags) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(flags.csv, TensorCsv(document)));
   }
   if (flags.json) {
-    fmt::print("{}\n", JsonText(document));
+    Print("{}\n", JsonText(document));
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
-    fmt::print("{}\n{}",
-               PlanTable(step.problem, step.keep_everything, step.plan),
-               MadeAgainBy());
+    Print("{}\n{}", PlanTable(step.problem, step.keep_everything, step.plan),
+          MadeAgainBy());
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -24,6 +25,7 @@
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
@@ -48,6 +50,7 @@ struct Flags {
   std::string checkpoint;
   int64_t checkpoint_every = 0;
   bool resume = false;
+  bool overwrite = false;
   std::string host_store;
   int64_t log_every = 10;
   std::string trace;
@@ -74,6 +77,26 @@ absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
       std::move(device), executor::StressOptions{.seed = *flags.stress});
 }
 
+// A checkpoint may be days of work.
+absl::Status CheckCheckpoint(const Flags& flags) {
+  if (flags.resume && flags.checkpoint.empty()) {
+    return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
+  }
+  if (flags.resume && flags.overwrite) {
+    return absl::InvalidArgumentError(
+        "--resume and --overwrite: give one of them");
+  }
+  std::error_code error;
+  if (!flags.resume && !flags.overwrite &&
+      std::filesystem::is_regular_file(flags.checkpoint, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--checkpoint ", flags.checkpoint,
+        ": exists; continue from it with --resume, replace it with "
+        "--overwrite, or name another file"));
+  }
+  return absl::OkStatus();
+}
+
 // Everything that is known to fail is checked before hours of training.
 absl::Status CheckFlags(const Flags& flags) {
   if (flags.step.loss.data.empty()) {
@@ -86,9 +109,6 @@ absl::Status CheckFlags(const Flags& flags) {
     return absl::InvalidArgumentError(
         "--replan and --plan: give one of them; --plan says which plan to run");
   }
-  if (flags.resume && flags.checkpoint.empty()) {
-    return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
-  }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
@@ -97,6 +117,7 @@ absl::Status CheckFlags(const Flags& flags) {
                                 {"--checkpoint", flags.checkpoint},
                                 {"--trace", flags.trace},
                                 {"--host-store", flags.host_store}}));
+  LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
   for (const std::string* path :
        {&flags.out, &flags.checkpoint, &flags.trace}) {
     if (path->empty()) continue;
@@ -243,9 +264,9 @@ absl::Status RunRun(const Flags& flags) {
     PrintRunTable(step, first_plan, result);
   }
   if (result.arena_bytes > step.plan.budget_bytes) {
-    return absl::OutOfRangeError(absl::StrCat("measured ", result.arena_bytes,
-                                              " bytes, above the budget of ",
-                                              step.plan.budget_bytes));
+    return AboveBudgetError(absl::StrCat("measured ", result.arena_bytes,
+                                         " bytes, above the budget of ",
+                                         step.plan.budget_bytes));
   }
   if (result.interrupted) {
     return absl::CancelledError(
@@ -280,6 +301,9 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::NonNegativeNumber)
       ->take_last();
   app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
+  app->add_flag("--overwrite", flags->overwrite,
+                "Replace a checkpoint that exists")
+      ->group(kRareFlags);
   app->add_option("--host-store", flags->host_store,
                   "File for what is copied out (default: memory)")
       ->type_name("FILE")

@@ -12,7 +12,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "planner/solve/objective.h"
@@ -23,6 +22,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/reproduce.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
@@ -158,16 +158,14 @@ void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
   for (const Swept& swept : all) {
     const planner::Plan& smallest = swept.points.front().plan;
     if (swept.points[0].size > 0) {
-      fmt::print("{} {}\n", swept.points[0].axis, swept.points[0].size);
+      Print("{} {}\n", swept.points[0].axis, swept.points[0].size);
     }
-    fmt::print("{}\n",
-               ParetoTable(swept.step, swept.points, flags.run_steps > 0));
-    fmt::print(
-        "Smallest budget met: {}; no plan of any kind peaks below {}.\n\n",
-        FormatBytes(smallest.budget_bytes),
-        FormatBytes(smallest.bounds.peak_bytes));
+    Print("{}\n", ParetoTable(swept.step, swept.points, flags.run_steps > 0));
+    Print("Smallest budget met: {}; no plan of any kind peaks below {}.\n\n",
+          FormatBytes(smallest.budget_bytes),
+          FormatBytes(smallest.bounds.peak_bytes));
   }
-  fmt::print("{}", MadeAgainBy());
+  PrintText(MadeAgainBy());
 }
 
 absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
@@ -192,7 +190,7 @@ absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
   }
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, all[0].step, points, stop));
   if (flags.json) {
-    fmt::print("{}\n", JsonText(SweepJson(all, flags.run_steps)));
+    Print("{}\n", JsonText(SweepJson(all, flags.run_steps)));
   } else if (flags.html != "-") {
     PrintParetoTables(flags, all);
   }
@@ -273,19 +271,17 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   best.plan = point.plan;
   LOADLINE_RETURN_IF_ERROR(WritePage(flags, best, points, stop));
   if (flags.json) {
-    fmt::print("{}\n",
-               JsonText(LargestJson(best, point, found, flags.run_steps)));
+    Print("{}\n", JsonText(LargestJson(best, point, found, flags.run_steps)));
     return absl::OkStatus();
   }
   if (flags.html == "-") return absl::OkStatus();
-  fmt::print("Largest {} in {}: {}", axis, FormatBytes(best.plan.budget_bytes),
-             found.size);
+  Print("Largest {} in {}: {}", axis, FormatBytes(best.plan.budget_bytes),
+        found.size);
   if (found.smallest_not > 0) {
-    fmt::print("; no plan was found for {}", found.smallest_not);
+    Print("; no plan was found for {}", found.smallest_not);
   }
-  fmt::print("\n\n{}\n{}",
-             PlanTable(best.problem, best.keep_everything, best.plan),
-             MadeAgainBy());
+  Print("\n\n{}\n{}", PlanTable(best.problem, best.keep_everything, best.plan),
+        MadeAgainBy());
   return absl::OkStatus();
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "planner/problem/plan.h"
@@ -14,6 +13,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/plan_files.h"
 
@@ -40,13 +40,13 @@ absl::Status RunVerify(const Flags& flags) {
     out["budget_bytes"] = plan.budget_bytes;
     out["arena_bytes"] = plan.arena_bytes;
     out["predicted_step_ns"] = plan.predicted.step_ns;
-    fmt::print("{}\n", JsonText(out));
+    Print("{}\n", JsonText(out));
   } else if (verdict.ok()) {
-    fmt::print("valid: {} buffers, {} steps, arena {} of {}, step {}\n",
-               FormatCount(static_cast<int64_t>(plan.buffers.size())),
-               FormatCount(static_cast<int64_t>(plan.steps.size())),
-               FormatBytes(plan.arena_bytes), FormatBytes(plan.budget_bytes),
-               FormatNs(plan.predicted.step_ns));
+    Print("valid: {} buffers, {} steps, arena {} of {}, step {}\n",
+          FormatCount(static_cast<int64_t>(plan.buffers.size())),
+          FormatCount(static_cast<int64_t>(plan.steps.size())),
+          FormatBytes(plan.arena_bytes), FormatBytes(plan.budget_bytes),
+          FormatNs(plan.predicted.step_ns));
   }
   return NamedVerdict(flags.plan, verdict);
 }

@@ -13,6 +13,7 @@ _UNITS = {"B": 1}
 for _power, _letter in enumerate("KMGT", 1):
     _UNITS[f"{_letter}iB"] = 1024**_power
     _UNITS[f"{_letter}B"] = 1000**_power
+    _UNITS[_letter] = 1024**_power
 _FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
 
 

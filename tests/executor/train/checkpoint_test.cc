@@ -186,5 +186,11 @@ TEST(ParseSafetensors, SurvivesSeededDamage) {
   EXPECT_GT(refused, 1000);
 }
 
+// It never ends.
+TEST(LoadCheckpoint, RefusesADevice) {
+  EXPECT_EQ(ReadSafetensors("/dev/zero").status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace loadline::executor

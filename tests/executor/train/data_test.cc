@@ -91,6 +91,48 @@ TEST(MakeDataSet, WantsAsManyExamplesOfEverything) {
   EXPECT_NE(status.message().find("target"), absl::string_view::npos);
 }
 
+// Rows of a table of 3, and labels of 2 classes through a view.
+models::Graph LooksUp() {
+  models::Graph graph;
+  const auto row = graph.AddInput("row", {DType::kI64, {2}});
+  const auto target = graph.AddInput("target", {DType::kI32, {2, 1}});
+  const auto table = graph.AddInput("table", {DType::kF32, {3, 2}});
+  const auto logits =
+      *graph.AddNode("Gather", "lookup", {table, row}, {{"axis", int64_t{0}}});
+  const auto labels = *graph.AddNode("Reshape", "labels", {target},
+                                     {{"shape", models::Ints{2}}});
+  EXPECT_TRUE(graph
+                  .AddNode("SoftmaxCrossEntropy", "loss",
+                           {logits[0], labels[0]}, {{"class_axis", int64_t{1}}})
+                  .ok());
+  return graph;
+}
+
+absl::Status LookUp(std::vector<int64_t> rows, std::vector<int32_t> labels) {
+  const auto count = static_cast<int64_t>(rows.size());
+  return MakeDataSet({Array<int64_t>(DType::kI64, {count}, std::move(rows)),
+                      Array<int32_t>(DType::kI32, {count, 1}, labels),
+                      Array<float>(DType::kF32, {count, 2},
+                                   std::vector<float>(2 * labels.size()))},
+                     LooksUp())
+      .status();
+}
+
+// Found here it costs a second; found by a kernel, the hours before that step.
+TEST(MakeDataSet, RefusesLabelsAndIndicesOutOfRangeNamingTheFirst) {
+  EXPECT_EQ(LookUp({0, 1, 2, -3}, {0, 1, 1, 0}), absl::OkStatus());
+  EXPECT_EQ(LookUp({0, 1, 2, 0}, {0, 1, 2, 7}).message(),
+            "array 'target': 2 in example 2 (counted from 0) is not one of 2 "
+            "classes");
+  EXPECT_EQ(LookUp({0, 0}, {0, -1}).message(),
+            "array 'target': -1 in example 1 (counted from 0) is not one of 2 "
+            "classes");
+  EXPECT_EQ(LookUp({0, 3}, {0, 0}).message(),
+            "array 'row': 3 in example 1 (counted from 0) is not a row of "
+            "'table', which has 3");
+  EXPECT_EQ(LookUp({-4, 0}, {0, 0}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 DataSet Numbers(int64_t examples) {
   DataSet data;
   data.examples = examples;

@@ -1,6 +1,9 @@
 #include "planner/base/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,6 +56,49 @@ TEST(AtomicFile, LeavesNothingBehindWithoutACommit) {
   }
   EXPECT_EQ(Contents(path), "old");
   EXPECT_EQ(Entries(folder), 1);
+}
+
+// A checkpoint of gigabytes each time a run is killed while it saves.
+TEST(AtomicFile, RemovesWhatAKilledWriterLeft) {
+  const std::string folder = Folder(), path = folder + "/file";
+  const pid_t child = fork();
+  if (child == 0) {
+    auto file = AtomicFile::Create(path);
+    if (file.ok()) (void)(*file)->Write("half", 4);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(Entries(folder), 1);
+  ASSERT_TRUE(WriteWholeFile(folder + "/other", "x").ok());
+  EXPECT_EQ(Entries(folder), 2) << "removed another file's";
+  ASSERT_TRUE(WriteWholeFile(path, "whole").ok());
+  EXPECT_EQ(Contents(path), "whole");
+  EXPECT_EQ(Entries(folder), 2);
+}
+
+TEST(AtomicFile, LeavesTheFileOfALivingWriter) {
+  const std::string folder = Folder(), path = folder + "/file";
+  auto first = AtomicFile::Create(path);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE((*first)->Write("first", 5).ok());
+  ASSERT_TRUE(WriteWholeFile(path, "second").ok());
+  EXPECT_EQ(Entries(folder), 2);
+  ASSERT_TRUE((*first)->Commit().ok());
+  EXPECT_EQ(Contents(path), "first");
+}
+
+TEST(AtomicFile, LeavesFilesThatOnlyLookAlike) {
+  const std::string folder = Folder(), path = folder + "/file";
+  const std::string outside = folder + "/outside";
+  std::ofstream(outside) << "mine";
+  fs::create_symlink(outside, path + ".loadline-tmp-aaaaaa");
+  std::ofstream(path + ".loadline-tmp-old") << "mine";
+  fs::create_directory(path + ".loadline-tmp-bbbbbb");
+  ASSERT_TRUE(WriteWholeFile(path, "new").ok());
+  EXPECT_EQ(Entries(folder), 5);
+  EXPECT_EQ(Contents(outside), "mine");
 }
 
 // As root a rename would replace the device node itself.

@@ -229,19 +229,22 @@ TEST(Solve, KeepEverythingsArenaIsEnoughForNoOverhead) {
 }
 
 TEST(Solve, FlagsForbidRecomputationAndCopies) {
+  int met[4] = {};
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok());
     for (int flags = 0; flags < 4; ++flags) {
       SolveOptions options;
-      options.budget_bytes = Percent(*all, 75);
+      // With nothing allowed, only the order can save bytes.
+      options.budget_bytes = Percent(*all, flags == 0 ? 100 : 75);
       options.work_limit = kWork;
       options.bound_work_limit = 0;
       options.allow_recompute = (flags & 1) != 0;
       options.allow_offload = (flags & 2) != 0;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
       if (!plan.ok()) continue;
+      ++met[flags];
       if (!options.allow_recompute) {
         EXPECT_EQ(plan->predicted.recompute_ns, 0);
         EXPECT_EQ(plan->sequence.size(), problem.nodes.size());
@@ -251,9 +254,11 @@ TEST(Solve, FlagsForbidRecomputationAndCopies) {
       }
     }
   }
+  for (int flags = 0; flags < 4; ++flags) EXPECT_GE(met[flags], 5) << flags;
 }
 
 TEST(Solve, SameInputAndSeedGiveTheSameBytes) {
+  int met = 0;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
@@ -270,7 +275,9 @@ TEST(Solve, SameInputAndSeedGiveTheSameBytes) {
       continue;
     }
     EXPECT_EQ(PlanToJson(*one, problem), PlanToJson(*two, problem));
+    ++met;
   }
+  EXPECT_GE(met, 5);
 }
 
 TEST(Solve, LessWorkForTheBoundChangesNoPlan) {
@@ -430,6 +437,23 @@ TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
     }
   }
   EXPECT_GT(optimal, 2);
+}
+
+// Nor for what a bound rules out.
+TEST(Solve, TimeLimitIsNotUsedUpWhereNoPlanExists) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    const Problem problem = RandomProblem(seed, 12, false, false);
+    SolveOptions options;
+    options.budget_bytes = 1;
+    options.work_limit = kWork;
+    options.time_limit = absl::Hours(1);
+    const auto facts = InfeasibilityOf(Solve(problem, options).status());
+    ASSERT_TRUE(facts.has_value()) << seed;
+    EXPECT_GT(facts->proven_bound_bytes, 1);
+    EXPECT_GE(facts->smallest_met_bytes, facts->proven_bound_bytes);
+    options.time_limit = absl::ZeroDuration();
+    EXPECT_TRUE(InfeasibilityOf(Solve(problem, options).status()).has_value());
+  }
 }
 
 TEST(Solve, CancelKeepsTheBestPlanSoFar) {

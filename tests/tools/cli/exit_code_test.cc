@@ -20,7 +20,7 @@ TEST(ExitCodeFor, FollowsTheTable) {
   EXPECT_EQ(ExitCodeFor(CannotFitError("")), 3);
   EXPECT_EQ(ExitCodeFor(absl::UnimplementedError("")), 4);
   EXPECT_EQ(ExitCodeFor(absl::DeadlineExceededError("")), 5);
-  EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("")), 6);
+  EXPECT_EQ(ExitCodeFor(AboveBudgetError("")), 6);
   EXPECT_EQ(ExitCodeFor(absl::CancelledError("")), 130);
 }
 
@@ -36,6 +36,10 @@ TEST(ExitCodeMeanings, AreTheTableOfTheDocs) {
 
 TEST(ExitCodeFor, TellsAFullDiskFromAPlanThatDoesNotFit) {
   EXPECT_EQ(ExitCodeFor(absl::ResourceExhaustedError("disk full")), 2);
+}
+
+TEST(ExitCodeFor, TellsABadIndexFromARunAboveItsBudget) {
+  EXPECT_EQ(ExitCodeFor(absl::OutOfRangeError("index 9")), 2);
 }
 
 }  // namespace

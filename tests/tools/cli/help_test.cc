@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "CLI/CLI.hpp"
+#include "tests/tools/support/in_process.h"
 
 namespace loadline::tools {
 namespace {
@@ -68,6 +69,21 @@ TEST_F(Help, LeavesRareFlagsToHelpAll) {
 TEST_F(Help, ListsTheVerbs) {
   EXPECT_THAT(CommandHelpText(DescribeVerbs(command_)),
               HasSubstr("  go          Go\n"));
+}
+
+TEST(HelpCommand, IsShownHoweverItIsAskedFor) {
+  const CommandOutput verbs = RunInProcess({"--help"});
+  EXPECT_EQ(verbs.exit_code, 0);
+  EXPECT_NE(verbs.out.find("Usage: loadline VERB"), std::string::npos);
+  EXPECT_EQ(RunInProcess({}).out, verbs.out);
+  EXPECT_EQ(RunInProcess({}).exit_code, 0);
+  EXPECT_EQ(RunInProcess({"help"}).out, verbs.out);
+  EXPECT_EQ(RunInProcess({"help", "--help"}).out, verbs.out);
+  const CommandOutput plan = RunInProcess({"help", "plan"});
+  EXPECT_EQ(plan.exit_code, 0);
+  EXPECT_EQ(plan.out, RunInProcess({"plan", "--help"}).out);
+  EXPECT_EQ(RunInProcess({"help", "plan", "--help-all"}).out,
+            RunInProcess({"plan", "--help-all"}).out);
 }
 
 }  // namespace

@@ -21,6 +21,13 @@ TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(ParseBudget("4096B")->bytes, 4096);
 }
 
+TEST(ParseBudget, ReadsALetterAsTheBinaryUnit) {
+  EXPECT_EQ(ParseBudget("3G")->bytes, ParseBudget("3GiB")->bytes);
+  EXPECT_EQ(ParseBudget("1.5m")->bytes, ParseBudget("1.5MiB")->bytes);
+  EXPECT_EQ(ParseBudget("7 K")->bytes, 7 << 10);
+  EXPECT_EQ(ParseBudget("2T")->bytes, 2LL << 40);
+}
+
 TEST(ParseBudget, TakesAShareOfTheWhole) {
   const auto of_1001 = [](const char* text) {
     return *planner::BytesOf(*ParseBudget(text), planner::Problem(),

@@ -25,14 +25,17 @@ TEST(ExpandConfig, PutsFieldsBeforeTheFlagsThatOverrideThem) {
                 "dim: [a=1, b=2]\n");
   auto args = ExpandConfig({"run", "--config", path, "--lr", "0.2"});
   ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(*args, ElementsAre("run", "m.onnx", "--lr=0.1", "--no-shuffle",
-                                 "--dim=a=1", "--dim=b=2", "--lr", "0.2"));
+  EXPECT_THAT(args->args,
+              ElementsAre("run", "m.onnx", "--lr=0.1", "--no-shuffle",
+                          "--dim=a=1", "--dim=b=2", "--lr", "0.2"));
+  EXPECT_THAT(args->config_files, ElementsAre(path));
 }
 
 TEST(ExpandConfig, LeavesArgumentsWithoutAFileAlone) {
   auto args = ExpandConfig({"run", "m.onnx"});
   ASSERT_TRUE(args.ok());
-  EXPECT_THAT(*args, ElementsAre("run", "m.onnx"));
+  EXPECT_THAT(args->args, ElementsAre("run", "m.onnx"));
+  EXPECT_THAT(args->config_files, ElementsAre());
 }
 
 TEST(ExpandConfig, NamesFileAndLineOfWhatItCannotRead) {

@@ -7,7 +7,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 
@@ -75,6 +78,43 @@ TEST(LoadProfile, ReadsBackWhatWasKept) {
   const auto machine = LoadProfile(kCpu, path);
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_EQ(planner::MachineToJson(*machine), planner::MachineToJson(Made()));
+}
+
+// Several runs that share a cache each measure their own model.
+TEST(AddToProfile, KeepsWhatOthersMeasuredAtTheSameTime) {
+  constexpr int kRuns = 8, kOperators = 10;
+  const std::string path = EmptyFolder("profile_shared") + "/machine.json";
+  ASSERT_TRUE(KeepProfile(path, Made()).ok());
+  std::vector<std::thread> runs;
+  for (int run = 0; run < kRuns; ++run) {
+    runs.emplace_back([run, &path] {
+      planner::Machine mine = Made();
+      for (int i = 0; i < kOperators; ++i) {
+        const std::string key = absl::StrCat("run ", run, " op ", i);
+        mine.ops[key] = run;
+        mine.algorithms[key] = "fast";
+        EXPECT_TRUE(AddToProfile(path, mine).ok());
+      }
+    });
+  }
+  for (std::thread& run : runs) run.join();
+  const auto machine = LoadProfile(kCpu, path);
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(machine->ops.size(), size_t{1 + kRuns * kOperators});
+  EXPECT_EQ(machine->algorithms.size(), size_t{kRuns * kOperators});
+}
+
+TEST(AddToProfile, KeepsTheFirstTimeOfAnOperator) {
+  const std::string path = EmptyFolder("profile_first") + "/machine.json";
+  ASSERT_TRUE(KeepProfile(path, Made()).ok());
+  planner::Machine later = Made();
+  later.ops = {{"MatMul f32", 99}, {"Relu", 5}};
+  later.algorithms = {{"MatMul f32", "other"}};
+  const auto whole = AddToProfile(path, later);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->ops.at("MatMul f32"), 17);
+  EXPECT_EQ(whole->ops.at("Relu"), 5);
+  EXPECT_TRUE(whole->algorithms.empty());
 }
 
 TEST(LoadProfile, NamesTheFileItCannotRead) {

@@ -96,7 +96,11 @@ TEST(CheckOutputPaths, GuardsEveryVerb) {
   fs::copy_file(ZooPath("mlp.onnx"), model);
   fs::copy_file(ZooPath("digits-train.npz"), data);
   const std::string machine = FixedMachinePath();
-  const auto before = *ReadFile(model) + *ReadFile(data);
+  const std::string config = folder + "/c.yaml", empty = folder + "/e.yaml";
+  ASSERT_TRUE(WriteFile(config, "machine: " + machine + "\n").ok());
+  ASSERT_TRUE(WriteFile(empty, "quiet: true\n").ok());
+  const auto before =
+      *ReadFile(model) + *ReadFile(data) + *ReadFile(config) + *ReadFile(empty);
   const std::vector<std::vector<std::string>> commands = {
       {"run", model, "--data", data, "--steps", "1", "--checkpoint", data},
       {"run", model, "--data", data, "--steps", "1", "-o", data},
@@ -113,13 +117,20 @@ TEST(CheckOutputPaths, GuardsEveryVerb) {
       {"report", model, "--machine", machine, "--csv", model},
       {"report", model, "--machine", machine, "--markdown", model},
       {"sweep", model, "--machine", machine, "--html", model},
+      {"plan", model, "--config", config, "-o", config},
+      {"run", model, "--data", data, "--config", config, "--checkpoint", config,
+       "--overwrite"},
+      {"report", model, "--config=" + config, "--html", config},
+      {"doctor", "l4", "--config", empty, "-o", empty},
   };
   for (const std::vector<std::string>& command : commands) {
     const CommandOutput output = RunInProcess(command);
     EXPECT_EQ(output.exit_code, 2) << command[0] << ": " << output.err;
     EXPECT_EQ(output.out, "");
     EXPECT_THAT(output.err, HasSubstr("name another file"));
-    EXPECT_EQ(*ReadFile(model) + *ReadFile(data), before);
+    EXPECT_EQ(*ReadFile(model) + *ReadFile(data) + *ReadFile(config) +
+                  *ReadFile(empty),
+              before);
   }
 }
 

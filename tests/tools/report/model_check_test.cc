@@ -83,6 +83,24 @@ TEST(CheckModel, CountsWhatFlagsTakeOut) {
   EXPECT_EQ(Check(flags).forms.batch_norms_fixed, 1);
 }
 
+// The target alone says nothing of the inputs.
+TEST(CheckModel, ReadsEveryArrayOfTheData) {
+  StepFlags mlp = File("models/zoo/mlp.onnx");
+  mlp.loss.data = "models/zoo/digits-train.npz";
+  EXPECT_TRUE(Check(mlp).AsExported()) << Check(mlp).status;
+  mlp.model.batch = 100'000;
+  EXPECT_EQ(ExitCodeFor(Check(mlp).status), kBadInput);
+  EXPECT_THAT(CheckVerdict(Check(mlp)),
+              HasSubstr("less than one batch of 100000"));
+  StepFlags other = Text(
+      "g (float[batch,1] wrong) => (float[batch,10] y)"
+      " <float[1,10] w = {1,2,3,4,5,6,7,8,9,10}> { y = Mul(wrong, w) }");
+  other.loss.data = "models/zoo/digits-train.npz";
+  EXPECT_FALSE(Check(other).AsExported());
+  EXPECT_EQ(ExitCodeFor(Check(other).status), kBadInput);
+  EXPECT_THAT(CheckVerdict(Check(other)), HasSubstr("'wrong'"));
+}
+
 TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
   const ModelCheck check = Check(
       Text("g (float[2,3,8,8] x) => (float[2,3,4,4] y) {"

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
+#include "planner/base/sha256.h"
 #include "tests/planner/support/small_plan.h"
 #include "tools/pipeline/device.h"
 #include "tools/report/assumptions.h"
@@ -120,6 +122,28 @@ TEST(ReportPage, CarriesTheDocumentWhateverItsNamesAre) {
                 read["values"]["name"][2].get<std::string>(),
             problem.values[2].name);
   EXPECT_EQ(read["buffers"], nlohmann::json(document["buffers"]));
+}
+
+// A script in a name of the document, or in an attribute that a library makes
+// of one, has no hash in the policy.
+TEST(ReportPage, AllowsItsOwnScriptsOnly) {
+  const std::string page = ReportPage(DocumentOf(planner::SmallProblem(), {}));
+  const size_t begin = page.find("script-src ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string policy = page.substr(begin, page.find(';', begin) - begin);
+  EXPECT_THAT(policy, testing::Not(HasSubstr("unsafe")));
+  const std::string open = "<script>";
+  int scripts = 0;
+  for (size_t at = page.find(open); at != std::string::npos;
+       at = page.find(open, at + 1)) {
+    const size_t from = at + open.size();
+    const std::string hash =
+        absl::Base64Escape(absl::HexStringToBytes(planner::Sha256Hex(
+            page.substr(from, page.find("</script>", from) - from))));
+    EXPECT_THAT(policy, HasSubstr("'sha256-" + hash + "'"));
+    ++scripts;
+  }
+  EXPECT_EQ(scripts, 3);
 }
 
 TEST(ReportPage, IsWholeAndNamesItsLicences) {

@@ -67,6 +67,21 @@ TEST_F(ReportTables, MarkdownHasVerdictFiguresAndTensors) {
   EXPECT_THAT(page, Not(HasSubstr("measured")));
 }
 
+TEST_F(ReportTables, MarkdownShowsNamesAsText) {
+  problem_.name = "<img src=x onerror=alert(1)>";
+  problem_.values[2].name = "[a](javascript:b)<script>`c`\n# d\x1b[2J";
+  plan_ = planner::SmallPlan(problem_);
+  nlohmann::ordered_json document = Document();
+  document["command"] = "loadline report '```\n<b>'";
+  document["assumptions"] = {"<i>"};
+  const std::string page = ReportMarkdown(document);
+  EXPECT_THAT(page, HasSubstr("### &lt;img src=x onerror=alert(1)&gt; in"));
+  EXPECT_THAT(page, HasSubstr("| \\[a\\](javascript:b)&lt;script&gt;"
+                              "\\`c\\` # d\\\\u001b\\[2J |"));
+  EXPECT_THAT(page, HasSubstr("- &lt;i&gt;\n"));
+  EXPECT_THAT(page, HasSubstr("````\nloadline report '```\n<b>'\n````\n"));
+}
+
 TEST_F(ReportTables, MarkdownHasWhatWasMeasured) {
   const Measured measured = {.steps = 2, .step_ns = 7000, .arena_bytes = 510};
   EXPECT_THAT(ReportMarkdown(Document(&measured)),

@@ -55,7 +55,7 @@ void Expect(const std::vector<Case>& cases) {
 }
 
 TEST(VerbErrors, OfTheCommandItself) {
-  Expect({{{}, 2, "subcommand"},
+  Expect({{{"help", "plna"}, 2, "did you mean 'plan'?"},
           {{"plna"}, 2, "did you mean 'plan'?"},
           {{"--nothing"}, 2, "subcommand"},
           {{"plan"}, 2, "model"},
@@ -78,6 +78,7 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--input-shape", "image=3x1x9x8"}, "axis 2 is fixed to 8");
   add({"--input-shape", "picture=3x4"}, "'picture', which is no input");
   add({"--frozen", "*"}, "nothing to train");
+  add({"--frozen", "nope"}, "matches 'nope'; it has fc1.weight");
   add({"--loss", "hinge"}, "--loss");
   add({"--class-axis", "7"}, "--class-axis 7");
   add({"--data", "/no/data.npz"}, "/no/data.npz");
@@ -121,6 +122,42 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
   cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
   cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});
   Expect(cases);
+}
+
+// A script's variable that is not set.
+TEST(VerbErrors, OfEmptyValues) {
+  std::vector<Case> cases;
+  for (const char* flag : {"--budget", "--time-limit", "--data", "--machine",
+                           "-o", "--frozen", "--problem", "--dump-passes"}) {
+    cases.push_back({{"plan", kMlp, flag, ""}, 2, "must not be empty"});
+  }
+  cases.push_back({{"plan", kMlp, "--budget="}, 2, "--budget"});
+  cases.push_back({{"plan", ""}, 2, "must not be empty"});
+  cases.push_back(
+      {{"run", kMlp, "--data", kData, "--checkpoint", ""}, 2, "must not be"});
+  cases.push_back({{"pack", "b.csv", "--capacity", ""}, 2, "must not be"});
+  Expect(cases);
+}
+
+// Division by zero in a library, and an end by a signal.
+TEST(VerbErrors, OfSizesBeyondTheKernels) {
+  std::vector<Case> cases;
+  for (const char* model : {"mlp", "gpt", "resnet18"}) {
+    const std::string path = ZooPath(std::string(model) + ".onnx");
+    for (const char* batch : {"134217728", "2147483648", "4294967296",
+                              "1099511627776", "4611686018427387904"}) {
+      if (std::string(model) == "mlp" && std::string(batch) == "134217728") {
+        continue;  // lines enough for it
+      }
+      cases.push_back(
+          {{"plan", path, "--machine", kMachine, "--batch", batch}, 2, batch});
+    }
+  }
+  Expect(cases);
+  const CommandOutput check =
+      RunInProcess({"check", kMlp, "--batch", "4294967296"});
+  EXPECT_EQ(check.exit_code, 2);
+  EXPECT_THAT(check.err, HasSubstr("at most 2147483647 numbers"));
 }
 
 TEST(VerbErrors, OfRun) {

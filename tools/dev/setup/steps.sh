@@ -5,7 +5,9 @@
 
 export LC_ALL=C  # EPOCHREALTIME with a point, tools' messages in one language
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-cache=${LOADLINE_CACHE:-${XDG_CACHE_HOME:-~/.cache}/loadline}
+# Not LOADLINE_CACHE: that moves the machine's profile, and whoever moves it does
+# not want to build the dependencies again.
+cache=${LOADLINE_BUILD_CACHE:-${XDG_CACHE_HOME:-~/.cache}/loadline}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 # Precompiled headers are cached too; they contain no macro that differs by file.

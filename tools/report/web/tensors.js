@@ -12,6 +12,13 @@ function tensorRows() {
   });
 }
 
+// Tabulator takes a tooltip's text for HTML.
+function textElement(text) {
+  const element = document.createElement("span");
+  element.textContent = text;
+  return element;
+}
+
 function showTensors() {
   const filter = {headerFilter: "input"};
   const layerHeader = (layer, count, rows) => {
@@ -36,7 +43,7 @@ function showTensors() {
       {title: "Kind", field: "kind", minWidth: 105, ...filter},
       {title: "Action", field: "action", minWidth: 100, ...filter},
       {title: "Reason", field: "reason", widthGrow: 4, minWidth: 180,
-        tooltip: true, ...filter},
+        tooltip: (event, cell) => textElement(cell.getValue()), ...filter},
       {title: "Module", field: "module", widthGrow: 2, minWidth: 120, ...filter},
       {title: "Operator", field: "operator", minWidth: 110, ...filter},
     ],

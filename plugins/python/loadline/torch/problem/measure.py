@@ -8,6 +8,7 @@ Tested by tests/plugins/python/torch_measure_test.py.
 """
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -92,8 +93,11 @@ def _read(path: pathlib.Path) -> dict[str, int]:
 def _write(path: pathlib.Path, times: dict[str, int]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-    partial.write_text(json.dumps({**_read(path), **times}, indent=1, sort_keys=True))
-    os.replace(partial, path)
+    # Processes that share the folder add to the file one after the other.
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        partial.write_text(json.dumps({**_read(path), **times}, indent=1, sort_keys=True))
+        os.replace(partial, path)
 
 
 def measured_ns(operations: Iterable[Operation],

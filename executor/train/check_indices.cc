@@ -1,0 +1,95 @@
+// Kernels refuse a bad index too, but only in the step that meets it, which may
+// be hours later. Tested in tests/executor/train/data_test.cc.
+#include "executor/train/check_indices.h"
+
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "models/storage.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+using models::DType;
+
+// The indices that a node accepts: [lowest, size).
+struct Range {
+  int64_t lowest = 0;
+  int64_t size = 0;
+  std::string meaning;
+};
+
+int64_t AxisSize(const models::Graph& graph, const models::Node& node,
+                 const char* axis) {
+  const std::vector<int64_t>& dims = graph.value(node.inputs[0]).type.dims;
+  int64_t at = node.attributes.Int(axis, 0);
+  if (at < 0) at += static_cast<int64_t>(dims.size());
+  return dims[static_cast<size_t>(at)];
+}
+
+// What the node demands of its input 1; size 0: nothing.
+Range RangeOf(const models::Graph& graph, const models::Node& node) {
+  if (node.op == "SoftmaxCrossEntropy" || node.op == "CountCorrect") {
+    const int64_t classes = AxisSize(graph, node, "class_axis");
+    return {0, classes, absl::StrCat("one of ", classes, " classes")};
+  }
+  if (node.op == "Gather") {
+    const int64_t rows = AxisSize(graph, node, "axis");
+    return {-rows, rows,
+            absl::StrCat("a row of '", graph.value(node.inputs[0]).name,
+                         "', which has ", rows)};
+  }
+  return {};
+}
+
+template <typename T>
+absl::Status CheckColumn(const Column& column, int64_t examples,
+                         const Range& range) {
+  const size_t count = column.data.size() / sizeof(T);
+  const size_t per_example = count / static_cast<size_t>(examples);
+  for (size_t i = 0; i < count; ++i) {
+    T number;
+    std::memcpy(&number, column.data.data() + i * sizeof(T), sizeof(T));
+    if (number >= range.lowest && number < range.size) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "array '", column.name, "': ", int64_t{number}, " in example ",
+        i / per_example,
+        per_example > 1 ? absl::StrCat(", position ", i % per_example) : "",
+        " (counted from 0) is not ", range.meaning));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckIndices(const DataSet& data, const models::Graph& graph) {
+  // The column whose numbers a value has; -1: none.
+  std::vector<int> column_of(graph.values.size(), -1);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const DType dtype = graph.value(graph.inputs[i]).type.dtype;
+    if (dtype == DType::kI64 || dtype == DType::kI32) {
+      column_of[Index(graph.inputs[i])] = static_cast<int>(i);
+    }
+  }
+  for (const models::Node& node : graph.nodes) {
+    if (models::IsView(node) || node.op == "Cast") {
+      column_of[Index(node.outputs[0])] = column_of[Index(node.inputs[0])];
+    }
+    const Range range = RangeOf(graph, node);
+    if (range.size == 0) continue;
+    const int c = column_of[Index(node.inputs[1])];
+    if (c < 0) continue;
+    const Column& column = data.columns[static_cast<size_t>(c)];
+    const bool wide =
+        graph.value(graph.inputs[static_cast<size_t>(c)]).type.dtype ==
+        DType::kI64;
+    LOADLINE_RETURN_IF_ERROR(
+        wide ? CheckColumn<int64_t>(column, data.examples, range)
+             : CheckColumn<int32_t>(column, data.examples, range));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace loadline::executor
