@@ -4,6 +4,7 @@
 #include "passes/add_optimizer.h"
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,13 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
   const Attributes attributes = AttributesOf(options);
   const std::string op = options.kind == OptimizerKind::kSgd ? "Sgd" : "AdamW";
+  // States that are equally large share their zeros.
+  std::map<int64_t, models::Tensor> zeros;
+  const auto zero = [&zeros](const models::TensorType& type) {
+    auto& shared = zeros[type.bytes()];
+    if (shared.data == nullptr) shared = models::ZeroTensor(type);
+    return models::Tensor{type, shared.data};
+  };
   for (const auto& [parameter, gradient] : gradients) {
     // Copies, because adding values moves the graph's vector.
     const std::string name = graph.value(parameter).name;
@@ -87,7 +95,7 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
             "the model already has a value named '", state_name,
             "', the name of an optimizer state; rename it in the model"));
       }
-      const ValueId id = graph.AddState(state_name, models::ZeroTensor(type));
+      const ValueId id = graph.AddState(state_name, zero(type));
       inputs.push_back(id);
       updated.push_back(id);
     }

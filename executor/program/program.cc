@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
     LOADLINE_RETURN_IF_ERROR(
         device.EnableTrace(static_cast<int32_t>(plan.steps.size())));
   }
-  LOADLINE_RETURN_IF_ERROR(program->WriteInitial());
+  LOADLINE_RETURN_IF_ERROR(program->WriteInitial(options));
   return program;
 }
 
@@ -114,7 +114,7 @@ absl::Status Program::CheckArena(const ArenaSpec& needed) const {
   return absl::OkStatus();
 }
 
-absl::Status Program::WriteInitial() {
+absl::Status Program::WriteInitial(const LoadOptions& options) {
   for (size_t v = 0; v < graph_->values.size(); ++v) {
     const models::Value& value = graph_->values[v];
     if (!IsPersistent(value.kind)) continue;
@@ -130,6 +130,7 @@ absl::Status Program::WriteInitial() {
                        " has no contents (a file of weights is missing)"));
     }
     LOADLINE_RETURN_IF_ERROR(WritePersistent(value.name, *value.initial->data));
+    if (options.written) options.written(id);
   }
   std::stable_partition(saved_.begin(), saved_.end(), [&](models::ValueId id) {
     return graph_->value(id).kind == models::ValueKind::kParameter;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,9 @@ struct LoadOptions {
   bool poison = false;
   // Record when each step of the plan ran (trace.h).
   bool trace = false;
+  // Called when the device has the initial contents of a persistent value; from
+  // then on nothing of the program reads them in the graph. May be empty.
+  std::function<void(models::ValueId)> written;
 };
 
 // Not thread-safe; uses the device exclusively during a call.
@@ -76,7 +80,7 @@ class Program {
 
   absl::Status PrepareKernels();
   absl::Status CheckArena(const ArenaSpec& needed) const;
-  absl::Status WriteInitial();
+  absl::Status WriteInitial(const LoadOptions& options);
   absl::Status WriteInputs(absl::Span<const std::byte* const> inputs);
   absl::Status RunCommands();
   absl::Status CheckSound() const;

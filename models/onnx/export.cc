@@ -3,8 +3,9 @@
 // tests/models/onnx_export_test.cc.
 #include "models/onnx/export.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <limits>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -32,24 +33,50 @@ absl::Status Replace(const Tensor& tensor, onnx::TensorProto* proto) {
   return absl::OkStatus();
 }
 
+// Bytes of protobuf on their way to a file; keeps the first error.
+class FileStream : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit FileStream(planner::AtomicFile* file) : file_(file) {}
+  bool Write(const void* data, int bytes) override {
+    status_.Update(file_->Write(data, static_cast<size_t>(bytes)));
+    return status_.ok();
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  planner::AtomicFile* file_;
+  absl::Status status_;
+};
+
+// Without a second copy of the model in memory.
+absl::Status WriteModel(const onnx::ModelProto& model,
+                        const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto file, planner::AtomicFile::Create(path));
+  FileStream stream(file.get());
+  google::protobuf::io::CopyingOutputStreamAdaptor buffered(&stream);
+  const bool written =
+      model.SerializeToZeroCopyStream(&buffered) && buffered.Flush();
+  LOADLINE_RETURN_IF_ERROR(stream.status());
+  if (!written) return absl::InternalError("protobuf cannot write the model");
+  return file->Commit();
+}
+
 }  // namespace
 
 absl::Status ExportTrained(const std::string& original_path,
-                           const std::map<std::string, Tensor>& trained,
+                           std::map<std::string, Tensor> trained,
                            const std::string& out_path) {
   LOADLINE_ASSIGN_OR_RETURN(
       onnx::ModelProto model,
       onnx_internal::ReadModelFile(original_path, kMaxBytes));
   const std::string folder = onnx_internal::FolderOf(original_path);
-  std::set<std::string> left;
-  for (const auto& [name, tensor] : trained) left.insert(name);
   int64_t budget_bytes = kMaxBytes;
   for (onnx::TensorProto& proto :
        *model.mutable_graph()->mutable_initializer()) {
     auto it = trained.find(proto.name());
     if (it != trained.end()) {
       LOADLINE_RETURN_IF_ERROR(Replace(it->second, &proto));
-      left.erase(proto.name());
+      trained.erase(it);
     } else if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
       LOADLINE_ASSIGN_OR_RETURN(
           Tensor tensor,
@@ -57,20 +84,17 @@ absl::Status ExportTrained(const std::string& original_path,
       onnx_internal::WriteTensor(tensor, &proto);
     }
   }
-  if (!left.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        original_path, " has no initializer named '", *left.begin(), "'"));
+  if (!trained.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(original_path, " has no initializer named '",
+                     trained.begin()->first, "'"));
   }
   if (model.ByteSizeLong() > static_cast<size_t>(kMaxBytes)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the trained model needs ", model.ByteSizeLong(),
         " bytes, more than the 2 GiB that one ONNX file can hold"));
   }
-  std::string bytes;
-  if (!model.SerializeToString(&bytes)) {
-    return absl::InternalError("protobuf cannot write the model");
-  }
-  return planner::WriteWholeFile(out_path, bytes);
+  return WriteModel(model, out_path);
 }
 
 }  // namespace loadline::models
