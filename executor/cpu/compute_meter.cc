@@ -3,6 +3,7 @@
 #include "executor/cpu/compute_meter.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace loadline::executor {
 namespace {
 
 constexpr int64_t kMatmulSize = 1024;
+static_assert(3 * kMatmulSize * kMatmulSize * sizeof(float) ==
+              ComputeMeter::kMatricesBytes);
 
 }  // namespace
 
@@ -64,11 +67,14 @@ void ComputeMeter::Matmul() {
   state_->stream.wait();
 }
 
-void ComputeMeter::Triad() {
+void ComputeMeter::Triad() { TriadOf(std::numeric_limits<int64_t>::max()); }
+
+void ComputeMeter::TriadOf(int64_t bytes) {
   float* a = state_->lines[0].data();
   const float* b = state_->lines[1].data();
   const float* c = state_->lines[2].data();
-  const auto count = static_cast<int64_t>(state_->lines[0].size());
+  const auto count = std::min(static_cast<int64_t>(state_->lines[0].size()),
+                              bytes / static_cast<int64_t>(sizeof(float)));
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < count; ++i) a[i] = b[i] + 0.5f * c[i];
 }

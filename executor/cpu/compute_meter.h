@@ -13,13 +13,17 @@ namespace loadline::executor {
 // arithmetic, and a triad a = b + c/2, limited by memory.
 class ComputeMeter {
  public:
-  // Three triad buffers of `buffer_bytes` each, three matrices of 4 MiB.
+  // Three triad buffers of `buffer_bytes` each, and three matrices, which take
+  // kMatricesBytes.
+  static constexpr int64_t kMatricesBytes = int64_t{12} << 20;
   static absl::StatusOr<ComputeMeter> Create(int64_t buffer_bytes);
   ComputeMeter(ComputeMeter&&);
   ~ComputeMeter();
 
   void Matmul();
   void Triad();
+  // Over the first `bytes` of each buffer.
+  void TriadOf(int64_t bytes);
 
   double matmul_flop() const;  // of one Matmul
   double triad_bytes() const;  // moved by one Triad

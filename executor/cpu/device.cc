@@ -39,10 +39,7 @@ absl::Status CpuDevice::CreateArena(const ArenaSpec& spec) {
   }
   LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena,
                             Arena::Create(spec.arena_bytes));
-  LOADLINE_ASSIGN_OR_RETURN(
-      store_, options_.host_store_path.empty()
-                  ? MakeMemoryStore(spec.host_bytes)
-                  : MakeFileStore(options_.host_store_path, spec.host_bytes));
+  LOADLINE_ASSIGN_OR_RETURN(store_, options_.make_store(spec.host_bytes));
   arena_ = std::move(arena);
   spec_ = spec;
   events_ = std::make_unique<EventTable>(spec.event_count);

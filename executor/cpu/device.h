@@ -19,9 +19,7 @@
 namespace loadline::executor {
 
 struct CpuDeviceOptions {
-  // Empty: the host store is in memory. Otherwise a new file; see
-  // MakeFileStore.
-  std::string host_store_path;
+  HostStoreMaker make_store = MakeMemoryStore;
   // Commands that a copy lane's ring holds; beyond that the compute lane waits.
   // At least 1.
   int32_t lane_capacity = 4096;

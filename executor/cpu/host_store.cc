@@ -3,11 +3,19 @@
 #include "executor/cpu/host_store.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/device/device.h"
@@ -92,6 +100,21 @@ class FileStore : public HostStore {
   int64_t bytes_;
 };
 
+// Opens a new file and takes its name away.
+int OpenUnnamed(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    std::string name = path + "/loadline-host-XXXXXX";
+    const int fd = mkostemp(name.data(), O_CLOEXEC);
+    if (fd >= 0) unlink(name.c_str());
+    return fd;
+  }
+  const int fd =
+      open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) unlink(path.c_str());
+  return fd;
+}
+
 absl::Status FileError(const std::string& path, int64_t bytes, int error) {
   const std::string text = absl::StrCat("host store ", path, " of ", bytes,
                                         " bytes: ", std::strerror(error));
@@ -127,16 +150,40 @@ absl::StatusOr<std::unique_ptr<HostStore>> MakeFileStore(
     const std::string& path, int64_t bytes) {
   if (bytes < 0)
     return absl::InvalidArgumentError("a host store below 0 bytes");
-  const int fd =
-      open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int fd = OpenUnnamed(path);
   if (fd < 0) return FileError(path, bytes, errno);
   const int error = bytes == 0 ? 0 : posix_fallocate(fd, 0, bytes);
-  unlink(path.c_str());
   if (error != 0) {
     close(fd);
     return FileError(path, bytes, error);
   }
   return std::unique_ptr<HostStore>(new FileStore(fd, bytes));
+}
+
+HostStoreMaker FileStoreAt(std::string path) {
+  return [path = std::move(path)](int64_t bytes) {
+    return MakeFileStore(path, bytes);
+  };
+}
+
+bool IsInMemory(const std::string& path) {
+  std::filesystem::path at = path.empty() ? "." : path;
+  struct statfs info;
+  while (statfs(at.c_str(), &info) != 0) {
+    const std::filesystem::path parent = at.parent_path();
+    if (parent == at) return false;
+    at = parent.empty() ? "." : parent;
+  }
+  // f_type is signed on some machines and unsigned on others.
+  const auto type = static_cast<uint32_t>(info.f_type);
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC || type == HUGETLBFS_MAGIC;
+}
+
+int64_t FreeBytesIn(const std::string& folder) {
+  struct statvfs info;
+  if (statvfs(folder.c_str(), &info) != 0) return 0;
+  return static_cast<int64_t>(info.f_bavail) *
+         static_cast<int64_t>(info.f_frsize);
 }
 
 }  // namespace loadline::executor

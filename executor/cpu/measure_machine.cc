@@ -42,33 +42,29 @@ double PerSecond(double amount, int64_t ns) {
 
 // Cost of copies that compute waits for, of a typical size, with cold caches
 // before and after them.
-absl::Status MeasureWaitedCopies(const DoctorOptions& options,
-                                 CopyBenchmark& lanes,
-                                 planner::Machine& machine) {
-  LOADLINE_ASSIGN_OR_RETURN(ComputeMeter kernel,
-                            ComputeMeter::Create(kOrdinaryBytes));
+void MeasureWaitedCopies(const DoctorOptions& options, ComputeMeter& kernel,
+                         CopyBenchmark& lanes, planner::Machine& machine) {
   const int64_t bytes = std::min(kOrdinaryBytes, options.buffer_bytes);
   const auto copies = static_cast<int>(options.buffer_bytes / bytes);
   machine.copy_latency_ns =
       lanes.WaitedCopyNs(Lane::kD2h, kSmallBytes, kSmallCopies);
   const auto rate = [&](Lane lane) {
     const int64_t ns = lanes.WaitedCopyNs(lane, bytes, copies, [&] {
-      kernel.Triad();
+      kernel.TriadOf(kOrdinaryBytes);
     }) - machine.copy_latency_ns;
     return PerSecond(static_cast<double>(bytes), std::max<int64_t>(ns, 1));
   };
   machine.d2h_bytes_per_s = rate(Lane::kD2h);
   machine.h2d_bytes_per_s = rate(Lane::kH2d);
-  return absl::OkStatus();
 }
 
-absl::Status MeasureRates(const DoctorOptions& options, CopyBenchmark& lanes,
-                          planner::Machine& machine) {
+void MeasureRates(const DoctorOptions& options, ComputeMeter& compute,
+                  CopyBenchmark& lanes, planner::Machine& machine) {
   if (machine.copies_stop_compute) {
-    return MeasureWaitedCopies(options, lanes, machine);
+    MeasureWaitedCopies(options, compute, lanes, machine);
+  } else {
+    lanes.MeasureCopies(machine);
   }
-  lanes.MeasureCopies(machine);
-  return absl::OkStatus();
 }
 
 absl::Status CheckBuffers(const DoctorOptions& options) {
@@ -76,14 +72,24 @@ absl::Status CheckBuffers(const DoctorOptions& options) {
   return absl::InvalidArgumentError("buffers too small to measure anything");
 }
 
+// Three of the triad, one for each direction of copies.
+constexpr int64_t kBuffers = 5;
+constexpr int64_t kLeastBufferBytes = int64_t{1} << 20;
+
 }  // namespace
+
+int64_t BufferBytesWithin(int64_t most_bytes) {
+  return std::clamp((most_bytes - ComputeMeter::kMatricesBytes) / kBuffers,
+                    kLeastBufferBytes, kWantedBufferBytes);
+}
 
 absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
   planner::Machine machine;
   machine.name = options.name;
   machine.device_bytes = HostMemoryBytes();
-  machine.host_bytes = machine.device_bytes;
+  machine.host_bytes =
+      options.host_bytes > 0 ? options.host_bytes : machine.device_bytes;
   LOADLINE_ASSIGN_OR_RETURN(ComputeMeter compute,
                             ComputeMeter::Create(options.buffer_bytes));
   const std::vector<int64_t> ns = MedianRunsNs(
@@ -93,7 +99,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   rates.matmul_flop_per_s["f32"] = PerSecond(compute.matmul_flop(), matmul_ns);
   rates.memory_bytes_per_s = PerSecond(compute.triad_bytes(), triad_ns);
 
-  CpuDevice device({.host_store_path = options.host_store_path});
+  CpuDevice device({.make_store = options.make_store});
   LOADLINE_ASSIGN_OR_RETURN(
       CopyBenchmark lanes,
       CopyBenchmark::Create(device, options.buffer_bytes, options.meter_ns));
@@ -109,7 +115,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
   };
   machine.copies_stop_compute =
       lanes.HiddenShare(options.buffer_bytes, work) < kLeastHidden;
-  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
+  MeasureRates(options, compute, lanes, machine);
   EmptyKernel empty;
   rates.launch_ns = lanes.LaunchNs(empty);
   LOADLINE_RETURN_IF_ERROR(lanes.status());
@@ -120,11 +126,14 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
 absl::Status MeasureCopies(const DoctorOptions& options,
                            planner::Machine& machine) {
   LOADLINE_RETURN_IF_ERROR(CheckBuffers(options));
-  CpuDevice device({.host_store_path = options.host_store_path});
+  CpuDevice device({.make_store = options.make_store});
   LOADLINE_ASSIGN_OR_RETURN(
       CopyBenchmark lanes,
       CopyBenchmark::Create(device, options.buffer_bytes, options.meter_ns));
-  LOADLINE_RETURN_IF_ERROR(MeasureRates(options, lanes, machine));
+  LOADLINE_ASSIGN_OR_RETURN(
+      ComputeMeter compute,
+      ComputeMeter::Create(std::min(kOrdinaryBytes, options.buffer_bytes)));
+  MeasureRates(options, compute, lanes, machine);
   return lanes.status();
 }
 

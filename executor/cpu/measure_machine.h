@@ -6,19 +6,30 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "executor/cpu/host_store.h"
 #include "executor/measure/copy_benchmark.h"
 #include "planner/problem/machine.h"
 
 namespace loadline::executor {
 
+inline constexpr int64_t kWantedBufferBytes = int64_t{64} << 20;
+
 struct DoctorOptions {
   std::string name = "this-cpu";
-  // As in CpuDeviceOptions: copies are measured with this store.
-  std::string host_store_path;
-  // Size of each buffer that is streamed or copied; four of them are allocated.
-  int64_t buffer_bytes = int64_t{64} << 20;
+  // As in CpuDeviceOptions: copies are measured with this store, which holds
+  // at most `host_bytes` (0: the machine's memory).
+  HostStoreMaker make_store = MakeMemoryStore;
+  int64_t host_bytes = 0;
+  // Size of each buffer that is streamed or copied. Those of the default are
+  // too large for most caches; smaller ones show faster copies and memory.
+  int64_t buffer_bytes = kWantedBufferBytes;
   int64_t meter_ns = kMeterNs;  // least duration of each measurement
 };
+
+// Size of the buffers with which measuring takes `most_bytes`: at most the
+// wanted size, at least 1 MiB. All of them together, and 12 MiB beside them,
+// are what measuring takes with a store on a disk.
+int64_t BufferBytesWithin(int64_t most_bytes);
 
 // A profile of this machine for CPU plans: rates of f32 matrix products
 // (oneDNN) and of memory (a triad on all threads), rates of the CPU device's

@@ -140,8 +140,10 @@ absl::StatusOr<std::vector<int64_t>> MeasureAll(
         spec.max_operands, static_cast<int32_t>(std::max(
                                trial.inputs.size(), trial.outputs.size())));
   }
-  const Region evict = {planner::AlignUp(spec.arena_bytes),
-                        options.evict_bytes};
+  const int64_t operands_bytes = planner::AlignUp(spec.arena_bytes);
+  const Region evict = {operands_bytes,
+                        std::clamp<int64_t>(options.most_bytes - operands_bytes,
+                                            0, options.evict_bytes)};
   spec.arena_bytes = evict.offset + evict.bytes;
   LOADLINE_RETURN_IF_ERROR(device.CreateArena(spec));
   // On the device's clock: submitting a step to a GPU can take longer than the
@@ -229,12 +231,14 @@ absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
   std::vector<Trial> trials;
   for (const auto& [key, node] : DistinctOperators(graph)) {
     LOADLINE_ASSIGN_OR_RETURN(Trial trial, MakeTrial(graph, *node, device));
+    if (trial.arena_bytes > options.most_bytes) continue;
     trial.key = key;
     trials.push_back(std::move(trial));
   }
+  std::map<std::string, int64_t> ops;
+  if (trials.empty()) return ops;
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> times_ns,
                             MeasureAll(graph, trials, device, options));
-  std::map<std::string, int64_t> ops;
   for (size_t i = 0; i < trials.size(); ++i) ops[trials[i].key] = times_ns[i];
   return ops;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,9 @@ struct CalibrateOptions {
   // cold in the caches as in a real step, and keep a GPU busy while the launch
   // is submitted. Calibrate and ChooseAlgorithms only.
   int64_t evict_bytes = int64_t{64} << 20;
+  // Calibrate only: limit for the arena. Evicts fewer bytes where it must, and
+  // leaves out operators that need more by themselves.
+  int64_t most_bytes = std::numeric_limits<int64_t>::max();
   std::function<void(int64_t done, int64_t of)> progress;  // may be empty
   const std::atomic<bool>* stop = nullptr;                 // may be null
 };
@@ -51,8 +55,9 @@ absl::StatusOr<Algorithms> ChooseAlgorithms(
 // Median nanoseconds of each distinct operator of the graph, by
 // models::OperatorKey: the contents of machine.ops. Views have no entry. Floats
 // are filled with numbers around 1, integers with 0. The device must have no
-// arena yet; it gets one that holds the largest node. Errors: an operator
-// without a kernel, too little device memory; Cancelled: stopped.
+// arena yet; it gets one that holds the largest node, of at most
+// `options.most_bytes`; without any node within these, none. Errors: an
+// operator without a kernel, too little device memory; Cancelled: stopped.
 absl::StatusOr<std::map<std::string, int64_t>> Calibrate(
     const models::Graph& graph, Device& device,
     const CalibrateOptions& options = {});

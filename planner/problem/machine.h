@@ -44,6 +44,9 @@ struct Machine {
   // From a data sheet, not measured (planner/problem/known_machines.h). In JSON
   // under `extra`.
   bool nominal = false;
+  // Why the profile is to be measured again once that is possible; empty: it is
+  // not. In JSON under `extra`.
+  std::string provisional;
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;
   std::optional<Rates> rates;

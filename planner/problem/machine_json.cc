@@ -26,6 +26,7 @@ constexpr char kCopiesStopCompute[] = "copies_stop_compute";
 constexpr char kAlgorithms[] = "algorithms";
 constexpr char kSwitchNs[] = "switch_ns";
 constexpr char kNominal[] = "nominal";
+constexpr char kProvisional[] = "provisional";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -90,6 +91,13 @@ absl::Status ReadExtra(const Json& extra, Machine& machine) {
       }
       machine.switch_ns = *ns;
     }
+    if (key == kProvisional) {
+      const auto* why = std::get_if<std::string>(&value.value);
+      if (why == nullptr) {
+        return BadField("extra.provisional", "must be a string");
+      }
+      machine.provisional = *why;
+    }
     if (key != kCopiesStopCompute && key != kNominal) continue;
     const bool* is = std::get_if<bool>(&value.value);
     if (is == nullptr) {
@@ -102,13 +110,17 @@ absl::Status ReadExtra(const Json& extra, Machine& machine) {
 
 void WriteExtra(const Machine& machine, JsonWriter& json) {
   if (!machine.copies_stop_compute && machine.algorithms.empty() &&
-      machine.switch_ns == 0 && !machine.nominal) {
+      machine.switch_ns == 0 && !machine.nominal &&
+      machine.provisional.empty()) {
     return;
   }
   json.Key("extra").BeginObject();
   if (machine.copies_stop_compute) json.Key(kCopiesStopCompute).Bool(true);
   if (machine.switch_ns > 0) json.Key(kSwitchNs).Int(machine.switch_ns);
   if (machine.nominal) json.Key(kNominal).Bool(true);
+  if (!machine.provisional.empty()) {
+    json.Key(kProvisional).String(machine.provisional);
+  }
   if (!machine.algorithms.empty()) {
     json.Key(kAlgorithms).BeginObject();
     for (const auto& [key, name] : machine.algorithms) {

@@ -162,8 +162,10 @@ TEST(Run, KeepsACheckpointThatExistsUnlessToldToOverwriteIt) {
   EXPECT_NE(fs::last_write_time(checkpoint), written);
 }
 
-TEST(Run, HostStoreInAFileGivesTheSameBits) {
-  const std::string store = TestFolder("host_store") + "/store";
+// A file without a name, a named one, and the memory of an emulated device.
+TEST(Run, EveryHostStoreGivesTheSameBits) {
+  const std::string folder = TestFolder("host_store");
+  const std::string store = folder + "/store";
   const std::vector<std::string> base = {"run",
                                          Zoo("gpt.onnx"),
                                          "--data",
@@ -176,15 +178,51 @@ TEST(Run, HostStoreInAFileGivesTheSameBits) {
                                          "50%",
                                          "--no-recompute",
                                          "--json"};
-  const CommandResult memory = RunLoadline(base);
-  ASSERT_EQ(memory.exit_code, 0) << memory.err;
-  std::vector<std::string> args = base;
-  args.insert(args.end(), {"--host-store", store});
-  const CommandResult file = RunLoadline(args);
-  ASSERT_EQ(file.exit_code, 0) << file.err;
-  EXPECT_GT(file.json()["host_bytes"].get<int64_t>(), 0);
-  EXPECT_EQ(file.json()["weights_sha256"], memory.json()["weights_sha256"]);
-  EXPECT_FALSE(fs::exists(store));
+  std::string sha256;
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{},
+                                                {"--host-store", store},
+                                                {"--host-store", folder},
+                                                {"--emulate-device"}}) {
+    SCOPED_TRACE(testing::PrintToString(flags));
+    std::vector<std::string> args = base;
+    args.insert(args.end(), flags.begin(), flags.end());
+    const CommandResult run = RunLoadline(args);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_GT(run.json()["host_bytes"].get<int64_t>(), 0);
+    if (sha256.empty()) sha256 = run.json()["weights_sha256"];
+    EXPECT_EQ(run.json()["weights_sha256"], sha256);
+    EXPECT_TRUE(fs::is_empty(folder));
+  }
+}
+
+// With copies to memory, half of the budget would be taken elsewhere.
+TEST(Run, OnlyAnEmulatedDeviceCopiesToMemoryBesideTheBudget) {
+  const std::vector<std::string> base = {"run",
+                                         Zoo("gpt12.onnx"),
+                                         "--data",
+                                         Zoo("text-train.npz"),
+                                         "--batch",
+                                         "32",
+                                         "--steps",
+                                         "2",
+                                         "--budget",
+                                         "50%",
+                                         "--no-recompute",
+                                         "--json"};
+  const auto above_arena = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> args = base;
+    args.insert(args.end(), flags.begin(), flags.end());
+    EXPECT_EQ(RunLoadline(args).exit_code, 0);  // measures
+    const CommandResult run = RunLoadline(args);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const nlohmann::json json = run.json();
+    EXPECT_GT(json["host_bytes"].get<int64_t>(), int64_t{20} << 20);
+    return json["measured_resident_bytes"].get<int64_t>() -
+           json["resident_base_bytes"].get<int64_t>() -
+           json["arena_bytes"].get<int64_t>();
+  };
+  EXPECT_LT(above_arena({}), int64_t{10} << 20);
+  EXPECT_GT(above_arena({"--emulate-device"}), int64_t{20} << 20);
 }
 
 TEST(Plan, TwelveLayerGptFitsHalfOfItsBytes) {

@@ -1,4 +1,4 @@
-// The values of --device.
+// The values of --device, and the device that --emulate-device stands for.
 #ifndef LOADLINE_TOOLS_CLI_DEVICE_NAMES_H_
 #define LOADLINE_TOOLS_CLI_DEVICE_NAMES_H_
 
@@ -6,6 +6,9 @@ namespace loadline::tools {
 
 inline constexpr char kCpu[] = "cpu";
 inline constexpr char kCuda[] = "cuda";
+// An accelerator emulated on the CPU: what is copied out goes to RAM, which no
+// budget counts.
+inline constexpr char kEmulated[] = "emulated";
 
 }  // namespace loadline::tools
 

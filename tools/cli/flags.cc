@@ -89,9 +89,15 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
 }
 
 void AddDeviceFlag(CLI::App* app, std::string* device) {
-  Last(app, "--device", device, "Where the step runs")
-      ->check(CLI::IsMember({kCpu, kCuda}))
-      ->capture_default_str();
+  CLI::Option* named = Last(app, "--device", device, "Where the step runs")
+                           ->check(CLI::IsMember({kCpu, kCuda}))
+                           ->capture_default_str();
+  app->add_flag_callback(
+         "--emulate-device", [device] { *device = kEmulated; },
+         "Instead of --device: an accelerator emulated on the CPU, whose "
+         "copies go to RAM that no budget counts")
+      ->excludes(named)
+      ->group(kRareFlags);
 }
 
 void AddPlanFlags(CLI::App* app, PlanFlags* flags) {

@@ -47,8 +47,8 @@ struct OptimizerFlags {
 };
 
 struct PlanFlags {
-  std::string device = "cpu";
-  std::string budget;  // empty: the bytes that keeping everything needs
+  std::string device = "cpu";  // tools/cli/device_names.h
+  std::string budget;          // empty: the bytes that keeping everything needs
   bool no_recompute = false;
   bool no_offload = false;
   std::string time_limit;  // empty: only work is limited

@@ -2,6 +2,8 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_DEVICE_H_
 #define LOADLINE_TOOLS_PIPELINE_DEVICE_H_
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -14,15 +16,32 @@
 
 namespace loadline::tools {
 
-// Makes the device that --device names, without an arena. `host_store`: file
-// for offloaded values; empty: memory. Unavailable: no GPU, or a build without
-// CUDA. InvalidArgument: a GPU with a file as host store.
+// In all of these, `device` is a name of tools/cli/device_names.h.
+
+// Where the CPU copies to unless --host-store says so: the first of $TMPDIR,
+// /var/tmp and /tmp that is a folder on a disk and can be written to. A file
+// system in RAM is none: a copy there would free no memory. "": there is none.
+std::string HostStoreFolder();
+
+// Makes the device, without an arena. On the CPU, what is copied out goes to a
+// file: a new one at `host_store`, or if that is a folder or empty, a file
+// without a name there or in HostStoreFolder(). An arena with host bytes is a
+// FailedPrecondition without such a folder. Unavailable: no GPU, or a build
+// without CUDA. InvalidArgument: a `host_store` in RAM, or on another device.
 absl::StatusOr<std::unique_ptr<executor::Device>> MakeDevice(
     const std::string& device, const std::string& host_store = "");
 
-// Measures the device's whole profile; takes some seconds.
+// Measures the device's whole profile; takes some seconds. The CPU's has no
+// copies without a HostStoreFolder(). On the CPU, measuring takes at most
+// `most_bytes` of memory (but 17 MiB in any case); a profile measured in fewer
+// bytes than wanted is provisional.
 absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
-    const std::string& device);
+    const std::string& device,
+    int64_t most_bytes = std::numeric_limits<int64_t>::max());
+
+// Whether MeasureDevice within these bytes gives a profile that is not
+// provisional.
+bool CanMeasureFully(int64_t most_bytes);
 
 // Measures the copy figures of a profile again; other fields are unchanged.
 absl::Status MeasureCopiesOf(const std::string& device,

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/measure/calibrate.h"
 #include "executor/measure/calibrate_step.h"
+#include "executor/measure/resident_memory.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/base/file_lock.h"
@@ -23,6 +26,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/plan_files.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -88,22 +92,87 @@ models::Graph Unmeasured(const models::Graph& graph,
   return rest;
 }
 
-// Measures operators inside the step if it is small enough to run with
-// everything kept, otherwise one by one.
+// Measures operators inside the step `plan`, if there is one and it is small
+// enough to run, otherwise one by one.
 absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
     const models::Graph& graph, const models::Graph& rest,
-    const planner::Problem& problem, const planner::Plan& keep_everything,
-    int64_t least_ns, executor::Device& device, const std::atomic<bool>* stop) {
-  executor::CalibrateOptions options;
-  options.stop = stop;
-  options.least_ns = least_ns;
+    const planner::Problem& problem, const planner::Plan* plan,
+    executor::CalibrateOptions options, executor::Device& device) {
   int64_t most_bytes = problem.machine->device_bytes / 2;
   if (device.is_host()) most_bytes = std::min(most_bytes, kMostStepBytes);
-  if (keep_everything.arena_bytes > most_bytes) {
+  if (plan == nullptr || plan->arena_bytes > most_bytes) {
     return executor::Calibrate(rest, device, options);
   }
-  return executor::CalibrateStep(graph, problem, keep_everything, device,
-                                 options);
+  return executor::CalibrateStep(graph, problem, *plan, device, options);
+}
+
+// On a CPU the arena of a measured step is memory of the machine that the
+// budget is about. Elsewhere, and without a budget, everything is kept.
+bool IsBounded(const PlanFlags& flags) {
+  return flags.device == kCpu && !flags.budget.empty();
+}
+
+// A request for a plan to measure in: found quickly, or not at all.
+absl::StatusOr<PlanRequest> MeasuringRequest(const StepFlags& flags) {
+  PlanFlags plan = flags.plan;
+  plan.time_limit.clear();
+  LOADLINE_ASSIGN_OR_RETURN(
+      PlanRequest request,
+      ReadPlanRequest(plan, {.effort = planner::Effort::kQuick}));
+  request.options.allow_retries = false;
+  return request;
+}
+
+// The budget in bytes; for the smallest one, a bound that no plan is below.
+absl::StatusOr<int64_t> BudgetBytes(const planner::Problem& problem,
+                                    const PlanRequest& request,
+                                    const planner::Plan& keep_everything) {
+  if (request.budget->kind != planner::Budget::Kind::kSmallest) {
+    return RequestedBytes(problem, request, keep_everything);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const planner::PeakFloor floor,
+                            planner::FindPeakFloor(problem, request.options));
+  return floor.bytes;
+}
+
+// The budget of a step whose machine has not been measured: bytes do not depend
+// on times.
+absl::StatusOr<int64_t> BudgetBytesOf(const StepFlags& flags,
+                                      const models::Graph& graph) {
+  planner::Machine any;
+  any.name = "not measured";
+  any.d2h_bytes_per_s = any.h2d_bytes_per_s = 1e9;
+  any.host_bytes = std::numeric_limits<int64_t>::max();
+  any.rates = planner::Rates{.matmul_flop_per_s = {{"f32", 1e9}},
+                             .memory_bytes_per_s = 1e9};
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
+                            PoseStep(graph, "measuring", any, *device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep_everything,
+                            planner::KeepEverything(problem));
+  LOADLINE_ASSIGN_OR_RETURN(const PlanRequest request, MeasuringRequest(flags));
+  return BudgetBytes(problem, request, keep_everything);
+}
+
+// The plan to measure in; none if the search finds none.
+absl::StatusOr<std::optional<planner::Plan>> MeasuringPlan(
+    const StepFlags& flags, const planner::Problem& problem,
+    planner::Plan keep_everything, int64_t most_bytes,
+    const std::atomic<bool>* stop) {
+  if (keep_everything.arena_bytes <= most_bytes) {
+    return std::optional(std::move(keep_everything));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(PlanRequest request, MeasuringRequest(flags));
+  request.options.cancel = stop;
+  // Even for the smallest budget: what a short search finds there can be twice
+  // what the plan takes that runs afterwards.
+  request.options.budget_bytes = most_bytes;
+  auto plan = planner::Solve(problem, request.options);
+  if (plan.ok()) return std::optional(*std::move(plan));
+  if (absl::IsResourceExhausted(plan.status())) {
+    return std::optional<planner::Plan>();
+  }
+  return plan.status();
 }
 
 }  // namespace
@@ -124,7 +193,7 @@ std::string OwnProfilePath(const std::string& device) {
     folder = cache.empty() ? Environment("HOME") + "/.cache/loadline"
                            : cache + "/loadline";
   }
-  return folder + (device == kCpu ? "/machine.json" : "/machine-cuda.json");
+  return absl::StrCat(folder, "/machine-", device, ".json");
 }
 
 absl::Status MakeFolderOf(const std::string& path) {
@@ -157,28 +226,53 @@ absl::StatusOr<planner::Machine> AddToProfile(
 }
 
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
-                                             const std::string& path) {
+                                             const std::string& path,
+                                             const BytesLimit& limit) {
   if (IsName(path)) return NamedProfile(path);
   if (!path.empty()) return ReadMachineFile(path);
+  int64_t most_bytes = std::numeric_limits<int64_t>::max();
+  const auto read_limit = [&]() -> absl::Status {
+    if (!limit) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(most_bytes, limit());
+    return absl::OkStatus();
+  };
   const std::string own = OwnProfilePath(device);
+  std::map<std::string, int64_t> ops;
   if (fs::exists(own)) {
     auto machine = ReadMachineFile(own);
-    if (machine.ok()) return machine;
-    spdlog::warn("measuring anew: {}", std::string(machine.status().message()));
+    if (machine.ok()) {
+      if (machine->provisional.empty()) return machine;
+      LOADLINE_RETURN_IF_ERROR(read_limit());
+      if (!CanMeasureFully(most_bytes)) return machine;
+      spdlog::info("measuring anew: {} was measured with {}", own,
+                   machine->provisional);
+      ops = std::move(machine->ops);
+    } else {
+      spdlog::warn("measuring anew: {}",
+                   std::string(machine.status().message()));
+    }
   }
+  LOADLINE_RETURN_IF_ERROR(read_limit());
   spdlog::info("measuring this machine, once (kept in {})", own);
   LOADLINE_ASSIGN_OR_RETURN(executor::MeasuredMachine measured,
-                            MeasureDevice(device));
+                            MeasureDevice(device, most_bytes));
+  measured.machine.ops = std::move(ops);
   const absl::Status kept = KeepProfile(own, measured.machine);
   if (!kept.ok()) WarnNotKept(kept);
   return std::move(measured.machine);
 }
 
 absl::StatusOr<planner::Machine> CalibratedProfile(
-    const std::string& device, const std::string& path,
-    const models::Graph& graph, const std::atomic<bool>* stop) {
+    const StepFlags& flags, const models::Graph& graph,
+    const std::atomic<bool>* stop) {
+  const std::string& device = flags.plan.device;
+  const std::string& path = flags.plan.machine;
+  BytesLimit limit;
+  if (IsBounded(flags.plan)) {
+    limit = [&] { return BudgetBytesOf(flags, graph); };
+  }
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
-                            LoadProfile(device, path));
+                            LoadProfile(device, path, limit));
   LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
   const models::Graph rest = Unmeasured(graph, machine);
   if (rest.nodes.empty()) return machine;
@@ -191,11 +285,22 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
   LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, *made));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep_everything,
+  LOADLINE_ASSIGN_OR_RETURN(planner::Plan keep_everything,
                             planner::KeepEverything(problem));
+  executor::CalibrateOptions options = {.least_ns = kLeastCalibrationNs,
+                                        .stop = stop};
+  if (limit) {
+    LOADLINE_ASSIGN_OR_RETURN(options.most_bytes, limit());
+  }
   LOADLINE_ASSIGN_OR_RETURN(
-      auto times, MeasureOperators(graph, rest, problem, keep_everything,
-                                   kLeastCalibrationNs, *made, stop));
+      const std::optional<planner::Plan> plan,
+      MeasuringPlan(flags, problem, std::move(keep_everything),
+                    options.most_bytes, stop));
+  executor::ReleaseFreedMemory();  // of the search, before the arena is made
+  LOADLINE_ASSIGN_OR_RETURN(
+      auto times,
+      MeasureOperators(graph, rest, problem,
+                       plan.has_value() ? &*plan : nullptr, options, *made));
   machine.ops.merge(std::move(times));
   auto kept =
       AddToProfile(path.empty() ? OwnProfilePath(device) : path, machine);
@@ -214,7 +319,8 @@ absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,
   LOADLINE_ASSIGN_OR_RETURN(
       const auto times,
       MeasureOperators(step.graph, step.graph, step.problem,
-                       step.keep_everything, least_ns, *made, stop));
+                       &step.keep_everything,
+                       {.least_ns = least_ns, .stop = stop}, *made));
   for (const auto& [key, ns] : times) machine.ops[key] = ns;
   LOADLINE_RETURN_IF_ERROR(MeasureCopiesOf(device, machine));
   return machine;

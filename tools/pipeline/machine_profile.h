@@ -3,6 +3,8 @@
 #define LOADLINE_TOOLS_PIPELINE_MACHINE_PROFILE_H_
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,23 +17,32 @@ namespace loadline::tools {
 
 // In all of these, `device` is a value of --device (tools/pipeline/device.h).
 
-// The file with this machine's own profile: machine.json, or for a GPU
-// machine-cuda.json, in $LOADLINE_CACHE, else $XDG_CACHE_HOME/loadline, else
-// ~/.cache/loadline.
+// The file with this machine's own profile: machine-cpu.json, machine-cuda.json
+// or machine-emulated.json in $LOADLINE_CACHE, else $XDG_CACHE_HOME/loadline,
+// else ~/.cache/loadline.
 std::string OwnProfilePath(const std::string& device);
+
+// What measuring may take of memory; called only if something is measured.
+// Empty: no limit.
+using BytesLimit = std::function<absl::StatusOr<int64_t>()>;
 
 // The profile at `path`, or the known machine that --machine names instead
 // (planner/problem/known_machines.h). "": this machine's own profile, which is
-// measured (some seconds) and stored if there is none yet.
+// measured (some seconds) and stored if there is none yet, or if it is
+// provisional and `most_bytes` now suffice.
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
-                                             const std::string& path);
+                                             const std::string& path,
+                                             const BytesLimit& most_bytes = {});
 
-// The same, with a measured time for every operator of the graph on the device.
-// New measurements are added to the file. `stop` may be null. InvalidArgument:
-// as CheckIsHere.
+// The same for the device, profile and budget of the flags, with a measured
+// time for every operator of the graph on the device. New measurements are
+// added to the file. On a CPU, measuring stays within the budget: operators are
+// timed in a step that a short search plans for it; if it finds none, one by
+// one, and those that are too large for the budget are not. `stop` may be null.
+// InvalidArgument: as CheckIsHere.
 absl::StatusOr<planner::Machine> CalibratedProfile(
-    const std::string& device, const std::string& path,
-    const models::Graph& graph, const std::atomic<bool>* stop);
+    const StepFlags& flags, const models::Graph& graph,
+    const std::atomic<bool>* stop);
 
 // Measures all operators of the graph and the copies anew, for `least_ns` of
 // steps. Stores nothing. `stop` may be null.

@@ -252,7 +252,7 @@ absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
                                             const std::atomic<bool>* cancel) {
   const PlanFlags& plan = flags.plan;
   if (plan.calibrate) {
-    return CalibratedProfile(plan.device, plan.machine, graph, cancel);
+    return CalibratedProfile(flags, graph, cancel);
   }
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine,
                             LoadProfile(plan.device, plan.machine));
@@ -272,6 +272,7 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   options.machine = machine;
   options.machine->ops.clear();
   options.machine->algorithms.clear();
+  options.machine->provisional.clear();
   const bool elsewhere = IsElsewhere(machine, device.is_host());
   options.cost = passes::CostFromMachine(
       machine,

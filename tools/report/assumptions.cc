@@ -45,7 +45,8 @@ std::string Times(const StepFlags* flags) {
   if (flags == nullptr) return "Times of nodes: as the problem file has them.";
   if (flags->plan.calibrate) {
     return "Times of nodes: measured on this machine, in a step that keeps "
-           "everything (very large steps: each operator alone).";
+           "everything or, on a CPU, fits in the budget (very large steps: "
+           "each operator alone).";
   }
   return "Times of nodes: as the machine's profile has measured them; those it "
          "has not are estimated from its rates (--calibrate measures them).";
@@ -63,7 +64,7 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
             ? ", nominal: from its data sheet; loadline doctor measures one."
             : "."));
     if (flags != nullptr &&
-        IsElsewhere(*problem.machine, flags->plan.device == kCpu)) {
+        IsElsewhere(*problem.machine, flags->plan.device != kCuda)) {
       lines.push_back(
           "Workspaces: those of its kernels are not known here, and none are "
           "counted.");

@@ -36,7 +36,7 @@ constexpr Figure kFigures[] = {
     {"measured_arena_bytes", "measured arena", false},
     {"predicted_peak_bytes", "peak", true},
     {"bound_peak_bytes", "proven peak", true},
-    {"host_bytes", "host memory", true},
+    {"host_bytes", "host store", true},
     {"predicted_step_ns", "step time", true},
     {"step_ns", "measured step", false},
     {"bound_step_ns", "proven step", true},

@@ -104,7 +104,7 @@ std::string PlanTable(const planner::Problem& problem,
               : absl::StrCat(Values(copied), "; ", FormatBytes(after.d2h_bytes),
                              " out, ", FormatBytes(after.h2d_bytes), " in"));
   out += Row("waiting", FormatNs(before.stall_ns), FormatNs(after.stall_ns));
-  out += Row("host memory", "-", FormatBytes(plan.host_bytes));
+  out += Row("host store", "-", FormatBytes(plan.host_bytes));
   out += Row(
       "proven bounds", "",
       fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),

@@ -2,6 +2,7 @@
 // tests/end_to_end/training_test.cc and tests/tools/report/run_report_test.cc.
 #include "tools/report/run_report.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
+#include "tools/cli/wrap.h"
 #include "tools/report/plan_summary.h"
 
 namespace loadline::tools {
@@ -26,10 +28,26 @@ int64_t ReservedBytes(const PlannedStep& step) {
   return machine.has_value() ? machine->reserved_bytes : 0;
 }
 
+std::string ResidentText(const PlannedStep& step,
+                         const ResidentMemory& resident) {
+  return fmt::format(
+      "Resident is what the process takes of this machine's memory: {} before "
+      "the arena (libraries, model, data), and the arena{}; planning and "
+      "measuring took up to {}. Keeping everything would take {}.",
+      FormatBytes(resident.base_bytes),
+      resident.store_bytes > 0
+          ? absl::StrCat(", and ", FormatBytes(resident.store_bytes),
+                         " of copies, which an emulated device has in memory")
+          : "",
+      FormatBytes(resident.planning_bytes),
+      FormatBytes(resident.base_bytes + step.keep_everything.arena_bytes));
+}
+
 }  // namespace
 
 void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
-                   const executor::TrainResult& result) {
+                   const executor::TrainResult& result,
+                   const ResidentMemory& resident) {
   Print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
   Print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured", "error");
   const auto print = [](const std::string& what, auto format, int64_t predicted,
@@ -42,6 +60,13 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   if (result.device_bytes > 0) {
     print("whole device", FormatBytes,
           step.plan.arena_bytes + ReservedBytes(step), result.device_bytes);
+  }
+  if (resident.base_bytes > 0) {
+    print("resident", FormatBytes,
+          std::max(resident.planning_bytes, resident.base_bytes +
+                                                resident.store_bytes +
+                                                step.plan.arena_bytes),
+          resident.peak_bytes);
   }
   if (first_plan.steps > 0) {
     print(absl::StrCat("first ", first_plan.steps, " steps"), FormatNs,
@@ -57,6 +82,9 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
             ? std::string("no other was faster")
             : absl::StrCat("this one ", FormatNs(step.plan.predicted.step_ns)));
   }
+  if (resident.base_bytes > 0) {
+    Print("\n{}\n", Wrapped(ResidentText(step, resident), 0));
+  }
   if (!result.losses.empty()) {
     Print(
         "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
@@ -69,7 +97,8 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
 }
 
 void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
-                  const executor::TrainResult& result) {
+                  const executor::TrainResult& result,
+                  const ResidentMemory& resident) {
   nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
   out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
   out["first_step"] = result.first_step;
@@ -82,6 +111,11 @@ void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
   if (result.device_bytes > 0) {
     out["measured_device_bytes"] = result.device_bytes;
     out["reserved_bytes"] = ReservedBytes(step);
+  }
+  if (resident.base_bytes > 0) {
+    out["measured_resident_bytes"] = resident.peak_bytes;
+    out["resident_base_bytes"] = resident.base_bytes;
+    out["resident_planning_bytes"] = resident.planning_bytes;
   }
   out["step_ns"] = result.step_ns;
   out["examples_per_s"] = result.examples_per_s;

@@ -113,7 +113,7 @@ std::string FigureTable(const Json& document) {
   out += Row("copied out, in", "-",
              absl::StrCat(bytes("d2h_bytes"), ", ", bytes("h2d_bytes")));
   out += Row("waiting for copies", "-", ns("stall_ns"));
-  out += Row("host memory", "-", bytes("host_bytes"));
+  out += Row("host store", "-", bytes("host_bytes"));
   out +=
       Row("proven: no plan below", "-",
           absl::StrCat(bytes("bound_peak_bytes"), ", ", ns("bound_step_ns")));

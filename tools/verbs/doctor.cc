@@ -67,7 +67,7 @@ void PrintTable(const executor::MeasuredMachine& measured,
   if (machine.reserved_bytes > 0) {
     Print("{:<22}{}\n", "of it reserved", FormatBytes(machine.reserved_bytes));
   }
-  Print("{:<22}{}\n", "host memory", FormatBytes(machine.host_bytes));
+  Print("{:<22}{}\n", "host store", FormatBytes(machine.host_bytes));
   if (!path.empty()) Print("{:<22}{}\n", "kept in", path);
 }
 

@@ -12,10 +12,12 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "executor/device/stress_device.h"
+#include "executor/measure/resident_memory.h"
 #include "executor/measure/step_times.h"
 #include "executor/program/program.h"
 #include "executor/train/data.h"
@@ -139,14 +141,24 @@ int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
   return std::max<int64_t>(1, flags.epochs) * (data.examples / batch);
 }
 
-absl::StatusOr<Running> Load(const Flags& flags, const PlannedStep& step,
+// Loads the plan. `last`: no other is loaded later, so the initial contents of
+// parameters and states are freed as soon as the device has them.
+absl::StatusOr<Running> Load(const Flags& flags, PlannedStep* step,
                              std::unique_ptr<executor::Device> device,
-                             bool trace) {
+                             bool trace, bool last) {
   Running running = {.device = std::move(device)};
+  executor::LoadOptions options = {.poison = flags.stress.has_value(),
+                                   .trace = trace};
+  if (last) {
+    options.written = [step](models::ValueId id) {
+      models::Value& value = step->graph.value(id);
+      if (value.kind != models::ValueKind::kConstant) value.initial.reset();
+    };
+  }
   LOADLINE_ASSIGN_OR_RETURN(
-      running.program,
-      executor::Load(step.graph, step.problem, step.plan, *running.device,
-                     {.poison = flags.stress.has_value(), .trace = trace}));
+      running.program, executor::Load(step->graph, step->problem, step->plan,
+                                      *running.device, options));
+  executor::ReleaseFreedMemory();
   return running;
 }
 
@@ -203,7 +215,8 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   LOADLINE_RETURN_IF_ERROR(
       PlanAgain(flags.step, times, *device, stop, step, first_plan));
   LOADLINE_ASSIGN_OR_RETURN(
-      *running, Load(flags, *step, std::move(device), !flags.trace.empty()));
+      *running, Load(flags, step, std::move(device), !flags.trace.empty(),
+                     /*last=*/true));
   LOADLINE_RETURN_IF_ERROR(WriteState(state, *running->program));
   LOADLINE_ASSIGN_OR_RETURN(
       executor::TrainResult rest,
@@ -214,8 +227,10 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   return rest;
 }
 
+// Frees the program and the arena as soon as the weights are read: writing
+// takes memory too.
 absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
-                        executor::Program& program) {
+                        Running* running) {
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : step.model_tensors) {
     const std::optional<models::ValueId> id = step.graph.Find(name);
@@ -223,10 +238,16 @@ absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
     const models::TensorType& type = step.graph.value(*id).type;
     std::vector<std::byte> data(static_cast<size_t>(type.bytes()));
     LOADLINE_RETURN_IF_ERROR(
-        program.ReadPersistent(name, absl::MakeSpan(data)));
-    trained.emplace(name, models::MakeTensor(type, data.data()));
+        running->program->ReadPersistent(name, absl::MakeSpan(data)));
+    trained.emplace(
+        name,
+        models::Tensor{type, std::make_shared<const std::vector<std::byte>>(
+                                 std::move(data))});
   }
-  return models::ExportTrained(flags.step.model.model, trained, flags.out);
+  running->program.reset();  // before the device, which it uses
+  running->device.reset();
+  return models::ExportTrained(flags.step.model.model, std::move(trained),
+                               flags.out);
 }
 
 absl::Status RunRun(const Flags& flags) {
@@ -241,9 +262,17 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::DataSet data,
       executor::LoadData(flags.step.loss.data, step.graph));
+  // The planner's memory is free again, and most of it not resident.
+  executor::ReleaseFreedMemory();
+  ResidentMemory resident;
+  if (device->is_host()) {
+    resident.base_bytes = executor::ResidentBytes();
+    resident.planning_bytes = executor::PeakResidentBytes();
+  }
   LOADLINE_ASSIGN_OR_RETURN(Running running,
-                            Load(flags, step, std::move(device),
-                                 flags.replan || !flags.trace.empty()));
+                            Load(flags, &step, std::move(device),
+                                 flags.replan || !flags.trace.empty(),
+                                 /*last=*/!flags.replan));
   Replanned first_plan;
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::TrainResult result,
@@ -256,12 +285,18 @@ absl::Status RunRun(const Flags& flags) {
         WriteTrace(flags.trace, step, running.device->trace()));
   }
   if (!flags.out.empty() && !result.interrupted) {
-    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, *running.program));
+    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, &running));
+  }
+  if (resident.base_bytes > 0) {
+    resident.peak_bytes = executor::PeakResidentBytes();
+    if (flags.step.plan.device == kEmulated) {
+      resident.store_bytes = step.plan.host_bytes;
+    }
   }
   if (flags.json) {
-    PrintRunJson(step, first_plan, result);
+    PrintRunJson(step, first_plan, result, resident);
   } else {
-    PrintRunTable(step, first_plan, result);
+    PrintRunTable(step, first_plan, result, resident);
   }
   if (result.arena_bytes > step.plan.budget_bytes) {
     return AboveBudgetError(absl::StrCat("measured ", result.arena_bytes,
@@ -305,7 +340,8 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
                 "Replace a checkpoint that exists")
       ->group(kRareFlags);
   app->add_option("--host-store", flags->host_store,
-                  "File for what is copied out (default: memory)")
+                  "On a CPU: new file, or folder, for what is copied out "
+                  "(default: $TMPDIR or /var/tmp)")
       ->type_name("FILE")
       ->take_last()
       ->group(kRareFlags);

@@ -89,7 +89,7 @@ void RunRoundTrips(CpuDeviceOptions options, int steps) {
 TEST(CpuDevice, LanesKeepTheirOrder) { RunRoundTrips({}, 100); }
 
 TEST(CpuDevice, LanesKeepTheirOrderThroughAFile) {
-  RunRoundTrips({.host_store_path = TemporaryPath("lanes")}, 20);
+  RunRoundTrips({.make_store = FileStoreAt(TemporaryPath("lanes"))}, 20);
 }
 
 TEST(CpuDevice, LanesKeepTheirOrderUnderRandomDelays) {

@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "executor/measure/resident_memory.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
@@ -73,6 +74,37 @@ TEST(FileStore, SaysAtOnceThatTheDiskIsFull) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_NE(status.message().find(path), absl::string_view::npos);
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileStore, IsAFileWithoutANameInAFolder) {
+  const std::string folder = TemporaryPath("store_folder");
+  std::filesystem::create_directory(folder);
+  auto store = MakeFileStore(folder, 5000);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  CheckKeepsWhatIsWritten(**store);
+}
+
+// What is copied out of the arena must not become resident elsewhere.
+TEST(FileStore, IsNotResident) {
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  const std::vector<std::byte> block(1 << 20, std::byte{7});
+  auto store = MakeFileStore(TemporaryPath("resident"), kBytes);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const int64_t before = ResidentBytes();
+  ASSERT_GT(before, 0);
+  for (int64_t at = 0; at < kBytes; at += std::ssize(block)) {
+    ASSERT_TRUE((*store)->Write(at, block.data(), std::ssize(block)).ok());
+  }
+  EXPECT_LT(ResidentBytes() - before, kBytes / 8);
+}
+
+TEST(IsInMemory, TellsTmpfsFromADisk) {
+  if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs";
+  EXPECT_TRUE(IsInMemory("/dev/shm"));
+  EXPECT_TRUE(IsInMemory("/dev/shm/no/such/file"));
+  EXPECT_FALSE(IsInMemory(LOADLINE_SOURCE_DIR));
+  EXPECT_GT(FreeBytesIn(LOADLINE_SOURCE_DIR), 0);
 }
 
 TEST(FileStore, NamesAFolderThatIsNotThere) {

@@ -8,6 +8,7 @@
 #include "executor/measure/calibrate.h"
 #include "executor/measure/calibrate_step.h"
 #include "executor/measure/copy_benchmark.h"
+#include "executor/measure/resident_memory.h"
 #include "executor/measure/step_times.h"
 #include "models/ops/operator.h"
 #include "planner/base/status_macros.h"
@@ -35,6 +36,29 @@ TEST(MeasureMachine, FillsTheProfile) {
   EXPECT_TRUE(planner::MachineFromJson(json).ok());
 }
 
+TEST(BufferBytesWithin, LeavesRoomForAllBuffers) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  EXPECT_EQ(BufferBytesWithin(std::numeric_limits<int64_t>::max()),
+            kWantedBufferBytes);
+  EXPECT_EQ(BufferBytesWithin(332 * kMiB), 64 * kMiB);
+  EXPECT_EQ(BufferBytesWithin(332 * kMiB - 5), 64 * kMiB - 1);
+  EXPECT_EQ(BufferBytesWithin(62 * kMiB), 10 * kMiB);
+  EXPECT_EQ(BufferBytesWithin(0), kMiB);
+}
+
+// By the kernel's count, which includes what libraries allocate.
+TEST(MeasureMachine, TakesNoMoreThanItsBuffers) {
+  constexpr int64_t kMostBytes = int64_t{112} << 20;
+  ReleaseFreedMemory();
+  const int64_t before = PeakResidentBytes();
+  const auto machine =
+      MeasureMachine({.make_store = FileStoreAt(testing::TempDir()),
+                      .buffer_bytes = BufferBytesWithin(kMostBytes),
+                      .meter_ns = 0});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_LT(PeakResidentBytes() - before, kMostBytes + kMostBytes / 4);
+}
+
 TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
   EXPECT_EQ(HiddenShare(100, 40, 100), 1);  // copies overlap completely
   EXPECT_EQ(HiddenShare(100, 40, 140), 0);  // one after the other
@@ -42,6 +66,27 @@ TEST(HiddenShare, IsWhatBothTogetherSaveOfTheShorter) {
   EXPECT_EQ(HiddenShare(100, 40, 90), 1);  // measurement noise
   EXPECT_EQ(HiddenShare(100, 40, 150), 0);
   EXPECT_EQ(HiddenShare(100, 0, 100), 1);
+}
+
+TEST(Calibrate, StaysWithinItsBytes) {
+  const Toy toy = MakeToy();
+  CpuDevice all(ToyDevice());
+  ASSERT_TRUE(Calibrate(toy.graph, all, {.evict_bytes = 0}).ok());
+  const int64_t largest_bytes = all.arena().arena_bytes;
+  CpuDevice same(ToyDevice());
+  const auto every = Calibrate(toy.graph, same, {.most_bytes = largest_bytes});
+  ASSERT_TRUE(every.ok()) << every.status();
+  EXPECT_EQ(every->size(), 5u);
+  EXPECT_EQ(same.arena().arena_bytes, largest_bytes);
+  CpuDevice less(ToyDevice());
+  const auto some =
+      Calibrate(toy.graph, less, {.most_bytes = largest_bytes - 1});
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_LT(some->size(), 5u);
+  EXPECT_FALSE(some->empty());
+  EXPECT_LT(less.arena().arena_bytes, largest_bytes);
+  CpuDevice none(ToyDevice());
+  EXPECT_TRUE(Calibrate(toy.graph, none, {.most_bytes = 1})->empty());
 }
 
 TEST(Calibrate, MeasuresEachDistinctOperatorOnce) {

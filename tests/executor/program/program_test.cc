@@ -67,7 +67,7 @@ TEST(Program, OffloadingChangesNoBit) {
 TEST(Program, OffloadingToAFileChangesNoBit) {
   const Toy toy = MakeToy({.depth = 9});
   CpuDeviceOptions options = ToyDevice();
-  options.host_store_path = TemporaryPath("offload");
+  options.make_store = FileStoreAt(TemporaryPath("offload"));
   EXPECT_EQ(Train20(toy, OffloadPlan(toy), options).weights,
             Train20(toy, KeepPlan(toy)).weights);
 }

@@ -81,6 +81,12 @@ TEST(MachineJson, KeepsUnderExtraWhatCopiesCostComputing) {
   EXPECT_EQ(reread->switch_ns, 2000);
   EXPECT_EQ(MachineFromJson(text(R"({"switch_ns":-1})")).status().message(),
             "machine: field \"extra.switch_ns\" must be an integer, 0 or more");
+  EXPECT_EQ(reread->provisional, "");
+  const auto provisional = MachineFromJson(text(R"({"provisional":"busy"})"));
+  ASSERT_TRUE(provisional.ok()) << provisional.status();
+  EXPECT_EQ(MachineFromJson(MachineToJson(*provisional))->provisional, "busy");
+  EXPECT_EQ(MachineFromJson(text(R"({"provisional":1})")).status().message(),
+            "machine: field \"extra.provisional\" must be a string");
   EXPECT_FALSE(reread->nominal);
   const auto nominal = MachineFromJson(text(R"({"nominal":true})"));
   ASSERT_TRUE(nominal.ok()) << nominal.status();

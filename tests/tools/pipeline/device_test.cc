@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "executor/cpu/host_store.h"
+#include "executor/measure/resident_memory.h"
+#include "tests/tools/support/environment.h"
 #include "tests/tools/support/in_process.h"
 
 namespace loadline::tools {
@@ -29,6 +32,51 @@ TEST(MakeDevice, KeepsNoFileBesideAGpu) {
   EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(device.status().message()),
               StartsWith("--host-store: "));
+}
+
+TEST(MakeDevice, KeepsNoFileBesideAnEmulatedDevice) {
+  const auto device = MakeDevice(kEmulated, "store.bin");
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(device.status().message()),
+              HasSubstr("--emulate-device"));
+}
+
+TEST(MakeDevice, RefusesAHostStoreInMemory) {
+  if (!executor::IsInMemory("/dev/shm")) GTEST_SKIP() << "no tmpfs";
+  const auto device = MakeDevice(kCpu, "/dev/shm/store");
+  EXPECT_EQ(device.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(device.status().message()),
+              HasSubstr("--host-store /dev/shm/store"));
+}
+
+// On a CPU a copy frees memory only if it goes to a disk.
+TEST(MakeDevice, CopiesOfTheCpuLeaveMemory) {
+  if (!executor::IsInMemory("/dev/shm")) GTEST_SKIP() << "no tmpfs";
+  const ScopedEnvironment in_memory("TMPDIR", "/dev/shm");
+  EXPECT_NE(HostStoreFolder(), "/dev/shm");
+  const ScopedEnvironment on_disk("TMPDIR", LOADLINE_SOURCE_DIR);
+  EXPECT_EQ(HostStoreFolder(), LOADLINE_SOURCE_DIR);
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  const std::vector<std::byte> block(kBytes / 16, std::byte{7});
+  for (const char* name : {kCpu, kEmulated}) {
+    const auto device = MakeDevice(name);
+    ASSERT_TRUE(device.ok()) << device.status();
+    ASSERT_TRUE(
+        (*device)->CreateArena({.arena_bytes = 0, .host_bytes = kBytes}).ok());
+    const int64_t before = executor::ResidentBytes();
+    for (int64_t at = 0; at < kBytes; at += std::ssize(block)) {
+      ASSERT_TRUE((*device)
+                      ->Write(executor::Space::kHost, at, block.data(),
+                              std::ssize(block))
+                      .ok());
+    }
+    const int64_t taken = executor::ResidentBytes() - before;
+    if (name == kCpu) {
+      EXPECT_LT(taken, kBytes / 8);
+    } else {
+      EXPECT_GT(taken, kBytes / 8 * 7);
+    }
+  }
 }
 
 // Every verb with the flag checks the device first.

@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/tools/support/environment.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 
@@ -19,28 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-// Sets or removes an environment variable for one test.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    Set(value);
-  }
-  ~Environment() { Set(before_ ? before_->c_str() : nullptr); }
-
- private:
-  void Set(const char* value) {
-    if (value == nullptr) {
-      unsetenv(name_);
-    } else {
-      setenv(name_, value, 1);
-    }
-  }
-
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 std::string EmptyFolder(const std::string& name) {
   const fs::path folder = fs::path(testing::TempDir()) / name;
@@ -57,19 +34,20 @@ planner::Machine Made() {
 }
 
 TEST(OwnProfilePath, FollowsTheCacheVariables) {
-  const Environment home("HOME", "/h");
+  const ScopedEnvironment home("HOME", "/h");
   {
-    const Environment own("LOADLINE_CACHE", "/own");
-    EXPECT_EQ(OwnProfilePath(kCpu), "/own/machine.json");
+    const ScopedEnvironment own("LOADLINE_CACHE", "/own");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/own/machine-cpu.json");
     EXPECT_EQ(OwnProfilePath(kCuda), "/own/machine-cuda.json");
+    EXPECT_EQ(OwnProfilePath(kEmulated), "/own/machine-emulated.json");
   }
-  const Environment none("LOADLINE_CACHE", nullptr);
+  const ScopedEnvironment none("LOADLINE_CACHE", nullptr);
   {
-    const Environment xdg("XDG_CACHE_HOME", "/x");
-    EXPECT_EQ(OwnProfilePath(kCpu), "/x/loadline/machine.json");
+    const ScopedEnvironment xdg("XDG_CACHE_HOME", "/x");
+    EXPECT_EQ(OwnProfilePath(kCpu), "/x/loadline/machine-cpu.json");
   }
-  const Environment no_xdg("XDG_CACHE_HOME", nullptr);
-  EXPECT_EQ(OwnProfilePath(kCpu), "/h/.cache/loadline/machine.json");
+  const ScopedEnvironment no_xdg("XDG_CACHE_HOME", nullptr);
+  EXPECT_EQ(OwnProfilePath(kCpu), "/h/.cache/loadline/machine-cpu.json");
 }
 
 TEST(LoadProfile, ReadsBackWhatWasKept) {
@@ -131,7 +109,7 @@ TEST(LoadProfile, NamesTheFileItCannotRead) {
 
 TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
   const std::string folder = EmptyFolder("profile_anew");
-  const Environment own("LOADLINE_CACHE", folder.c_str());
+  const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
   fs::create_directories(folder);
   ASSERT_TRUE(WriteFile(OwnProfilePath(kCpu), "{").ok());
   const auto machine = LoadProfile(kCpu, "");
@@ -139,6 +117,41 @@ TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
   EXPECT_GT(machine->device_bytes, 0);
   // The measured profile has replaced it.
   EXPECT_TRUE(LoadProfile(kCpu, OwnProfilePath(kCpu)).ok());
+}
+
+// Measured while a small budget allowed little memory.
+TEST(LoadProfile, MeasuresAProvisionalOneAgainOnceItMay) {
+  const std::string folder = EmptyFolder("profile_provisional");
+  const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
+  planner::Machine kept = Made();
+  kept.provisional = "little memory";
+  ASSERT_TRUE(KeepProfile(OwnProfilePath(kCpu), kept).ok());
+  const auto small = [] { return int64_t{40} << 20; };
+  const auto same = LoadProfile(kCpu, "", small);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_EQ(same->name, kept.name);
+  const auto measured = LoadProfile(kCpu, "");
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_NE(measured->name, kept.name);
+  EXPECT_EQ(measured->provisional, "");
+  EXPECT_EQ(measured->ops, kept.ops);
+  const auto limit = []() -> absl::StatusOr<int64_t> {
+    ADD_FAILURE() << "nothing is measured";
+    return 0;
+  };
+  EXPECT_TRUE(LoadProfile(kCpu, "", limit).ok());
+}
+
+TEST(LoadProfile, SaysThatALimitMadeItProvisional) {
+  const std::string folder = EmptyFolder("profile_little_memory");
+  const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
+  const auto small = [] { return int64_t{40} << 20; };
+  const auto measured = LoadProfile(kCpu, "", small);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_EQ(measured->provisional, "little memory");
+  EXPECT_GT(measured->device_bytes, 0);
+  EXPECT_EQ(LoadProfile(kCpu, OwnProfilePath(kCpu))->provisional,
+            "little memory");
 }
 
 }  // namespace
