@@ -7,7 +7,7 @@ import torch
 
 import loadline
 from loadline import torch as lt
-from loadline.torch.solve.effort import WORK_LIMIT
+from loadline.torch.solve.make_plan import EFFORT
 from loadline.torch.state.host_state import host_state_of
 from loadline.torch.state.predict_state import predict_state
 from models import MODELS
@@ -80,7 +80,7 @@ class Prepare(unittest.TestCase):
                 resident["values"][value]["offload"] = False
             try:
                 plan = loadline.plan(resident, graph.plan.budget_bytes,
-                                     work_limit=WORK_LIMIT)
+                                     effort=EFFORT)
             except loadline.Infeasible:
                 self.assertGreater(moved[-1], 0)
                 continue

@@ -15,8 +15,6 @@ from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.default_machine import default_machine, with_host_memory
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.solve.effort import WORK_LIMIT
-
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Options:
     machine: Machine = NOMINAL
     recompute: bool = True
     offload: bool = True  # where the machine has copies
-    work_limit: int = WORK_LIMIT
+    work_limit: int = 0  # candidate edits of the first search; 0: the effort's
     seed: int = 0
     measure: bool = False  # measured times instead of the roofline (measure.py)
     # By node name, the bytes of its result in a measured step (prepare.py).
