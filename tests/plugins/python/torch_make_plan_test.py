@@ -1,5 +1,6 @@
 """The planner decides how long it searches and whether copies pay; Python only asks."""
 import dataclasses
+import time
 import unittest
 from unittest import mock
 
@@ -11,6 +12,8 @@ from loadline.torch.compat import tiers
 from loadline.torch.problem.cost_model import COPY_CALL_NS, with_copy_calls
 from loadline.torch.rewrite import partitioner
 from loadline.torch.session import compiler
+from loadline.torch.solve import search_log
+from loadline.torch.solve.options import Options
 from models import MODELS
 from steps import recorded, trace
 from training import COPIES
@@ -71,6 +74,43 @@ class OneDecider(unittest.TestCase):
         with mock.patch.object(loadline.planning, "plan", count):
             graph_of("mlp", machine=COPIES, work_limit=20_000)
         self.assertEqual(len(asked), 1)
+
+
+class LongSearch(unittest.TestCase):
+    def test_says_how_it_stands(self):
+        with mock.patch.object(search_log, "EVERY_S", 0.02), mock.patch.object(
+                search_log, "LONG_S", 0.05), self.assertLogs("loadline.torch", "INFO") as logs:
+            with search_log.logged_search(3 << 20, None) as progress:
+                time.sleep(0.2)
+                progress(loadline.Progress(1.0, 100, 2_000_000, 1_500_000))
+                time.sleep(0.2)
+        first, last = logs.output[0], logs.output[-1]
+        self.assertRegex(first, "INFO.*within 3 MiB for 0 s: no plan yet")
+        self.assertIn("the best plan takes 2.0 ms, proven are 1.5 ms", last)
+        self.assertEqual(sum("WARNING" in line for line in logs.output), 1)
+
+    def test_stops_at_its_limit(self):
+        """A budget that no plan meets and that no bound refuses."""
+        torch._dynamo.reset()
+        start = time.monotonic()
+        problem = graph_of("gpt", budget="100%", work_limit=1000).problem
+        low = loadline.plan(problem, "smallest", work_limit=1000)
+        bound = low.document["bounds"]["peak_bytes"]
+        self.assertLess(bound, low.budget_bytes)
+        model, batch = MODELS["gpt"](), MODELS["gpt"].batch()
+        call = torch.compile(model, backend=lt.backend, dynamic=False, options={
+            **OPTIONS, "budget": bound, "time_limit_s": 0.5, "work_limit": 10**12})
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as caught:
+            start = time.monotonic()
+            call(*batch)
+        self.assertIsInstance(caught.exception.inner_exception,
+                              (loadline.Stopped, loadline.Infeasible))
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_has_a_limit_in_seconds(self):
+        for wrong in (0, -1, "1", True):
+            with self.assertRaisesRegex(loadline.InvalidArgument, "time_limit_s"):
+                Options.read({**OPTIONS, "time_limit_s": wrong}, CPU)
 
 
 class CopyCalls(unittest.TestCase):

@@ -113,6 +113,12 @@ class Partitioner(
             return parts.frames
         return parts.forward, parts.backward
 
+    def whole_bytes(self, problem: dict[str, Any]) -> int:
+        """The peak if everything is kept, and the optimizer makes one step of all."""
+        kept = planning.keep_everything(problem)
+        return max(kept.peak_bytes, peaks(problem, kept.document, 0)[2]
+                   + (self.options.step_bytes if self.options.state else 0))
+
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         copies = copied_device(joint)
         machine = with_copy_calls(self.options.machine, copies)
@@ -120,18 +126,24 @@ class Partitioner(
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor replaces random operators, so they run again only in eager kernels.
         traced = make_problem(joint, machine, self.options.state, copies,
-                              self.options.inner == "aot_eager", times)
+                              self.options.inner == "aot_eager", times,
+                              self.options.loss_bytes, self.options.step_bytes)
         traced.document, whole, plan = plan_for_ranks(
-            traced.document, self.options, self.number)
+            traced.document, self.options, self.number,
+            self.whole_bytes(traced.document))
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)
                        if step.get("node") == traced.end), 0)  # the last gradient
-        peak, update_peak = peaks(traced.document, plan.document, tail_steps)
+        peak, update_peak, end = peaks(traced.document, plan.document, tail_steps)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
                 f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
                 "its steps run in one order. Please report this")
-        return Solved(traced, plan, program, moves_of(
-            traced, plan.document, self.options.state_number, program[2]),
-            peak, update_peak, whole)
+        moves = moves_of(traced, plan.document, self.options.state_number, program[2])
+        at_once = end + self.options.step_bytes
+        if not moves.moved and at_once <= plan.budget_bytes:
+            # The optimizer's own step updates all buckets.
+            moves = dataclasses.replace(moves, updated=frozenset(), tail=())
+            update_peak = max(update_peak, at_once) if tail_steps else update_peak
+        return Solved(traced, plan, program, moves, peak, update_peak, whole)

@@ -12,6 +12,7 @@ from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
+from loadline.torch.solve.search_log import logged_search
 # Of the planner, for a plan that is used for hours and that a compile waits for.
 EFFORT = "moderate"
 
@@ -36,7 +37,8 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
 
     whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
     graph, if the model has several. effort: the planner's level."""
-    reserved = options.reserve_bytes + options.outside_bytes
+    reserved = (options.reserve_bytes + options.outside_bytes
+                + options.corrected_bytes)
     share = _share(options, number)
     asked = asked_bytes(options, whole_bytes, number)
     bytes_ = asked - reserved
@@ -44,9 +46,11 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         bytes_ = int(bytes_ * share)
     bytes_ = max(bytes_, 1)  # still too small, and the error names a sufficient budget
     try:
-        return planning.plan(
-            problem, bytes_, recompute=options.recompute, offload=options.offload,
-            effort=effort, work_limit=options.work_limit, seed=options.seed)
+        with logged_search(bytes_, options.time_limit_s) as progress:
+            return planning.plan(
+                problem, bytes_, recompute=options.recompute, offload=options.offload,
+                effort=effort, work_limit=options.work_limit, seed=options.seed,
+                time_limit_s=options.time_limit_s, progress=progress)
     except Infeasible as error:
         if reserved == 0 and share == 1:
             raise
