@@ -157,6 +157,12 @@ def break_reason(gm: torch.fx.GraphModule) -> str:
         f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
 
 
+def compiles_inside_modes() -> bool:
+    """Whether compiled code runs as such inside a dispatch mode that allows it; an older
+    PyTorch falls back to eager there."""
+    return hasattr(TorchDispatchMode, "ignore_compile_internals")
+
+
 def splits_for_ddp() -> bool:
     """Whether this is called to compile one of several graphs that
     DistributedDataParallel's optimizer makes of a traced one, to send each one's gradients

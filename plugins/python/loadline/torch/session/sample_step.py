@@ -206,7 +206,8 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
         end = 0  # bytes that are left for the optimizer's step
         try:
             uncounted = step.run(call, ledger)
-            if ledger is not None and step.function is not None:
+            if ledger is not None and step.function is not None and (
+                    torch_internals.compiles_inside_modes()):
                 # Once more, because compiling computes too.
                 for parameter in model.parameters():
                     parameter.grad = None
