@@ -170,9 +170,12 @@ def splits_for_ddp() -> bool:
     if SubmodCompiler is None or getattr(dynamo, "optimize_ddp", False) not in (
             True, "ddp_optimizer"):
         return False
+    # By code: reading a frame's locals would keep them alive.
+    codes = [code for method in vars(SubmodCompiler).values()
+             if (code := getattr(method, "__code__", None)) is not None]
     frame = inspect.currentframe()
     while frame is not None:
-        if isinstance(frame.f_locals.get("self"), SubmodCompiler):
+        if frame.f_code in codes:
             return True
         frame = frame.f_back
     return False
