@@ -5,6 +5,7 @@
 // | quick    | 0.3M |    450 | stop                                  | -      |
 // | normal   |  10M | 15,000 | continue with 4 times the work        | -      |
 // | thorough |  10M | 15,000 | continue with 4, then 16 times        | again  |
+// | moderate |   2M |  3,000 | continue with 4, then 16 times        | again  |
 //
 // Work is counted in candidate edits of a short sequence, about a million a
 // second; the bound's in simplex iterations, some 20,000 a second. "Again": a
@@ -25,6 +26,7 @@ enum class Effort : int32_t {
   kNormal = 0,    // keeps a 12-layer GPT under 15 s
   kQuick = 1,     // one short search: whether a budget can be met at all
   kThorough = 2,  // for a plan that is used for hours
+  kModerate = 3,  // the same where a compile waits for it
 };
 
 struct EffortPolicy {

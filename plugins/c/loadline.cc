@@ -143,7 +143,7 @@ absl::StatusOr<Request> ReadRequest(const loadline_solve_options* options) {
     return absl::InvalidArgumentError("options.time_limit_ns is negative");
   }
   if (given.effort < LOADLINE_EFFORT_NORMAL ||
-      given.effort > LOADLINE_EFFORT_THOROUGH) {
+      given.effort > LOADLINE_EFFORT_MODERATE) {
     return absl::InvalidArgumentError("options.effort is not an effort");
   }
   Request request;

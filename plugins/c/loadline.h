@@ -85,8 +85,9 @@ typedef enum loadline_effort {
                                  proven not to exist, again with 4 times that */
   LOADLINE_EFFORT_QUICK = 1,  /* 300,000, and never again */
   LOADLINE_EFFORT_THOROUGH =
-      2 /* as normal, then with 16 times; and a plan that waits for copies for
-           over 5 % of its step is searched again with 8 times the work */
+      2, /* as normal, then with 16 times; and a plan that waits for copies for
+            over 5 % of its step is searched again with 8 times the work */
+  LOADLINE_EFFORT_MODERATE = 3 /* as thorough, from 2 million on */
 } loadline_effort;
 
 typedef struct loadline_solve_options {

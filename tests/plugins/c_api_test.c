@@ -116,7 +116,7 @@ static void EffortsAreNumbered(void) {
   loadline_solve_options options = Budget(400);
   EXPECT(Solve(&options, &normal) == LOADLINE_OK);
   for (options.effort = LOADLINE_EFFORT_NORMAL;
-       options.effort <= LOADLINE_EFFORT_THOROUGH; ++options.effort) {
+       options.effort <= LOADLINE_EFFORT_MODERATE; ++options.effort) {
     EXPECT(Solve(&options, &plan) == LOADLINE_OK);
     EXPECT(plan != NULL && strcmp(plan, normal) == 0);
     loadline_free(plan);

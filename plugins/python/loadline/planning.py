@@ -11,7 +11,7 @@ from loadline import _library
 from loadline.budget import budget_fields, check_whole
 from loadline.errors import InvalidArgument
 
-_EFFORTS = ("normal", "quick", "thorough")  # as loadline_effort numbers them
+_EFFORTS = ("normal", "quick", "thorough", "moderate")  # as loadline_effort numbers them
 
 Problem = Union[str, bytes, dict[str, Any]]  # a loadline.problem/1 document
 
@@ -87,8 +87,8 @@ def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
 
-    lossy, inexact: allow edits that change results. effort: "normal", "quick" or
-    "thorough" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that
+    lossy, inexact: allow edits that change results. effort: "normal", "quick", "thorough"
+    or "moderate" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that
     the first search may price; 0: the effort's. harder: False: never search again.
     counts_reserved: a budget in bytes is a whole GPU's, so the machine's reserved_bytes
     are subtracted. time_limit_s: plans then differ from run to run. Raises Infeasible

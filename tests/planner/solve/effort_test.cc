@@ -30,6 +30,13 @@ TEST(PolicyOf, IsTheTable) {
   EXPECT_EQ(thorough.retries, 2);
   EXPECT_EQ(thorough.long_stall_share, 0.05);
   EXPECT_EQ(thorough.stall_factor, 8);
+  const EffortPolicy moderate = PolicyOf(Effort::kModerate, {}, {});
+  EXPECT_EQ(moderate.work_limit, 2'000'000);
+  EXPECT_EQ(moderate.bound_work_limit, bound_work / 5);
+  EXPECT_EQ(moderate.retries, thorough.retries);
+  EXPECT_EQ(moderate.retry_factor, thorough.retry_factor);
+  EXPECT_EQ(moderate.long_stall_share, thorough.long_stall_share);
+  EXPECT_EQ(moderate.stall_factor, thorough.stall_factor);
 }
 
 TEST(PolicyOf, GivenWorkReplacesTheFirstSearchAndShortensTheBound) {
@@ -99,7 +106,8 @@ TEST(SolveSmallest, GreaterEffortsGoLower) {
     options.work_limit = 1'000;
     options.bound_work_limit = 0;
     int64_t last_bytes = INT64_MAX;
-    for (Effort effort : {Effort::kQuick, Effort::kNormal, Effort::kThorough}) {
+    for (Effort effort : {Effort::kQuick, Effort::kNormal, Effort::kThorough,
+                          Effort::kModerate}) {
       options.effort = effort;
       const absl::StatusOr<Plan> plan = SolveSmallest(problem, options);
       ASSERT_TRUE(plan.ok()) << plan.status();

@@ -171,7 +171,7 @@ class SamePlan(unittest.TestCase):
 
     def test_efforts(self):
         problem = json.dumps(random_step(1)).encode()
-        for number, name in enumerate(("normal", "quick", "thorough")):
+        for number, name in enumerate(("normal", "quick", "thorough", "moderate")):
             self.check(problem,
                        by_c(problem, budget_share_ppb=850_000_000, effort=number,
                             work_limit=20_000),

@@ -29,13 +29,14 @@ def one_ahead(count):
         tail += [("load", k + 1)] if k + 1 < count else []
         tail += [("update", k), ("start_store", k)]
         tail += [("end_store", k - 1)] if k > 0 else []
-    return StateMoves(0, frozenset(range(count)), frozenset(range(count)), (),
+    return StateMoves(0, *3 * (frozenset(range(count)),), (),
                       (*tail, ("end_store", count - 1)))
 
 
 def updates(count):
     """What moves does so before the last gradient: `away` calls for that."""
-    return StateMoves(0, frozenset(range(count)), frozenset(), (),
+    return StateMoves(0, frozenset(range(count)), frozenset(),
+                      frozenset(range(count)), (),
                       tuple(("update", k) for k in range(count)))
 
 

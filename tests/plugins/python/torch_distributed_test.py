@@ -46,6 +46,14 @@ def ddp(rank, prepare):
     return train(call, call.parameters(), batch)
 
 
+def ddp_first(rank, prepare):
+    """Prepared when it is wrapped, in buckets that are smaller than the model."""
+    model, batch = made(rank)
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.02)
+    call = prepare(model, batch)
+    return train(call, call.parameters(), batch)
+
+
 def fsdp(rank, prepare):
     """Sharded after it was compiled."""
     model, batch = made(rank)
@@ -56,6 +64,35 @@ def fsdp(rank, prepare):
 
 def planned(model, batch):
     return lt.prepare(model, sample=batch, budget="75%", **OPTIONS)[0]
+
+
+def alone(rank):
+    """One rank's last batch is smaller: whether it waits for the other, and its loss."""
+    torch._dynamo.reset()
+    model, batch = made(rank)
+    call = planned(model, batch)
+    call(*batch).backward()
+    if rank == 1:
+        with mock.patch.object(rank_consensus, "gather", side_effect=AssertionError):
+            loss = call(*(tensor[:2] for tensor in batch))
+        return bool(torch.equal(loss, model(*(tensor[:2] for tensor in batch))))
+    return True
+
+
+def split_by_ddp(rank):
+    """The error of a plain torch.compile of a model in several buckets."""
+    torch._dynamo.reset()
+    model, batch = made(rank)
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.02)
+    call = torch.compile(model, backend=lt.backend, dynamic=False,
+                         options={**OPTIONS, "budget": "75%"})
+    with torch._dynamo.config.patch(optimize_ddp=True), mock.patch.object(
+            dist, "_DEFAULT_FIRST_BUCKET_BYTES", 1 << 10):
+        try:
+            call(*batch)
+        except torch._dynamo.exc.BackendCompilerFailed as error:
+            return str(error.inner_exception)
+    return "no error"
 
 
 def uneven(rank):
@@ -85,8 +122,9 @@ def work(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank,
                             world_size=2)
     tiers._chosen.append("full")  # the self-test's plan is not to be counted
-    result = {"uneven": uneven(rank), "infeasible": infeasible(rank)}
-    for kind in (ddp, fsdp):
+    result = {"uneven": uneven(rank), "infeasible": infeasible(rank),
+              "alone": alone(rank), "split": split_by_ddp(rank)}
+    for kind in (ddp, ddp_first, fsdp):
         torch._dynamo.reset()
         expected = kind(rank, lambda model, batch: model)
         torch._dynamo.reset()
@@ -108,7 +146,7 @@ class TwoProcesses(unittest.TestCase):
             cls.ranks = [torch.load(f"{folder}/{rank}.pt") for rank in range(2)]
 
     def test_train_as_without_by_one_plan(self):
-        for kind in ("ddp", "fsdp"):
+        for kind in ("ddp", "ddp_first", "fsdp"):
             with self.subTest(kind):
                 for rank in self.ranks:
                     expected, found, _, _, again = rank[kind]
@@ -118,7 +156,17 @@ class TwoProcesses(unittest.TestCase):
                     rank[kind] for rank in self.ranks)
                 self.assertEqual(plans, other)
                 self.assertEqual(solved, len(plans))
-                self.assertEqual(solved1, 0)  # rank 0 planned for both
+                # Rank 0 plans for both what both compile first. FSDP2's modules are
+                # compiled again.
+                self.assertEqual(solved1, len(plans) - 1)
+
+    def test_a_model_in_ddps_buckets_has_one_plan(self):
+        for rank in self.ranks:
+            self.assertEqual(len(rank["ddp_first"][2]), 1)
+            self.assertIn("optimize_ddp = False", rank["split"])
+
+    def test_a_rank_that_compiles_again_waits_for_nobody(self):
+        self.assertEqual([rank["alone"] for rank in self.ranks], [True, True])
 
     def test_the_worst_ranks_numbers_count(self):
         for rank in self.ranks:
@@ -129,6 +177,14 @@ class TwoProcesses(unittest.TestCase):
 
     def test_rank_0s_error_is_everyones(self):
         self.assertEqual([rank["infeasible"] for rank in self.ranks], [310, 310])
+
+
+class Device(unittest.TestCase):
+    def test_of_collectives_is_the_callers(self):
+        with mock.patch("torch.cuda.is_available", return_value=True), mock.patch(
+                "torch.cuda.current_device", return_value=3), mock.patch(
+                    "torch.cuda.device") as device:
+            rank_consensus._in_thread(lambda: device.assert_called_once_with(3))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class InPlace(unittest.TestCase):
         before = states(optimizer)
         model, batch = wide_mlp()
         optimizer = torch.optim.AdamW(model.parameters())
-        lt.compile_in_place(model, "60%", optimizers=[optimizer], host_state=True,
+        lt.compile_in_place(model, "67%", optimizers=[optimizer], host_state=True,
                             machine=COPIES, **OPTIONS)
         self.assertIsNone(host_state_of(optimizer))
         with lt.virtual_device() as ledger:
@@ -156,7 +156,7 @@ class Closures(unittest.TestCase):
             model, batch = wide_mlp()
             optimizer = torch.optim.AdamW(model.parameters())
             if planned:
-                lt.compile_in_place(model, "60%", optimizers=[optimizer],
+                lt.compile_in_place(model, "67%", optimizers=[optimizer],
                                     host_state=True, machine=COPIES, **OPTIONS)
 
             def closure():

@@ -93,7 +93,7 @@ class Wrapped(unittest.TestCase):
         optimizer = wrap(inner)
         before = contents(model, inner)
         attributes = {**vars(inner)}
-        call, returned = lt.prepare(model, optimizer, sample=batch, budget="60%",
+        call, returned = lt.prepare(model, optimizer, sample=batch, budget="67%",
                                     machine=COPIES, **OPTIONS)
         self.assertIs(returned, optimizer)
         self.assertTrue(same_bits(before, contents(model, inner)))

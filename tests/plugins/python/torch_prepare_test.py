@@ -54,14 +54,14 @@ class Buckets(unittest.TestCase):
 
 class Prepare(unittest.TestCase):
     def test_trains_as_without_inside_the_budget(self):
-        for name in ("gpt_dropout", "resnet18"):
+        for name, budget in (("gpt_dropout", "90%"), ("resnet18", "95%")):
             with self.subTest(name):
                 model, optimizer, batch = made(name)
                 expected = train(model, optimizer, batch)
                 final = [t.clone() for t in model.state_dict().values()]
                 model, optimizer, batch = made(name)
                 planned, optimizer = lt.prepare(
-                    model, optimizer, sample=batch, budget="90%", **OPTIONS)
+                    model, optimizer, sample=batch, budget=budget, **OPTIONS)
                 with lt.virtual_device() as ledger:
                     found = train(planned, optimizer, batch)
                 self.assertTrue(same_bits(expected, found))
@@ -74,7 +74,7 @@ class Prepare(unittest.TestCase):
                 whole = graph.keep_everything_bytes + predict_state(optimizer).bytes
                 self.assertEqual(
                     graph.plan.budget_bytes + predict_state(optimizer).bytes,
-                    loadline.parse_budget("90%", whole))
+                    loadline.parse_budget(budget, whole))
 
     def test_reports_text_and_page(self):
         model, optimizer, batch = made("mlp")
@@ -221,12 +221,13 @@ class Corrections(unittest.TestCase):
         self.assertEqual(last.measured_bytes, last.peak_bytes)
         self.assertIn("largest surprise: wide", lt.report())
 
-    def test_what_cannot_be_corrected_is_said_aloud(self):
+    def test_what_cannot_be_corrected_is_an_error(self):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, batch = Wide(), (torch.randn(512, 64),)
         with mock.patch("loadline.torch.session.prepare.CORRECTIONS", 0):
-            with self.assertWarnsRegex(UserWarning, "more than its budget"):
+            with self.assertRaisesRegex(loadline.Infeasible, "a measured step takes .* more"
+                                        ".*wide.* made"):
                 lt.prepare(model, sample=batch, budget=2_000_000, **OPTIONS)
 
 
@@ -246,10 +247,53 @@ class OptimizerState(unittest.TestCase):
                 optimizer.step()
                 self.assertEqual(predicted, predict_state(optimizer).bytes)
 
-    def test_that_reads_data_asks_for_a_step(self):
-        optimizer = torch.optim.Adafactor(torch.nn.Linear(8, 16).parameters())
-        with self.assertRaisesRegex(loadline.InvalidArgument, "one optimizer step"):
-            predict_state(optimizer).bytes
+    def test_of_a_step_that_reads_values_too(self):
+        for kind, options in ((torch.optim.Adafactor, {}), (torch.optim.ASGD, {}),
+                              (torch.optim.Adafactor, {"foreach": True})):
+            model = torch.nn.Linear(8, 16)
+            optimizer = kind(model.parameters(), **options)
+            parameters = [p.detach().clone() for p in model.parameters()]
+            predicted = predict_state(optimizer)
+            self.assertEqual(len(optimizer.state), 0)
+            self.assertTrue(same_bits(parameters, [*model.parameters()]))
+            # ASGD updates in place.
+            self.assertEqual(predicted.step_bytes > 0, kind is torch.optim.Adafactor)
+            model(torch.randn(2, 8)).sum().backward()
+            optimizer.step()
+            self.assertEqual(predicted.bytes, predict_state(optimizer).bytes)
+
+    def test_of_lbfgs_holds_while_its_history_grows(self):
+        for options in ({}, {"line_search_fn": "strong_wolfe"}):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, batch = torch.nn.Linear(64, 64), torch.randn(8, 64)
+            optimizer = torch.optim.LBFGS(model.parameters(), history_size=5, **options)
+            budget = predict_state(optimizer).bytes + 200_000
+            call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
+                                 loss_fn=lambda y: (y ** 4).mean(), **OPTIONS)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = (call(batch) ** 4).mean()
+                loss.backward()
+                return loss
+
+            with lt.virtual_device(whole_step=True) as ledger:
+                for _ in range(3):
+                    optimizer.step(closure)
+            state, = optimizer.state.values()
+            self.assertEqual(len(state["old_dirs"]), 5)
+            self.assertLessEqual(ledger.peak_bytes, budget)
+
+    def test_of_a_step_that_cannot_run_on_zeros_asks_for_one(self):
+        class Picky(torch.optim.SGD):
+            def step(self, closure=None):
+                if not any(p.abs().sum() > 0 for p in self.param_groups[0]["params"]):
+                    raise RuntimeError("all zero")
+
+        optimizer = Picky(torch.nn.Linear(8, 16).parameters(), 0.1)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "all zero.*one optimizer"):
+            predict_state(optimizer)
 
 
 class Mistakes(unittest.TestCase):

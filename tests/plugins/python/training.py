@@ -42,7 +42,7 @@ def states(optimizer):
 
 def at_the_end(buckets, moved):
     """Each comes, is updated and leaves behind the last gradient."""
-    return StateMoves(0, frozenset(moved), frozenset(moved),
+    return StateMoves(0, frozenset(moved), frozenset(moved), frozenset(moved),
                       tuple(b.state_bytes for b in buckets),
                       tuple((action, k) for k in moved for action in (
                           "load", "update", "start_store", "end_store")))

@@ -7,7 +7,9 @@ tests/plugins/python/torch_tiers_test.py.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,12 +37,16 @@ def _find(name: str, module: str, theirs: str = "") -> Any:
 functorch_config = _find("functorch_config", "torch._functorch", "config")
 dynamo = _find("dynamo", "torch._dynamo", "config")
 lookup_backend = _find("lookup_backend", "torch._dynamo.backends.registry")
+graph_counters = _find("graph_counters", "torch._dynamo.utils", "counters")
+unbacked_symbols = _find("unbacked_symbols", "torch.fx.experimental.symbolic_shapes",
+                         "free_unbacked_symbols")
 BackendCompilerFailed = _find(
     "BackendCompilerFailed", "torch._dynamo.exc") or RuntimeError
 before_compile_hooks = _find("before_compile_hooks", "torch._dynamo.utils",
                              "get_hook_for_recompile_user_context")
 register_before_compile = _find("register_before_compile", "torch._dynamo.utils",
                                 "register_hook_for_recompile_user_context")
+SubmodCompiler = _find("SubmodCompiler", "torch._dynamo.backends.distributed")
 aot_autograd = _find("aot_autograd", "torch._dynamo.backends.common")
 saved_description = _find(
     "saved_description", "torch._functorch._aot_autograd.descriptors",
@@ -59,9 +65,12 @@ boxed_code = _find("boxed_code", "torch.fx.graph", "_BoxedCodeGen")
 StorageWeakRef = _find("StorageWeakRef", "torch.multiprocessing.reductions")
 flop_registry = _find("flop_registry", "torch.utils.flop_counter")
 pytree = _find("pytree", "torch.utils", "_pytree")
+FakeTensorMode = _find("FakeTensorMode", "torch._subclasses.fake_tensor")
 OpOverload = _find("OpOverload", "torch._ops")
 TorchDispatchMode = _find("TorchDispatchMode", "torch.utils._python_dispatch") or (
     contextlib.nullcontext)
+default_to_foreach = _find("default_to_foreach", "torch.optim.optimizer",
+                           "_default_to_fused_or_foreach")
 raw_stream = _find("raw_stream", "torch._C", "_cuda_getCurrentRawStream")
 
 _GRAPH = ("functorch_config", "flop_registry", "pytree", "OpOverload",
@@ -89,6 +98,20 @@ def missing(tier: str) -> list[str]:
         names += [f"torch._functorch.config.{name}" for name in _OPTIONS[tier]
                   if not hasattr(functorch_config, name)]
     return names
+
+
+def runs_foreach(group: dict[str, Any]) -> bool:
+    """Whether an optimizer updates all of a group's parameters at once."""
+    chosen = group.get("foreach")
+    if chosen is not None or group.get("fused") or "foreach" not in group:
+        return bool(chosen)
+    if default_to_foreach is None:
+        return False
+    _, chosen = default_to_foreach(
+        group["params"], group.get("differentiable", False), use_fused=False)
+    # As PyTorch's optimizers decide.
+    return bool(chosen) and not (
+        isinstance(group.get("lr"), torch.Tensor) and not group.get("capturable"))
 
 
 def storage_key(tensor: torch.Tensor) -> int:
@@ -132,6 +155,65 @@ def break_reason(gm: torch.fx.GraphModule) -> str:
     stack = getattr(reason, "user_stack", None)
     return lines[0] + (
         f", {stack[-1].filename}:{stack[-1].lineno}" if stack else "")
+
+
+def compiles_inside_modes() -> bool:
+    """Whether compiled code runs as such inside a dispatch mode that allows it; an older
+    PyTorch falls back to eager there."""
+    return hasattr(TorchDispatchMode, "ignore_compile_internals")
+
+
+def splits_for_ddp() -> bool:
+    """Whether this is called to compile one of several graphs that
+    DistributedDataParallel's optimizer makes of a traced one, to send each one's gradients
+    while the next are computed. Nothing in such a graph says so."""
+    if SubmodCompiler is None or getattr(dynamo, "optimize_ddp", False) not in (
+            True, "ddp_optimizer"):
+        return False
+    # By code: reading a frame's locals would keep them alive.
+    codes = [code for method in vars(SubmodCompiler).values()
+             if (code := getattr(method, "__code__", None)) is not None]
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def keep_whole_under_ddp() -> None:
+    """From now on DistributedDataParallel's optimizer splits no graph."""
+    if getattr(dynamo, "optimize_ddp", False) in (True, "ddp_optimizer"):
+        dynamo.optimize_ddp = False
+
+
+def depends_on_data(size: Any) -> bool:
+    """Whether a symbolic size follows from a tensor's values, as that of nonzero does."""
+    if unbacked_symbols is None:
+        return False
+    return bool(unbacked_symbols(size))
+
+
+def break_count() -> dict[str, int]:
+    """How often PyTorch gave up tracing so far, by the reason's first two lines."""
+    found: dict[str, int] = {}
+    for kind in ("graph_break", "unimplemented"):
+        for reason, count in (graph_counters or {}).get(kind, {}).items():
+            line = " ".join(part.strip() for part in str(reason).splitlines()[:2])
+            found[line] = found.get(line, 0) + count
+    return found
+
+
+def lacks_compiler(error: BaseException) -> bool:
+    """Whether Inductor found no working C++ compiler."""
+    causes: list[BaseException | None] = [error]
+    while causes:
+        if (one := causes.pop()) is None:
+            continue
+        if type(one).__name__ == "InvalidCxxCompiler":
+            return True
+        causes += [one.__cause__, getattr(one, "inner_exception", None)]
+    return False
 
 
 # As users set them.
@@ -240,8 +322,15 @@ def original_module(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def forget_compiled(model: torch.nn.Module) -> None:
-    """Drops the compiled code of the model's forward, for all instances of its class."""
-    torch._dynamo.reset_code(model.forward.__code__)
+    """Drops the compiled code of the model's forward, for all instances of its class.
+
+    A program's hooks may have put another function in the place of `forward`."""
+    forward: Any = model.forward
+    while isinstance(forward, functools.partial):
+        forward = forward.func
+    for function in (forward, inspect.unwrap(forward), type(model).forward):
+        if (code := getattr(function, "__code__", None)) is not None:
+            torch._dynamo.reset_code(code)
 
 
 def must_save(node: torch.fx.Node) -> bool:

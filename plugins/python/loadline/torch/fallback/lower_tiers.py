@@ -18,7 +18,6 @@ from loadline.torch.fallback.segments import Segments
 from loadline.torch.problem.make_problem import make_problem
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
-from loadline.torch.solve.effort import fastest, plan_once, plan_with_effort
 from loadline.torch.solve.make_plan import plan_for_ranks
 
 
@@ -43,7 +42,7 @@ class KnapsackSolver(
             states=False)
         whole = planning.keep_everything(traced.document).peak_bytes
         _, _, plan = plan_for_ranks(traced.document, self.options, self.number,
-                                    plan_with_effort, whole)
+                                    whole)
         self.recorder.record(PlannedGraph(
             traced.document, plan, plan.peak_bytes, whole, time.perf_counter() - start,
             self.options, tiers.RECOMPUTE, self.number))
@@ -75,12 +74,13 @@ def in_segments(gm: torch.fx.GraphModule, planner_pass: PlannerPass) -> Segments
         for number, problem in enumerate(problems):
             try:
                 _, _, plans[number] = plan_for_ranks(
-                    problem, planner_pass.options, planner_pass.number, plan_once, whole)
+                    problem, planner_pass.options, planner_pass.number, whole,
+                    effort="quick")
             except Infeasible as error:
                 errors.append(error)
         if not plans:
             raise min(errors, key=lambda error: error.smallest_met_bytes)
-        best = fastest(plans)
+        best = min(plans, key=lambda number: plans[number].step_ns)
         planner_pass.recorder.record(PlannedGraph(
             problems[best], plans[best], plans[best].peak_bytes, whole,
             time.perf_counter() - start, planner_pass.options, tiers.PUBLIC,

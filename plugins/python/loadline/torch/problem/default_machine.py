@@ -24,6 +24,12 @@ def first_device(tensors: Iterable[object]) -> torch.device:
                  and tensor.device.type == "cuda"), torch.device("cpu"))
 
 
+def device_of(model: torch.nn.Module) -> torch.device:
+    """The device of all parameters; "meta" if they are on several."""
+    devices = {p.device for p in model.parameters()}
+    return devices.pop() if len(devices) == 1 else torch.device("meta")
+
+
 def default_machine(device: torch.device) -> Machine:
     """Warns if it is a GPU without a profile."""
     if device.type != "cuda":

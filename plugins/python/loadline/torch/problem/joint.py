@@ -100,6 +100,11 @@ def clean(module: torch.fx.GraphModule) -> None:
 def storage_bytes(tensor: torch.Tensor) -> int:
     bytes_ = tensor.untyped_storage().nbytes()
     if not isinstance(bytes_, int):
+        if torch_internals.depends_on_data(bytes_):
+            raise Unsupported(
+                "a tensor's size follows from the values of another, as with nonzero or a "
+                "boolean mask, so nobody knows its bytes beforehand: use a fixed size, such "
+                "as torch.where or a capacity for each expert")
         raise Unsupported(
             "tensor sizes are symbolic: compile with dynamic=False, so that each size "
             "gets its own plan")
@@ -259,6 +264,11 @@ class _Reader:
         self.add(node, [node], [self.joint.bytes[node]])
 
     def tuple(self, node: torch.fx.Node, value: Any) -> None:
+        views = {self.root_of_storage.get(torch_internals.storage_key(element))
+                 for element in value if isinstance(element, torch.Tensor)}
+        if len(views) == 1 and (base := views.pop()) is not None:
+            self.joint.root[node] = base  # a list of views, as unsafe_split makes
+            return
         elements: dict[int, torch.fx.Node] = {}
         for user in node.users:
             if user.target is not operator.getitem:
@@ -274,10 +284,13 @@ class _Reader:
                 continue
             if torch_internals.storage_key(element) in self.root_of_storage:
                 continue
+            bytes_ = storage_bytes(element)
             if index in elements:
                 self.new_value(elements[index], element)
+                bytes_ = self.found_bytes.get(elements[index].name, bytes_)
+                self.joint.bytes[elements[index]] = bytes_
             makes.append(elements.get(index, index))
-            sizes.append(storage_bytes(element))
+            sizes.append(bytes_)
         self.add(node, makes, sizes)
 
     def getitem(self, node: torch.fx.Node) -> None:

@@ -7,9 +7,10 @@ rest is the backward module.
 Values of zero bytes (tokens) keep operations in order that must not be swapped: those
 with random numbers or effects. A random operation may run again from a saved state of
 the generator, which is a value with bytes. What the user's checkpoint recomputes has a
-second node after the boundary, and the backward reads that one's result. Updates of
-optimizer state, by bucket, may follow the last gradient: the planner only knows how many
-bytes they hold and touch. Tested by tests/plugins/python/torch_step_test.py.
+second node after the boundary, and the backward reads that one's result. A loss that is
+computed outside of the graph runs at the boundary, in its workspace. Updates of optimizer
+state, by bucket, may follow the last gradient, or one step of the whole optimizer: the
+planner only knows how many bytes they hold, touch and need as workspace. Tested by tests/plugins/python/torch_step_test.py.
 """
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class TracedProblem:
     document: dict[str, Any]  # loadline.problem/1
     operations: list[Operation | Snapshot | None]  # by node id; None: the boundary
     values: list[torch.fx.Node | None]  # by value id; None: a token, state, or unread
-    end: int  # the node after the last gradient; without state, the number of nodes
+    end: int  # the node after the last gradient; without updates, the number of nodes
     state: dict[int, int]  # value id to bucket, for optimizer state
 
     @property
@@ -61,6 +62,7 @@ class StateBucket:
 
     bytes: int
     touched_bytes: int  # by its update
+    work_bytes: int = 0  # that its update allocates for itself
 
 
 def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
@@ -116,11 +118,18 @@ def _each_at_its_place(argument: torch.fx.Node, reader: torch.fx.Node,
         or read.is_contiguous() and made.is_contiguous())
 
 
+def _workspace(bytes_: int) -> dict[str, int]:
+    return {"workspace_bytes": bytes_} if bytes_ > 0 else {}
+
+
 class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
                  state: Sequence[StateBucket], copies: torch.device | None,
-                 states: bool, measured_ns: Mapping[torch.fx.Node, int]):
+                 states: bool, measured_ns: Mapping[torch.fx.Node, int],
+                 loss_bytes: int, step_bytes: int):
         self.joint = joint
+        self.loss_bytes = loss_bytes
+        self.step_bytes = step_bytes
         self.machine = machine
         self.state = state
         self.copies = copies
@@ -265,8 +274,10 @@ class _Writer:
                               offload=False)
                    for node in self.joint.tangents]
         self.token = self.value("after.boundary", 0, None)
+        tangents = sum(self.joint.bytes[node] for node in self.joint.tangents)
         self.node(None, "boundary", 0, list(dict.fromkeys(inputs)),
-                  [*outputs, self.token], recompute=False)
+                  [*outputs, self.token], recompute=False,
+                  **_workspace(self.loss_bytes - tangents))
 
     def gradient(self, value: torch.fx.Node) -> int:
         id_ = self.id_of[value]
@@ -298,7 +309,11 @@ class _Writer:
             new = self.value(f"state.{bucket}.new", about.bytes, None)
             self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
-                [old, end, *gradients], [new], recompute=False, inplace=[[old, new]])
+                [old, end, *gradients], [new], recompute=False, inplace=[[old, new]],
+                **_workspace(about.work_bytes))
+        if not self.state:
+            self.node(None, "optimizer.step", 0, [end, *gradients], [], recompute=False,
+                      **_workspace(self.step_bytes))
 
     def write(self) -> TracedProblem:
         for number, about in enumerate(self.state):
@@ -316,19 +331,19 @@ class _Writer:
         self.boundary()
         self.backward(backward)
         end = len(self.document.nodes)
-        if self.state:
+        if updated := bool(self.state or self.step_bytes):
             self.updates()
         # The caller owns the results, and autograd holds the tangents until it has all
         # gradients.
         held = [*(self.id_of[value] for value in (
             *self.joint.forward_outputs,
-            *(self.joint.tangents if not self.state else ()))),
+            *(self.joint.tangents if not updated else ()))),
             *map(self.gradient, self.joint.backward_outputs)]
-        updated = {old for node in self.document.nodes
-                   for old, _ in node.get("inplace", ())
-                   if self.document.values[old].get("persistent")}
+        rewritten = {old for node in self.document.nodes
+                     for old, _ in node.get("inplace", ())
+                     if self.document.values[old].get("persistent")}
         document = self.document.problem(
-            v for v in dict.fromkeys(held) if v not in updated)
+            v for v in dict.fromkeys(held) if v not in rewritten)
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
             machine = self.machine.document()
             machine.pop("rates", None)  # already in the operators' times
@@ -339,9 +354,12 @@ class _Writer:
 
 def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
                  copies: torch.device | None = CPU, states: bool = True,
-                 measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({})
-                 ) -> TracedProblem:
+                 measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({}),
+                 loss_bytes: int = 0, step_bytes: int = 0) -> TracedProblem:
     """copies: the device whose values may be copied, or None; state may always be.
     states: random operations may run again, from a saved state (random_state.py).
-    measured_ns: by operator; the roofline prices the others."""
-    return _Writer(joint, machine, state, copies, states, measured_ns).write()
+    measured_ns: by operator; the roofline prices the others. loss_bytes: that a loss
+    outside of the graph takes, gradients of the outputs included. step_bytes: that the
+    optimizer's step allocates for itself, if no state is planned."""
+    return _Writer(joint, machine, state, copies, states, measured_ns, loss_bytes,
+                   step_bytes).write()

@@ -2,8 +2,9 @@
 
 Modules run node by node. Every storage that an operation reads or makes is watched by a
 weak reference, so the ledger counts what is really alive, whoever holds it, and not what
-a plan says. Memory inside a kernel is not seen.
-Tested by tests/plugins/python/torch_step_test.py.
+a plan says. Memory inside a kernel is not seen. What runs outside of modules (a loss, the
+optimizer's step) is counted on request.
+Tested by tests/plugins/python/torch_step_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from loadline.errors import Unsupported
 from loadline.torch.compat import torch_internals
 from loadline.torch.problem.joint import result_bytes
 from loadline.torch.rewrite import copies
@@ -32,6 +34,8 @@ class Ledger:
         # By node name, results whose storages differ from the trace: bytes predicted,
         # bytes found.
         self.surprises: dict[str, tuple[int, int]] = {}
+        self.whole_step = False  # operators outside of modules are counted too
+        self.paused = 0  # more than 0: WatchedCalls does not count
 
     def watch(self, values: Any) -> None:
         for value in torch_internals.pytree.tree_leaves(values):
@@ -48,7 +52,8 @@ class Ledger:
         if "val" in node.meta and result_bytes(node) != real:
             self.surprises[node.name] = (result_bytes(node), real)
 
-    def sample(self, name: str) -> None:
+    def sample(self, name: str) -> int:
+        """The bytes that are alive now."""
         gone = [key for key, (reference, _) in self._watched.items()
                 if reference.expired()]
         for key in gone:
@@ -57,6 +62,30 @@ class Ledger:
         self.live_bytes.append((name, live))
         if live > self.peak_bytes:
             self.peak_bytes, self.peak_at = live, name
+        return live
+
+
+class WatchedCalls(torch_internals.TorchDispatchMode):  # type: ignore[misc, valid-type]
+    """Every operator that is called inside is recorded in the ledger. Tensors without
+    dimensions are not counted: an optimizer's step counts are on the host."""
+
+    def __init__(self, ledger: Ledger):
+        super().__init__()
+        self.ledger = ledger
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """PyTorch asks: compiled code runs inside, instead of falling back to eager."""
+        return True
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (),
+                           kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if not self.ledger.paused:
+            self.ledger.watch([value for value in torch_internals.pytree.tree_leaves(
+                (args, kwargs, result)) if isinstance(value, torch.Tensor) and value.dim()])
+            self.ledger.sample(str(function))
+        return result
 
 
 # With the thread that opened each, the innermost last.
@@ -65,15 +94,23 @@ _open_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def virtual_device() -> Iterator[Ledger]:
+def virtual_device(whole_step: bool = False) -> Iterator[Ledger]:
     """Records what modules compiled with inner="aot_eager" do inside, in this thread and
-    in those that open no ledger, as autograd's for a GPU."""
+    in those that open no ledger, as autograd's for a GPU.
+
+    whole_step: also records what this thread computes outside of modules, such as a loss
+    and the optimizer's step."""
+    if whole_step and not torch_internals.compiles_inside_modes():
+        raise Unsupported("virtual_device(whole_step=True): inside of it this PyTorch would "
+                          "run compiled models uncompiled; use a newer one")
     ledger = Ledger()
+    ledger.whole_step = whole_step
     entry = threading.get_ident(), ledger
     with _open_lock:
         _open.append(entry)
     try:
-        yield ledger
+        with WatchedCalls(ledger) if whole_step else contextlib.nullcontext():
+            yield ledger
     finally:
         with _open_lock:
             _open.remove(entry)
@@ -92,6 +129,35 @@ def record_in_open_ledger(name: str, values: Callable[[], Any]) -> None:
     if (ledger := open_ledger()) is not None:
         ledger.watch(values())
         ledger.sample(name)
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """What is computed inside is on no device, such as copies to the host."""
+    ledger = open_ledger()
+    if ledger is None:
+        yield
+        return
+    ledger.paused += 1
+    try:
+        yield
+    finally:
+        ledger.paused -= 1
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """Every operator inside is recorded in the open ledger, if one is open."""
+    ledger = open_ledger()
+    if ledger is None:
+        yield
+        return
+    before, ledger.paused = ledger.paused, 0
+    try:
+        with contextlib.nullcontext() if ledger.whole_step else WatchedCalls(ledger):
+            yield
+    finally:
+        ledger.paused = before
 
 
 def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
@@ -156,7 +222,8 @@ def run_eagerly(gm: torch.fx.GraphModule,
 
     def run(arguments: list[Any]) -> Any:
         if (ledger := open_ledger()) is not None:
-            return run_watched(gm, arguments, ledger)
+            with paused():
+                return run_watched(gm, arguments, ledger)
         return forward(arguments)
 
     return torch_internals.boxed_compiler(run)

@@ -15,7 +15,7 @@ from loadline import planning
 from loadline.errors import InternalError, LoadlineError, LoadlineWarning
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
-from loadline.torch.problem.cost_model import node_flops
+from loadline.torch.problem.cost_model import node_flops, with_copy_calls
 from loadline.torch.problem.fuse import fuse
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
 from loadline.torch.problem.make_problem import TracedProblem, make_problem
@@ -25,7 +25,6 @@ from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.rewrite.program import Program, peaks, program_of
 from loadline.torch.rewrite.split import split
 from loadline.torch.rewrite.state_moves import StateMoves, moves_of
-from loadline.torch.solve.effort import copy_call_ns, plan_with_effort
 from loadline.torch.solve.make_plan import plan_for_ranks
 
 
@@ -114,27 +113,37 @@ class Partitioner(
             return parts.frames
         return parts.forward, parts.backward
 
+    def whole_bytes(self, problem: dict[str, Any]) -> int:
+        """The peak if everything is kept, and the optimizer makes one step of all."""
+        kept = planning.keep_everything(problem)
+        return max(kept.peak_bytes, peaks(problem, kept.document, 0)[2]
+                   + (self.options.step_bytes if self.options.state else 0))
+
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
-        machine = self.options.machine
         copies = copied_device(joint)
+        machine = with_copy_calls(self.options.machine, copies)
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor replaces random operators, so they run again only in eager kernels.
         traced = make_problem(joint, machine, self.options.state, copies,
-                              self.options.inner == "aot_eager", times)
-        call_ns = copy_call_ns(self.options.offload, machine, copies)
+                              self.options.inner == "aot_eager", times,
+                              self.options.loss_bytes, self.options.step_bytes)
         traced.document, whole, plan = plan_for_ranks(
             traced.document, self.options, self.number,
-            lambda search: plan_with_effort(search, call_ns))
+            self.whole_bytes(traced.document))
         program = program_of(traced, plan.document)
         steps = plan.document["steps"]
         tail_steps = next((len(steps) - 1 - at for at, step in enumerate(steps)
                        if step.get("node") == traced.end), 0)  # the last gradient
-        peak, update_peak = peaks(traced.document, plan.document, tail_steps)
+        peak, update_peak, end = peaks(traced.document, plan.document, tail_steps)
         if max(peak, update_peak) > plan.budget_bytes:
             raise InternalError(
                 f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
                 "its steps run in one order. Please report this")
-        return Solved(traced, plan, program, moves_of(
-            traced, plan.document, self.options.state_number, program[2]),
-            peak, update_peak, whole)
+        moves = moves_of(traced, plan.document, self.options.state_number, program[2])
+        at_once = end + self.options.step_bytes
+        if not moves.moved and at_once <= plan.budget_bytes:
+            # The optimizer's own step updates all buckets.
+            moves = dataclasses.replace(moves, updated=frozenset(), tail=())
+            update_peak = max(update_peak, at_once) if tail_steps else update_peak
+        return Solved(traced, plan, program, moves, peak, update_peak, whole)

@@ -133,8 +133,9 @@ def _taken_over(step: dict[str, Any], node: dict[str, Any],
 
 
 def peaks(problem: dict[str, Any], plan: dict[str, Any],
-          tail_steps: int) -> tuple[int, int]:
-    """Peak bytes on the device before the last `tail_steps` steps, and in them.
+          tail_steps: int) -> tuple[int, int, int]:
+    """Peak bytes on the device before the last `tail_steps` steps, in them, and the bytes
+    that stay at the end.
 
     A buffer is alive from the first step that touches it (an input: from the beginning)
     to the last one (an input or a result: to the end, unless it rests on the host). An
@@ -175,6 +176,7 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
                   len(steps) + 1 if stays else last[buffer] + 1, about["bytes"])
     for at, step in enumerate(steps):
         if step["lane"] == "compute":
+            count(at, at + 1, nodes[step["node"]].get("workspace_bytes", 0))
             count(at, at + 1, -_taken_over(step, nodes[step["node"]], values, updates, (
                 lambda buffer: last.get(buffer) == at and buffer not in stays_there)))
     live = 0
@@ -185,4 +187,4 @@ def peaks(problem: dict[str, Any], plan: dict[str, Any],
         if step is None or step["lane"] != "d2h":
             part = 0 < tail_steps and moment > len(steps) - tail_steps
             peak[part] = max(peak[part], live)
-    return peak[0], peak[1]
+    return peak[0], peak[1], live

@@ -142,7 +142,7 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
                   torch.device("cpu"))
     slab = copies.Slab({slot: joint.bytes[value] for slot, value in moved.items()}, device)
     number = copies.slabs.add(slab)
-    graph = moves_by_graph.add(moves) if moves is not None and moves.moved else None
+    graph = moves_by_graph.add(moves) if moves is not None and moves.updated else None
     step = Step(number, graph, set(), {o.updates for o in joint.operations
                                        if o.updates is not None}, {}, {})
 

@@ -33,6 +33,7 @@ class StateMoves:
     number: int  # of the optimizer's state, in `movers`
     moved: frozenset[int] = frozenset()  # buckets that are ever copied
     resting_on_host: frozenset[int] = frozenset()  # of these, between steps
+    updated: frozenset[int] = frozenset()  # buckets that the tail updates
     bytes: tuple[int, ...] = ()  # of all buckets
     tail: tuple[tuple[str, int], ...] = ()
 
@@ -68,16 +69,17 @@ def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
              and (value := buffers[step["from"]]["value"]) in traced.state}
     resting = {traced.state[value] for value in resting_on_host(plan) & traced.state.keys()}
     actions = []
+    buckets = {*traced.state.values()}
     for item, begins in moments(tail):
         if isinstance(item, StateCopy):
             actions.append((action_of(item, begins), item.bucket))
         elif not isinstance(item, Update):
             raise InternalError(f"the plan has {item} after the last gradient")
-        elif item.bucket in moved:
+        elif item.bucket in buckets:
             actions.append((UPDATE, item.bucket))
     bytes_ = {bucket: traced.document["values"][value]["bytes"]
               for value, bucket in traced.state.items()}
-    return StateMoves(number, frozenset(moved), frozenset(resting),
+    return StateMoves(number, frozenset(moved), frozenset(resting), frozenset(buckets),
                       tuple(bytes_[bucket] for bucket in sorted(bytes_)),
                       tuple(actions))
 

@@ -66,6 +66,11 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         raise InvalidArgument(
             f"backend loadline has no argument {', '.join(ignored)}; it takes options")
     refuse_meta(example_inputs)
+    if torch_internals.splits_for_ddp():
+        raise Unsupported(
+            "DistributedDataParallel's optimizer splits the model, and each part would get "
+            "the whole budget: set torch._dynamo.config.optimize_ddp = False before the "
+            "first step, or use loadline.torch.prepare, which does so")
     given = dict(options or {})
     reference = given.pop("session", None)
     read = Options.read(given, first_device(
@@ -110,5 +115,13 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
             fw_compiler=run_eagerly, bw_compiler=run_eagerly,
             partition_fn=partitioner, keep_inference_input_mutations=True,
         )(gm, example_inputs)
-    return torch_internals.compile_with_inductor(
-        gm, example_inputs, partitioner, PlanOrder())
+    try:
+        return torch_internals.compile_with_inductor(
+            gm, example_inputs, partitioner, PlanOrder())
+    except Exception as error:
+        if torch_internals.lacks_compiler(error):
+            raise Unsupported(
+                "Inductor finds no working C++ compiler: install one (Debian: apt install "
+                "g++), name it in the environment variable CXX, or choose "
+                'inner="aot_eager", which needs none') from error
+        raise

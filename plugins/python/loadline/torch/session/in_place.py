@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
-from loadline.torch.problem.default_machine import first_device
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.session.compiler import backend
-from loadline.torch.session.prepare import device_of, state_buckets
+from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.session import Session, session_of_model
+from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_state import detach_host_state, new_host_state
 from loadline.torch.state.predict_state import predict_state
@@ -32,6 +34,8 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
 
     host_state: the plan may put state of the only optimizer on the host, if the machine
     can copy (host_state.py)."""
+    if rank_consensus.is_initialized():
+        torch_internals.keep_whole_under_ddp()
     reserved = int(options.pop("reserve_bytes", 0))
     if accumulate:
         reserved += sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -51,8 +55,10 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
                    "outside_bytes": asked.outside_bytes}
     session = Session()
     options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
-               "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
-                              for b in buckets),
+               "state": tuple(StateBucket(b.state_bytes, b.touched_bytes,
+                                          b.work_bytes) for b in buckets),
+               "step_bytes": max((about.step_bytes for _, about in predicted),
+                                 default=0),
                "state_number": session.number if buckets else 0}
     read = Options.read(options, first_device(model.parameters()))
     for optimizer in optimizers:

@@ -1,136 +1,38 @@
 """loadline.torch.prepare: trains a model and its optimizer inside a number of bytes.
 
 It counts what the traced step does not hold, plans with the rest of the budget, runs one
-step to measure its peak, and corrects the plan at most twice. Tested by
-tests/plugins/python/torch_prepare_test.py.
+step to measure its peak, and corrects the plan at most three times. Tested by
+tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from loadline.budget import format_bytes
-from loadline.errors import InvalidArgument, LoadlineError, LoadlineWarning
+from loadline.errors import Infeasible, InvalidArgument
 from loadline.torch.compat import tiers, torch_internals
-from loadline.torch.problem.default_machine import first_device
+from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.rewrite.ledger import virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import backend, current_tier, refuse_meta
+from loadline.torch.session.names import keep_names
+from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
+                                                run_sample_step)
 from loadline.torch.session.session import Prepared, Session
+from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
-from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
-from loadline.torch.state.predict_state import PredictedState, bytes_on, predict_state
+from loadline.torch.state.predict_state import PredictedState, predict_state
 from loadline.torch.state.wrappers import innermost
 
-CORRECTIONS = 2
+CORRECTIONS = 3
 # PyTorch's CUDA allocator may hand out a block that is up to 1 MiB too large, and which
 # blocks these are differs between the measured step and later ones. On an H100 that was
 # 8 MiB of GPT-2 124M's 3 GiB.
 MAX_SLACK_BYTES = 16 << 20
-
-
-def _cut_off(value: Any) -> Any:
-    """A sample's tensor without its history, through which a backward pass would go on."""
-    if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:
-        return value.detach().requires_grad_()
-    return value
-
-
-@contextlib.contextmanager
-def _restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
-    """A step inside changes no buffer, gradient or random number."""
-    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    leaves = [*model.parameters(), *(
-        leaf for leaf in torch_internals.pytree.tree_leaves(sample)
-        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_leaf)]
-    gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = [
-        (leaf, leaf.grad) for leaf in dict.fromkeys(leaves)]
-    for leaf, _ in gradients:
-        leaf.grad = None
-    devices = {parameter.device for parameter in model.parameters()
-               if parameter.device.type == "cuda"}
-    with torch.random.fork_rng(devices=list(devices)):
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
-            for leaf, gradient in gradients:
-                leaf.grad = gradient
-
-
-def _scalar(output: Any) -> torch.Tensor:
-    losses = [leaf for leaf in torch_internals.pytree.tree_leaves(output)
-              if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
-    if not losses:
-        raise LoadlineError(
-            "no output of the model requires a gradient: pass prepare a model in "
-            "training mode, outside of torch.no_grad()")
-    return losses[0] if losses[0].dim() == 0 else torch.stack(
-        [loss.sum() for loss in losses]).sum()
-
-
-def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(sample, dict):
-        return (), sample
-    return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
-
-
-def _run_sample_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
-                     call: Any, sample: Any, inner: str, session: Session
-                     ) -> tuple[list[PlannedGraph], int | None]:
-    """The graphs planned for one step, and its peak in bytes if it can be measured: with
-    the optimizer state that the plans keep on the device, and no other state."""
-    args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(sample))
-    device = first_device(model.parameters())
-    cuda = device if device.type == "cuda" else None
-    session.restart()
-    with _restored_afterwards(model, sample), dry_run(
-            session.number, device_of(model)), contextlib.ExitStack() as stack:
-        ledger = stack.enter_context(virtual_device()) if (
-            inner == "aot_eager" and cuda is None
-            and current_tier() == tiers.FULL) else None
-        try:
-            _scalar(call(*args, **kwargs)).backward()
-            if cuda is not None:  # once more, because compiling itself takes memory
-                for parameter in model.parameters():
-                    parameter.grad = None
-                torch.cuda.empty_cache()  # of compiling, and of earlier plans
-                torch.cuda.reset_peak_memory_stats(cuda)
-                _scalar(call(*args, **kwargs)).backward()
-        except torch_internals.BackendCompilerFailed as error:
-            cause = getattr(error, "inner_exception", None)
-            if isinstance(cause, LoadlineError):
-                raise cause from None
-            raise
-    graphs = session.graphs
-    if not graphs:
-        raise LoadlineError(
-            "nothing was planned: no traced part of the model needs a gradient. "
-            "torch.compile(model, fullgraph=True) says what cannot be traced")
-    # State that never moves takes memory in a real step.
-    resident = sum(graph.resident_state_bytes for graph in graphs)
-    if cuda is not None:
-        present = 0 if optimizer is None else bytes_on(optimizer, cuda)
-        return graphs, torch.cuda.max_memory_allocated(cuda) - present + resident
-    if ledger is None:
-        return graphs, None
-    for graph in graphs:
-        graph.surprises = ledger.surprises
-    return graphs, ledger.peak_bytes + resident
-
-
-def device_of(model: torch.nn.Module) -> torch.device:
-    """The device of all parameters; "meta" if they are on several."""
-    devices = {p.device for p in model.parameters()}
-    return devices.pop() if len(devices) == 1 else torch.device("meta")
 
 
 def state_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None,
@@ -158,6 +60,29 @@ def _shares(graphs: list[PlannedGraph]) -> tuple[float, ...]:
     return tuple(graph.keep_everything_bytes / whole for graph in graphs)
 
 
+def _largest_surprise(graphs: list[PlannedGraph]) -> str:
+    found = [(real - traced, name) for graph in graphs
+             for name, (traced, real) in graph.surprises.items()]
+    return "".join(f"; {name} made {bytes_} bytes more than its trace says"
+                   for bytes_, name in sorted(found)[-1:])
+
+
+def _tangent_bytes(graph: PlannedGraph) -> int:
+    joint = None if graph.traced is None else graph.traced.joint
+    return 0 if joint is None else sum(joint.bytes[node] for node in joint.tangents)
+
+
+def _worst(excess: int, loss_bytes: int, found: dict[str, int]
+           ) -> tuple[int, int, dict[str, int]]:
+    """The maximum over all ranks."""
+    all_ = rank_consensus.gather((excess, loss_bytes, found))
+    worst: dict[str, int] = {}
+    for _, _, by_name in all_:
+        for name, bytes_ in by_name.items():
+            worst[name] = max(bytes_, worst.get(name, 0))
+    return (max(one for one, _, _ in all_), max(one for _, one, _ in all_), worst)
+
+
 def _check_arguments(model: Any, optimizer: Any) -> None:
     if not isinstance(model, torch.nn.Module) or not isinstance(
             optimizer, (torch.optim.Optimizer, type(None))):
@@ -168,19 +93,31 @@ def _check_arguments(model: Any, optimizer: Any) -> None:
 
 def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None,
             *, sample: Any, budget: int | str, accumulate: bool = False,
-            **options: Any) -> tuple[Any, torch.optim.Optimizer | None]:
+            loss_fn: Callable[[Any], Any] | None = None,
+            step_fn: Callable[[Any], Any] | None = None, **options: Any
+            ) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
     sample: a batch: the forward's arguments as tuple, dict or one tensor.
     budget: bytes, "22GiB", or "60%" of what keeping everything takes.
     accumulate: gradients stay from step to step (no zero_grad in between).
+    loss_fn: what your loop computes from the model's output, if the model does not return
+    its loss: takes the output and returns the loss. Its memory is in the plan.
+    step_fn: runs forward, loss and backward as your loop does, with the compiled model
+    that it is given; without it, the model runs once on the sample. What it computes
+    outside of the model is measured and left free in the budget.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
     _check_arguments(model, optimizer)
+    if loss_fn is not None and step_fn is not None:
+        raise InvalidArgument("give prepare loss_fn or step_fn: a step_fn has its loss")
     model = torch_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),
                  *torch_internals.pytree.tree_leaves(sample)])
+    if rank_consensus.is_initialized():
+        torch_internals.keep_whole_under_ddp()
+    together = options.get("agree", True) and rank_consensus.rank_count() > 1
     device = first_device(model.parameters())
     read = Options.read({**options, "budget": budget}, device)
     inner = None if optimizer is None else innermost(optimizer)
@@ -194,6 +131,11 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     shares: tuple[float, ...] = ()
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
+    loss = None if loss_fn is None else Loss(loss_fn, model)
+    # With several ranks, a forward without data might still send and receive.
+    loss_bytes = 0 if loss is None or rank_consensus.rank_count() > 1 else (
+        learn_loss(loss, sample))
+    step = SampleStep(model, inner, sample, read.inner, loss, step_fn, predicted)
     session = Session()
     while True:
         torch_internals.forget_compiled(model)
@@ -201,36 +143,47 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         asked: dict[str, Any] = {
             "agree": True, **options, "budget": budget, "machine": read.machine,
             "outside_bytes": read.outside_bytes, "shares": shares,
-            "reserve_bytes": read.reserve_bytes + accumulated + corrected + slack
-            + predicted.bytes - planned_state,
-            "state": tuple(StateBucket(b.state_bytes, b.touched_bytes)
+            "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
+            - planned_state,
+            "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
+            # A share of the graphs is no place for all of the optimizer's step.
+            "step_bytes": 0 if shares else predicted.step_bytes,
+            "state": tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
                            for b in buckets),
             "state_number": session.number if buckets else 0,
             "found_bytes": tuple(sorted(found_bytes.items())),
             "session": session.reference}
         call = torch.compile(model, backend=backend, dynamic=False, options=asked)
-        graphs, measured = _run_sample_step(model, inner, call, sample, read.inner, session)
+        graphs, measured = run_sample_step(step, call, session, corrections > 0)
+        excess = 0 if measured is None else measured - corrected - sum(
+            graph.plan.budget_bytes for graph in graphs)
+        found = {name: real for graph in graphs
+                 for name, (_, real) in graph.surprises.items()}
+        found_loss = 0 if loss is None else loss.bytes
+        if together:  # all ranks plan again, or none
+            excess, found_loss, found = _worst(excess, found_loss, found)
+        if found_loss > loss_bytes + slack:
+            loss_bytes = found_loss  # now it is known
+            continue
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
         elif not shares:
             buckets, shares = [], _shares(graphs)
             continue
-        excess = 0 if measured is None else measured - corrected - sum(
-            graph.plan.budget_bytes for graph in graphs)
         if excess <= 0:
             break
         if corrections == CORRECTIONS:
             if excess > slack:
-                warnings.warn(
-                    f"loadline: a step takes {format_bytes(excess)} more than its "
-                    f"budget, after {CORRECTIONS} corrections; loadline.torch.report() "
-                    "names the largest surprise", LoadlineWarning, stacklevel=2)
+                raise Infeasible(
+                    f"budget {budget}: a measured step takes {excess} bytes "
+                    f"({format_bytes(excess)}) more, after {CORRECTIONS} corrections of "
+                    "the plan" + _largest_surprise(graphs))
             break
         corrections += 1
-        found = {name: real for graph in graphs
-                 for name, (_, real) in graph.surprises.items()}
         if found.items() <= found_bytes.items():  # already planned for: not enough
             corrected += excess
+            if step_fn is not None:  # it may be a loss, between forward and backward
+                loss_bytes = max(loss_bytes, *map(_tangent_bytes, graphs)) + excess
         found_bytes.update(found)
     if inner is not None:
         detach_host_state(inner)
@@ -238,7 +191,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             new_host_state(inner, buckets, device_of(model), session.number).follow(
                 graphs[0].moves)
     session.prepared = Prepared(
-        budget, predicted.bytes, accumulated, read.outside_bytes, corrected, graphs,
-        measured, *_device_memory(device))
+        budget, predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
+        read.outside_bytes, corrected, graphs, measured, *_device_memory(device))
     session.belong_to(model)
+    keep_names(call)
     return call, optimizer

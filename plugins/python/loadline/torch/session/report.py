@@ -86,7 +86,10 @@ def _lines_of_prepared(prepared: Prepared) -> list[str]:
     lines = [f"budget {prepared.budget}; optimizer state "
              f"{format_bytes(prepared.optimizer_bytes)}, accumulated gradients "
              f"{format_bytes(prepared.accumulated_bytes)}, corrected by "
-             f"{format_bytes(prepared.corrected_bytes)}"]
+             f"{format_bytes(prepared.corrected_bytes)}",
+             f"the optimizer's step takes {format_bytes(prepared.step_bytes)} for itself"
+             + (f", the loss {format_bytes(prepared.loss_bytes)}"
+                if prepared.loss_bytes else "")]
     if prepared.outside_bytes:
         lines.append("subtracted for memory outside PyTorch's allocator: "
                      f"{format_bytes(prepared.outside_bytes)}")

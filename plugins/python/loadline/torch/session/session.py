@@ -32,6 +32,8 @@ class Prepared:
 
     budget: int | str
     optimizer_bytes: int
+    step_bytes: int  # that the optimizer's step allocates for itself
+    loss_bytes: int  # of a loss outside of the model
     accumulated_bytes: int  # gradients that stay from step to step
     outside_bytes: int  # outside PyTorch's allocator, subtracted from the budget
     corrected_bytes: int  # added after measuring
@@ -56,6 +58,8 @@ class Session:
         self._frames: list[tuple[int, Any]] = []
         # In bytes, by the graph's number: what a share of the first batch came to.
         self._budgets: dict[int, int] = {}
+        self._keeps_budgets = False
+        self._first: set[int] = set()  # numbers of graphs that were planned
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self._options: Any = None  # kept, so that no other object gets its id
@@ -73,6 +77,7 @@ class Session:
     def record(self, graph: PlannedGraph) -> None:
         with self._lock:
             self._graphs.append(graph)
+            self._first.add(graph.number)
             self._budgets.setdefault(graph.number, asked_bytes(
                 graph.options, graph.keep_everything_bytes, graph.number))
         recent_graphs.add(graph)
@@ -80,16 +85,25 @@ class Session:
 
     def resolved(self, options: Options, number: int) -> Options:
         """With a share of the budget as the bytes that it was for the first batch, so
-        that another batch size trains in the same memory."""
+        that another batch size trains in the same memory. All ranks plan the first graph
+        together; whoever compiles another one does so alone."""
         with self._lock:
             # A plain torch.compile may have several models with the same options.
-            budget = None if self._model() is None else self._budgets.get(number)
-        return options if budget is None else dataclasses.replace(options, budget=budget)
+            owned = self._keeps_budgets or self._model() is not None
+            budget = self._budgets.get(number) if owned else None
+            first = number not in self._first
+        return dataclasses.replace(
+            options, agree=options.agree and first,
+            budget=options.budget if budget is None else budget)
 
-    def restart(self) -> None:
-        """Forgets what a trial compile recorded."""
+    def restart(self, keep_budgets: bool = False) -> None:
+        """Forgets what a trial compile recorded. keep_budgets: but not the bytes that a
+        share came to."""
         with self._lock:
-            self._budgets.clear()
+            self._keeps_budgets = keep_budgets
+            self._first.clear()
+            if not keep_budgets:
+                self._budgets.clear()
             self._graphs.clear()
             self._frames.clear()
 

@@ -1,4 +1,4 @@
-"""From a problem to one verified plan: options, search effort, one plan for all ranks.
+"""From a problem to one verified plan: options, one plan for all ranks.
 
 Imports: compat, problem.
 """

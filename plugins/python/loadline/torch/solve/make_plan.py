@@ -1,21 +1,20 @@
 """One search of the planner, within what the budget leaves for the graph.
 
-Tested by tests/plugins/python/torch_prepare_test.py and torch_effort_test.py.
+Tested by tests/plugins/python/torch_prepare_test.py and torch_make_plan_test.py.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from loadline import planning
 from loadline.budget import format_bytes, parse_budget
 from loadline.errors import Infeasible
 from loadline.torch.solve import rank_consensus
-from loadline.torch.solve.effort import Search
 from loadline.torch.solve.options import Options
-
-MAX_WORK = (1 << 63) - 1  # what the C interface can count
+from loadline.torch.solve.search_log import logged_search
+# Of the planner, for a plan that is used for hours and that a compile waits for.
+EFFORT = "moderate"
 
 
 def asked_bytes(options: Options, whole_bytes: int, number: int) -> int:
@@ -33,12 +32,13 @@ def _share(options: Options, number: int) -> float:
 
 
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
-              number: int, work_factor: int = 1, copies: bool = True) -> planning.Plan:
+              number: int, effort: str) -> planning.Plan:
     """Raises Infeasible with budgets of the whole model, not of the graph alone.
 
     whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
-    graph, if the model has several. copies: allowed, if the options allow them too."""
-    reserved = options.reserve_bytes + options.outside_bytes
+    graph, if the model has several. effort: the planner's level."""
+    reserved = (options.reserve_bytes + options.outside_bytes
+                + options.corrected_bytes)
     share = _share(options, number)
     asked = asked_bytes(options, whole_bytes, number)
     bytes_ = asked - reserved
@@ -46,11 +46,11 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
         bytes_ = int(bytes_ * share)
     bytes_ = max(bytes_, 1)  # still too small, and the error names a sufficient budget
     try:
-        return planning.plan(
-            problem, bytes_, recompute=options.recompute,
-            offload=options.offload and copies,
-            work_limit=min(options.work_limit * work_factor, MAX_WORK), harder=False,
-            seed=options.seed)
+        with logged_search(bytes_, options.time_limit_s) as progress:
+            return planning.plan(
+                problem, bytes_, recompute=options.recompute, offload=options.offload,
+                effort=effort, work_limit=options.work_limit, seed=options.seed,
+                time_limit_s=options.time_limit_s, progress=progress)
     except Infeasible as error:
         if reserved == 0 and share == 1:
             raise
@@ -66,13 +66,12 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
 
 
 def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,
-                   effort: Callable[[Search], planning.Plan],
-                   whole_bytes: int | None = None
+                   whole_bytes: int | None = None, effort: str = EFFORT
                    ) -> tuple[dict[str, Any], int, planning.Plan]:
     """The problem that was planned, its bytes when everything is kept, and its plan: of
     all ranks, if they plan together, else of this one.
 
-    effort: one of effort.py's policies. whole_bytes: if not those of this problem."""
+    whole_bytes: if not those of this problem."""
     together = options.agree and rank_consensus.rank_count() > 1
     if together:
         problem, together = rank_consensus.common_problem(problem)
@@ -80,8 +79,7 @@ def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,
         planning.keep_everything(problem).peak_bytes)
 
     def solve() -> planning.Plan:
-        return effort(lambda work_factor, copies: make_plan(
-            problem, whole, options, number, work_factor, copies))
+        return make_plan(problem, whole, options, number, effort)
 
     plan = rank_consensus.plan_of_rank_0(problem, solve) if together else solve()
     return problem, whole, plan

@@ -15,8 +15,6 @@ from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.problem.default_machine import default_machine, with_host_memory
 from loadline.torch.problem.make_problem import StateBucket
-from loadline.torch.solve.effort import WORK_LIMIT
-
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +28,11 @@ class Options:
     machine: Machine = NOMINAL
     recompute: bool = True
     offload: bool = True  # where the machine has copies
-    work_limit: int = WORK_LIMIT
+    work_limit: int = 0  # candidate edits of the first search; 0: the effort's
     seed: int = 0
+    # Seconds after which the search stops, with the best plan found or loadline.Stopped.
+    # Without it the same graph and options give the same plan.
+    time_limit_s: float | None = None
     measure: bool = False  # measured times instead of the roofline (measure.py)
     # By node name, the bytes of its result in a measured step (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
@@ -39,6 +40,11 @@ class Options:
     # state moves it (state_moves.py).
     state: tuple[StateBucket, ...] = ()
     state_number: int = 0
+    # That a loss outside of the graph and the optimizer's step take (make_problem.py).
+    loss_bytes: int = 0
+    step_bytes: int = 0
+    # Of the budget, for what a measured step took beyond its plan. No share counts it.
+    corrected_bytes: int = 0
     # Each graph's share of the budget, in the order of compiling, if a graph break splits
     # the model. Empty: each graph has the whole budget.
     shares: tuple[float, ...] = ()
@@ -63,8 +69,14 @@ class Options:
         given["machine"] = _machine(given.get("machine"), device)
         result = Options(**given)
         parse_budget(result.budget, 1 << 40)  # raises for anything but a budget
-        for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed"):
+        for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed", "loss_bytes",
+                     "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
+        limit = result.time_limit_s
+        if limit is not None and (isinstance(limit, bool) or not isinstance(
+                limit, (int, float)) or not 0 < limit < 1e9):
+            raise InvalidArgument(
+                f"option time_limit_s={limit!r}: want seconds, more than 0")
         if is_share(result.budget):
             result = dataclasses.replace(result, outside_bytes=0)
         elif "outside_bytes" not in given and device.type == "cuda":

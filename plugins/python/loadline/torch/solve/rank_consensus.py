@@ -4,11 +4,13 @@ Rank 0 plans, and the others receive and verify its plan. First all ranks compar
 of their problems. If these differ only in bytes, times and machines, the plan is made
 for the maximum over all ranks and for rank 0's machine. If ranks traced different
 graphs, each makes its own plan. All ranks must compile the same graphs in the same
-order, which PyTorch's collectives inside its compiler require as well.
+order when they first run a model. What a rank compiles again later (another shape) it
+plans alone, because the others may not.
 Tested by tests/plugins/python/torch_distributed_test.py.
 """
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -17,23 +19,31 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from loadline.errors import LoadlineError, LoadlineWarning
 from loadline.planning import Plan, problem_bytes, verify
 
 
+def is_initialized() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
 def rank_count() -> int:
-    return dist.get_world_size() if (
-        dist.is_available() and dist.is_initialized()) else 1
+    return dist.get_world_size() if is_initialized() else 1
 
 
 def _in_thread(run: Callable[[], Any]) -> None:
-    """In another thread, because tensors have no data inside a compile."""
+    """In another thread, because tensors have no data inside a compile. Its device is that
+    of this thread, which NCCL's collectives use."""
     raised: list[BaseException] = []
+    device = torch.cuda.current_device() if torch.cuda.is_available() else None
 
     def work() -> None:
         try:
-            run()
+            with contextlib.nullcontext() if device is None else (
+                    torch.cuda.device(device)):
+                run()
         except BaseException as error:
             raised.append(error)
 
@@ -45,7 +55,8 @@ def _in_thread(run: Callable[[], Any]) -> None:
             f"the ranks could not agree on a plan: {raised[0]}") from raised[0]
 
 
-def _gather(mine: Any) -> list[Any]:
+def gather(mine: Any) -> list[Any]:
+    """What each rank has, by rank."""
     all_: list[Any] = [None] * rank_count()
     _in_thread(lambda: dist.all_gather_object(all_, mine))
     return all_
@@ -60,7 +71,9 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
             if len(result[part]) != len(bare[part]):
                 return None
             for mine, its in zip(result[part], bare[part]):
-                mine[field] = its[field] = max(mine[field], its[field])
+                for one in (field, "workspace_bytes"):
+                    if one in mine or one in its:
+                        mine[one] = its[one] = max(mine.get(one, 0), its.get(one, 0))
         bare.pop("machine", None)  # rank 0 plans, with its own machine
         if "machine" in result:
             bare["machine"] = result["machine"]
@@ -71,10 +84,10 @@ def _merged(problems: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def common_problem(problem: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """The problem to plan, and whether all ranks share it."""
-    digests = _gather(hashlib.sha256(problem_bytes(problem)).digest())
+    digests = gather(hashlib.sha256(problem_bytes(problem)).digest())
     if len(set(digests)) == 1:
         return problem, True
-    texts = _gather(json.dumps(problem))
+    texts = gather(json.dumps(problem))
     if (merged := _merged([json.loads(text) for text in texts])) is not None:
         return merged, True
     warnings.warn(

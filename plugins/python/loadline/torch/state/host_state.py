@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
-from loadline.torch.rewrite.ledger import record_in_open_ledger
+from loadline.torch.rewrite.ledger import paused, record_in_open_ledger, watched
 from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
                                                 StateMoves, movers)
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
@@ -48,6 +48,7 @@ class HostState:
         self.lanes = lanes
         self.moves = StateMoves(0)
         self.moved: set[torch.Tensor] = set()  # parameters
+        self.updated: set[torch.Tensor] = set()  # those that the plan updates
         self.in_bytes = self.out_bytes = 0  # copied so far
         self._slabs = [StateSlab(lanes) for _ in buckets]
         self._on_host: set[int] = set()  # buckets whose state is the host's tensors
@@ -64,14 +65,15 @@ class HostState:
     def follow(self, moves: StateMoves) -> None:
         """Moves state as this graph's plan says, from now on."""
         self.moves = moves
-        self.moved = {p for number in moves.moved
-                      for p in self.buckets[number].parameters}
+        self.moved, self.updated = (
+            {p for number in numbers for p in self.buckets[number].parameters}
+            for numbers in (moves.moved, moves.updated))
         self._bring_back()
         self._store_resting()
 
     @property
     def attached(self) -> bool:
-        return bool(self.moves.moved)
+        return bool(self.moves.updated)
 
     @property
     def host_bytes(self) -> int:
@@ -194,7 +196,8 @@ class HostState:
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
-        run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
+        with watched():
+            run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
         # A first step creates the state.
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
@@ -226,12 +229,13 @@ class HostState:
         self._watch_resident("resident state")
         do = {START_STORE: self.start_store, END_STORE: self.end_store,
               LOAD: self.load, UPDATE: self.update}
-        for action, number in self.moves.tail:
-            do[action](number)
-        self._bring_back()
+        with paused():
+            for action, number in self.moves.tail:
+                do[action](number)
+            self._bring_back()
         self._hidden = [group["params"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
-            group["params"] = [p for p in group["params"] if p not in self.moved]
+            group["params"] = [p for p in group["params"] if p not in self.updated]
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._restore_groups()

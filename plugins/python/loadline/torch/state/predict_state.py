@@ -1,19 +1,22 @@
 """Predicts the state of an optimizer before its first step, and divides it into buckets.
 
 A clone of the optimizer runs its own step on parameters without data (device "meta"), so
-the state's bytes are counted for any optimizer whose step does not read values. Tested by
-tests/plugins/python/torch_prepare_test.py.
+the bytes of the state, and those that the step allocates for itself, are counted before
+there is any. Where the step reads values, the clone's parameters are zeros in host memory.
+Tested by tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
 import copy
 import dataclasses
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from loadline.errors import InvalidArgument
 from loadline.torch.compat import torch_internals
+from loadline.torch.rewrite.ledger import Ledger, WatchedCalls
 
 # Number and size of buckets: few enough for the planner, and small enough that two of
 # them on the device take little memory. With 8.5 GiB of state in 64 buckets instead of
@@ -30,6 +33,7 @@ class Bucket:
     parameters: tuple[torch.Tensor, ...]
     state_bytes: int
     touched_bytes: int  # that its update reads: state, parameters, gradients
+    work_bytes: int = 0  # that its update allocates for itself
 
 
 def clone_with_groups(optimizer: torch.optim.Optimizer, groups: list[dict[str, Any]],
@@ -83,6 +87,8 @@ class PredictedState:
     # A step changes nothing but parameters and their state, so it may be run on some of
     # the parameters at a time.
     separable: bool
+    # That a step of all parameters allocates for itself, besides state.
+    step_bytes: int = 0
 
     @property
     def bytes(self) -> int:
@@ -131,43 +137,126 @@ def _copied_containers(optimizer: torch.optim.Optimizer) -> dict[str, int]:
     return lengths
 
 
+def _predict_lbfgs(optimizer: torch.optim.LBFGS) -> PredictedState:
+    """It keeps two vectors of all parameters for each step of its history, and at most
+    twelve more for the direction, the gradient and the search along the line. They are
+    alive while its closure runs the model."""
+    group, = optimizer.param_groups
+    vectors = 2 * group["history_size"] + 12
+    bytes_ = sum(p.numel() * p.element_size() for p in group["params"])
+    return PredictedState([(group["params"][0], vectors * bytes_)], False)
+
+
+def _shadow(group: dict[str, Any], parameters: Iterable[torch.Tensor],
+            device: str = "meta") -> tuple[dict[str, Any], dict[torch.Tensor, torch.Tensor]]:
+    """The group with stand-ins for the parameters and their gradients; and the parameter
+    of each. device: meta, where they have no data, or the host, where they are zeros."""
+    shadow = {name: copy.deepcopy(value) for name, value in group.items()
+              if name != "params"}
+    shadow["params"] = []
+    originals: dict[torch.Tensor, torch.Tensor] = {}
+    for parameter in parameters:
+        other = torch.nn.Parameter(torch.zeros_like(parameter, device=device),
+                                   parameter.requires_grad)
+        if parameter.requires_grad:
+            other.grad = torch.zeros_like(other)
+        originals[other] = parameter
+        shadow["params"].append(other)
+    shadow.update({name: False for name in ("fused", "capturable") if name in shadow})
+    if "foreach" in shadow:
+        shadow["foreach"] = torch_internals.runs_foreach(group)
+    return shadow, originals
+
+
+def _without_state(optimizer: torch.optim.Optimizer,
+                   groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return clone_with_groups(optimizer, groups,
+                             type(optimizer.state)(optimizer.state.default_factory))
+
+
+def _work_bytes(stand_in: torch.optim.Optimizer, writes: _OwnWritesOnly) -> int:
+    """Bytes that a step allocates for itself. The state exists already."""
+    ledger = Ledger()
+    ledger.watch([stand_in.param_groups, dict(stand_in.state),
+                  [p.grad for group in stand_in.param_groups for p in group["params"]]])
+    before = ledger.sample("state")
+    with writes, WatchedCalls(ledger):
+        run_step(stand_in)
+    return ledger.peak_bytes - before
+
+
+def update_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket) -> int:
+    """Bytes that the update of one bucket allocates for itself."""
+    try:
+        return _bucket_work_bytes(optimizer, bucket, "meta")
+    except (RuntimeError, NotImplementedError, TypeError):  # it reads values
+        return _bucket_work_bytes(optimizer, bucket, "cpu")
+
+
+def _bucket_work_bytes(optimizer: torch.optim.Optimizer, bucket: Bucket,
+                       device: str) -> int:
+    shadow, originals = _shadow(optimizer.param_groups[bucket.group], bucket.parameters,
+                                device)
+    stand_in = _without_state(optimizer, [shadow])
+    _copied_containers(stand_in)
+    writes = _OwnWritesOnly()
+    writes.made.update(torch_internals.storage_key(tensor) for shadow in originals
+                       for tensor in (shadow, shadow.grad) if tensor is not None)
+    with writes:
+        run_step(stand_in)
+    return _work_bytes(stand_in, writes)
+
+
 def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     """Of an optimizer that wraps no other (wrappers.py). Raises InvalidArgument if its
-    step cannot run without data and there is no state yet."""
-    groups: list[dict[str, Any]] = []
-    originals: dict[torch.Tensor, torch.Tensor] = {}
-    for group in optimizer.param_groups:
-        shadow = {name: copy.deepcopy(value) for name, value in group.items()
-                  if name != "params"}
-        shadow["params"] = []
-        for parameter in group["params"]:
-            other = torch.nn.Parameter(torch.empty_like(parameter, device="meta"),
-                                       parameter.requires_grad)
-            if parameter.requires_grad:
-                other.grad = torch.empty_like(other)
-            originals[other] = parameter
-            shadow["params"].append(other)
-        shadow.update({name: False for name in ("foreach", "fused", "capturable")
-                       if name in shadow})
-        groups.append(shadow)
-    before = [dict(group) for group in groups]
-    stand_in = clone_with_groups(optimizer, groups,
-                                 type(optimizer.state)(optimizer.state.default_factory))
-    lengths = _copied_containers(stand_in)
-    attributes = dict(stand_in.__dict__)
+    step cannot run on zeros either and there is no state yet."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        return _predict_lbfgs(optimizer)
     try:
-        with _OwnWritesOnly():
-            run_step(stand_in)
-    except (RuntimeError, NotImplementedError, TypeError) as error:
-        if optimizer.state:
-            return PredictedState([(p, _state_bytes(s)) for p, s in
-                                   optimizer.state.items()], False)
+        return _predict_on(optimizer, "meta")
+    except _CannotRun as error:
+        first = error
+    if optimizer.state:
+        return PredictedState([(p, _state_bytes(s)) for p, s in
+                               optimizer.state.items()], False)
+    try:
+        if isinstance(first.__cause__, _ForeignWrite):
+            raise first
+        return _predict_on(optimizer, "cpu")
+    except _CannotRun as error:
+        cause = error.__cause__
         why = ("writes to tensors outside of its param_groups" if isinstance(
-            error, _ForeignWrite) else f"reads values ({error})")
+            cause, _ForeignWrite) else f"cannot run on zeros ({cause})")
         raise InvalidArgument(
             f"the state of {type(optimizer).__name__} cannot be predicted, because its "
             f"step {why}: run one optimizer step first, then its state is "
-            "counted") from error
+            "counted") from cause
+
+
+class _CannotRun(Exception):
+    """The cause says why."""
+
+
+def _predict_on(optimizer: torch.optim.Optimizer, device: str) -> PredictedState:
+    """Of a clone whose parameters are there."""
+    groups: list[dict[str, Any]] = []
+    originals: dict[torch.Tensor, torch.Tensor] = {}
+    for group in optimizer.param_groups:
+        shadow, parameters = _shadow(group, group["params"], device)
+        groups.append(shadow)
+        originals.update(parameters)
+    before = [dict(group) for group in groups]
+    stand_in = _without_state(optimizer, groups)
+    lengths = _copied_containers(stand_in)
+    attributes = dict(stand_in.__dict__)
+    writes = _OwnWritesOnly()
+    writes.made.update(torch_internals.storage_key(tensor) for shadow in originals
+                       for tensor in (shadow, shadow.grad) if tensor is not None)
+    try:
+        with writes:
+            run_step(stand_in)
+    except (RuntimeError, NotImplementedError, TypeError) as error:
+        raise _CannotRun from error
     separable = all(
         now.keys() == then.keys() and all(now[k] is then[k] for k in then)
         for now, then in zip([stand_in.__dict__, *groups], [attributes, *before]))
@@ -185,7 +274,7 @@ def predict_state(optimizer: torch.optim.Optimizer) -> PredictedState:
     separable = separable and all(
         key in originals and not any(isinstance(v, (list, dict)) for v in s.values())
         for key, s in stand_in.state.items())
-    return PredictedState(found, separable)
+    return PredictedState(found, separable, _work_bytes(stand_in, writes))
 
 
 def buckets_of(optimizer: torch.optim.Optimizer,
@@ -200,8 +289,10 @@ def buckets_of(optimizer: torch.optim.Optimizer,
     def close(group: int, parameters: list[torch.Tensor]) -> None:
         state = sum(bytes_of[p] for p in parameters)
         if state:
-            buckets.append(Bucket(group, tuple(parameters), state, state + 2 * sum(
-                p.untyped_storage().nbytes() for p in parameters)))
+            bucket = Bucket(group, tuple(parameters), state, state + 2 * sum(
+                p.untyped_storage().nbytes() for p in parameters))
+            buckets.append(dataclasses.replace(
+                bucket, work_bytes=update_work_bytes(optimizer, bucket)))
 
     for number, group in enumerate(optimizer.param_groups):
         open_: list[torch.Tensor] = []

@@ -1,0 +1,252 @@
+"""The sample step of `prepare`: run once, measured, and undone.
+
+Tested by tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from loadline.errors import InvalidArgument, LoadlineError
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.problem.default_machine import device_of, first_device
+from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.session import Session
+from loadline.torch.state.dry_run import dry_run
+from loadline.torch.state.predict_state import PredictedState, bytes_on
+
+
+def _cut_off(value: Any) -> Any:
+    """A sample's tensor without its history, through which a backward pass would go on."""
+    if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:
+        return value.detach().requires_grad_()
+    return value
+
+
+@contextlib.contextmanager
+def _restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
+    """A step inside changes no buffer, gradient or random number."""
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    leaves = [*model.parameters(), *(
+        leaf for leaf in torch_internals.pytree.tree_leaves(sample)
+        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.is_leaf)]
+    gradients: list[tuple[torch.Tensor, torch.Tensor | None]] = [
+        (leaf, leaf.grad) for leaf in dict.fromkeys(leaves)]
+    for leaf, _ in gradients:
+        leaf.grad = None
+    devices = {parameter.device for parameter in model.parameters()
+               if parameter.device.type == "cuda"}
+    with torch.random.fork_rng(devices=list(devices)):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+            for leaf, gradient in gradients:
+                leaf.grad = gradient
+
+
+def _with_gradient(output: Any) -> list[torch.Tensor]:
+    found = [leaf for leaf in torch_internals.pytree.tree_leaves(output)
+             if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if not found:
+        raise LoadlineError(
+            "no output of the model requires a gradient: pass prepare a model in "
+            "training mode, outside of torch.no_grad()")
+    return found
+
+
+def _scalar(output: Any) -> torch.Tensor:
+    losses = _with_gradient(output)
+    return losses[0] if losses[0].dim() == 0 else torch.stack(
+        [loss.sum() for loss in losses]).sum()
+
+
+@dataclasses.dataclass
+class Loss:
+    """The caller's loss, and the bytes that it took: gradients of the outputs included."""
+
+    function: Callable[[Any], Any]
+    model: torch.nn.Module
+    bytes: int = 0
+    forward_peak_bytes: int = 0  # on a GPU, whose peak is counted anew for the loss
+
+    def learn(self, sample: Any) -> None:
+        """Finds its bytes before the model runs, on zeros of the output's shapes. A model
+        that cannot run without data shows them when it runs."""
+        if torch_internals.FakeTensorMode is None:
+            return
+        args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(sample))
+        with torch_internals.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            def fake(value: Any) -> Any:
+                return mode.from_tensor(value) if isinstance(
+                    value, torch.Tensor) else value
+
+            tensors = {name: fake(tensor) for name, tensor in (
+                *self.model.named_parameters(), *self.model.named_buffers())}
+            try:
+                output = torch.func.functional_call(
+                    self.model, tensors, *torch_internals.pytree.tree_map(
+                        fake, (args, kwargs)), tie_weights=True)
+            except Exception:
+                return
+        self.backward(torch_internals.pytree.tree_map(
+            lambda leaf: torch.zeros(leaf.shape, dtype=leaf.dtype, device=leaf.device,
+                                     requires_grad=leaf.requires_grad)
+            if isinstance(leaf, torch.Tensor) else leaf, output))
+
+    def backward(self, output: Any) -> None:
+        """Computes the loss apart from the model, so that its bytes are known."""
+        outputs = _with_gradient(output)
+        ends = {id(one): one.detach().requires_grad_() for one in outputs}
+        cut = torch_internals.pytree.tree_map(
+            lambda leaf: ends.get(id(leaf), leaf), output)
+        cuda = next((one.device for one in outputs if one.device.type == "cuda"), None)
+        if cuda is not None:
+            self.forward_peak_bytes = torch.cuda.max_memory_allocated(cuda)
+            before = torch.cuda.memory_allocated(cuda)
+            torch.cuda.reset_peak_memory_stats(cuda)
+            gradients = self._gradients(cut, [*ends.values()])
+            self.bytes = torch.cuda.max_memory_allocated(cuda) - before
+        else:
+            ledger = Ledger()
+            ledger.watch([output, *self.model.parameters(), *self.model.buffers()])
+            before = ledger.sample("outputs")
+            with WatchedCalls(ledger):
+                gradients = self._gradients(cut, [*ends.values()])
+            self.bytes = ledger.peak_bytes - before
+        del cut, ends
+        read = [(one, gradient) for one, gradient in zip(
+            {id(one): one for one in outputs}.values(), gradients)
+            if gradient is not None]
+        torch.autograd.backward([one for one, _ in read],
+                                [gradient for _, gradient in read])
+
+    def _gradients(self, output: Any, ends: list[torch.Tensor]
+                   ) -> tuple[torch.Tensor | None, ...]:
+        """Of the loss, by the tensors `ends` of the output."""
+        loss = self.function(output)
+        if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.requires_grad:
+            raise InvalidArgument(
+                "loss_fn must return a scalar tensor that depends on the model's output, "
+                f"not {loss if not isinstance(loss, torch.Tensor) else loss.shape}")
+        return torch.autograd.grad(loss, ends, allow_unused=True)
+
+
+def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(sample, dict):
+        return (), sample
+    return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
+
+
+@dataclasses.dataclass
+class SampleStep:
+    """How the sample step runs: by default the model on the sample and the sum of its
+    outputs, or the caller's loss, or the caller's function."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer | None
+    sample: Any
+    inner: str
+    loss: Loss | None
+    function: Callable[[Any], Any] | None
+    predicted: PredictedState
+
+    def run(self, call: Any, ledger: Ledger | None) -> int:
+        """Forward and backward. The peak that neither the ledger nor the GPU counts."""
+        if self.function is not None:
+            self.function(call)
+            return 0
+        args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(self.sample))
+        output = call(*args, **kwargs)
+        if self.loss is None:
+            _scalar(output).backward()
+            return 0
+        live = 0 if ledger is None else ledger.sample("loss")
+        self.loss.backward(output)
+        return max(live + self.loss.bytes if ledger is not None else 0,
+                   self.loss.forward_peak_bytes)
+
+    def step_bytes(self, graphs: list[PlannedGraph]) -> int:
+        """What the optimizer's own step takes, besides gradients: 0 if the plan runs it
+        bucket by bucket."""
+        if any(graph.moves.updated for graph in graphs):
+            return 0
+        return self.predicted.step_bytes + sum(
+            graph.resident_state_bytes for graph in graphs)
+
+
+def learn_loss(loss: Loss, sample: Any) -> int:
+    """Its bytes, or 0 if they are not known before a step."""
+    with _restored_afterwards(loss.model, sample):
+        loss.learn(sample)
+    return loss.bytes
+
+
+def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets: bool
+                    ) -> tuple[list[PlannedGraph], int | None]:
+    """The graphs planned for one step, and its peak in bytes if it can be measured: with
+    the optimizer state that the plans keep on the device, and no other state."""
+    model, optimizer, sample = step.model, step.optimizer, step.sample
+    device = first_device(model.parameters())
+    cuda = device if device.type == "cuda" else None
+    breaks = torch_internals.break_count()
+    session.restart(keep_budgets)
+    with _restored_afterwards(model, sample), dry_run(
+            session.number, device_of(model)), contextlib.ExitStack() as stack:
+        ledger = stack.enter_context(virtual_device()) if (
+            step.inner == "aot_eager" and cuda is None
+            and current_tier() == tiers.FULL) else None
+        end = 0  # bytes that are left for the optimizer's step
+        try:
+            uncounted = step.run(call, ledger)
+            if ledger is not None and step.function is not None and (
+                    torch_internals.compiles_inside_modes()):
+                # Once more, because compiling computes too.
+                for parameter in model.parameters():
+                    parameter.grad = None
+                ledger = stack.enter_context(virtual_device(whole_step=True))
+                step.run(call, ledger)
+            if ledger is not None:
+                ledger.watch([(p, p.grad) for p in model.parameters()])
+                end = ledger.sample("end of the backward")
+            if cuda is not None:  # once more, because compiling itself takes memory
+                for parameter in model.parameters():
+                    parameter.grad = None
+                torch.cuda.empty_cache()  # of compiling, and of earlier plans
+                torch.cuda.reset_peak_memory_stats(cuda)
+                uncounted = step.run(call, None)
+                end = torch.cuda.memory_allocated(cuda)
+        except torch_internals.BackendCompilerFailed as error:
+            cause = getattr(error, "inner_exception", None)
+            if isinstance(cause, LoadlineError):
+                raise cause from None
+            raise
+    graphs = session.graphs
+    if not graphs:
+        reasons = [reason for reason, count in torch_internals.break_count().items()
+                   if count > breaks.get(reason, 0)]
+        raise LoadlineError(
+            "nothing was planned: " + (
+                f"PyTorch cannot trace the model ({'; '.join(reasons)})" if reasons else
+                "no traced part of the model needs a gradient")
+            + ". torch.compile(model, fullgraph=True) says where")
+    # State that never moves takes memory in a real step.
+    resident = sum(graph.resident_state_bytes for graph in graphs)
+    end += step.step_bytes(graphs)
+    if cuda is not None:
+        present = 0 if optimizer is None else bytes_on(optimizer, cuda)
+        peak = max(max(torch.cuda.max_memory_allocated(cuda), uncounted) + resident,
+                   end)
+        return graphs, peak - present
+    if ledger is None:
+        return graphs, None
+    for graph in graphs:
+        graph.surprises = ledger.surprises
+    return graphs, max(max(ledger.peak_bytes, uncounted) + resident, end)

@@ -1,0 +1,130 @@
+"""Names, hooks and error messages around a prepared model."""
+import functools
+import gc
+import unittest
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.state.host_state import host_state_of
+from models import MODELS
+from steps import same_bits
+from training import COPIES, OPTIONS, train, wide_mlp
+
+
+class Experts(torch.nn.Module):
+    """Each token goes to one expert, found by nonzero."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(64, 2)
+        self.experts = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(2))
+
+    def forward(self, x):
+        chosen = self.gate(x).argmax(-1)
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = (chosen == number).nonzero().squeeze(1)
+            y = y.index_add(0, rows, expert(x[rows]))
+        return y.square().mean()
+
+
+def prepared(**options):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, batch = MODELS["mlp"](), (torch.randn(64, 64),)
+    call, _ = lt.prepare(model, sample=batch, **{"budget": "100%", **OPTIONS, **options})
+    return model, call, batch
+
+
+class Names(unittest.TestCase):
+    def test_of_parameters_are_the_models_own(self):
+        model, call, _ = prepared()
+        self.assertEqual([*call.state_dict()], [*model.state_dict()])
+        outer = torch.nn.Sequential(call)
+        self.assertEqual([*outer.state_dict()],
+                         [f"0.{name}" for name in model.state_dict()])
+        other = MODELS["mlp"]()
+        for target in (call, outer):
+            for parameter in model.parameters():
+                torch.nn.init.zeros_(parameter)
+            state = other.state_dict() if target is call else {
+                f"0.{name}": value for name, value in other.state_dict().items()}
+            target.load_state_dict(state)
+            self.assertTrue(same_bits([*model.parameters()], [*other.parameters()]))
+            # As torch.compile writes it, and older checkpoints have it.
+            target.load_state_dict({
+                name if target is outer else f"_orig_mod.{name}": value
+                for name, value in state.items()})
+            with self.assertRaisesRegex(RuntimeError, "nonsense"):
+                target.load_state_dict({**state, "0.nonsense": torch.ones(1)})
+
+
+class Hooks(unittest.TestCase):
+    def test_that_replace_forward_are_kept(self):
+        """As Accelerate's add_hook_to_module does."""
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = MODELS["mlp"](), (torch.randn(64, 64),)
+        before, called = model.forward, []
+
+        def forward(module, *arguments):
+            called.append(module)
+            return before(*arguments)
+
+        model.forward = functools.partial(forward, model)
+        expected = model(*batch).detach()
+        called.clear()
+        for _ in range(2):
+            call, _ = lt.prepare(model, sample=batch, budget="100%", **OPTIONS)
+            self.assertTrue(torch.equal(call(*batch).detach(), expected))
+        self.assertIsInstance(model.forward, functools.partial)
+
+
+class Messages(unittest.TestCase):
+    def test_of_sizes_from_data_name_the_operator(self):
+        x = torch.randn(64, 64)
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(loadline.LoadlineError, "cannot trace.*nonzero"):
+            lt.prepare(Experts(), sample=x, budget="90%", **OPTIONS)
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+            with self.assertRaisesRegex(lt.Unsupported, "values of another.*nonzero"):
+                lt.prepare(Experts(), sample=x, budget="90%", **OPTIONS)
+
+    def test_of_a_missing_compiler_name_what_needs_none(self):
+        import torch._inductor.config as config
+
+        with config.patch({"cpp.cxx": ("/nonexistent/c++",)}):
+            with self.assertRaisesRegex(lt.Unsupported, 'compiler.*inner="aot_eager"'):
+                prepared(inner="inductor")
+
+
+class Memory(unittest.TestCase):
+    def alive(self):
+        gc.collect()
+        gc.collect()
+        kinds = [type(one) for one in gc.get_objects()]
+        return (sum(issubclass(kind, torch.Tensor) for kind in kinds),
+                sum(kind is torch.fx.Node for kind in kinds),
+                sum(kind is lt.PlannedGraph for kind in kinds))
+
+    def test_of_earlier_plans_is_free_when_a_model_is_prepared_again(self):
+        for machine, budget in ((None, "100%"), (COPIES, "75%")):
+            model, batch = wide_mlp()
+            optimizer = torch.optim.AdamW(model.parameters())
+            found = []
+            for _ in range(4):
+                call, _ = lt.prepare(model, optimizer, sample=batch, budget=budget,
+                                     machine=machine, **OPTIONS)
+                train(call, optimizer, batch, 1)
+                del call
+                found.append(self.alive())
+            self.assertEqual(found[1], found[2])
+            self.assertEqual(found[2], found[3])
+            self.assertEqual(host_state_of(optimizer) is not None, machine is not None)
+
+
+if __name__ == "__main__":
+    unittest.main()
