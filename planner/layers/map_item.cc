@@ -1,5 +1,5 @@
-// Ids of jobs and forms differ between models; nodes, values, variants and
-// codecs identify them. Tested in map_item_test.cc.
+// Ids of jobs and representations differ between models; nodes, values,
+// variants and codecs identify them. Tested in map_item_test.cc.
 #include "planner/layers/map_item.h"
 
 namespace loadline::planner {
@@ -24,11 +24,11 @@ int SameJob(const SearchModel& from, int job, const SearchModel& to, int node,
   return -1;
 }
 
-// The same form of another value, in another model; -1: not there.
-int SameForm(const SearchModel& from, int form, const SearchModel& to,
-             int value) {
-  if (form < from.value_count || value < 0) return value;
-  const int job = SameJob(from, from.producer[form], to, -1, value);
+// The same representation of another value, in another model; -1: not there.
+int SameRepresentation(const SearchModel& from, int representation,
+                       const SearchModel& to, int value) {
+  if (representation < from.value_count || value < 0) return value;
+  const int job = SameJob(from, from.producer[representation], to, -1, value);
   return job < 0 ? -1 : to.makes[job].front();
 }
 
@@ -43,7 +43,7 @@ Item MapItem(const SearchModel& from, const Item& item, const SearchModel& to,
              Subject subject) {
   const int id = item.kind == ItemKind::kRun
                      ? SameJob(from, item.id, to, subject.node, subject.value)
-                     : SameForm(from, item.id, to, subject.value);
+                     : SameRepresentation(from, item.id, to, subject.value);
   return {item.kind, id};
 }
 

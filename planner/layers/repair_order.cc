@@ -82,14 +82,14 @@ class OrderRepair {
   }
 
   // The first run of what makes it (a decode makes it only again).
-  int MadeAt(int form) const {
-    const int job = model_.producer[form];
+  int MadeAt(int representation) const {
+    const int job = model_.producer[representation];
     return job < 0 ? -1 : run_at_[job];
   }
 
   // A version is not accessed after its Overwriter.
-  void NeedForOverwriter(int form, int i) {
-    const int value = model_.value_of[form];
+  void NeedForOverwriter(int representation, int i) {
+    const int value = model_.value_of[representation];
     const int chain = model_.chain_of[value];
     if (chain < 0) return;
     const int node = model_.Overwriter(value, schedule_.host_home[chain] != 0);
@@ -121,7 +121,7 @@ class OrderRepair {
   std::vector<size_t> after_begin_;         // by item, into after_
   std::vector<int> after_;
   std::vector<int> run_at_;          // by job
-  std::vector<int> out_at_, in_at_;  // by form
+  std::vector<int> out_at_, in_at_;  // by representation
 };
 
 // Removes copies back that nothing reads, then copies out that nothing copies

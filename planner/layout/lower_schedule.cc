@@ -45,9 +45,11 @@ class Lowering {
     return chain >= 0 && schedule_.host_home[chain];
   }
 
-  BufferId AddBuffer(int form, int64_t bytes, Space space) {
+  BufferId AddBuffer(int representation, int64_t bytes, Space space) {
     Buffer buffer;
-    buffer.value = form < 0 ? kNoValue : ValueId{model_.value_of[form]};
+    buffer.value = representation < 0
+                       ? kNoValue
+                       : ValueId{model_.value_of[representation]};
     buffer.bytes = bytes;
     buffer.space = space;
     plan_.buffers.push_back(buffer);
@@ -72,7 +74,9 @@ class Lowering {
     }
   }
 
-  int64_t Bytes(int form) const { return model_.raw_bytes[form]; }
+  int64_t Bytes(int representation) const {
+    return model_.raw_bytes[representation];
+  }
 
   int Root(int instance) {
     while (group_[instance] != instance) {
