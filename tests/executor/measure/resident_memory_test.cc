@@ -36,11 +36,12 @@ TEST(ResidentBytes, FollowsWhatIsTouchedAndFreed) {
   auto block = std::make_unique<std::vector<char>>(kBytes, 1);
   const int64_t with = ResidentBytes();
   EXPECT_NEAR(static_cast<double>(with - before), kBytes, kSlackBytes);
-  EXPECT_GE(PeakResidentBytes(), with);
+  // The kernel adds up its counts in batches: the peak may lag some pages.
+  EXPECT_GE(PeakResidentBytes(), with - kSlackBytes);
   block.reset();
   ReleaseFreedMemory();
   EXPECT_LT(ResidentBytes(), with - kBytes + kSlackBytes);
-  EXPECT_GE(PeakResidentBytes(), with);
+  EXPECT_GE(PeakResidentBytes(), with - kSlackBytes);
 }
 
 // Small blocks are not unmapped when they are freed.

@@ -181,6 +181,10 @@ def splits_for_ddp() -> bool:
     return False
 
 
+# What users set to the same end.
+WHOLE_UNDER_DDP = "torch._dynamo.config.optimize_ddp = False"
+
+
 def keep_whole_under_ddp() -> None:
     """From now on DistributedDataParallel's optimizer splits no graph."""
     if getattr(dynamo, "optimize_ddp", False) in (True, "ddp_optimizer"):

@@ -69,7 +69,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     if torch_internals.splits_for_ddp():
         raise Unsupported(
             "DistributedDataParallel's optimizer splits the model, and each part would get "
-            "the whole budget: set torch._dynamo.config.optimize_ddp = False before the "
+            f"the whole budget: set {torch_internals.WHOLE_UNDER_DDP} before the "
             "first step, or use loadline.torch.prepare, which does so")
     given = dict(options or {})
     reference = given.pop("session", None)
