@@ -152,12 +152,13 @@ absl::Status AtomicFile::Commit() {
                                               : Failed("writing", errno);
   }
   if (fsync(fd_) != 0) return Failed("writing", errno);
-  const int fd = std::exchange(fd_, -1);
-  if (close(fd) != 0) return Failed("writing", errno);
+  // Before the file is closed: without its lock another writer of the path
+  // would remove it.
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) {
     return Failed("renaming", errno);
   }
   temporary_.clear();
+  if (close(std::exchange(fd_, -1)) != 0) return Failed("writing", errno);
   const int folder =
       open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

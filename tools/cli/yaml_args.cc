@@ -25,6 +25,11 @@ absl::Status FieldError(const std::string& path, const YAML::Node& node,
       absl::StrCat(path, ":", node.Mark().line + 1, ": ", what));
 }
 
+// Without a value the flag would take the next argument as its value.
+bool IsEmpty(const YAML::Node& node) {
+  return node.IsNull() || (node.IsScalar() && node.Scalar().empty());
+}
+
 // Appends the arguments of one scalar field.
 void AppendScalar(const std::string& key, const std::string& value,
                   std::vector<std::string>* args) {
@@ -59,12 +64,20 @@ absl::StatusOr<std::vector<std::string>> ArgsOfFile(const std::string& path) {
       return FieldError(path, field.first, "a field's name must be a word");
     }
     const std::string key = field.first.Scalar();
+    if (IsEmpty(field.second)) {
+      return FieldError(path, field.first,
+                        absl::StrCat(key, ": must not be empty"));
+    }
     if (field.second.IsScalar()) {
       AppendScalar(key, field.second.Scalar(), &args);
     } else if (field.second.IsSequence()) {
       for (const YAML::Node& item : field.second) {
         if (!item.IsScalar()) {
           return FieldError(path, item, absl::StrCat(key, ": nested list"));
+        }
+        if (IsEmpty(item)) {
+          return FieldError(path, item,
+                            absl::StrCat(key, ": must not be empty"));
         }
         AppendScalar(key, item.Scalar(), &args);
       }

@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "models/onnx/import.h"
 #include "planner/base/status_macros.h"
+#include "tools/cli/device_names.h"
 #include "tools/cli/reproduce.h"
+#include "tools/pipeline/machine_profile.h"
 
 namespace loadline::tools {
 namespace {
@@ -74,9 +76,13 @@ absl::Status CheckAgainstInput(const NamedPath& output,
 }  // namespace
 
 std::vector<NamedPath> InputPaths(const StepFlags& flags) {
-  return {{"MODEL", flags.model.model},
-          {"--data", flags.loss.data},
-          {"--machine", flags.plan.machine}};
+  std::vector<NamedPath> paths = {{"MODEL", flags.model.model},
+                                  {"--data", flags.loss.data},
+                                  {"--machine", flags.plan.machine}};
+  for (const char* device : {kCpu, kEmulated, kCuda}) {
+    paths.push_back({"the profile of this machine", OwnProfilePath(device)});
+  }
+  return paths;
 }
 
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
@@ -84,6 +90,9 @@ absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
   for (size_t i = 0; i < outputs.size(); ++i) {
     const NamedPath& output = outputs[i];
     if (output.path.empty()) continue;
+    if (!output.may_be_folder && std::filesystem::is_directory(output.path)) {
+      return Clash(output, "is a folder");
+    }
     for (size_t k = 0; k < i; ++k) {
       const bool once =
           output.path == kStandardOutput || !IsPipeOrDevice(output.path);

@@ -15,15 +15,18 @@ namespace loadline::tools {
 struct NamedPath {
   std::string flag;
   std::string path;
+  bool may_be_folder = false;
 };
 
-// Inputs of the verbs that plan: MODEL, --data and --machine.
+// Inputs of the verbs that plan: MODEL, --data, --machine and the profiles of
+// this machine.
 std::vector<NamedPath> InputPaths(const StepFlags& flags);
 
 // Call before anything is written. InvalidArgument, naming both flags, if an
 // output is the same file as an input, as a file of --config or as another
 // output: by name, through a link, or as external data of an ONNX model among
-// the inputs. Pipes and devices may be given twice, standard output only once.
+// the inputs; or if an output is a folder and may not be one. Pipes and devices
+// may be given twice, standard output only once.
 absl::Status CheckOutputPaths(const std::vector<NamedPath>& inputs,
                               const std::vector<NamedPath>& outputs);
 

@@ -1,10 +1,12 @@
 // `loadline eval`: loss and accuracy of a model over a whole data set. Tested
 // by tests/end_to_end.
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "executor/program/program.h"
 #include "executor/train/data.h"
 #include "executor/train/evaluate.h"
@@ -94,6 +96,12 @@ absl::Status RunEval(const Flags& flags) {
     LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
   }
   const executor::Evaluation result = evaluator.result();
+  if (!std::isfinite(result.loss)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss is ", std::isnan(result.loss) ? "NaN" : "infinite", " over ",
+        result.examples,
+        " examples: look for such numbers in the data and in the weights"));
+  }
   if (flags.json) {
     nlohmann::ordered_json out;
     out["format"] = "loadline.eval/1";

@@ -118,7 +118,7 @@ absl::Status CheckFlags(const Flags& flags) {
       CheckOutputPaths(inputs, {{"-o", flags.out},
                                 {"--checkpoint", flags.checkpoint},
                                 {"--trace", flags.trace},
-                                {"--host-store", flags.host_store}}));
+                                {"--host-store", flags.host_store, true}}));
   LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
   for (const std::string* path :
        {&flags.out, &flags.checkpoint, &flags.trace}) {

@@ -5,10 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace loadline::planner {
 namespace {
@@ -87,6 +90,21 @@ TEST(AtomicFile, LeavesTheFileOfALivingWriter) {
   EXPECT_EQ(Entries(folder), 2);
   ASSERT_TRUE((*first)->Commit().ok());
   EXPECT_EQ(Contents(path), "first");
+}
+
+TEST(AtomicFile, ServesSeveralWritersOfOnePath) {
+  const std::string path = Folder() + "/file";
+  std::vector<std::thread> writers;
+  std::atomic<int> failed = 0;
+  for (int w = 0; w < 4; ++w) {
+    writers.emplace_back([&, w] {
+      const std::string text(1000, static_cast<char>('a' + w));
+      for (int i = 0; i < 100; ++i) failed += !WriteWholeFile(path, text).ok();
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(std::filesystem::file_size(path), 1000u);
 }
 
 TEST(AtomicFile, LeavesFilesThatOnlyLookAlike) {

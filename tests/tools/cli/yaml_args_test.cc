@@ -50,5 +50,15 @@ TEST(ExpandConfig, NamesFileAndLineOfWhatItCannotRead) {
   EXPECT_FALSE(ExpandConfig({"run", "--config"}).ok());
 }
 
+TEST(ExpandConfig, RefusesEmptyValues) {
+  for (const char* text : {"lr: 1\noutput: \"\"\n", "lr: 1\noutput:\n",
+                           "lr: 1\noutput: ['']\n", "lr: 1\noutput: [~]\n"}) {
+    const std::string path = WriteFile("empty.yaml", text);
+    const std::string message(
+        ExpandConfig({"run", "--config", path}).status().message());
+    EXPECT_THAT(message, HasSubstr("empty.yaml:2: output: ")) << text;
+  }
+}
+
 }  // namespace
 }  // namespace loadline::tools

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "onnx/onnx_pb.h"
+#include "tests/tools/support/environment.h"
 #include "tests/tools/support/fresh_folder.h"
 #include "tests/tools/support/in_process.h"
 #include "tests/tools/support/model_flags.h"
+#include "tools/cli/device_names.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/machine_profile.h"
 
 namespace loadline::tools {
 namespace {
@@ -62,6 +65,26 @@ TEST(CheckOutputPaths, FindsTwoOutputsInOneFileThatIsNotThereYet) {
               AllOf(HasSubstr("-o "), HasSubstr("--problem too")));
   EXPECT_THAT(ErrorOf({}, {{"--html", "-"}, {"--csv", "-"}}),
               HasSubstr("--html too"));
+}
+
+TEST(CheckOutputPaths, RefusesAFolder) {
+  const std::string folder = testing::TempDir();
+  const absl::Status status = CheckOutputPaths({}, {{"--checkpoint", folder}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("is a folder"), absl::string_view::npos);
+  EXPECT_TRUE(CheckOutputPaths({}, {{"--host-store", folder, true}}).ok());
+}
+
+TEST(CheckOutputPaths, KeepsTheProfilesOfThisMachine) {
+  const std::string folder = FreshFolder();
+  const ScopedEnvironment cache("LOADLINE_CACHE", folder.c_str());
+  for (const char* device : {kCpu, kEmulated, kCuda}) {
+    const absl::Status status =
+        CheckOutputPaths(InputPaths({}), {{"-o", OwnProfilePath(device)}});
+    EXPECT_NE(status.message().find("would overwrite the profile"),
+              absl::string_view::npos)
+        << device;
+  }
 }
 
 TEST(CheckOutputPaths, LetsDevicesTakeSeveralOutputs) {
