@@ -12,8 +12,8 @@ data); or, if that is more, what the second run took to plan, which no budget is
 about. Both are from the run's own document. *measured* is the most that the process had in
 memory in its whole life, as the kernel tells the parent of the process (ru_maxrss).
 
-Prints Markdown. Exits with 1 if a run takes more than 5 % above its bound. tests/
-CMakeLists.txt runs it as resident_bytes.MODEL.
+Prints Markdown. Exits with 1 if a run takes more than 5 % and LIBRARY_BYTES above its
+bound. tests/CMakeLists.txt runs it as resident_bytes.MODEL.
 """
 import argparse
 import json
@@ -32,6 +32,9 @@ MODELS = {  # name: data, flags
 }
 MOST_ABOVE = 0.05
 MIB = 1 << 20
+# What oneDNN holds for itself, generated code and packed operands, depends on the
+# processor's instructions: nothing was seen with AVX-512, 14 MiB with AVX2.
+LIBRARY_BYTES = 24 * MIB
 
 
 def run(program, model, budget, cache, folder, emulate):
@@ -102,11 +105,12 @@ def main():
                       + f" | {100 * line['above']:+.1f} % |", flush=True)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n")
-    above = [line for line in rows if line["above"] > MOST_ABOVE]
+    above = [line for line in rows if line["measured_bytes"]
+             > (1 + MOST_ABOVE) * line["bound_bytes"] + LIBRARY_BYTES]
     for line in above:
         print(f"{line['model']} at {line['budget']} ({line['cache']} cache): "
               f"{line['measured_bytes']} bytes, more than {line['bound_bytes']} "
-              f"and {100 * MOST_ABOVE:.0f} %", file=sys.stderr)
+              f"and {100 * MOST_ABOVE:.0f} % and {LIBRARY_BYTES} bytes", file=sys.stderr)
     sys.exit(1 if above else 0)
 
 
