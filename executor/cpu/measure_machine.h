@@ -27,8 +27,8 @@ struct DoctorOptions {
 };
 
 // Size of the buffers with which measuring takes `most_bytes`: at most the
-// wanted size, at least 1 MiB. All of them together, and 12 MiB beside them,
-// are what measuring takes with a store on a disk.
+// wanted size, at least 1 MiB. With a store on a disk, measuring takes the
+// buffers and 12 MiB more.
 int64_t BufferBytesWithin(int64_t most_bytes);
 
 // A profile of this machine for CPU plans: rates of f32 matrix products

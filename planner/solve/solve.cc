@@ -30,8 +30,8 @@ SearchModelOptions ModelOptions(const SolveOptions& options) {
           options.tuning};
 }
 
-// What bounds are about: every plan that the problem permits, whatever the
-// options, so that a plan file says the same whoever reads it.
+// Bounds cover every plan that the problem permits, whatever the options: the
+// bounds in a plan file then depend on its problem alone.
 SearchModel ModelOfAllPlans(const Problem& problem) {
   return MakeSearchModel(problem,
                          {.permissions = {.lossy = true, .inexact = true}});

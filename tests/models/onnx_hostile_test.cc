@@ -317,7 +317,7 @@ TEST(HostileOnnx, NamesThatAreNotUtf8AreRefused) {
   EXPECT_THAT(std::string(Import(model).message()), HasSubstr("not UTF-8"));
 }
 
-// A model whose weights are in the file w.bin beside it.
+// A model whose weights are in the file w.bin in the same folder.
 std::string WithWeightsOutside(const std::string& folder, int floats) {
   onnx::ModelProto model = ModelFromText(absl::StrCat(
       "g (float[2,", floats, "] x) => (float[2,", floats,
