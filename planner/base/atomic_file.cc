@@ -14,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +41,22 @@ std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Where a symbolic link leads, which need not exist: renaming onto the link
+// would replace it. A circle of links is returned as it is.
+std::string FollowLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux allows
+  std::filesystem::path at = path;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(at, error)) return at.string();
+    const std::filesystem::path target =
+        std::filesystem::read_symlink(at, error);
+    if (error) return path;
+    at = at.parent_path() / target;
+  }
+  return path;
 }
 
 // Writes all bytes to `fd`, repeating after signals and partial writes. False:
@@ -113,9 +131,12 @@ AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
     : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
-    const std::string& path) {
+    const std::string& named_path) {
+  const std::string path = FollowLinks(named_path);
   struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+  const bool exists = stat(path.c_str(), &info) == 0;
+  if (!exists && errno == ELOOP) return PathError(path, "opening", errno);
+  if (exists && !S_ISREG(info.st_mode)) {
     const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0) return PathError(path, "opening", errno);
     return std::unique_ptr<AtomicFile>(new AtomicFile(path, "", fd));
@@ -127,7 +148,7 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
   // mkostemp makes the file private; give it a new file's usual permissions.
   const mode_t mask = umask(0);
   umask(mask);
-  fchmod(fd, 0666 & ~mask);
+  fchmod(fd, exists ? info.st_mode & 0777 : 0666 & ~mask);
   return std::unique_ptr<AtomicFile>(
       new AtomicFile(path, std::move(temporary), fd));
 }

@@ -15,8 +15,9 @@ namespace loadline::planner {
 // Writes under a temporary name in the same folder; Commit syncs it to disk and
 // renames it to `path`. Without a successful Commit the temporary file is
 // removed and `path` is unchanged; if the process is killed, the next Create
-// for the same path removes it. What cannot be replaced (a pipe, a device) is
-// written directly.
+// for the same path removes it. A symbolic link stays; what it leads to is
+// replaced. The new file has the permissions of the one that it replaces. What
+// cannot be replaced (a pipe, a device) is written directly.
 //
 //   LOADLINE_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
 //   LOADLINE_RETURN_IF_ERROR(file->Write(data, bytes));

@@ -48,6 +48,31 @@ TEST(AtomicFile, AppearsOnlyOnceItIsCommitted) {
   EXPECT_EQ(Entries(folder), 1);
 }
 
+TEST(AtomicFile, KeepsTheLinkAndThePermissionsOfWhatItReplaces) {
+  const std::string folder = Folder();
+  fs::create_directory(folder + "/there");
+  fs::create_symlink("there/second", folder + "/link");
+  fs::create_symlink("file", folder + "/there/second");
+  ASSERT_TRUE(WriteWholeFile(folder + "/link", "new").ok());
+  EXPECT_EQ(Contents(folder + "/there/file"), "new");
+  fs::permissions(folder + "/there/file", fs::perms::owner_read);
+  ASSERT_TRUE(WriteWholeFile(folder + "/link", "newer").ok());
+  EXPECT_EQ(Contents(folder + "/there/file"), "newer");
+  EXPECT_EQ(fs::status(folder + "/there/file").permissions(),
+            fs::perms::owner_read);
+  EXPECT_TRUE(fs::is_symlink(folder + "/link"));
+  EXPECT_TRUE(fs::is_symlink(folder + "/there/second"));
+  EXPECT_EQ(Entries(folder), 2);
+}
+
+TEST(AtomicFile, ReportsACircleOfLinks) {
+  const std::string folder = Folder();
+  fs::create_symlink("b", folder + "/a");
+  fs::create_symlink("a", folder + "/b");
+  EXPECT_FALSE(WriteWholeFile(folder + "/a", "new").ok());
+  EXPECT_TRUE(fs::is_symlink(folder + "/a"));
+}
+
 TEST(AtomicFile, LeavesNothingBehindWithoutACommit) {
   const std::string folder = Folder(), path = folder + "/file";
   ASSERT_TRUE(WriteWholeFile(path, "old").ok());
