@@ -121,6 +121,18 @@ void RefuseEmptyValues(CLI::App* verb) {
   }
 }
 
+// Where a configuration file sets the flag that the parser's message begins
+// with, or "".
+std::string PlaceOfField(const ConfigArgs& config, absl::string_view message) {
+  std::string place;
+  for (const ConfigField& field : config.fields) {
+    if (absl::StartsWith(message, absl::StrCat("--", field.name, ":"))) {
+      place = absl::StrCat(" (", field.place, ")");
+    }
+  }
+  return place;
+}
+
 // The exit code of a verb that succeeded, once its result is written.
 int Finish() {
   const absl::Status written = FlushStandardOutput();
@@ -150,10 +162,10 @@ std::string Nearest(const std::string& word) {
 
 int RunCommand(std::vector<std::string> args) {
   args = WithHelpAsFlag(std::move(args));
-  auto expanded = ExpandConfig(args);
-  if (!expanded.ok()) return Fail(expanded.status());
-  NoteCommand(args, std::move(expanded->config_files));
-  args = std::move(expanded->args);
+  auto config = ReadConfigs(args);
+  if (!config.ok()) return Fail(config.status());
+  NoteCommand(args, config->files);
+  args = config->args;
 
   CLI::App app{"", "loadline"};
   app.require_subcommand(1);
@@ -195,6 +207,19 @@ int RunCommand(std::vector<std::string> args) {
           " (loadline --help lists them)")));
     }
   }
+  if (!config->fields.empty()) {
+    const auto verb =
+        std::find_if(bodies.begin(), bodies.end(), [&](const auto& body) {
+          return !args.empty() && args[0] == body.first->get_name();
+        });
+    if (verb == bodies.end()) {
+      return Fail(absl::InvalidArgumentError(
+          "--config: give the verb first, such as loadline run --config FILE"));
+    }
+    auto applied = ApplyConfigs(*config, verb->first);
+    if (!applied.ok()) return Fail(applied.status());
+    args = *std::move(applied);
+  }
   try {
     std::reverse(args.begin(), args.end());
     app.parse(args);
@@ -206,7 +231,8 @@ int RunCommand(std::vector<std::string> args) {
       return Finish();
     }
     return Fail(absl::InvalidArgumentError(
-        absl::StrCat(error.what(), " (loadline VERB --help shows the flags)")));
+        absl::StrCat(error.what(), PlaceOfField(*config, error.what()),
+                     " (loadline VERB --help shows the flags)")));
   }
   SetUpLog(quiet, verbose);
   for (const auto& [sub, body] : bodies) {

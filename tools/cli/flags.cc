@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "tools/cli/device_names.h"
 #include "tools/cli/help.h"
+#include "tools/cli/number_checks.h"
 
 namespace loadline::tools {
 namespace {
@@ -22,7 +23,7 @@ void AddModelFlags(CLI::App* app, ModelFlags* flags) {
   Last(app, "model", &flags->model, "ONNX model")->required();
   Last(app, "--batch", &flags->batch,
        "Examples per step, where the first axis is open (default 32)")
-      ->check(CLI::PositiveNumber);
+      ->check(CheckPositive);
   app->add_option("--dim", flags->dims,
                   "Size of an open axis, by its name (repeatable)")
       ->type_name("NAME=N");
@@ -60,28 +61,28 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->check(CLI::IsMember({"adamw", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNonNegative)
       ->capture_default_str();
   Last(app, "--momentum", &flags->momentum, "SGD's momentum")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CheckShare)
       ->capture_default_str();
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, 0 for sgd)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CheckNonNegative);
   Last(app, "--precision", &flags->precision,
        "What the model computes in; weights and sums stay fp32")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   Last(app, "--beta1", &flags->beta1, "AdamW: decay of the first moment")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CheckShare)
       ->capture_default_str()
       ->group(kRareFlags);
   Last(app, "--beta2", &flags->beta2, "AdamW: decay of the second moment")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CheckShare)
       ->capture_default_str()
       ->group(kRareFlags);
   Last(app, "--epsilon", &flags->epsilon, "AdamW: added to the root")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->capture_default_str()
       ->group(kRareFlags);
   app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
@@ -116,7 +117,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
        "Profile, or a GPU such as l4 (default: this machine)")
       ->type_name("FILE");
   Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNonNegative)
       ->capture_default_str()
       ->group(kRareFlags);
   app->add_flag("--calibrate,!--no-calibrate", flags->calibrate,

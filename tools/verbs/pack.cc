@@ -16,6 +16,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/number_checks.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/buffers_csv.h"
 #include "tools/pipeline/files.h"
@@ -99,10 +100,10 @@ VerbBody AddPack(CLI::App* app) {
   AddOutputFlag(app, &flags->out, "CSV with offsets; - is stdout (default)");
   app->add_option("--alignment", flags->alignment_bytes,
                   "Offsets are multiples of this many bytes (default 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last();
   app->add_option("--seed", flags->seed, "Seed of the search")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNonNegative)
       ->take_last();
   return [flags] { return RunPack(*flags); };
 }

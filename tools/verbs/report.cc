@@ -13,6 +13,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/number_checks.h"
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/device.h"
@@ -160,7 +161,7 @@ VerbBody AddReport(CLI::App* app) {
       ->take_last();
   app->add_option("--steps", flags->steps,
                   "Also run so many steps, and show what was measured")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last();
   app->add_flag("--json", flags->json, "The report's document on stdout");
   return [flags] { return RunReport(*flags); };

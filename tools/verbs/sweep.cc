@@ -21,6 +21,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/number_checks.h"
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
@@ -341,7 +342,7 @@ VerbBody AddSweep(CLI::App* app) {
       ->take_last();
   app->add_option("--batches", flags->batches, "Batch sizes, such as 16,32,64")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CheckPositive);
   app->add_option("--over", flags->over,
                   "Sizes of an open axis instead, such as sequence=64,128")
       ->type_name("NAME=N,N")
@@ -354,7 +355,7 @@ VerbBody AddSweep(CLI::App* app) {
       ->take_last();
   app->add_option("--run", flags->run_steps,
                   "Really run so many steps at each point (needs --data)")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last();
   app->add_option("--html", flags->html, "One page that needs nothing else")
       ->type_name("FILE")

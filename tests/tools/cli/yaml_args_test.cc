@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
 
 namespace loadline::tools {
 namespace {
@@ -18,46 +22,105 @@ std::string WriteFile(const std::string& name, const std::string& text) {
   return path;
 }
 
-TEST(ExpandConfig, PutsFieldsBeforeTheFlagsThatOverrideThem) {
-  const std::string path =
-      WriteFile("a.yaml",
-                "model: m.onnx\nlr: 0.1\nno-shuffle: true\nnesterov: false\n"
-                "dim: [a=1, b=2]\n");
-  auto args = ExpandConfig({"run", "--config", path, "--lr", "0.2"});
-  ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(args->args,
-              ElementsAre("run", "m.onnx", "--lr=0.1", "--no-shuffle",
-                          "--dim=a=1", "--dim=b=2", "--lr", "0.2"));
-  EXPECT_THAT(args->config_files, ElementsAre(path));
-}
-
-TEST(ExpandConfig, LeavesArgumentsWithoutAFileAlone) {
-  auto args = ExpandConfig({"run", "m.onnx"});
-  ASSERT_TRUE(args.ok());
-  EXPECT_THAT(args->args, ElementsAre("run", "m.onnx"));
-  EXPECT_THAT(args->config_files, ElementsAre());
-}
-
-TEST(ExpandConfig, NamesFileAndLineOfWhatItCannotRead) {
-  const std::string nested = WriteFile("b.yaml", "lr: 1\ndim: {a: 1}\n");
-  EXPECT_THAT(
-      std::string(
-          ExpandConfig({"run", "--config=" + nested}).status().message()),
-      HasSubstr("b.yaml:2: dim"));
-  const std::string broken = WriteFile("c.yaml", "a: [1\n");
-  EXPECT_FALSE(ExpandConfig({"run", "--config", broken}).ok());
-  EXPECT_FALSE(ExpandConfig({"run", "--config", "/no/such.yaml"}).ok());
-  EXPECT_FALSE(ExpandConfig({"run", "--config"}).ok());
-}
-
-TEST(ExpandConfig, RefusesEmptyValues) {
-  for (const char* text : {"lr: 1\noutput: \"\"\n", "lr: 1\noutput:\n",
-                           "lr: 1\noutput: ['']\n", "lr: 1\noutput: [~]\n"}) {
-    const std::string path = WriteFile("empty.yaml", text);
-    const std::string message(
-        ExpandConfig({"run", "--config", path}).status().message());
-    EXPECT_THAT(message, HasSubstr("empty.yaml:2: output: ")) << text;
+// The arguments that a verb with some flags is given.
+absl::StatusOr<std::vector<std::string>> Expand(
+    const std::vector<std::string>& args, std::string* model = nullptr) {
+  auto config = ReadConfigs(args);
+  if (!config.ok()) return config.status();
+  CLI::App verb{"", "run"};
+  std::string text;
+  std::string last;
+  std::vector<std::string> list;
+  bool flag = false;
+  verb.add_option("model", text)->required();
+  verb.add_option("--lr", last)->take_last();
+  verb.add_option("-o,--output", last)->take_last();
+  verb.add_option("--dim", list);
+  verb.add_flag("--no-shuffle", flag);
+  verb.add_flag("--nesterov", flag);
+  verb.add_flag("--calibrate,!--no-calibrate", flag);
+  auto applied = ApplyConfigs(*config, &verb);
+  if (applied.ok() && model != nullptr) {
+    std::vector<std::string> rest(applied->rbegin(), applied->rend() - 1);
+    verb.parse(rest);
+    *model = text;
   }
+  return applied;
+}
+
+std::string ErrorOf(const std::string& path) {
+  return std::string(Expand({"run", "--config", path}).status().message());
+}
+
+TEST(ApplyConfigs, PutsFieldsBeforeTheFlagsThatOverrideThem) {
+  const std::string path = WriteFile("a.yaml",
+                                     "lr: 0.1\nno-shuffle: true\n"
+                                     "nesterov: false\ncalibrate: false\n"
+                                     "dim: [a=1, b=2]\n");
+  auto args = Expand({"run", "--config", path, "--lr", "0.2"});
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_THAT(
+      *args, ElementsAre("run", "--lr=0.1", "--no-shuffle", "--calibrate=false",
+                         "--dim=a=1", "--dim=b=2", "--lr", "0.2"));
+}
+
+TEST(ApplyConfigs, TakesTheModelOfTheFileUnlessTheCommandLineNamesOne) {
+  const std::string path = WriteFile("m.yaml", "lr: 1\nmodel: file.onnx\n");
+  std::string model;
+  ASSERT_TRUE(Expand({"run", "--config", path}, &model).ok());
+  EXPECT_EQ(model, "file.onnx");
+  ASSERT_TRUE(Expand({"run", "line.onnx", "--config", path}, &model).ok());
+  EXPECT_EQ(model, "line.onnx");
+}
+
+TEST(ReadConfigs, LeavesArgumentsWithoutAFileAlone) {
+  auto config = ReadConfigs({"run", "m.onnx"});
+  ASSERT_TRUE(config.ok());
+  EXPECT_THAT(config->args, ElementsAre("run", "m.onnx"));
+  EXPECT_THAT(config->files, ElementsAre());
+  const std::string path = WriteFile("f.yaml", "lr: 1\n");
+  config = ReadConfigs({"run", "--config=" + path, "m.onnx"});
+  ASSERT_TRUE(config.ok());
+  EXPECT_THAT(config->args, ElementsAre("run", "m.onnx"));
+  EXPECT_THAT(config->files, ElementsAre(path));
+}
+
+TEST(ReadConfigs, NamesFileAndLineOfWhatItCannotRead) {
+  EXPECT_THAT(ErrorOf(WriteFile("b.yaml", "lr: 1\ndim: {a: 1}\n")),
+              HasSubstr("b.yaml:2: dim"));
+  EXPECT_FALSE(
+      ReadConfigs({"run", "--config", WriteFile("c.yaml", "a: [1\n")}).ok());
+  EXPECT_FALSE(ReadConfigs({"run", "--config", "/no/such.yaml"}).ok());
+  EXPECT_FALSE(ReadConfigs({"run", "--config"}).ok());
+}
+
+TEST(ReadConfigs, RefusesEmptyValues) {
+  for (const char* text :
+       {"lr: 1\noutput: \"\"\n", "lr: 1\noutput:\n", "lr: 1\noutput: []\n",
+        "lr: 1\noutput: ['']\n", "lr: 1\noutput: [~]\n"}) {
+    EXPECT_THAT(ErrorOf(WriteFile("empty.yaml", text)),
+                HasSubstr("empty.yaml:2: output: "))
+        << text;
+  }
+}
+
+TEST(ApplyConfigs, NamesFileAndLineOfWhatIsNoFlag) {
+  for (const char* text :
+       {"lr: 1\nlearning_rate: 2\n", "lr: 1\nconfig: b.yaml\n",
+        "lr: 1\nlr: [1, 2]\n", "lr: 1\nno-shuffle: [true, true]\n",
+        "lr: 1\nno-shuffle: perhaps\n", "lr: 1\nmodel: [a, b]\n"}) {
+    EXPECT_THAT(ErrorOf(WriteFile("flag.yaml", text)),
+                HasSubstr("flag.yaml:2: "))
+        << text;
+  }
+}
+
+// `output: true` must not take the next argument as its value.
+TEST(ApplyConfigs, PassesEveryWordToAFlagThatTakesAValue) {
+  auto args =
+      Expand({"run", "--config", WriteFile("t.yaml", "output: true\n")});
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_THAT(*args, ElementsAre("run", "--output=true"));
 }
 
 }  // namespace
