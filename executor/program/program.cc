@@ -114,7 +114,20 @@ absl::Status Program::CheckArena(const ArenaSpec& needed) const {
   return absl::OkStatus();
 }
 
+absl::Status CheckHasContents(const models::Graph& graph) {
+  for (const models::Value& value : graph.values) {
+    if (IsPersistent(value.kind) &&
+        (!value.initial.has_value() || value.initial->data == nullptr)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("persistent value ", value.name,
+                       " has no contents (a file of weights is missing)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Program::WriteInitial(const LoadOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckHasContents(*graph_));
   for (size_t v = 0; v < graph_->values.size(); ++v) {
     const models::Value& value = graph_->values[v];
     if (!IsPersistent(value.kind)) continue;
@@ -124,11 +137,6 @@ absl::Status Program::WriteInitial(const LoadOptions& options) {
       untouched_[v].resize(value.type.bytes());
     }
     if (value.kind != models::ValueKind::kConstant) saved_.push_back(id);
-    if (!value.initial.has_value() || value.initial->data == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("persistent value ", value.name,
-                       " has no contents (a file of weights is missing)"));
-    }
     LOADLINE_RETURN_IF_ERROR(WritePersistent(value.name, *value.initial->data));
     if (options.written) options.written(id);
   }

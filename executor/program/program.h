@@ -40,6 +40,10 @@ struct LoadOptions {
   std::function<void(models::ValueId)> written;
 };
 
+// FailedPrecondition, with the name, if a parameter, state or constant has no
+// initial contents: then the step can be planned, but not run.
+absl::Status CheckHasContents(const models::Graph& graph);
+
 // Not thread-safe; uses the device exclusively during a call.
 class Program {
  public:

@@ -85,27 +85,44 @@ absl::Status CheckContents(const SafetensorsFile& file,
         "it holds ", file.types.size(), " tensors; this model has ",
         program.saved_values().size()));
   }
-  const auto hash = file.metadata.find("model_sha256");
-  if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
-    return absl::FailedPreconditionError(
-        "it was written by a run of another model, batch or optimizer");
-  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunPosition> Restore(const SafetensorsFile& file,
-                                    Program& program) {
+absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
+                                        const models::Graph& graph) {
   const auto format = file.metadata.find("format");
   if (format == file.metadata.end() || format->second != kFormat) {
     return absl::InvalidArgumentError(
         absl::StrCat("it is not a ", kFormat, " file"));
   }
   LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
+  const auto hash = file.metadata.find("model_sha256");
+  if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
+    return absl::FailedPreconditionError(
+        "it was written by a run of another model, batch or optimizer");
+  }
+  return position;
+}
+
+absl::StatusOr<RunPosition> Restore(const SafetensorsFile& file,
+                                    Program& program) {
+  // The contents first: a tensor that differs says more than the hash.
+  const auto position = PositionFor(file, program.graph());
+  if (absl::IsInvalidArgument(position.status())) return position;
   LOADLINE_RETURN_IF_ERROR(CheckContents(file, program));
+  if (!position.ok()) return position;
   for (const auto& [name, bytes] : file.contents) {
     LOADLINE_RETURN_IF_ERROR(program.WritePersistent(name, bytes));
   }
   return position;
+}
+
+absl::StatusOr<RunPosition> OfCheckpoint(
+    const std::string& path, const absl::StatusOr<RunPosition>& position) {
+  if (position.ok()) return position;
+  return absl::Status(
+      position.status().code(),
+      absl::StrCat("checkpoint ", path, ": ", position.status().message()));
 }
 
 }  // namespace
@@ -163,16 +180,16 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
                           });
 }
 
+absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,
+                                                   const models::Graph& graph) {
+  LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
+  return OfCheckpoint(path, PositionFor(file, graph));
+}
+
 absl::StatusOr<RunPosition> LoadCheckpoint(const std::string& path,
                                            Program& program) {
   LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
-  absl::StatusOr<RunPosition> position = Restore(file, program);
-  if (!position.ok()) {
-    return absl::Status(position.status().code(),
-                        absl::StrCat("checkpoint ", path, ": ",
-                                     std::string(position.status().message())));
-  }
-  return position;
+  return OfCheckpoint(path, Restore(file, program));
 }
 
 }  // namespace loadline::executor

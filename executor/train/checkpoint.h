@@ -34,6 +34,11 @@ absl::StatusOr<std::string> WeightsSha256(Program& program);
 absl::Status SaveCheckpoint(const std::string& path, Program& program,
                             const RunPosition& position);
 
+// The position of a checkpoint of a run of this graph. Errors as
+// LoadCheckpoint.
+absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,
+                                                   const models::Graph& graph);
+
 // Reads a checkpoint into the program and returns its position. The program is
 // unchanged unless the whole file fits it. NotFound: no such file.
 // InvalidArgument: a malformed file. FailedPrecondition: another model's

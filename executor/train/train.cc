@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "executor/train/check_finite.h"
 #include "executor/train/checkpoint.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
@@ -34,10 +35,9 @@ absl::Status CheckOptions(const TrainOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
-                               int64_t batch) {
-  LOADLINE_ASSIGN_OR_RETURN(const RunPosition position,
-                            LoadCheckpoint(options.checkpoint_path, program));
+// Is the checkpoint one of the run that the options describe?
+absl::Status CheckPosition(const RunPosition& position,
+                           const TrainOptions& options, int64_t batch) {
   const auto differs = [&](absl::string_view what, uint64_t there,
                            uint64_t here) {
     return absl::FailedPreconditionError(
@@ -56,7 +56,26 @@ absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
         "checkpoint ", options.checkpoint_path, ": step ", position.step,
         " and ", position.examples_seen, " examples contradict each other"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Resume(Program& program, const TrainOptions& options,
+                               int64_t batch) {
+  LOADLINE_ASSIGN_OR_RETURN(const RunPosition position,
+                            LoadCheckpoint(options.checkpoint_path, program));
+  LOADLINE_RETURN_IF_ERROR(CheckPosition(position, options, batch));
   return position.step;
+}
+
+absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
+    const models::Graph& graph, const DataSet& data,
+    const TrainOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
+  const std::optional<int64_t> batch = BatchOf(graph);
+  if (!batch.has_value()) {
+    return absl::InvalidArgumentError("the graph has no input with a batch");
+  }
+  return Batcher::Create(data, *batch, options.seed, options.shuffle);
 }
 
 // One call of Train.
@@ -86,6 +105,7 @@ class Run {
     result_.step_ns = step_ns_.empty() ? 0 : planner::MedianNs(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();
     const bool pauses = !result_.interrupted && step < options_.steps;
+    LOADLINE_RETURN_IF_ERROR(CheckWeights(step));
     if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
       LOADLINE_RETURN_IF_ERROR(Save(step));
     }
@@ -110,18 +130,29 @@ class Run {
                       batch));
     step_ns_.push_back(absl::GetCurrentTimeNanos() - begin_ns);
     if (!std::isfinite(loss)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the loss is ", loss, " at step ", step + 1, " of ", options_.steps,
-          "; nothing was saved since the last checkpoint (try a smaller "
-          "learning rate, and look for such numbers in the data)"));
+      return Diverged(absl::StrCat("the loss is ", loss), step + 1);
     }
     result_.losses.push_back(loss);
     ReportProgress(step + 1, loss);
     if (options_.checkpoint_interval > 0 &&
         (step + 1) % options_.checkpoint_interval == 0) {
+      LOADLINE_RETURN_IF_ERROR(CheckWeights(step + 1));
       LOADLINE_RETURN_IF_ERROR(Save(step + 1));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckWeights(int64_t steps_done) {
+    const absl::Status status = CheckFinite(program_);
+    if (!absl::IsInvalidArgument(status)) return status;
+    return Diverged(status.message(), steps_done);
+  }
+
+  absl::Status Diverged(absl::string_view what, int64_t step) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " at step ", step, " of ", options_.steps,
+        "; nothing was saved since the last checkpoint (try a smaller learning "
+        "rate, and look for such numbers in the data)"));
   }
 
   double ExamplesPerSecond() const {
@@ -167,19 +198,26 @@ class Run {
 
 }  // namespace
 
+absl::Status CheckTrainable(const models::Graph& graph, const DataSet& data,
+                            const TrainOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckHasContents(graph));
+  LOADLINE_ASSIGN_OR_RETURN(const auto batcher,
+                            MakeBatcher(graph, data, options));
+  if (!options.resume) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      const RunPosition position,
+      ReadCheckpointPosition(options.checkpoint_path, graph));
+  return CheckPosition(position, options, batcher->batch());
+}
+
 absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                                   const TrainOptions& options) {
-  LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  const std::optional<int64_t> batch = BatchOf(program.graph());
-  if (!batch.has_value()) {
-    return absl::InvalidArgumentError("the graph has no input with a batch");
-  }
-  LOADLINE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Batcher> batcher,
-      Batcher::Create(data, *batch, options.seed, options.shuffle));
+  LOADLINE_ASSIGN_OR_RETURN(const auto batcher,
+                            MakeBatcher(program.graph(), data, options));
   int64_t first_step = options.first_step;
   if (options.resume) {
-    LOADLINE_ASSIGN_OR_RETURN(first_step, Resume(program, options, *batch));
+    LOADLINE_ASSIGN_OR_RETURN(first_step,
+                              Resume(program, options, batcher->batch()));
   }
   return Run(program, *batcher, options).From(first_step);
 }

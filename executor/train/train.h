@@ -59,10 +59,16 @@ struct TrainResult {
   std::string weights_sha256;  // checkpoint.h
 };
 
+// The errors that Train would end with before its first step, from the graph
+// alone: for callers that plan or measure for minutes before they train.
+absl::Status CheckTrainable(const models::Graph& graph, const DataSet& data,
+                            const TrainOptions& options);
+
 // Trains `program` on `data`, whose columns are the program's inputs. The batch
 // is the first axis of the graph's first input. Errors:
-//   InvalidArgument    a loss that is NaN or infinite, naming the step; data
-//                      shorter than one batch; an option out of range
+//   InvalidArgument    a loss, a parameter or an optimizer state that is NaN or
+//                      infinite, naming the step; data shorter than one batch;
+//                      an option out of range
 //   NotFound, FailedPrecondition  no or a wrong checkpoint to resume from
 // and those of Program::Step and SaveCheckpoint. After an error the last
 // checkpoint is intact.

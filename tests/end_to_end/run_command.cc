@@ -27,6 +27,10 @@ namespace {
     setrlimit(RLIMIT_FSIZE, &both);
     signal(SIGXFSZ, SIG_IGN);
   }
+  // Not as whoever started the tests, such as nohup, has set them.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    signal(number, options.ignore_signals ? SIG_IGN : SIG_DFL);
+  }
   std::vector<char*> argv;
   argv.push_back(const_cast<char*>(LOADLINE_BINARY));
   for (const std::string& arg : args) {

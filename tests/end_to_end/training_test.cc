@@ -138,6 +138,42 @@ TEST(Run, HangUpSavesAsAnInterruptDoes) {
   EXPECT_TRUE(fs::exists(checkpoint));
 }
 
+// The machine's profile is read, or measured, after these.
+TEST(Run, ChecksDataCheckpointAndStoreBeforeItMeasures) {
+  const std::string folder = TestFolder("before_measuring");
+  const std::string checkpoint = folder + "/c.safetensors";
+  const std::vector<std::string> run = {
+      "run", Zoo("mlp.onnx"), "--data",  Zoo("digits-train.npz"), "--steps",
+      "1",   "--checkpoint",  checkpoint};
+  ASSERT_EQ(RunLoadline(run).exit_code, 0);
+  const auto error = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = run;
+    args.insert(args.end(), {"--machine", folder + "/none.json"});
+    args.insert(args.end(), more.begin(), more.end());
+    return RunLoadline(args).err;
+  };
+  EXPECT_THAT(error({"--resume"}), HasSubstr("none.json"));
+  EXPECT_THAT(error({"--resume", "--seed", "7"}),
+              HasSubstr("its run had seed 0, this one has 7"));
+  EXPECT_THAT(error({"--resume", "--optimizer", "sgd"}),
+              HasSubstr("another model, batch or optimizer"));
+  EXPECT_THAT(error({"--overwrite", "--batch", "100000"}),
+              HasSubstr("less than one batch"));
+  EXPECT_THAT(error({"--overwrite", "--host-store", folder + "/no/file"}),
+              HasSubstr("host store " + folder + "/no/file"));
+}
+
+// As under nohup, or in the background of a script.
+TEST(Run, SignalsThatTheCallerIgnoresAreIgnored) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    const CommandResult run = RunLoadline(
+        {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+         "300", "--log-every", "1"},
+        {.interrupt_when = "step", .signal = signal, .ignore_signals = true});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+  }
+}
+
 // Days of work, lost by recalling a command without --resume.
 TEST(Run, KeepsACheckpointThatExistsUnlessToldToOverwriteIt) {
   const std::string checkpoint = TestFolder("keep") + "/c.safetensors";

@@ -43,7 +43,8 @@ absl::Status CheckHostStore(const std::string& device,
         ": this file system is in memory, where a copy frees nothing; name a "
         "file on a disk, or emulate a device with --emulate-device"));
   }
-  return absl::OkStatus();
+  // The run would ask for its bytes minutes later.
+  return executor::MakeFileStore(host_store, 1).status();
 }
 
 // The store of a CPU that has no folder for one.

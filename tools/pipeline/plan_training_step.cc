@@ -114,9 +114,10 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
 
 absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
-                                             const std::atomic<bool>* cancel) {
+                                             const std::atomic<bool>* cancel,
+                                             const BeforeMeasuring& check) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PoseTrainingStep(flags, device, cancel));
+                            PoseTrainingStep(flags, device, cancel, check));
   // The planner hands out verified plans only.
   LOADLINE_ASSIGN_OR_RETURN(
       step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
@@ -125,13 +126,15 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
 
 absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
-                                             const std::atomic<bool>* cancel) {
+                                             const std::atomic<bool>* cancel,
+                                             const BeforeMeasuring& check) {
   PlannedStep step;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
   step.model_tensors = TensorsOf(model.graph);
   LOADLINE_ASSIGN_OR_RETURN(step.graph,
                             BuildStep(std::move(model.graph), flags));
+  if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
   LOADLINE_ASSIGN_OR_RETURN(

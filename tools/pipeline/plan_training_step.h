@@ -5,6 +5,7 @@
 #define LOADLINE_TOOLS_PIPELINE_PLAN_TRAINING_STEP_H_
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,22 @@
 
 namespace loadline::tools {
 
+// Called with the training step before anything is measured or planned. An
+// error ends the call.
+using BeforeMeasuring = std::function<absl::Status(const models::Graph&)>;
+
 // From the model to a verified plan. `cancel` may be null. The log goes to
 // stderr.
 absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
-                                             const std::atomic<bool>* cancel);
+                                             const std::atomic<bool>* cancel,
+                                             const BeforeMeasuring& check = {});
 
 // The same without a search: all but `plan`.
 absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
-                                             const std::atomic<bool>* cancel);
+                                             const std::atomic<bool>* cancel,
+                                             const BeforeMeasuring& check = {});
 // The same from a problem file: then there is no graph.
 absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
 // Whether a verb's MODEL is a problem or a plan instead: PATH.json.

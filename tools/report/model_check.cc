@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/program/program.h"
 #include "executor/train/data.h"
 #include "fmt/format.h"
 #include "models/onnx/declared_inputs.h"
@@ -138,6 +139,7 @@ absl::Status CheckStep(Graph model, const StepFlags& flags,
   LOADLINE_ASSIGN_OR_RETURN(const Graph step,
                             BuildStep(std::move(model), flags));
   CountParameters(step, check);
+  LOADLINE_RETURN_IF_ERROR(executor::CheckHasContents(step));
   LOADLINE_RETURN_IF_ERROR(CheckKernels(step, device));
   return CheckData(step, flags.loss.data);
 }

@@ -31,6 +31,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/number_checks.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/output_paths.h"
@@ -162,18 +163,34 @@ absl::StatusOr<Running> Load(const Flags& flags, PlannedStep* step,
   return running;
 }
 
-// Trains from `options.first_step` on; the rest is from the flags.
+executor::TrainOptions TrainOptionsFor(const Flags& flags,
+                                       const executor::DataSet& data,
+                                       const models::Graph& graph) {
+  return {.steps = StepsFor(flags, data, graph),
+          .learning_rate = static_cast<float>(flags.step.optimizer.lr),
+          .seed = flags.seed,
+          .shuffle = !flags.no_shuffle,
+          .checkpoint_path = flags.checkpoint,
+          .checkpoint_interval = flags.checkpoint_every,
+          .resume = flags.resume};
+}
+
+// How one call of Train differs from the whole run.
+struct Part {
+  int64_t first_step = 0;
+  int64_t most_steps = 0;
+  bool resume = false;
+};
+
 absl::StatusOr<executor::TrainResult> TrainProgram(
     const Flags& flags, executor::Program& program,
     const executor::DataSet& data, const std::atomic<bool>* stop,
-    executor::TrainOptions options,
-    const std::function<void()>& after_step = {}) {
-  options.steps = StepsFor(flags, data, program.graph());
-  options.learning_rate = static_cast<float>(flags.step.optimizer.lr);
-  options.seed = flags.seed;
-  options.shuffle = !flags.no_shuffle;
-  options.checkpoint_path = flags.checkpoint;
-  options.checkpoint_interval = flags.checkpoint_every;
+    const Part& part, const std::function<void()>& after_step = {}) {
+  executor::TrainOptions options =
+      TrainOptionsFor(flags, data, program.graph());
+  options.first_step = part.first_step;
+  options.most_steps = part.most_steps;
+  options.resume = part.resume;
   options.stop = stop;
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
@@ -254,14 +271,18 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
+  executor::DataSet data;
+  const auto check = [&](const models::Graph& graph) -> absl::Status {
+    LOADLINE_ASSIGN_OR_RETURN(data,
+                              executor::LoadData(flags.step.loss.data, graph));
+    return executor::CheckTrainable(graph, data,
+                                    TrainOptionsFor(flags, data, graph));
+  };
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PlanTrainingStep(flags.step, *device, stop));
+                            PlanTrainingStep(flags.step, *device, stop, check));
   if (!flags.plan_in.empty()) {
     LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in, &step));
   }
-  LOADLINE_ASSIGN_OR_RETURN(
-      const executor::DataSet data,
-      executor::LoadData(flags.step.loss.data, step.graph));
   // The planner's memory is free again, and most of it not resident.
   executor::ReleaseFreedMemory();
   ResidentMemory resident;
@@ -315,14 +336,14 @@ absl::Status RunRun(const Flags& flags) {
 
 void AddRunFlags(CLI::App* app, Flags* flags) {
   app->add_option("--steps", flags->steps, "Steps in all")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last();
   app->add_option("--epochs", flags->epochs,
                   "Instead of --steps: passes over the data (default 1)")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last();
   app->add_option("--seed", flags->seed, "Seed of shuffling and dropout")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNonNegative)
       ->take_last();
   app->add_flag("--no-shuffle", flags->no_shuffle, "Take the examples in order")
       ->group(kRareFlags);
@@ -333,7 +354,7 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->take_last();
   app->add_option("--checkpoint-every", flags->checkpoint_every,
                   "Steps between checkpoints (default: at the end)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CheckNonNegative)
       ->take_last();
   app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
   app->add_flag("--overwrite", flags->overwrite,
@@ -347,7 +368,7 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->group(kRareFlags);
   app->add_option("--log-every", flags->log_every,
                   "Steps between lines of progress off a terminal")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckPositive)
       ->take_last()
       ->group(kRareFlags);
   app->add_option("--trace", flags->trace,

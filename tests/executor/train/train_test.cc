@@ -163,6 +163,40 @@ TEST(Train, ALossThatIsNoNumberStopsItAndKeepsTheLastCheckpoint) {
   EXPECT_EQ(position->step, 4);
 }
 
+// The loss of a step is computed before its update.
+TEST(Train, WeightsThatOverflowInTheLastStepAreNotSaved) {
+  const Toy toy = MakeToy();
+  DataSet data = ToyData(toy, 40);
+  // Gradients far above 1, so that the update overflows and the loss does not.
+  for (size_t i = 0; i < data.columns[1].data.size(); i += sizeof(float)) {
+    const float target = 1e9f;
+    std::memcpy(data.columns[1].data.data() + i, &target, sizeof(target));
+  }
+  const planner::Plan plan = KeepPlan(toy);
+  const std::string path = TemporaryPath("overflow.safetensors");
+  TrainOptions options = {
+      .steps = 1, .learning_rate = 0, .checkpoint_path = path};
+  ASSERT_TRUE(TrainOnce(toy, plan, data, options).ok());
+  options.steps = 2;
+  options.resume = true;
+  options.learning_rate = std::numeric_limits<float>::max();
+  const absl::Status status = TrainOnce(toy, plan, data, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("'w1' holds an infinity or NaN at step 2"),
+            absl::string_view::npos)
+      << status;
+  options.checkpoint_path.clear();
+  options.resume = false;
+  options.steps = 1;
+  EXPECT_EQ(TrainOnce(toy, plan, data, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  CpuDevice device(ToyDevice());
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  const auto position = LoadCheckpoint(path, **program);
+  ASSERT_TRUE(position.ok()) << position.status();
+  EXPECT_EQ(position->step, 1);
+}
+
 TEST(Train, RefusesToResumeAnotherRun) {
   const Toy toy = MakeToy();
   const planner::Plan plan = KeepPlan(toy);

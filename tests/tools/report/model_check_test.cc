@@ -9,6 +9,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/models/onnx_test_util.h"
 #include "tools/cli/exit_code.h"
+#include "tools/pipeline/files.h"
 
 namespace loadline::tools {
 namespace {
@@ -81,6 +82,24 @@ TEST(CheckModel, CountsWhatFlagsTakeOut) {
   flags = File(models::DataPath("cnn_torchscript.onnx"));
   flags.model.frozen = {"bn.*"};
   EXPECT_EQ(Check(flags).forms.batch_norms_fixed, 1);
+}
+
+// Such a model can be planned, but `run` would end with this error.
+TEST(CheckModel, NamesAParameterWhoseFileIsMissing) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(*ReadFile("models/zoo/mlp.onnx")));
+  onnx::TensorProto* weights = model.mutable_graph()->mutable_initializer(0);
+  weights->clear_raw_data();
+  weights->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto* location = weights->add_external_data();
+  location->set_key("location");
+  location->set_value("none.bin");
+  const std::string path = models::TempFolder() + "/without.onnx";
+  models::WriteFile(path, models::Bytes(model));
+  const ModelCheck check = Check(File(path));
+  EXPECT_EQ(ExitCodeFor(check.status), kBadInput) << check.status;
+  EXPECT_THAT(CheckVerdict(check), HasSubstr(weights->name()));
+  EXPECT_THAT(CheckVerdict(check), HasSubstr("a file of weights is missing"));
 }
 
 // The target alone says nothing of the inputs.

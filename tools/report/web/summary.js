@@ -54,7 +54,7 @@ function showSummary() {
     ["Step", formatNs(summary.predicted_step_ns)],
     ["Slower than keeping all",
       formatShare(slower, summary.keep_everything_step_ns)],
-    ["Host memory", formatBytes(summary.host_bytes)],
+    ["Host store", formatBytes(summary.host_bytes)],
     ["Outside the plan", formatBytes(reservedBytes)],
     ["Proven: no plan's peak below", formatBytes(summary.bound_peak_bytes)],
     ["Proven: no step here below", formatNs(summary.bound_step_ns)],

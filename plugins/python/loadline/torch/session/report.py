@@ -22,7 +22,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.LIMITS[graph.tier]}"
     machine = graph.options.machine
-    lines.append(f"  prices: {machine.name}" + (
+    lines.append(f"  times of {machine.name}" + (
         " (from its data sheet)" if machine.nominal else ""))
     if graph.moves.moved:
         lines.append(_state_line(graph))

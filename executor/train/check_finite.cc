@@ -1,0 +1,59 @@
+// Tested in tests/executor/train/check_finite_test.cc.
+#include "executor/train/check_finite.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor {
+namespace {
+
+// Infinities and NaNs are the numbers whose exponent bits are all ones.
+template <typename Bits>
+bool AllFinite(absl::Span<const std::byte> bytes, Bits exponent) {
+  for (size_t i = 0; i + sizeof(Bits) <= bytes.size(); i += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, bytes.data() + i, sizeof(Bits));
+    if ((bits & exponent) == exponent) return false;
+  }
+  return true;
+}
+
+bool AllFinite(models::DType dtype, absl::Span<const std::byte> bytes) {
+  switch (dtype) {
+    case models::DType::kF64:
+      return AllFinite<uint64_t>(bytes, uint64_t{0x7ff} << 52);
+    case models::DType::kF32:
+      return AllFinite<uint32_t>(bytes, 0x7f800000);
+    case models::DType::kBF16:
+      return AllFinite<uint16_t>(bytes, 0x7f80);
+    case models::DType::kF16:
+      return AllFinite<uint16_t>(bytes, 0x7c00);
+    default:
+      return true;  // integers
+  }
+}
+
+}  // namespace
+
+absl::Status CheckFinite(Program& program) {
+  std::vector<std::byte> buffer;
+  for (models::ValueId id : program.saved_values()) {
+    const models::Value& value = program.graph().value(id);
+    buffer.resize(static_cast<size_t>(value.type.bytes()));
+    LOADLINE_RETURN_IF_ERROR(
+        program.ReadPersistent(value.name, absl::MakeSpan(buffer)));
+    if (!AllFinite(value.type.dtype, buffer)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", value.name, "' holds an infinity or NaN"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace loadline::executor
