@@ -24,11 +24,26 @@ def check_whole(name: str, value: Any, most: int = _MOST) -> None:
         raise InvalidArgument(f"{name}={value!r}: want a whole number from 0 to {most}")
 
 
-def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
-    """Bytes: 3221225472, "3GiB", "1.5 GB", or "60%" of whole_bytes.
+SMALLEST = "smallest"
+
+
+def read_share(budget: Any) -> Any:
+    """A share that is a float, such as 0.6, as "60%"; anything else as it is."""
+    if not isinstance(budget, float):
+        return budget
+    if not 0 < budget <= 1:
+        raise InvalidArgument(
+            f"budget {budget!r}: a share is more than 0 and at most 1; give bytes as a "
+            'whole number or "3GiB"')
+    return f"{100 * budget:.7f}%"
+
+
+def parse_budget(budget: int | float | str, whole_bytes: int | None = None) -> int:
+    """Bytes: 3221225472, "3GiB", "1.5 GB", or "60%" or 0.6 of whole_bytes.
 
     A share is read to 1e-7 percent and rounded up to a whole byte, as the planner does.
     """
+    budget = read_share(budget)
     if isinstance(budget, int) and not isinstance(budget, bool):
         if budget <= 0:
             raise InvalidArgument(f"budget {budget}: must be more than 0 bytes")
@@ -42,10 +57,11 @@ def parse_budget(budget: int | str, whole_bytes: int | None = None) -> int:
     return _within(budget, -(-ppb * whole_bytes // WHOLE_PPB))
 
 
-def budget_fields(budget: int | str) -> dict[str, int]:
+def budget_fields(budget: int | float | str) -> dict[str, int]:
     """The budget as fields of the C interface's options: the planner turns a share
     into bytes, so that it is rounded in one place."""
-    if budget == "smallest":
+    budget = read_share(budget)
+    if budget == SMALLEST:
         return {}
     if isinstance(budget, str):
         bytes_, ppb = _parse_text(budget)
@@ -54,7 +70,7 @@ def budget_fields(budget: int | str) -> dict[str, int]:
     return {"budget_bytes": parse_budget(budget)}
 
 
-def _parse_text(budget: int | str) -> tuple[int, int]:
+def _parse_text(budget: int | float | str) -> tuple[int, int]:
     """(bytes, 0) or (0, share in billionths, rounded up)."""
     hint = 'want bytes, "3GiB", "800MB" or "60%"'
     match = _FORM.fullmatch(budget) if isinstance(budget, str) else None
@@ -75,12 +91,12 @@ def _parse_text(budget: int | str) -> tuple[int, int]:
     return result
 
 
-def is_share(budget: int | str) -> bool:
-    """Whether a valid budget is a share, such as "60%"."""
-    return isinstance(budget, str) and budget.rstrip().endswith("%")
+def is_share(budget: int | float | str) -> bool:
+    """Whether a valid budget is a share, such as "60%" or 0.6."""
+    return isinstance(budget, float) or isinstance(budget, str) and budget.rstrip().endswith("%")
 
 
-def _within(budget: int | str, bytes_: int) -> int:
+def _within(budget: int | float | str, bytes_: int) -> int:
     if bytes_ > _MOST:
         raise InvalidArgument(f"budget {budget!r}: more than {_MOST} bytes")
     return bytes_

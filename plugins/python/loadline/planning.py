@@ -79,13 +79,14 @@ def keep_everything(problem: Problem) -> Plan:
     return Plan(_library.keep_everything(problem_bytes(problem)))
 
 
-def plan(problem: Problem, budget: int | str, *, recompute: bool = True,
+def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
          offload: bool = True, lossy: bool = False, inexact: bool = False,
          work_limit: int = 0, harder: bool = True, effort: str = "normal",
          counts_reserved: bool = False,
          time_limit_s: float | None = None, seed: int = 0,
          progress: Callable[[Progress], None] | None = None) -> Plan:
-    """A verified plan within the budget: bytes, "3GiB", "60%" or "smallest".
+    """A verified plan within the budget: bytes, "3GiB", "60%", 0.6 or
+    "smallest".
 
     lossy, inexact: allow edits that change results. effort: "normal", "quick", "thorough"
     or "moderate" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that

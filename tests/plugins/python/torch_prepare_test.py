@@ -13,6 +13,7 @@ import torch
 import loadline
 from loadline import torch as lt
 from loadline.torch.session.session import session_of_model
+from loadline.torch.solve.options import Options
 from loadline.torch.state.predict_state import PredictedState, buckets_of, predict_state
 from models import MODELS
 from steps import recorded, same_bits
@@ -102,6 +103,39 @@ class Prepare(unittest.TestCase):
                          smallest - predict_state(optimizer).bytes)
         with self.assertRaisesRegex(loadline.Infeasible, "reserved"):
             lt.prepare(model, optimizer, sample=batch, budget="1KiB", **OPTIONS)
+
+    def test_the_smallest_budget_is_the_one_that_errors_name(self):
+        model, optimizer, batch = made("mlp")
+        with self.assertRaises(loadline.Infeasible) as caught:
+            lt.prepare(model, optimizer, sample=batch, budget="500KiB", **OPTIONS)
+        call, optimizer = lt.prepare(model, optimizer, sample=batch, budget="smallest",
+                                     **OPTIONS)
+        graph = lt.planned[-1]
+        self.assertLessEqual(graph.plan.budget_bytes + predict_state(optimizer).bytes,
+                             caught.exception.smallest_met_bytes)
+        self.assertLessEqual(graph.measured_bytes, graph.plan.budget_bytes
+                             + predict_state(optimizer).bytes)
+        self.assertRegex(lt.report(), r"budget smallest, [0-9]+ bytes")
+        train(call, optimizer, batch)
+        # Another batch size has the same bytes, not its own smallest.
+        before = graph.plan.budget_bytes
+        call(batch[0][:100]).backward()
+        self.assertEqual(lt.planned[-1].plan.budget_bytes, before)
+
+    def test_a_float_is_a_share(self):
+        model, optimizer, batch = made("mlp")
+        lt.prepare(model, optimizer, sample=batch, budget=0.8, **OPTIONS)
+        share = lt.planned[-1].plan.json
+        model, optimizer, batch = made("mlp")
+        lt.prepare(model, optimizer, sample=batch, budget="80%", **OPTIONS)
+        self.assertEqual(lt.planned[-1].plan.json, share)
+
+    def test_the_device_is_what_is_free_there_and_what_the_process_holds(self):
+        with mock.patch("torch.cuda.mem_get_info", return_value=(5 << 30, 8 << 30)), (
+                mock.patch("torch.cuda.memory_reserved", return_value=1 << 30)):
+            read = Options.read({"budget": "device", "machine": "l4"},
+                                torch.device("cuda"))
+        self.assertEqual((read.budget, read.outside_bytes), (6 << 30, 0))
 
     def test_says_what_is_what(self):
         model, optimizer, batch = made("mlp")
@@ -308,7 +342,10 @@ class Mistakes(unittest.TestCase):
         for options, word in (({}, "budget"), ({"budget": "22"}, "budget"),
                               ({"budget": "1GiB", "inner": "tvm"}, "inner"),
                               ({"budget": "1GiB", "bugdet": 1}, "bugdet"),
-                              ({"budget": "smallest"}, "budget"),
+                              ({"budget": "least"}, "budget"),
+                              ({"budget": 1.5}, "a share"),
+                              ({"budget": 0.0}, "a share"),
+                              ({"budget": "device"}, "give bytes"),
                               ({"budget": 1 << 63}, "budget"),
                               ({"budget": "1GiB", "machine": 3}, "machine"),
                               ({"budget": "1GiB", "seed": -1}, "seed"),

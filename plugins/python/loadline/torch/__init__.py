@@ -26,6 +26,7 @@ from loadline.errors import Unsupported
 from loadline.torch.rewrite.ledger import Ledger, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import backend
+from loadline.torch.session.estimate import Estimate, estimate
 from loadline.torch.session.in_place import compile_in_place
 from loadline.torch.session.prepare import prepare
 from loadline.torch.session.report import report
@@ -38,5 +39,5 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'loadline.torch' has no attribute {name!r}")
 
 
-__all__ = ["Ledger", "PlannedGraph", "Unsupported", "backend", "compile_in_place",
-           "planned", "prepare", "report", "virtual_device"]
+__all__ = ["Estimate", "Ledger", "PlannedGraph", "Unsupported", "backend",
+           "compile_in_place", "estimate", "planned", "prepare", "report", "virtual_device"]

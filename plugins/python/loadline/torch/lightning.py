@@ -18,7 +18,7 @@ class BudgetCallback(lightning.Callback):  # type: ignore[misc]
     training_step itself is not compiled, so it may log. Other options are those of the
     backend (docs/pytorch.md)."""
 
-    def __init__(self, budget: int | str, module: str | None = None, **options: Any):
+    def __init__(self, budget: int | float | str, module: str | None = None, **options: Any):
         self.budget, self.module, self.options = budget, module, options
         self._unchecked: Any = None  # the module, until its first step is done
 

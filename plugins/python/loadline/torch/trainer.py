@@ -18,7 +18,7 @@ from transformers import TrainerCallback
 class BudgetCallback(TrainerCallback):  # type: ignore[misc]
     """Other options are those of the backend (docs/pytorch.md)."""
 
-    def __init__(self, budget: int | str, **options: Any):
+    def __init__(self, budget: int | float | str, **options: Any):
         self.budget, self.options = budget, options
         self._unchecked: Any = None  # the model, until its first step is done
 

@@ -79,11 +79,7 @@ class Partitioner(
                   **kwargs: Any) -> tuple[torch.fx.GraphModule,
                                           torch.fx.GraphModule]:
         start = time.perf_counter()
-        clean(gm)
-        joint = read_joint(gm, kwargs["num_fwd_outputs"],
-                           dict(self.options.found_bytes))
-        if self.options.inner == "inductor":
-            fuse(joint)
+        joint = self.read(gm, kwargs["num_fwd_outputs"])
         times = measured_ns(joint.operations, joint.primals[0].meta["val"].device) if (
             self.options.measure) else {}
         solved = self.solve(joint, times)
@@ -113,21 +109,33 @@ class Partitioner(
             return parts.frames
         return parts.forward, parts.backward
 
+    def read(self, gm: torch.fx.GraphModule, num_fwd_outputs: int) -> Joint:
+        """The operations of a joint graph, as they will run."""
+        clean(gm)
+        joint = read_joint(gm, num_fwd_outputs, dict(self.options.found_bytes))
+        if self.options.inner == "inductor":
+            fuse(joint)
+        return joint
+
     def whole_bytes(self, problem: dict[str, Any]) -> int:
         """The peak if everything is kept, and the optimizer makes one step of all."""
         kept = planning.keep_everything(problem)
         return max(kept.peak_bytes, peaks(problem, kept.document, 0)[2]
                    + (self.options.step_bytes if self.options.state else 0))
 
-    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
+    def pose(self, joint: Joint, times: dict[torch.fx.Node, int]) -> TracedProblem:
+        """The problem of the joint graph."""
         copies = copied_device(joint)
         machine = with_copy_calls(self.options.machine, copies)
         if copies is None and not self.options.state:
             machine = dataclasses.replace(machine, d2h_bytes_per_s=0)
         # Inductor replaces random operators, so they run again only in eager kernels.
-        traced = make_problem(joint, machine, self.options.state, copies,
-                              self.options.inner == "aot_eager", times,
-                              self.options.loss_bytes, self.options.step_bytes)
+        return make_problem(joint, machine, self.options.state, copies,
+                            self.options.inner == "aot_eager", times,
+                            self.options.loss_bytes, self.options.step_bytes)
+
+    def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
+        traced = self.pose(joint, times)
         traced.document, whole, plan = plan_for_ranks(
             traced.document, self.options, self.number,
             self.whole_bytes(traced.document))

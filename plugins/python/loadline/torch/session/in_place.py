@@ -18,13 +18,13 @@ from loadline.torch.session.compiler import backend
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.session import Session, session_of_model
 from loadline.torch.solve import rank_consensus
-from loadline.torch.solve.options import Options
+from loadline.torch.solve.options import DEVICE, Options
 from loadline.torch.state.host_state import detach_host_state, new_host_state
 from loadline.torch.state.predict_state import predict_state
 from loadline.torch.state.wrappers import innermost
 
 
-def compile_in_place(model: torch.nn.Module, budget: int | str, *,
+def compile_in_place(model: torch.nn.Module, budget: int | float | str, *,
                      optimizers: Iterable[torch.optim.Optimizer] = (),
                      accumulate: bool = False, host_state: bool = False,
                      **options: Any) -> Options:
@@ -50,11 +50,13 @@ def compile_in_place(model: torch.nn.Module, budget: int | str, *,
         host_state and len(predicted) == 1) else []
     reserved += sum(about.bytes for _, about in predicted)
     reserved -= sum(bucket.state_bytes for bucket in buckets)
+    if budget == DEVICE:  # without what is allocated outside of PyTorch
+        options = {**options, "outside_bytes": 0}
     if buckets:
         options = {**options, "machine": asked.machine,
                    "outside_bytes": asked.outside_bytes}
     session = Session()
-    options = {"agree": True, **options, "budget": budget, "reserve_bytes": reserved,
+    options = {"agree": True, **options, "budget": asked.budget, "reserve_bytes": reserved,
                "state": tuple(StateBucket(b.state_bytes, b.touched_bytes,
                                           b.work_bytes) for b in buckets),
                "step_bytes": max((about.step_bytes for _, about in predicted),

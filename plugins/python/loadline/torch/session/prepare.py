@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from loadline.budget import format_bytes
+from loadline.budget import SMALLEST, format_bytes
 from loadline.errors import Infeasible, InvalidArgument
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
@@ -22,6 +22,7 @@ from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
                                                 run_sample_step)
 from loadline.torch.session.session import Prepared, Session
 from loadline.torch.solve import rank_consensus
+from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
@@ -72,6 +73,14 @@ def _tangent_bytes(graph: PlannedGraph) -> int:
     return 0 if joint is None else sum(joint.bytes[node] for node in joint.tangents)
 
 
+def _budget_text(budget: int | float | str, graphs: list[PlannedGraph]) -> str:
+    if budget != SMALLEST:
+        return str(budget)
+    bytes_ = max(asked_bytes(graph.options, 0, graph.number, graph.plan)
+                 for graph in graphs)
+    return f"{SMALLEST}, {bytes_} bytes ({format_bytes(bytes_)})"
+
+
 def _worst(excess: int, loss_bytes: int, found: dict[str, int]
            ) -> tuple[int, int, dict[str, int]]:
     """The maximum over all ranks."""
@@ -92,14 +101,15 @@ def _check_arguments(model: Any, optimizer: Any) -> None:
 
 
 def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None,
-            *, sample: Any, budget: int | str, accumulate: bool = False,
+            *, sample: Any, budget: int | float | str, accumulate: bool = False,
             loss_fn: Callable[[Any], Any] | None = None,
             step_fn: Callable[[Any], Any] | None = None, **options: Any
             ) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
     sample: a batch: the forward's arguments as tuple, dict or one tensor.
-    budget: bytes, "22GiB", or "60%" of what keeping everything takes.
+    budget: bytes, "22GiB", "60%" or 0.6 of what keeping everything takes, "smallest", or
+    "device": what is free on the GPU now.
     accumulate: gradients stay from step to step (no zero_grad in between).
     loss_fn: what your loop computes from the model's output, if the model does not return
     its loss: takes the output and returns the loss. Its memory is in the plan.
@@ -120,6 +130,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     together = options.get("agree", True) and rank_consensus.rank_count() > 1
     device = first_device(model.parameters())
     read = Options.read({**options, "budget": budget}, device)
+    budget = read.budget  # "device" is bytes now
     inner = None if optimizer is None else innermost(optimizer)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(model, inner, predicted, read)
@@ -191,7 +202,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             new_host_state(inner, buckets, device_of(model), session.number).follow(
                 graphs[0].moves)
     session.prepared = Prepared(
-        budget, predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
+        _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
         read.outside_bytes, corrected, graphs, measured, *_device_memory(device))
     session.belong_to(model)
     keep_names(call)

@@ -9,7 +9,9 @@ import os
 import pathlib
 import subprocess
 import tempfile
+from typing import Any
 
+from loadline import planning
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError
 from loadline.torch.compat import tiers
@@ -54,15 +56,15 @@ def _state_line(graph: PlannedGraph) -> str:
             f"updates take {format_bytes(graph.update_peak_bytes)} at most")
 
 
-def _write_page(graph: PlannedGraph, path: str) -> None:
-    """Runs the command `loadline report` on the same problem and plan."""
+def write_page(document: dict[str, Any], made: planning.Plan, path: str) -> None:
+    """Runs the command `loadline report` on a problem and its plan."""
     command = os.environ.get("LOADLINE_COMMAND") or str(
         pathlib.Path(__file__).parents[2] / "_lib" / "loadline")
     with tempfile.TemporaryDirectory() as folder:
         problem, plan = (pathlib.Path(folder) / name
                          for name in ("problem.json", "plan.json"))
-        problem.write_text(json.dumps(graph.problem))
-        plan.write_text(graph.plan.json)
+        problem.write_text(json.dumps(document))
+        plan.write_text(made.json)
         try:
             done = subprocess.run(
                 [command, "report", plan, "--problem", problem, "--html", path],
@@ -117,5 +119,5 @@ def report(html: str | os.PathLike[str] | None = None) -> str:
         lines.append(f"graph {number}, {len(graph.problem['nodes'])} operations")
         lines.extend(_lines_of(graph))
     if html is not None:
-        _write_page(graphs[-1], os.fspath(html))
+        write_page(graphs[-1].problem, graphs[-1].plan, os.fspath(html))
     return "\n".join(lines)

@@ -82,7 +82,7 @@ class Loss:
         that cannot run without data shows them when it runs."""
         if torch_internals.FakeTensorMode is None:
             return
-        args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(sample))
+        args, kwargs = torch_internals.pytree.tree_map(_cut_off, arguments_of(sample))
         with torch_internals.FakeTensorMode(allow_non_fake_inputs=True) as mode:
             def fake(value: Any) -> Any:
                 return mode.from_tensor(value) if isinstance(
@@ -139,7 +139,7 @@ class Loss:
         return torch.autograd.grad(loss, ends, allow_unused=True)
 
 
-def _arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments_of(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(sample, dict):
         return (), sample
     return (tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)), {}
@@ -163,7 +163,7 @@ class SampleStep:
         if self.function is not None:
             self.function(call)
             return 0
-        args, kwargs = torch_internals.pytree.tree_map(_cut_off, _arguments(self.sample))
+        args, kwargs = torch_internals.pytree.tree_map(_cut_off, arguments_of(self.sample))
         output = call(*args, **kwargs)
         if self.loss is None:
             _scalar(output).backward()

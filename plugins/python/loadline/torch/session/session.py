@@ -30,7 +30,7 @@ KEPT = 32  # graphs of one session, and of the process's list
 class Prepared:
     """What `prepare` found, for the report."""
 
-    budget: int | str
+    budget: str  # as asked, and in bytes if it was the smallest
     optimizer_bytes: int
     step_bytes: int  # that the optimizer's step allocates for itself
     loss_bytes: int  # of a loss outside of the model
@@ -79,7 +79,7 @@ class Session:
             self._graphs.append(graph)
             self._first.add(graph.number)
             self._budgets.setdefault(graph.number, asked_bytes(
-                graph.options, graph.keep_everything_bytes, graph.number))
+                graph.options, graph.keep_everything_bytes, graph.number, graph.plan))
         recent_graphs.add(graph)
         log.info("%s", graph.describe())
 

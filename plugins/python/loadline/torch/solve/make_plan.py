@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from loadline import planning
-from loadline.budget import format_bytes, parse_budget
+from loadline.budget import SMALLEST, format_bytes, parse_budget
 from loadline.errors import Infeasible
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.options import Options
@@ -17,13 +17,21 @@ from loadline.torch.solve.search_log import logged_search
 EFFORT = "moderate"
 
 
-def asked_bytes(options: Options, whole_bytes: int, number: int) -> int:
+def asked_bytes(options: Options, whole_bytes: int, number: int,
+                plan: planning.Plan | None = None) -> int:
     """The budget of the whole model in bytes. whole_bytes: this graph's alone, if its
-    options have shares."""
+    options have shares. plan: that was made; the smallest budget is known then only."""
+    if options.budget == SMALLEST:
+        assert plan is not None
+        return math.ceil(plan.budget_bytes / _share(options, number)) + _reserved(options)
     if options.shares:
         whole_bytes = int(whole_bytes / _share(options, number))
     return parse_budget(options.budget,
                         whole_bytes + options.reserve_bytes + options.outside_bytes)
+
+
+def _reserved(options: Options) -> int:
+    return options.reserve_bytes + options.outside_bytes + options.corrected_bytes
 
 
 def _share(options: Options, number: int) -> float:
@@ -37,18 +45,17 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
 
     whole_bytes: the peak when everything is kept, 100 % of a budget. number: of the
     graph, if the model has several. effort: the planner's level."""
-    reserved = (options.reserve_bytes + options.outside_bytes
-                + options.corrected_bytes)
-    share = _share(options, number)
-    asked = asked_bytes(options, whole_bytes, number)
-    bytes_ = asked - reserved
-    if options.shares:
-        bytes_ = int(bytes_ * share)
-    bytes_ = max(bytes_, 1)  # still too small, and the error names a sufficient budget
+    reserved, share = _reserved(options), _share(options, number)
+    asked, budget = 0, options.budget
+    if budget != SMALLEST:
+        asked = asked_bytes(options, whole_bytes, number)
+        # If it is too small, the error names a sufficient budget.
+        budget = max(int((asked - reserved) * share) if options.shares
+                     else asked - reserved, 1)
     try:
-        with logged_search(bytes_, options.time_limit_s) as progress:
+        with logged_search(budget, options.time_limit_s) as progress:
             return planning.plan(
-                problem, bytes_, recompute=options.recompute, offload=options.offload,
+                problem, budget, recompute=options.recompute, offload=options.offload,
                 effort=effort, work_limit=options.work_limit, seed=options.seed,
                 time_limit_s=options.time_limit_s, progress=progress)
     except Infeasible as error:

@@ -9,7 +9,8 @@ import os
 from typing import Any
 
 import torch
-from loadline.budget import check_whole, is_share, parse_budget
+from loadline.budget import (SMALLEST, check_whole, is_share, parse_budget,
+                             read_share)
 from loadline.errors import InvalidArgument
 from loadline.machine import Machine
 from loadline.torch.problem.cost_model import NOMINAL
@@ -17,9 +18,14 @@ from loadline.torch.problem.default_machine import default_machine, with_host_me
 from loadline.torch.problem.make_problem import StateBucket
 
 
+DEVICE = "device"
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
-    budget: int | str  # bytes, "22GiB", or "60%" of what keeping everything takes
+    # Bytes, "22GiB", "60%" or 0.6 of what keeping everything takes, "smallest", or
+    # "device": what is free on the GPU when the options are read.
+    budget: int | float | str
     inner: str = "inductor"  # or "aot_eager": needs no C++ compiler, exact ledger
     reserve_bytes: int = 0  # of the budget, for memory outside the graph
     # Of a budget in bytes, for memory outside PyTorch's allocator: CUDA's context and
@@ -67,8 +73,12 @@ class Options:
             raise InvalidArgument(
                 f"option inner={given['inner']!r}: want inductor or aot_eager")
         given["machine"] = _machine(given.get("machine"), device)
+        given["budget"] = read_share(given["budget"])
+        if given["budget"] == DEVICE:
+            given.update(budget=_free_bytes(device), outside_bytes=0)
         result = Options(**given)
-        parse_budget(result.budget, 1 << 40)  # raises for anything but a budget
+        if result.budget != SMALLEST:
+            parse_budget(result.budget, 1 << 40)  # raises for anything but a budget
         for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed", "loss_bytes",
                      "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
@@ -77,12 +87,22 @@ class Options:
                 limit, (int, float)) or not 0 < limit < 1e9):
             raise InvalidArgument(
                 f"option time_limit_s={limit!r}: want seconds, more than 0")
-        if is_share(result.budget):
+        if is_share(result.budget):  # of what PyTorch's allocator takes
             result = dataclasses.replace(result, outside_bytes=0)
         elif "outside_bytes" not in given and device.type == "cuda":
             result = dataclasses.replace(
                 result, outside_bytes=result.machine.reserved_bytes)
         return result
+
+
+def _free_bytes(device: torch.device) -> int:
+    """What this process may allocate on the GPU, what it has allocated included."""
+    if device.type != "cuda":
+        raise InvalidArgument(
+            f'budget "{DEVICE}": the model is on the CPU, whose free memory other programs '
+            "share; give bytes")
+    free_bytes, _ = torch.cuda.mem_get_info(device)
+    return int(free_bytes) + int(torch.cuda.memory_reserved(device))
 
 
 def _machine(named: Any, device: torch.device) -> Machine:

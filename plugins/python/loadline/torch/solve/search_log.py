@@ -20,7 +20,7 @@ LONG_S = 30.0  # then once as a warning, which Python prints where nobody set up
 
 
 @contextlib.contextmanager
-def logged_search(budget_bytes: int, time_limit_s: float | None
+def logged_search(budget: int | float | str, time_limit_s: float | None
                   ) -> Iterator[Callable[[Progress], None]]:
     """Takes what the search reports inside."""
     best: list[Progress] = []
@@ -33,7 +33,8 @@ def logged_search(budget_bytes: int, time_limit_s: float | None
             seconds = time.monotonic() - start
             found = (f"the best plan takes {best[-1].step_ns / 1e6:.1f} ms, proven are "
                      f"{best[-1].bound_step_ns / 1e6:.1f} ms" if best else "no plan yet")
-            text = (f"searching a plan within {format_bytes(budget_bytes)} for "
+            within = format_bytes(budget) if isinstance(budget, int) else f"the {budget}"
+            text = (f"searching a plan within {within} for "
                     f"{seconds:.0f} s: {found}")
             if seconds >= LONG_S and not warned and time_limit_s is None:
                 warned = True

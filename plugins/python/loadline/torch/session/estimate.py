@@ -1,0 +1,291 @@
+"""loadline.torch.estimate: will a training step fit, how fast, and what is the least?
+
+It traces the step as `prepare` does, but stops before anything is compiled or run, and
+plans it at several budgets. Parameters without data (device "meta") become memory that is
+never touched, so a model far larger than this machine's memory can be estimated.
+Tested by tests/plugins/python/torch_estimate_test.py.
+"""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
+
+import torch
+from loadline import planning
+from loadline.budget import SMALLEST, format_bytes, is_share, read_share
+from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
+from loadline.machine import Machine
+from loadline.torch.compat import tiers, torch_internals
+from loadline.torch.problem.cost_model import COPY_CALL_NS
+from loadline.torch.problem.make_problem import StateBucket, TracedProblem
+from loadline.torch.rewrite.partitioner import Partitioner
+from loadline.torch.rewrite.plan_order import PlanOrder
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.prepare import state_buckets
+from loadline.torch.session.report import write_page
+from loadline.torch.session.sample_step import Loss, arguments_of
+from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
+from loadline.torch.solve.options import Options
+from loadline.torch.state.predict_state import PredictedState, predict_state
+from loadline.torch.state.wrappers import innermost
+
+CARD = "card"  # the budget that is the machine's device memory
+
+Optimizer = Union[torch.optim.Optimizer,
+                  Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One budget. All bytes are of the whole step, optimizer state included."""
+
+    budget: int | float | str  # as asked
+    budget_bytes: int
+    plan: planning.Plan | None  # None: no plan was found
+    peak_bytes: int = 0  # what PyTorch's allocator holds at most
+    step_ns: int = 0  # of the traced graph, without the optimizer's own step
+    slower: float = 0.0  # than keeping everything; 0.05: by 5 %
+    recompute_ns: int = 0
+    copied_bytes: int = 0  # to the host, in one step
+    error: str = ""  # why there is no plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What `estimate` found. str() of it is a table."""
+
+    machine: Machine
+    rows: list[Row]
+    problem: dict[str, Any]  # loadline.problem/1, of the traced graph
+    parameter_bytes: int
+    trained_bytes: int  # of parameters with a gradient
+    optimizer_bytes: int
+    outside_bytes: int  # of the card, outside PyTorch's allocator
+    trace_s: float
+    planning_s: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether some plan fits the card."""
+        return any(row.plan is not None and row.peak_bytes + self.outside_bytes
+                   <= self.machine.device_bytes for row in self.rows)
+
+    def report(self, html: str, row: int = -1) -> None:
+        """Writes the page of one row's plan, as `loadline report` does."""
+        plan = self.rows[row].plan
+        if plan is None:
+            raise LoadlineError(f"row {row} has no plan: {self.rows[row].error}")
+        write_page(self.problem, plan, html)
+
+    def __str__(self) -> str:
+        card = self.machine.device_bytes
+        lines = [
+            f"{self.machine.name}" + (f", {format_bytes(card)}" if card else "")
+            + (", of which " + format_bytes(self.outside_bytes)
+               + " are left to CUDA" if self.outside_bytes else ""),
+            f"parameters {format_bytes(self.parameter_bytes)}, gradients "
+            f"{format_bytes(self.trained_bytes)}, optimizer state "
+            f"{format_bytes(self.optimizer_bytes)}; {len(self.problem['nodes'])} "
+            f"operators; traced in {self.trace_s:.1f} s, planned in "
+            f"{self.planning_s:.1f} s",
+            f"{'budget':>12} {'peak':>10} {'step ms':>10} {'slower':>8} "
+            f"{'recomputed':>10} {'copied out':>10}  fits"]
+        for row in self.rows:
+            if row.plan is None:
+                lines.append(f"{row.budget!s:>12} no plan: {row.error}")
+                continue
+            fits = "" if not card else (
+                "yes" if row.peak_bytes + self.outside_bytes <= card else "no")
+            lines.append(
+                f"{row.budget!s:>12} {format_bytes(row.peak_bytes):>10} "
+                f"{row.step_ns / 1e6:>10.1f} {100 * row.slower:>6.1f} % "
+                f"{row.recompute_ns / 1e6:>7.1f} ms {format_bytes(row.copied_bytes):>10}"
+                f"  {fits}")
+        return "\n".join(lines)
+
+
+class _TracedOnly(LoadlineError):
+    """Ends a compile after its trace."""
+
+
+class _Tracer(Partitioner):
+    """Poses the problem of a joint graph, and stops."""
+
+    traced: TracedProblem | None = None
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
+                  ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
+        self.traced = self.pose(self.read(gm, kwargs["num_fwd_outputs"]), {})
+        raise _TracedOnly("traced")
+
+
+class _NoRecorder:
+    def record(self, graph: PlannedGraph) -> None:
+        raise AssertionError("an estimate plans no graph for a compile")
+
+
+def with_memory(model: torch.nn.Module) -> torch.nn.Module:
+    """The model itself, or, if some of it is on meta, a copy on the CPU whose tensors
+    take address space only until someone writes to them. Tied parameters stay tied."""
+    if not any(tensor.device.type == "meta" for tensor in (
+            *model.parameters(), *model.buffers())):
+        return model
+    made: dict[int, Any] = {}
+
+    def new(tensor: Any) -> Any:
+        if tensor is None or tensor.device.type != "meta":
+            return tensor
+        if id(tensor) not in made:
+            empty = torch.empty_strided(tensor.size(), tensor.stride(),
+                                        dtype=tensor.dtype)
+            made[id(tensor)] = torch.nn.Parameter(empty, tensor.requires_grad) if (
+                isinstance(tensor, torch.nn.Parameter)) else empty
+        return made[id(tensor)]
+
+    other = copy.deepcopy(model)
+    for module in other.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                tensors[name] = new(tensor)
+    return other
+
+
+def _on_cpu(sample: Any) -> Any:
+    return torch_internals.pytree.tree_map(
+        lambda leaf: torch.empty_strided(
+            leaf.size(), leaf.stride(), dtype=leaf.dtype, requires_grad=leaf.requires_grad)
+        if isinstance(leaf, torch.Tensor) and leaf.device.type == "meta" else leaf, sample)
+
+
+def _trace(model: torch.nn.Module, sample: Any, options: Options) -> _Tracer:
+    """Traces the model's step on the sample. Runs nothing."""
+    tracer = _Tracer(options, _NoRecorder())
+
+    def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        if options.inner == "aot_eager":
+            return torch_internals.aot_autograd(
+                fw_compiler=lambda graph, _: graph, partition_fn=tracer,
+                keep_inference_input_mutations=True)(gm, inputs)
+        return torch_internals.compile_with_inductor(gm, inputs, tracer, PlanOrder())
+
+    args, kwargs = arguments_of(sample)
+    try:
+        torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
+            *args, **kwargs)
+    except Exception as error:
+        if tracer.traced is None:
+            cause = getattr(error, "inner_exception", None)
+            if isinstance(cause, LoadlineError):
+                raise cause from None
+            raise Unsupported(
+                f"the model cannot be traced as one graph: {error}") from error
+    finally:
+        torch_internals.forget_compiled(model)
+    if tracer.traced is None:
+        raise LoadlineError("no traced part of the model needs a gradient")
+    return tracer
+
+
+def _machine_of(named: Any) -> Machine:
+    machine = named if isinstance(named, Machine) else Machine.load(named)
+    if not machine.device_bytes:
+        return machine  # a CPU
+    # As `prepare` adds on a GPU (cost_model.py).
+    return dataclasses.replace(machine, switch_ns=machine.switch_ns + COPY_CALL_NS)
+
+
+def _budget(budget: int | float | str, machine: Machine) -> int | str:
+    if budget != CARD:
+        return read_share(budget)
+    if not machine.device_bytes:
+        raise InvalidArgument(
+            f'budget "{CARD}": the machine {machine.name} has no device_bytes')
+    return machine.device_bytes
+
+
+def _plan(tracer: _Tracer, budget: int | str, options: Options, whole_bytes: int
+          ) -> tuple[int, planning.Plan]:
+    """The budget in bytes, and the plan within it."""
+    assert tracer.traced is not None
+    problem = tracer.traced.document
+    within = dataclasses.replace(
+        options, budget=budget,
+        outside_bytes=0 if is_share(budget) else options.outside_bytes)
+    plan = make_plan(problem, whole_bytes, within, 0, EFFORT)
+    return asked_bytes(within, whole_bytes, 0, plan), plan
+
+
+def _row(tracer: _Tracer, asked: int | float | str, options: Options, whole_bytes: int) -> Row:
+    budget = _budget(asked, options.machine)
+    try:
+        bytes_, plan = _plan(tracer, budget, options, whole_bytes)
+    except Infeasible as error:
+        # Without the part in the unit of the graph alone.
+        return Row(asked, error.budget_bytes, None,
+                   error="needs " + format_bytes(error.smallest_met_bytes)
+                   if error.smallest_met_bytes else str(error))
+    predicted = plan.document["predicted"]
+    kept_ns = predicted["compute_ns"] - predicted["recompute_ns"]
+    return Row(asked, bytes_, plan, plan.peak_bytes + options.reserve_bytes, plan.step_ns,
+               plan.step_ns / kept_ns - 1 if kept_ns else 0.0, plan.recompute_ns,
+               predicted["d2h_bytes"])
+
+
+def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
+             loss_fn: Callable[[Any], Any] | None = None, *, sample: Any,
+             machine: Machine | str = "rtx-4090",
+             budgets: Sequence[int | float | str] = ("100%", CARD, SMALLEST),
+             **options: Any) -> Estimate:
+    """Plans the training step of a model for a machine that need not be here.
+
+    model: may be on the device meta: `with torch.device("meta"): model = Model(config)`.
+    optimizer: of the model's parameters, or a function that makes one of them.
+    loss_fn, sample: as `prepare` takes them; the sample may be on meta too.
+    machine: a GPU's name, a profile's path, or a loadline.Machine.
+    budgets: bytes, "22GiB", "60%" of what keeping everything takes, "card" (the
+    machine's device memory), or "smallest".
+    Other options are those of the backend (docs/pytorch.md).
+    Raises Unsupported if PyTorch cannot trace the model as one graph.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidArgument(
+            f"estimate({type(model).__name__}): want a torch.nn.Module")
+    start = time.perf_counter()
+    model = torch_internals.original_module(model)
+    made = optimizer(p for p in model.parameters() if p.requires_grad) if (
+        optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer)
+    ) else optimizer
+    if current_tier() != tiers.FULL:
+        raise Unsupported("an estimate needs the full tier of this plugin (docs/pytorch.md)")
+    read = Options.read({**options, "budget": "100%", "machine": _machine_of(machine)},
+                        torch.device("cpu"))
+    here, batch = with_memory(model), _on_cpu(sample)
+    inner = None if made is None else innermost(made)
+    predicted = PredictedState([], False) if inner is None else predict_state(inner)
+    buckets = state_buckets(here, inner, predicted, read)
+    loss = None if loss_fn is None else Loss(loss_fn, here)
+    if loss is not None:
+        loss.learn(batch)
+    read = dataclasses.replace(
+        read, outside_bytes=read.machine.reserved_bytes,
+        reserve_bytes=read.reserve_bytes + predicted.bytes - sum(
+            bucket.state_bytes for bucket in buckets),
+        loss_bytes=0 if loss is None else loss.bytes, step_bytes=predicted.step_bytes,
+        state=tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
+                    for b in buckets))
+    tracer = _trace(here, batch, read)
+    assert tracer.traced is not None
+    whole_bytes = tracer.whole_bytes(tracer.traced.document)
+    traced = time.perf_counter()
+    rows = [_row(tracer, budget, read, whole_bytes) for budget in budgets
+            if budget != CARD or read.machine.device_bytes]
+    return Estimate(
+        read.machine, rows, tracer.traced.document,
+        sum(p.numel() * p.element_size() for p in here.parameters()),
+        sum(p.numel() * p.element_size() for p in here.parameters() if p.requires_grad),
+        predicted.bytes, read.machine.reserved_bytes, traced - start,
+        time.perf_counter() - traced)
