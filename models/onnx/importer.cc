@@ -221,14 +221,17 @@ absl::Status Importer::Start() {
     imported_.value_of[name] = binding.id;
     bindings_[name] = std::move(binding);
   }
-  LOADLINE_RETURN_IF_ERROR(CheckFrozen(model_, options_.frozen));
-  const auto kinds = ClassifyInitializers(model_, options_.frozen);
-  for (const std::string& text : WarnAboutWeights(model_, kinds)) Warn(text);
+  LOADLINE_ASSIGN_OR_RETURN(const Classification classes,
+                            ClassifyInitializers(model_, options_));
+  for (const std::string& text : classes.warnings) Warn(text);
+  for (const InitializerRole& role : classes.roles) {
+    if (uses_.count(role.name) > 0) imported_.roles.push_back(role);
+  }
   for (const std::string& name : model_.initializer_order) {
     if (uses_.count(name) == 0) continue;
     const Tensor& tensor = model_.initializers.at(name);
     Binding binding;
-    switch (kinds.at(name)) {
+    switch (classes.kinds.at(name)) {
       case ValueKind::kParameter:
         binding.id = imported_.graph.AddParameter(name, tensor);
         break;
@@ -236,6 +239,11 @@ absl::Status Importer::Start() {
         binding.id = imported_.graph.AddState(name, tensor);
         break;
       default:
+        if (tensor.data == nullptr && tensor.type.dtype == DType::kF32) {
+          // Arithmetic does not need its contents before the step runs.
+          binding.id = imported_.graph.AddState(name, tensor);
+          break;
+        }
         if (tensor.data == nullptr) {
           return absl::NotFoundError(absl::StrCat(
               "tensor '", name,

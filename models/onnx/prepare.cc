@@ -297,6 +297,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   prepared.proto = std::move(proto);
   onnx::ModelProto* model = &prepared.proto;
   LOADLINE_RETURN_IF_ERROR(CheckOutline(*model));
+  prepared.marks = ReadExportMarks(model->graph());
   LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   model->clear_training_info();
@@ -315,6 +316,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     LOADLINE_RETURN_IF_ERROR(CheckNames(model->graph()));
   }
   LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
+  prepared.layer_operands =
+      FindLayerOperands(model->graph(), prepared.initializers);
   // The checker requires output shapes; inference must not compare with them.
   ForgetOutputShapes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));
