@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 
+#include "models/ops/curves.h"
 #include "tests/conformance/operator_cases.h"
 
 namespace loadline::conformance {
@@ -55,6 +56,14 @@ const std::map<std::string, size_t> kDataInputs = {
     {"SoftmaxCrossEntropyGrad", 2},
     {"Cast", 1}};
 
+size_t DataInputs(const std::string& op) {
+  if (const models::CurveFacts* curve = models::FindCurve(op)) {
+    return curve->name == op ? 1 : 2;
+  }
+  const auto found = kDataInputs.find(op);
+  return found == kDataInputs.end() ? 0 : found->second;
+}
+
 // Whether all inputs other than targets are floats.
 bool FloatsOnly(const OperatorCase& c) {
   const bool targets = c.op.starts_with("SoftmaxCrossEntropy");
@@ -77,11 +86,11 @@ bool Scales(const OperatorCase& c) {
 std::vector<OperatorCase> LowPrecisionCases() {
   std::vector<OperatorCase> cases;
   for (OperatorCase& low : OperatorCases()) {
-    const auto found = kDataInputs.find(low.op);
-    if (found == kDataInputs.end() || !FloatsOnly(low) || Scales(low)) continue;
+    const size_t data = DataInputs(low.op);
+    if (data == 0 || !FloatsOnly(low) || Scales(low)) continue;
     // Input 0 of this operator is the loss's gradient, not data.
     const size_t first = low.op == "SoftmaxCrossEntropyGrad" ? 1 : 0;
-    for (size_t k = first; k < low.inputs.size() && k < found->second; ++k) {
+    for (size_t k = first; k < low.inputs.size() && k < data; ++k) {
       if (low.inputs[k].has_value()) low.inputs[k]->type.dtype = DType::kBF16;
     }
     low.what += " bf16";
