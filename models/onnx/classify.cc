@@ -304,21 +304,22 @@ class Classifier {
     if (computed == model_.marks.computed_from.end()) {
       return NotTrained("the exporter made it");
     }
+    std::vector<std::string> parameters;
     for (const std::string& source : computed->second) {
       auto original = marks.find(source);
-      if (original == marks.end() || original->second != Mark::kParameter) {
-        continue;
+      if (original != marks.end() && original->second == Mark::kParameter) {
+        parameters.push_back(source);
       }
-      // Else it is a transposed weight.
-      if (computed->second.size() > 1 ||
-          model_.layer_operands.count(name) == 0) {
+    }
+    if (!parameters.empty()) {
+      // One parameter in a layer only has its elements moved.
+      if (parameters.size() > 1 || model_.layer_operands.count(name) == 0) {
         result_.warnings.push_back(absl::StrCat(
-            "the exporter computed '", name, "' from the parameter '", source,
-            "', and the result is trained in its place; export with "
+            "the exporter computed '", name, "' from ", NameList(parameters),
+            ", and the result is trained instead; export with "
             "optimize=False"));
       }
-      return Trained(
-          absl::StrCat("computed by the exporter from parameter ", source));
+      return Trained("computed by the exporter from parameters");
     }
     return NotTrained("the exporter made it");
   }
