@@ -21,6 +21,9 @@ struct CurveMath {
   static float Log1pOfUnit(float x) { return cpu::Log1pOfUnit(x); }
   static float Sin(float x) { return std::sin(x); }
   static float Cos(float x) { return std::cos(x); }
+  static float Atan(float x) { return std::atan(x); }
+  static float Floor(float x) { return std::floor(x); }
+  static float Rint(float x) { return std::rint(x); }
 };
 
 template <typename F>

@@ -22,6 +22,9 @@ struct Math {
   LOADLINE_HOST_DEVICE static float Log1pOfUnit(float x) { return log1pf(x); }
   LOADLINE_HOST_DEVICE static float Sin(float x) { return sinf(x); }
   LOADLINE_HOST_DEVICE static float Cos(float x) { return cosf(x); }
+  LOADLINE_HOST_DEVICE static float Atan(float x) { return atanf(x); }
+  LOADLINE_HOST_DEVICE static float Floor(float x) { return floorf(x); }
+  LOADLINE_HOST_DEVICE static float Rint(float x) { return rintf(x); }
   LOADLINE_HOST_DEVICE static float Sigmoid(float x) {
     return 1.0f / (1.0f + expf(-x));
   }

@@ -2,6 +2,7 @@
 // and in the Graph. Tested in tests/models/onnx_rules_test.cc.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +68,10 @@ absl::Status CastLike(Importer& importer, const onnx::NodeProto& node) {
 
 // The attributes of a curve have ONNX's names and defaults.
 absl::Status Curve(Importer& importer, const onnx::NodeProto& node) {
+  if (importer.Type(node, 0).dtype != DType::kF32) {
+    importer.Unsupported(node, "on other types than f32");
+    return absl::OkStatus();
+  }
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   Attributes attributes;
   for (const CurveAttribute& a : FindCurve(node.op_type())->attributes) {
@@ -167,6 +172,46 @@ absl::Status IsNaN(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "Not", {same});
 }
 
+// An infinity of either sign, as the attributes say.
+absl::Status IsInf(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const bool above = IntAttribute(node, "detect_positive", 1) != 0;
+  const bool below = IntAttribute(node, "detect_negative", 1) != 0;
+  ValueId found = kNoValue;
+  for (const float end : {infinity, -infinity}) {
+    if (!(end > 0 ? above : below)) continue;
+    const ValueId bound = importer.UseTensor("infinity", ScalarTensor(end));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId here,
+                              importer.EmitValue(node, "Equal", {x, bound}));
+    if (found == kNoValue) {
+      found = here;
+      continue;
+    }
+    LOADLINE_ASSIGN_OR_RETURN(found,
+                              importer.EmitValue(node, "Or", {found, here}));
+  }
+  if (found == kNoValue) {
+    importer.Unsupported(node, "without a sign to detect");
+    return absl::OkStatus();
+  }
+  importer.Define(node, 0, found);
+  return absl::OkStatus();
+}
+
+// Either, and not both.
+absl::Status Xor(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId a, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId b, importer.Use(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId either,
+                            importer.EmitValue(node, "Or", {a, b}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId both,
+                            importer.EmitValue(node, "And", {a, b}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId not_both,
+                            importer.EmitValue(node, "Not", {both}));
+  return importer.EmitOne(node, "And", {either, not_both});
+}
+
 absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
   importer.Alias(node, 0, 0);
   return absl::OkStatus();
@@ -177,10 +222,13 @@ absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},           {"Gelu", Gelu},         {"Cast", Cast},
-        {"CastLike", CastLike}, {"Sum", Sum},           {"Max", Extreme},
-        {"Min", Extreme},       {"Identity", Identity}, {"IsNaN", IsNaN},
-        {"Mean", Mean},         {"PRelu", PRelu}};
+        {"Pow", Pow},     {"Gelu", Gelu},
+        {"Cast", Cast},   {"CastLike", CastLike},
+        {"Sum", Sum},     {"Max", Extreme},
+        {"Min", Extreme}, {"Identity", Identity},
+        {"IsNaN", IsNaN}, {"Mean", Mean},
+        {"PRelu", PRelu}, {"IsInf", IsInf},
+        {"Xor", Xor}};
     ForEachCurve(Curves(), [rules](auto curve) {
       rules->emplace(curve.kFacts.name, Curve);
     });

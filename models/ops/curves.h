@@ -9,8 +9,9 @@
 //   kFacts              see CurveFacts
 //   Value<M>(x, a)      f(x), where a has the attributes in the order of kFacts
 //   Slope<M>(x, a)      its derivative; PyTorch's at kinks
-// `M` has the number type `Real` and the device's elementary functions. Choose
-// with ?: between finite terms: all of them are computed.
+// `M` has the device's elementary functions: Exp, Expm1OfNegative, Log1pOfUnit,
+// Sigmoid, Sin, Cos, Atan, Floor, Rint. Choose with ?: between finite terms:
+// all of them are computed.
 #ifndef LOADLINE_MODELS_OPS_CURVES_H_
 #define LOADLINE_MODELS_OPS_CURVES_H_
 
@@ -28,6 +29,13 @@ struct CurveAttribute {
   double fallback = 0;     // ONNX's default
 };
 
+// A value and a slope that PyTorch computes, with the default attributes.
+struct CurvePoint {
+  double x = 0;
+  double value = 0;
+  double slope = 0;
+};
+
 struct CurveFacts {
   absl::string_view name;
   absl::string_view gradient;  // name of the operator dx = dy f'(x)
@@ -39,6 +47,9 @@ struct CurveFacts {
   // Computed in f32 where the model computes in bf16, as PyTorch's autocast
   // does. Others compute in the type of their input.
   bool wide = false;
+  // Points that tests compare, such as kinks. curves_test.cc has those of the
+  // curves without.
+  CurvePoint known[2] = {};
 };
 
 // e^x - 1 below 0.

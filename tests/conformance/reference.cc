@@ -121,6 +121,9 @@ struct DoubleMath {
   static double Log1pOfUnit(double x) { return std::log1p(x); }
   static double Sin(double x) { return std::sin(x); }
   static double Cos(double x) { return std::cos(x); }
+  static double Atan(double x) { return std::atan(x); }
+  static double Floor(double x) { return std::floor(x); }
+  static double Rint(double x) { return std::rint(x); }
 };
 
 // The formulas themselves in double: curves_test.cc compares them with

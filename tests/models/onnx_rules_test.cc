@@ -214,6 +214,20 @@ TEST(ImportRules, ClipOfAShapeIsFolded) {
   EXPECT_EQ(OutputType(g), "f32[2,2]");
 }
 
+TEST(ImportRules, IsInfLooksForTheSignsThatCount) {
+  const std::string head = "g (float[2] x) => (bool[2] y) { y = IsInf";
+  EXPECT_THAT(Ops(Import(head + "(x) }")), ElementsAre("Equal", "Equal", "Or"));
+  const Graph one = Import(head + "<detect_negative=0>(x) }");
+  EXPECT_THAT(Ops(one), ElementsAre("Equal"));
+  EXPECT_GT(one.value(one.nodes[0].inputs[1]).initial->as<float>()[0], 0);
+}
+
+TEST(ImportRules, XorIsLogic) {
+  EXPECT_THAT(
+      Ops(Import("g (bool[2] a, bool[2] b) => (bool[2] y) { y = Xor(a, b) }")),
+      ElementsAre("Or", "And", "Not", "And"));
+}
+
 TEST(ImportRules, ClipToBoundsOfTheDataIsMaxAndMin) {
   EXPECT_THAT(Ops(Import("g (float[2,3] x, float low) => (float[a,b] y) {"
                          " y = Clip(x, low) }")),
