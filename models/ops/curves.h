@@ -260,12 +260,28 @@ struct Cos {
   }
 };
 
+// x, moved by `bias` towards 0 outside [-lambd, lambd], and 0 inside.
+struct Shrink {
+  static constexpr CurveFacts kFacts = {
+      "Shrink", "ShrinkGrad", {{"bias", 0}, {"lambd", 0.5}}, 3, 0.51,
+      4,        false,        {{0.5, 0, 0}, {-2, -2, 1}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R* a) {
+    const R inside = x == x ? R{0} : x;  // NaN stays
+    return x > a[1] ? x - a[0] : (x < -a[1] ? x + a[0] : inside);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R* a) {
+    return x > a[1] || x < -a[1] ? R{1} : R{0};
+  }
+};
+
 template <typename... C>
 struct CurveList {};
 
 using Curves =
     CurveList<Elu, Selu, Celu, Softplus, Mish, LeakyRelu, ThresholdedRelu,
-              HardSigmoid, HardSwish, Softsign, Clip, Sin, Cos>;
+              HardSigmoid, HardSwish, Softsign, Clip, Sin, Cos, Shrink>;
 
 // Calls body(C{}) for each struct of the list.
 template <typename Body, typename... C>
