@@ -276,12 +276,99 @@ struct Shrink {
   }
 };
 
+struct Sign {
+  static constexpr CurveFacts kFacts = {
+      "Sign", "SignGrad", {}, 2, 0.1, 4, false, {{0, 0, 0}, {-2.5, -1, 0}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    const R rest = x < R{0} ? R{-1} : x;  // 0 and NaN stay
+    return x > R{0} ? R{1} : rest;
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R, const R*) {
+    return R{0};
+  }
+};
+
+struct Floor {
+  static constexpr CurveFacts kFacts = {
+      "Floor", "FloorGrad", {}, 1, 0.1, 0.9, false, {{-2.5, -3, 0}, {2, 2, 0}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Floor(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R, const R*) {
+    return R{0};
+  }
+};
+
+struct Ceil {
+  static constexpr CurveFacts kFacts = {
+      "Ceil", "CeilGrad", {}, 1, 0.1, 0.9, false, {{-2.5, -2, 0}, {2, 2, 0}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return -M::Floor(-x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R, const R*) {
+    return R{0};
+  }
+};
+
+// Halves go to the even neighbour.
+struct Round {
+  static constexpr CurveFacts kFacts = {
+      "Round", "RoundGrad", {},    1,
+      0.6,     1.4,         false, {{-2.5, -2, 0}, {1.5, 2, 0}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Rint(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R, const R*) {
+    return R{0};
+  }
+};
+
+struct Atan {
+  static constexpr CurveFacts kFacts = {
+      "Atan", "AtanGrad", {},    20,
+      -4,     4,          false, {{0, 0, 1}, {1, 0.78539816339744828, 0.5}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Atan(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{1} / (R{1} + x * x);
+  }
+};
+
+struct Tan {
+  static constexpr CurveFacts kFacts = {
+      "Tan", "TanGrad",
+      {},    40,
+      -1.2,  1.2,
+      false, {{0, 0, 1}, {1, 1.5574077246549023, 3.42551882081476}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Sin(x) / M::Cos(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R* a) {
+    const R y = Value<M>(x, a);
+    return R{1} + y * y;
+  }
+};
+
 template <typename... C>
 struct CurveList {};
 
 using Curves =
     CurveList<Elu, Selu, Celu, Softplus, Mish, LeakyRelu, ThresholdedRelu,
-              HardSigmoid, HardSwish, Softsign, Clip, Sin, Cos, Shrink>;
+              HardSigmoid, HardSwish, Softsign, Clip, Sin, Cos, Shrink, Sign,
+              Floor, Ceil, Round, Atan, Tan>;
 
 // Calls body(C{}) for each struct of the list.
 template <typename Body, typename... C>
