@@ -280,7 +280,7 @@ class Classifier {
   InitializerRole Decide(const std::string& name, const Tensor& tensor) {
     if (reached_.count(name) == 0) return NotTrained("no gradient reaches it");
     if (MatchesAny(name, options_.train)) return Trained("--train");
-    if (MatchesAny(name, options_.freeze)) return NotTrained("--freeze");
+    if (MatchesAny(name, options_.freeze)) return NotTrained(kFrozenByFlag);
     return model_.marks.marks.empty() ? ByUse(name, tensor)
                                       : ByMark(name, tensor);
   }

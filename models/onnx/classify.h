@@ -32,6 +32,9 @@
 
 namespace loadline::models::onnx_internal {
 
+// The reason of what ImportOptions::freeze decides.
+inline constexpr char kFrozenByFlag[] = "--freeze";
+
 struct Classification {
   // kParameter, kState or kConstant for every initializer.
   std::map<std::string, ValueKind> kinds;

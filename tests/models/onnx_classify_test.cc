@@ -60,6 +60,31 @@ TEST(ClassifyInitializers, PatternsDecideAndTrainWins) {
               ElementsAre("std", "fc.bias"));
 }
 
+// A copy of a large model's frozen weights might not fit.
+TEST(ClassifyInitializers, LargeFrozenWeightsAreNotTransposedBeforehand) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,512] x) => (float[2,512] y)"
+      " <float[1] \"fc.weight\" = {0}, float[512] b = {0}> {"
+      " t = Transpose<perm = [1,0]>(\"fc.weight\")"
+      " u = MatMul(x, t) y = Add(u, b) }");
+  auto* weight = model.mutable_graph()->mutable_initializer(0);
+  weight->clear_dims();
+  weight->clear_float_data();
+  weight->add_dims(512);
+  weight->add_dims(512);
+  weight->set_raw_data(std::string(512 * 512 * 4, '\0'));
+  auto* bias = model.mutable_graph()->mutable_initializer(1);
+  bias->clear_float_data();
+  bias->set_raw_data(std::string(512 * 4, '\0'));
+  ImportOptions options;
+  options.freeze = {"fc.*"};
+  const auto imported = ImportOnnxBytes(Bytes(model), options);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Ops(imported->graph), ElementsAre("Transpose", "MatMul", "Add"));
+  EXPECT_THAT(Names(imported->graph, ValueKind::kConstant),
+              ElementsAre("fc.weight"));
+}
+
 TEST(ClassifyInitializers, ParametersThatAreAddedAreTrainedByTheirName) {
   const Imported imported = Import(
       "g (float[2,3] x) => (float[2,2] y)"
