@@ -1,17 +1,26 @@
 // One pass over the nodes in order. Listed operators take bf16, operators that
-// only move elements take either type, all others take f32. Each value has at
-// most one cast, and casting a cast uses the original value, so no two casts
-// follow each other. Operators missing from the list are still correct, only
-// larger. Tested in tests/passes/mixed_precision_test.cc.
+// only move elements and most curves take either type, all others take f32.
+// Each value has at most one cast, and casting a cast uses the original value,
+// so no two casts follow each other. Operators missing from the list are still
+// correct, only larger.
+//
+// PyTorch's autocast computes powers, sums, exponentials and the like in f32,
+// and what elementwise operators compute from them stays f32: the variance and
+// the root of a normalization that is written out. Such values are *wide* here.
+// A number that bf16 would round makes the operator f32 too, since PyTorch does
+// not round it. Tested in tests/passes/mixed_precision_test.cc.
 #include "passes/mixed_precision.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/ops/curves.h"
 #include "models/ops/operator.h"
 #include "planner/base/status_macros.h"
 
@@ -50,10 +59,28 @@ const std::map<absl::string_view, size_t>& LowPrecisionInputs() {
 }
 
 bool MovesElements(absl::string_view op) {
-  static constexpr absl::string_view kMovers[] = {
-      "Reshape", "Transpose", "Concat", "Split", "Slice", "Expand"};
+  static constexpr absl::string_view kMovers[] = {"Reshape", "Transpose",
+                                                  "Split", "Slice", "Expand"};
   return std::find(std::begin(kMovers), std::end(kMovers), op) !=
          std::end(kMovers);
+}
+
+// Operators that autocast computes in f32, and passes f32 on.
+bool IsWideSource(absl::string_view op) {
+  static constexpr absl::string_view kSources[] = {
+      "Pow", "ReduceSum", "Exp", "Log", "Reciprocal", "Softplus"};
+  return std::find(std::begin(kSources), std::end(kSources), op) !=
+         std::end(kSources);
+}
+
+// Operators whose results are f32 if an operand is.
+bool PassesWideOn(absl::string_view op) {
+  static constexpr absl::string_view kOps[] = {
+      "Add",  "Sub",        "Mul",   "Div",   "Neg",     "Sqrt",
+      "Max",  "Min",        "Abs",   "Tanh",  "Sigmoid", "Relu",
+      "Gelu", "ReduceMean", "Where", "Concat"};
+  return MovesElements(op) || models::FindCurve(op) != nullptr ||
+         std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 class Caster {
@@ -63,7 +90,10 @@ class Caster {
   absl::Status Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
+    wide_.assign(graph_.values.size(), false);
     for (Node& node : nodes) {
+      const bool wide = IsWide(node);
+      for (ValueId id : node.outputs) wide_[Index(id)] = wide;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         LOADLINE_ASSIGN_OR_RETURN(
             node.inputs[i], As(node.inputs[i], Wanted(node, i), node.phase));
@@ -85,11 +115,56 @@ class Caster {
     });
   }
 
+  // Values that exist before the pass; a cast is as wide as its original.
+  bool IsWideValue(ValueId id) const {
+    return id != kNoValue && Index(id) < wide_.size() && wide_[Index(id)];
+  }
+
+  bool IsWide(const Node& node) const {
+    if (IsWideSource(node.op)) return true;
+    return PassesWideOn(node.op) &&
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [this](ValueId id) { return IsWideValue(id); });
+  }
+
+  // Whether an input is one number that bf16 does not have.
+  bool HasFineNumber(const Node& node) const {
+    if (node.op != "Add" && node.op != "Sub" && node.op != "Mul") return false;
+    return std::any_of(
+        node.inputs.begin(), node.inputs.end(), [this](ValueId id) {
+          const models::Value& value = graph_.value(id);
+          if (value.kind != models::ValueKind::kConstant ||
+              value.type.dtype != DType::kF32 || value.type.elements() != 1 ||
+              value.initial->data == nullptr) {
+            return false;
+          }
+          // bf16 has the upper half of the bits.
+          return (std::bit_cast<uint32_t>(value.initial->as<float>()[0]) &
+                  0xffffu) != 0;
+        });
+  }
+
+  // Whether every float input is bf16 already.
+  bool AllLow(const Node& node) const {
+    return std::none_of(node.inputs.begin(), node.inputs.end(),
+                        [&](ValueId id) {
+                          return id != kNoValue && TypeOf(id) == DType::kF32;
+                        });
+  }
+
   // The type in which a node takes this input, if it is a float.
   DType Wanted(const Node& node, size_t input) const {
-    if (MovesElements(node.op)) {
+    if (node.op == "Concat") {
+      return AllLow(node) ? DType::kBF16 : DType::kF32;
+    }
+    const models::CurveFacts* curve = models::FindCurve(node.op);
+    if (MovesElements(node.op) || (curve != nullptr && !curve->wide)) {
       return AnyLow(node) ? DType::kBF16 : DType::kF32;
     }
+    if (PassesWideOn(node.op) && IsWideValue(node.outputs[0])) {
+      return DType::kF32;
+    }
+    if (HasFineNumber(node)) return DType::kF32;
     const auto found = LowPrecisionInputs().find(node.op);
     if (found == LowPrecisionInputs().end() || input >= found->second) {
       return DType::kF32;
@@ -142,6 +217,7 @@ class Caster {
   }
 
   Graph& graph_;
+  std::vector<bool> wide_;
   std::map<ValueId, ValueId> other_;  // the same value in the other type
 };
 

@@ -9,6 +9,7 @@
 namespace loadline::executor::cpu {
 
 absl::Span<const KernelEntry> PointwiseKernels();
+absl::Span<const KernelEntry> CurveKernels();
 absl::Span<const KernelEntry> CastKernels();
 absl::Span<const KernelEntry> BroadcastKernels();
 absl::Span<const KernelEntry> ReduceKernels();

@@ -1,11 +1,13 @@
 // Losses, their gradients, and CountCorrect. A target outside the classes is an
 // error of the step, detected before anything is written. Logits of the cross
 // entropy may be bf16; computation is in f32. Tested in tests/conformance/.
+#include <algorithm>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/families.h"
 #include "executor/cpu/lines.h"
+#include "executor/device/ignored_target.h"
 #include "executor/ops/bf16.h"
 #include "executor/ops/dispatch.h"
 #include "executor/ops/operator_shapes.h"
@@ -14,17 +16,21 @@
 namespace loadline::executor::cpu {
 namespace {
 
+// How many targets are not ignored; OutOfRange if one is no class.
 template <typename Index>
-absl::Status CheckTargets(const ClassLines& c, const Index* target,
-                          const std::string& name) {
+absl::StatusOr<int64_t> CountTargets(const ClassLines& c, const Index* target,
+                                     const std::string& name) {
+  int64_t counted = 0;
   for (int64_t i = 0; i < c.targets(); ++i) {
+    if (target[i] == kIgnoredTarget) continue;
+    ++counted;
     if (target[i] < 0 || target[i] >= c.lines.size) {
       return absl::OutOfRangeError(absl::StrCat(
           "node ", name, ": target ", int64_t{target[i]}, " at position ", i,
           " is not one of ", c.lines.size, " classes"));
     }
   }
-  return absl::OkStatus();
+  return counted;
 }
 
 // log(sum(exp(line))) of every line.
@@ -61,23 +67,25 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
       return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
         const T* logits = In<T>(args, 0);
         const Index* target = In<Index>(args, 1);
-        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
+        LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
+                                  CountTargets(c, target, name));
         float* lse = Out(args, 1);
         LogSumExp(c, logits, lse);
         double sum = 0;
         for (int64_t i = 0; i < c.targets(); ++i) {
+          if (target[i] == kIgnoredTarget) continue;
           const float hit = logits[c.At(i, target[i])];
           sum += double{lse[i]} - double{hit};
         }
-        *Out(args, 0) =
-            static_cast<float>(sum / static_cast<double>(c.targets()));
+        *Out(args, 0) = static_cast<float>(sum / static_cast<double>(counted));
         return absl::OkStatus();
       });
     });
   });
 }
 
-// dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
+// dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits; 0
+// for an ignored target.
 template <typename T, typename Index>
 void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
                       const Index* target, const float* lse, T* dx) {
@@ -86,6 +94,10 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
     ParallelEach(s.outer, s.size, [&](int64_t row) {
       const T* x = logits + row * s.size;
       T* to = dx + row * s.size;
+      if (target[row] == kIgnoredTarget) {
+        std::fill(to, to + s.size, T(0.0f));
+        return;
+      }
       const float shift = lse[row];
       // Read before the output may overwrite it.
       const float hit = x[target[row]];
@@ -106,7 +118,8 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
       T* to = dx + at + k * s.inner;
       for (int64_t j = 0; j < count; ++j) {
         const float hit = target[first + j] == k ? scale : 0.0f;
-        to[j] = Exp(x[j] - lse[first + j]) * scale - hit;
+        const float slope = Exp(x[j] - lse[first + j]) * scale - hit;
+        to[j] = target[first + j] == kIgnoredTarget ? 0.0f : slope;
       }
     }
   });
@@ -121,8 +134,9 @@ PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
       using Index = decltype(type);
       return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
         const Index* target = In<Index>(args, 2);
-        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name));
-        const float scale = *In(args, 0) / static_cast<float>(c.targets());
+        LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
+                                  CountTargets(c, target, name));
+        const float scale = *In(args, 0) / static_cast<float>(counted);
         CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
                          Out<T>(args, 0));
         return absl::OkStatus();

@@ -4,8 +4,8 @@
 // loop. These have no branches: argument reduction, one polynomial, selects, so
 // a plain loop over them vectorizes. Errors against the exact value, measured
 // by tests/executor/cpu/kernel_math_test.cc over the whole range: Exp 1.5 ulp,
-// Expm1 and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2 ulp. NaN gives NaN;
-// infinities give the limits.
+// Expm1, Log1p and Tanh 3 ulp, Sigmoid 3 ulp, Log 1.5 ulp, Erf 2 ulp. NaN gives
+// NaN; infinities give the limits.
 #ifndef LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 #define LOADLINE_EXECUTOR_CPU_VECTOR_MATH_H_
 
@@ -73,6 +73,32 @@ inline float Expm1Positive(float x) {
   const Reduced e = Reduce(x);
   const float scale = PowerOfTwo(e.n & 0x7f);
   return scale * e.expm1_r + (scale - 1.0f);
+}
+
+// e^x - 1 for x <= 0.
+inline float Expm1OfNegative(float x) {
+  using namespace vector_math_internal;  // NOLINT
+  // Below -30 the result is -1; NaN passes the comparison.
+  const Reduced e = Reduce(x < -30.0f ? -30.0f : x);
+  // For NaN, n is arbitrary: the mask keeps the factor defined.
+  const uint32_t n = (0u - static_cast<uint32_t>(e.n)) & 0x3fu;
+  const float scale = PowerOfTwo(-static_cast<int32_t>(n));
+  return scale * e.expm1_r + (scale - 1.0f);
+}
+
+// log(1 + x) for x in [0, 1], as 2 atanh(x / (2 + x)) by its series.
+inline float Log1pOfUnit(float x) {
+  const float s = x / (2.0f + x);
+  const float z = s * s;
+  float p = 1.0f / 17;
+  p = p * z + 1.0f / 15;
+  p = p * z + 1.0f / 13;
+  p = p * z + 1.0f / 11;
+  p = p * z + 1.0f / 9;
+  p = p * z + 1.0f / 7;
+  p = p * z + 1.0f / 5;
+  p = p * z + 1.0f / 3;
+  return 2.0f * (s + s * (z * p));
 }
 
 inline float Tanh(float x) {

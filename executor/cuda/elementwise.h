@@ -51,31 +51,34 @@ __global__ void MapPairKernel(F f, const T* a, const T* b, T* y, int64_t n) {
 // Applies a function of floats to elements of type T.
 template <typename F, typename T>
 struct OnFloats {
-  __device__ T operator()(T x) const { return Narrow<T>(F()(Widen(x))); }
+  F f;
+  __device__ T operator()(T x) const { return Narrow<T>(f(Widen(x))); }
   __device__ T operator()(T a, T b) const {
-    return Narrow<T>(F()(Widen(a), Widen(b)));
+    return Narrow<T>(f(Widen(a), Widen(b)));
   }
 };
 
 // A kernel that does nothing if the tensor is empty.
 template <typename F, typename T, typename R>
-PreparedKernel MakeMap(int64_t n) {
-  return MakeKernel([n](const KernelArgs& args, const LaunchContext& launch) {
-    if (n == 0) return absl::OkStatus();
-    return LaunchKernel(MapKernel<F, T, R>, GridFor(n / kPackWidth<T> + 1),
-                        kBlock, 0, launch.stream, F(), In<T>(args, 0),
-                        Out<R>(args, 0), n);
-  });
+PreparedKernel MakeMap(int64_t n, F f = {}) {
+  return MakeKernel(
+      [n, f](const KernelArgs& args, const LaunchContext& launch) {
+        if (n == 0) return absl::OkStatus();
+        return LaunchKernel(MapKernel<F, T, R>, GridFor(n / kPackWidth<T> + 1),
+                            kBlock, 0, launch.stream, f, In<T>(args, 0),
+                            Out<R>(args, 0), n);
+      });
 }
 
 template <typename F, typename T>
-PreparedKernel MakeMapPair(int64_t n) {
-  return MakeKernel([n](const KernelArgs& args, const LaunchContext& launch) {
-    if (n == 0) return absl::OkStatus();
-    return LaunchKernel(MapPairKernel<F, T>, GridFor(n / kPackWidth<T> + 1),
-                        kBlock, 0, launch.stream, F(), In<T>(args, 0),
-                        In<T>(args, 1), Out<T>(args, 0), n);
-  });
+PreparedKernel MakeMapPair(int64_t n, F f = {}) {
+  return MakeKernel(
+      [n, f](const KernelArgs& args, const LaunchContext& launch) {
+        if (n == 0) return absl::OkStatus();
+        return LaunchKernel(MapPairKernel<F, T>, GridFor(n / kPackWidth<T> + 1),
+                            kBlock, 0, launch.stream, f, In<T>(args, 0),
+                            In<T>(args, 1), Out<T>(args, 0), n);
+      });
 }
 
 }  // namespace loadline::executor::cuda

@@ -12,6 +12,7 @@
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
 #include "executor/cuda/types.h"
+#include "executor/device/ignored_target.h"
 #include "executor/ops/operator_shapes.h"
 #include "planner/base/status_macros.h"
 
@@ -70,8 +71,11 @@ __global__ void MeanLossKernel(ClassLines c, const T* logits,
                                const Index* target, const float* lse,
                                float* loss, DataErrorSink errors) {
   double sum = 0;
+  double counted = 0;
   for (int64_t i = threadIdx.x; i < c.targets(); i += kSumThreads) {
     const int64_t t = target[i];
+    if (t == kIgnoredTarget) continue;
+    counted += 1;
     if (t < 0 || t >= c.lines.size) {
       ReportDataError(errors, i);
     } else {
@@ -79,9 +83,8 @@ __global__ void MeanLossKernel(ClassLines c, const T* logits,
     }
   }
   sum = TeamSum<kSumThreads>(sum);
-  if (threadIdx.x == 0) {
-    *loss = static_cast<float>(sum / static_cast<double>(c.targets()));
-  }
+  counted = TeamSum<kSumThreads>(counted);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
 }
 
 template <typename T, typename Index>
@@ -114,25 +117,41 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   });
 }
 
-// dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits.
+// scale = dloss / targets that are not ignored, computed by one block.
+template <typename Index>
+__global__ void LossScaleKernel(int64_t targets, const float* dloss,
+                                const Index* target, float* scale) {
+  double counted = 0;
+  for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
+    if (target[i] != kIgnoredTarget) counted += 1;
+  }
+  counted = TeamSum<kSumThreads>(counted);
+  if (threadIdx.x == 0) *scale = *dloss / static_cast<float>(counted);
+}
+
+// dlogits = (softmax - one_hot(target)) scale, in place on logits; 0 for an
+// ignored target.
 template <int kTeam, typename T, typename Index>
-__global__ void CrossEntropyGradKernel(ClassLines c, const float* dloss,
+__global__ void CrossEntropyGradKernel(ClassLines c, const float* loss_scale,
                                        const T* logits, const Index* target,
                                        const float* lse, T* dx,
                                        DataErrorSink errors) {
-  const float scale = *dloss / static_cast<float>(c.targets());
+  const float scale = *loss_scale;
   for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
        i += TeamsOfGrid<kTeam>()) {
     const int64_t first = FirstOfLine(c.lines, i);
     const int64_t hit = target[i];
+    const bool ignored = hit == kIgnoredTarget;
     const float shift = lse[i];
-    if (TeamThread<kTeam>() == 0 && (hit < 0 || hit >= c.lines.size)) {
+    if (TeamThread<kTeam>() == 0 && !ignored &&
+        (hit < 0 || hit >= c.lines.size)) {
       ReportDataError(errors, i);
     }
     for (int64_t k = TeamThread<kTeam>(); k < c.lines.size; k += kTeam) {
       const int64_t at = first + k * c.lines.inner;
       const float softmax = Math::Exp(Widen(logits[at]) - shift);
-      dx[at] = Narrow<T>(softmax * scale - (hit == k ? scale : 0.0f));
+      const float slope = softmax * scale - (hit == k ? scale : 0.0f);
+      dx[at] = Narrow<T>(ignored ? 0.0f : slope);
     }
   }
 }
@@ -148,14 +167,18 @@ PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
       using Index = decltype(index);
       return MakeKernel(
           [c](const KernelArgs& args, const LaunchContext& launch) {
+            auto* scale = Workspace<float>(args);
+            LOADLINE_RETURN_IF_ERROR(LaunchKernel(
+                LossScaleKernel<Index>, 1, kSumThreads, 0, launch.stream,
+                c.targets(), In(args, 0), In<Index>(args, 2), scale));
             return LaunchLines(CrossEntropyGradKernel<kWarp, T, Index>,
                                CrossEntropyGradKernel<kBlock, T, Index>,
                                CrossEntropyGradKernel<1, T, Index>, c,
-                               launch.stream, In(args, 0), In<T>(args, 1),
+                               launch.stream, scale, In<T>(args, 1),
                                In<Index>(args, 2), In(args, 3), Out<T>(args, 0),
                                launch.sink());
           },
-          0, DescribeTarget(p, c));
+          int64_t{sizeof(float)}, DescribeTarget(p, c));
     });
   });
 }

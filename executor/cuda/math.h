@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "executor/device/host_device.h"
+#include "models/host_device.h"
 
 namespace loadline::executor::cuda {
 
@@ -16,6 +16,15 @@ struct Math {
   LOADLINE_HOST_DEVICE static float Log(float x) { return logf(x); }
   LOADLINE_HOST_DEVICE static float Tanh(float x) { return tanhf(x); }
   LOADLINE_HOST_DEVICE static float Erf(float x) { return erff(x); }
+  LOADLINE_HOST_DEVICE static float Expm1OfNegative(float x) {
+    return expm1f(x);
+  }
+  LOADLINE_HOST_DEVICE static float Log1pOfUnit(float x) { return log1pf(x); }
+  LOADLINE_HOST_DEVICE static float Sin(float x) { return sinf(x); }
+  LOADLINE_HOST_DEVICE static float Cos(float x) { return cosf(x); }
+  LOADLINE_HOST_DEVICE static float Atan(float x) { return atanf(x); }
+  LOADLINE_HOST_DEVICE static float Floor(float x) { return floorf(x); }
+  LOADLINE_HOST_DEVICE static float Rint(float x) { return rintf(x); }
   LOADLINE_HOST_DEVICE static float Sigmoid(float x) {
     return 1.0f / (1.0f + expf(-x));
   }

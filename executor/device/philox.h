@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "executor/device/host_device.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "executor/device/host_device.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 
@@ -46,6 +46,20 @@ struct DivOf {
       if (b == -1) return SubOf()(T{0}, a);
     }
     return a / b;
+  }
+};
+
+// A NaN on either side is the result.
+struct MaxOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct MinOf {
+  template <typename T>
+  LOADLINE_HOST_DEVICE T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
   }
 };
 

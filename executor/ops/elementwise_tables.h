@@ -64,6 +64,8 @@ inline constexpr KernelEntryOf<typename D::Prepare> kBroadcastKernels[] = {
     {"Add", D::template kArithmetic<AddOf>},
     {"Sub", D::template kArithmetic<SubOf>},
     {"Mul", D::template kArithmetic<MulOf>},
+    {"Max", D::template kArithmetic<MaxOf>},
+    {"Min", D::template kArithmetic<MinOf>},
     {"Div", D::kDiv},
     {"Pow", D::kPow},
     {"Equal", D::template kCompare<EqualOf>},

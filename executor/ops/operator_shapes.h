@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "executor/device/host_device.h"
 #include "executor/ops/loop_nest.h"
 #include "executor/ops/prepare.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "executor/device/host_device.h"
 #include "executor/device/kernel.h"
 #include "executor/ops/prepare.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "executor/device/host_device.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "executor/device/host_device.h"
 #include "executor/ops/prepare.h"
+#include "models/host_device.h"
 
 namespace loadline::executor {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "executor/device/ignored_target.h"
 #include "models/storage.h"
 #include "planner/base/status_macros.h"
 
@@ -19,6 +20,7 @@ struct Range {
   int64_t lowest = 0;
   int64_t size = 0;
   std::string meaning;
+  bool targets = false;  // kIgnoredTarget is accepted too
 };
 
 int64_t AxisSize(const models::Graph& graph, const models::Node& node,
@@ -33,7 +35,7 @@ int64_t AxisSize(const models::Graph& graph, const models::Node& node,
 Range RangeOf(const models::Graph& graph, const models::Node& node) {
   if (node.op == "SoftmaxCrossEntropy" || node.op == "CountCorrect") {
     const int64_t classes = AxisSize(graph, node, "class_axis");
-    return {0, classes, absl::StrCat("one of ", classes, " classes")};
+    return {0, classes, absl::StrCat("one of ", classes, " classes"), true};
   }
   if (node.op == "Gather") {
     const int64_t rows = AxisSize(graph, node, "axis");
@@ -53,6 +55,7 @@ absl::Status CheckColumn(const Column& column, int64_t examples,
     T number;
     std::memcpy(&number, column.data.data() + i * sizeof(T), sizeof(T));
     if (number >= range.lowest && number < range.size) continue;
+    if (range.targets && number == kIgnoredTarget) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "array '", column.name, "': ", int64_t{number}, " in example ",
         i / per_example,

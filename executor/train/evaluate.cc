@@ -1,9 +1,12 @@
-// Sums are in double and weighted by examples, so the result does not depend on
-// the batch. Tested in tests/executor/train/evaluate_test.cc.
+// Sums are in double and weighted by examples, or by the share of them that has
+// a target, so the result does not depend on the batch. Tested in
+// tests/executor/train/evaluate_test.cc.
 #include "executor/train/evaluate.h"
 
+#include <cstring>
 #include <vector>
 
+#include "executor/device/ignored_target.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -17,6 +20,29 @@ std::optional<size_t> CountOutput(const models::Graph& graph) {
   return std::nullopt;
 }
 
+template <typename T>
+int64_t CountIgnored(const std::byte* data, int64_t elements) {
+  int64_t ignored = 0;
+  for (int64_t i = 0; i < elements; ++i) {
+    T number;
+    std::memcpy(&number, data + i * int64_t{sizeof(T)}, sizeof(T));
+    ignored += number == kIgnoredTarget;
+  }
+  return ignored;
+}
+
+// Elements of a target that a loss counts.
+int64_t CountTargets(const models::TensorType& type, const std::byte* data) {
+  const int64_t elements = type.elements();
+  if (type.dtype == models::DType::kI64) {
+    return elements - CountIgnored<int64_t>(data, elements);
+  }
+  if (type.dtype == models::DType::kI32) {
+    return elements - CountIgnored<int32_t>(data, elements);
+  }
+  return elements;
+}
+
 }  // namespace
 
 absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
@@ -26,8 +52,17 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
     inputs.push_back(column.data.data() + examples_ * column.row_bytes);
   }
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
-  loss_ += static_cast<double>(loss) * static_cast<double>(batch);
+  const models::TensorType& target = graph.value(graph.inputs.back()).type;
+  const int64_t counted = CountTargets(target, inputs.back());
   examples_ += batch;
+  // The mean over no targets is NaN.
+  if (counted > 0) {
+    const double weight =
+        static_cast<double>(batch) *
+        (static_cast<double>(counted) / static_cast<double>(target.elements()));
+    loss_ += static_cast<double>(loss) * weight;
+    weight_ += weight;
+  }
   const std::optional<size_t> count = CountOutput(graph);
   if (!count.has_value()) return absl::OkStatus();
   int64_t correct = 0;
@@ -35,7 +70,7 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
       *count,
       absl::MakeSpan(reinterpret_cast<std::byte*>(&correct), sizeof(correct))));
   correct_ += correct;
-  targets_ += graph.value(graph.inputs.back()).type.elements();
+  targets_ += counted;
   return absl::OkStatus();
 }
 
@@ -57,7 +92,7 @@ absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
 Evaluation Evaluator::result() const {
   Evaluation result;
   result.examples = examples_;
-  result.loss = loss_ / static_cast<double>(examples_);
+  result.loss = loss_ / weight_;
   if (targets_ > 0) {
     result.accuracy =
         static_cast<double>(correct_) / static_cast<double>(targets_);

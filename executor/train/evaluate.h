@@ -31,9 +31,9 @@ class Evaluator {
   // Runs as many whole batches of the program as examples remain, in order. The
   // loss is the first output of type f32[]. Correct answers are counted by the
   // first output of type i64[], out of the elements of the last input, the
-  // target. Changes the program's persistent values only if its graph does.
-  // InvalidArgument: the data does not fit. Cancelled: `stop` was set before
-  // the last batch.
+  // target, that are not ignored. Changes the program's persistent values only
+  // if its graph does. InvalidArgument: the data does not fit. Cancelled:
+  // `stop` was set before the last batch.
   absl::Status Run(Program& program, const std::atomic<bool>* stop = nullptr);
 
   // Examples that have not been evaluated.
@@ -45,7 +45,8 @@ class Evaluator {
   absl::Status AddBatch(Program& program, int64_t batch);
 
   const DataSet& data_;
-  double loss_ = 0;  // sum over examples
+  double loss_ = 0;    // weighted sum over batches
+  double weight_ = 0;  // examples, less those without a target
   int64_t examples_ = 0;
   int64_t correct_ = 0;
   int64_t targets_ = 0;

@@ -10,16 +10,33 @@
 #include <cstdint>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "models/onnx/tables.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
 // Smaller tensors are often equal by chance (zeros, ones).
 constexpr int64_t kMinTiedElements = 64;
+
+// Files name at most this many tensors in one sentence.
+constexpr size_t kMostListed = 10;
+
+std::string NameList(const std::vector<std::string>& names) {
+  std::string list;
+  for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+    absl::StrAppend(&list, i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > kMostListed) {
+    absl::StrAppend(&list, " and ", names.size() - kMostListed, " more");
+  }
+  return list;
+}
 
 // Names such as val_72, _val_3, onnx::MatMul_12, Constant_5.
 bool IsInventedName(absl::string_view name) {
@@ -32,6 +49,33 @@ bool IsInventedName(absl::string_view name) {
   const absl::string_view stem = name.substr(0, underscore);
   return stem == "val" || stem == "_val" || stem == "Constant" ||
          absl::StartsWith(stem, "onnx::");
+}
+
+enum class NameSays { kNothing, kParameter, kBuffer };
+
+// By the words of the name's last component: "encoder.layer_scale" has "layer"
+// and "scale". A word for a buffer decides.
+NameSays WhatNameSays(absl::string_view name) {
+  static const auto* const kParameter = new std::set<std::string>{
+      "w",      "b",       "weight", "weights", "bias",       "biases",
+      "gamma",  "beta",    "alpha",  "kernel",  "embed",      "embedding",
+      "token",  "tokens",  "embeds", "query",   "embeddings", "queries",
+      "gain",   "scale",   "slope",  "prompt",  "prompts",    "temperature",
+      "latent", "latents", "cls",    "pos",     "registers"};
+  static const auto* const kBuffer = new std::set<std::string>{
+      "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
+      "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
+      "stride", "grid",  "strides", "constant", "variance"};
+  const size_t dot = name.rfind('.');
+  if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
+  NameSays says = NameSays::kNothing;
+  for (absl::string_view word :
+       absl::StrSplit(name, absl::ByAnyChar("_:/0123456789"))) {
+    const std::string lower = absl::AsciiStrToLower(word);
+    if (kBuffer->count(lower) > 0) return NameSays::kBuffer;
+    if (kParameter->count(lower) > 0) says = NameSays::kParameter;
+  }
+  return says;
 }
 
 // Whether the contents show that the tensor is not trained.
@@ -157,57 +201,15 @@ std::vector<std::string> SharedScales(
   return shared;
 }
 
-}  // namespace
-
-std::map<std::string, ValueKind> ClassifyInitializers(
-    const PreparedModel& model, const std::vector<std::string>& frozen) {
-  const auto& graph = model.proto.graph();
-  const std::set<std::string> reached = ReachedByGradient(graph);
-  const std::set<std::string> statistics = RunningStatistics(graph);
-  std::map<std::string, ValueKind> kinds;
-  for (const auto& [name, tensor] : model.initializers) {
-    ValueKind kind = ValueKind::kConstant;
-    if (tensor.type.dtype == DType::kF32 && !MatchesAny(name, frozen)) {
-      const bool invented = tensor.type.elements() == 1 && IsInventedName(name);
-      if (statistics.count(name) > 0) {
-        kind = ValueKind::kState;
-      } else if (reached.count(name) > 0 && !invented &&
-                 !IsNeverTrained(tensor)) {
-        kind = ValueKind::kParameter;
-      }
-    }
-    kinds.emplace(name, kind);
-  }
-  return kinds;
-}
-
-absl::Status CheckFrozen(const PreparedModel& model,
-                         const std::vector<std::string>& frozen) {
-  constexpr size_t kMostListed = 10;
-  const std::vector<std::string>& names = model.initializer_order;
-  for (const std::string& pattern : frozen) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-          return MatchesAny(name, {pattern});
-        })) {
-      continue;
-    }
-    std::string list;
-    for (size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
-      absl::StrAppend(&list, i == 0 ? "" : ", ", names[i]);
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "frozen: no tensor of the model matches '", pattern, "'; it has ", list,
-        names.size() > kMostListed
-            ? absl::StrCat(" and ", names.size() - kMostListed, " more")
-            : ""));
-  }
-  return absl::OkStatus();
-}
-
+// Warns if the exporter changed the weights so that training would differ from
+// the author's model: equal parameters of several normalizations merged into
+// one, or a tied weight duplicated.
 std::vector<std::string> WarnAboutWeights(
     const PreparedModel& model, const std::map<std::string, ValueKind>& kinds) {
   std::vector<std::string> warnings;
-  for (const std::string& name : SharedScales(model, kinds)) {
+  const bool marked = !model.marks.marks.empty();  // Classifier knows better
+  for (const std::string& name :
+       marked ? std::vector<std::string>() : SharedScales(model, kinds)) {
     warnings.push_back(absl::StrCat(
         "'", name,
         "' is the scale of several normalizations: torch's default "
@@ -237,6 +239,207 @@ std::vector<std::string> WarnAboutWeights(
     candidates.push_back(&name);
   }
   return warnings;
+}
+
+// One decision per initializer, and what is uncertain about them.
+class Classifier {
+ public:
+  Classifier(const PreparedModel& model, const ImportOptions& options)
+      : model_(model),
+        options_(options),
+        reached_(ReachedByGradient(model.proto.graph())),
+        statistics_(RunningStatistics(model.proto.graph())) {}
+
+  Classification Run() {
+    for (const std::string& name : model_.initializer_order) {
+      const Tensor& tensor = model_.initializers.at(name);
+      ValueKind& kind = result_.kinds[name];
+      kind = ValueKind::kConstant;
+      if (tensor.type.dtype != DType::kF32) continue;
+      if (statistics_.count(name) > 0) {
+        if (!MatchesAny(name, options_.freeze)) kind = ValueKind::kState;
+        continue;
+      }
+      InitializerRole role = Decide(name, tensor);
+      role.name = name;
+      if (role.trained) kind = ValueKind::kParameter;
+      result_.roles.push_back(std::move(role));
+    }
+    Warn();
+    return std::move(result_);
+  }
+
+ private:
+  static InitializerRole Trained(const std::string& why) {
+    return {"", true, why};
+  }
+  static InitializerRole NotTrained(const std::string& why) {
+    return {"", false, why};
+  }
+
+  InitializerRole Decide(const std::string& name, const Tensor& tensor) {
+    if (reached_.count(name) == 0) return NotTrained("no gradient reaches it");
+    if (MatchesAny(name, options_.train)) return Trained("--train");
+    if (MatchesAny(name, options_.freeze)) return NotTrained(kFrozenByFlag);
+    return model_.marks.marks.empty() ? ByUse(name, tensor)
+                                      : ByMark(name, tensor);
+  }
+
+  InitializerRole ByMark(const std::string& name, const Tensor& tensor) {
+    const auto& marks = model_.marks.marks;
+    auto mark = marks.find(name);
+    if (mark != marks.end()) {
+      if (mark->second == Mark::kBuffer) {
+        return NotTrained("a buffer, as the exporter says");
+      }
+      // Such tables are often parameters that do not require gradients, which
+      // the exporter does not say.
+      if (!IsNeverTrained(tensor)) {
+        return Trained("a parameter, as the exporter says");
+      }
+      left_out_.push_back(name);
+      return NotTrained("a mask, or a table of sines or frequencies");
+    }
+    auto computed = model_.marks.computed_from.find(name);
+    if (computed == model_.marks.computed_from.end()) {
+      return NotTrained("the exporter made it");
+    }
+    std::vector<std::string> parameters;
+    for (const std::string& source : computed->second) {
+      auto original = marks.find(source);
+      if (original != marks.end() && original->second == Mark::kParameter) {
+        parameters.push_back(source);
+      }
+    }
+    if (!parameters.empty()) {
+      // One parameter in a layer only has its elements moved.
+      if (parameters.size() > 1 || model_.layer_operands.count(name) == 0) {
+        result_.warnings.push_back(absl::StrCat(
+            "the exporter computed '", name, "' from ", NameList(parameters),
+            ", and the result is trained instead; export with "
+            "optimize=False"));
+      }
+      return Trained("computed by the exporter from parameters");
+    }
+    return NotTrained("the exporter made it");
+  }
+
+  InitializerRole ByUse(const std::string& name, const Tensor& tensor) {
+    const bool one = tensor.type.elements() == 1;
+    const NameSays says = WhatNameSays(name);
+    if (IsNeverTrained(tensor)) {
+      return NotTrained("a mask, or a table of sines or frequencies");
+    }
+    auto operand = model_.layer_operands.find(name);
+    if (operand != model_.layer_operands.end() &&
+        !(one && IsInventedName(name))) {
+      const auto& [form, op] = operand->second;
+      const bool doubtful =
+          form == OperandForm::kComputed && says != NameSays::kParameter;
+      if (form == OperandForm::kInput || says != NameSays::kBuffer) {
+        if (doubtful) trained_anyway_.push_back(name);
+        return Trained(form == OperandForm::kFollows
+                           ? op
+                           : absl::StrCat("operand of ", op));
+      }
+      left_out_.push_back(name);
+      return NotTrained("a buffer, by its name");
+    }
+    if (one && IsInventedName(name)) {
+      return NotTrained("the exporter made it");
+    }
+    if (says == NameSays::kBuffer) return NotTrained("a buffer, by its name");
+    // The older exporter's names of tensors that it computed from others, most
+    // of which are parameters.
+    const bool computed = absl::StartsWith(name, "onnx::");
+    if (says == NameSays::kParameter || computed) {
+      trained_anyway_.push_back(name);
+      return Trained(computed ? "computed by the exporter from other tensors"
+                              : "a parameter, by its name");
+    }
+    left_out_.push_back(name);
+    return NotTrained("no operand of a layer");
+  }
+
+  void Warn() {
+    if (!trained_anyway_.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "trained, although no direct operand of a linear, convolution, "
+          "embedding or normalization: ",
+          NameList(trained_anyway_), "; --freeze NAME keeps one as it is"));
+    }
+    if (!left_out_.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "not trained, because nothing shows that it is a parameter: ",
+          NameList(left_out_), "; --train NAME trains one"));
+    }
+    if (!model_.marks.merged.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "the exporter merged tensors with parameters of the same contents, "
+          "which trains them as one: ",
+          NameList(model_.marks.merged), "; export with optimize=False"));
+    }
+    if (!model_.marks.rewritten.empty()) {
+      result_.warnings.push_back(absl::StrCat(
+          "the exporter rewrote operators without their tensors: ",
+          NameList(model_.marks.rewritten), "; export with optimize=False"));
+    }
+  }
+
+  const PreparedModel& model_;
+  const ImportOptions& options_;
+  const std::set<std::string> reached_, statistics_;
+  Classification result_;
+  // Decisions that may be wrong.
+  std::vector<std::string> trained_anyway_, left_out_;
+};
+
+// InvalidArgument for a pattern that no initializer matches.
+absl::Status CheckPatterns(const PreparedModel& model, const char* flag,
+                           const std::vector<std::string>& patterns) {
+  const std::vector<std::string>& names = model.initializer_order;
+  for (const std::string& pattern : patterns) {
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+          return MatchesAny(name, {pattern});
+        })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": no tensor of the model matches '", pattern,
+                       "'; it has ", NameList(names)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// InvalidArgument for a pattern that matches only what cannot be trained.
+absl::Status CheckTrained(const Classification& result,
+                          const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    if (std::none_of(result.kinds.begin(), result.kinds.end(),
+                     [&](const auto& kind) {
+                       return kind.second == ValueKind::kParameter &&
+                              MatchesAny(kind.first, {pattern});
+                     })) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--train: nothing that matches '", pattern,
+          "' can be trained: only f32 tensors that a gradient reaches, and no "
+          "running statistics"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Classification> ClassifyInitializers(
+    const PreparedModel& model, const ImportOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckPatterns(model, "--train", options.train));
+  LOADLINE_RETURN_IF_ERROR(CheckPatterns(model, "--freeze", options.freeze));
+  Classification result = Classifier(model, options).Run();
+  LOADLINE_RETURN_IF_ERROR(CheckTrained(result, options.train));
+  for (std::string& warning : WarnAboutWeights(model, result.kinds)) {
+    result.warnings.push_back(std::move(warning));
+  }
+  return result;
 }
 
 }  // namespace loadline::models::onnx_internal

@@ -1,16 +1,21 @@
-// Decides which initializers are trained. ONNX does not say, so these are
-// rules:
+// Decides which initializers are trained. ONNX does not say. In this order:
 //
-// 1. Running statistics (inputs 3 and 4 of BatchNormalization, also through
-//    Identity) are states.
-// 2. Constants are: everything that is not f32; initializers that match a
-//    pattern of ImportOptions::frozen; a single element with a name that
-//    exporters generate ("val_72", "onnx::Mul_9"); masks, tables of sines and
-//    their frequencies, recognized by their contents (tables.h); and values
-//    that no gradient can reach, because they only feed comparisons,
+// 1. What is not f32 is constant. Running statistics (inputs 3 and 4 of
+//    BatchNormalization, also through Identity) are states.
+//    What no gradient can reach is constant, because it only feeds comparisons,
 //    conditions, shapes or indices.
-// 3. All other initializers are parameters. So any other float buffer that is
-//    part of the arithmetic is trained unless a frozen pattern matches it.
+// 2. ImportOptions::train and ImportOptions::freeze decide, in this order.
+// 3. If torch's exporter marks parameters and buffers (export_marks.h), it
+//    decides. What it has computed from a parameter is one.
+// 4. Masks, tables of sines and their frequencies are constants, recognized by
+//    their contents (tables.h); so are single elements with a name that
+//    exporters generate ("val_72", "onnx::Mul_9").
+// 5. Operands of layers (layer_operands.h) are parameters.
+// 6. Others, such as a position embedding that is added, are parameters if the
+//    last part of the name says so ("pos_embed", "gamma"), or if the older
+//    exporter has computed them ("onnx::Add_9").
+//
+// Warnings name what 5 and 6 decide on weak evidence.
 //
 // Constant nodes are never trained.
 #ifndef LOADLINE_MODELS_ONNX_CLASSIFY_H_
@@ -20,26 +25,30 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/graph.h"
+#include "models/onnx/import.h"
 #include "models/onnx/prepare.h"
 
 namespace loadline::models::onnx_internal {
 
-// kParameter, kState or kConstant for every initializer.
-std::map<std::string, ValueKind> ClassifyInitializers(
-    const PreparedModel& model, const std::vector<std::string>& frozen);
+// The reason of what ImportOptions::freeze decides.
+inline constexpr char kFrozenByFlag[] = "--freeze";
 
-// InvalidArgument for a frozen pattern that no initializer matches: a typo,
-// which would train what should stay as it is.
-absl::Status CheckFrozen(const PreparedModel& model,
-                         const std::vector<std::string>& frozen);
+struct Classification {
+  // kParameter, kState or kConstant for every initializer.
+  std::map<std::string, ValueKind> kinds;
+  // Of f32 initializers, in the file's order, without running statistics.
+  std::vector<InitializerRole> roles;
+  // What is uncertain, and where the exporter changed the weights so that
+  // training would differ from the author's model.
+  std::vector<std::string> warnings;
+};
 
-// Warns if the exporter changed the weights so that training would differ from
-// the author's model: equal parameters of several normalizations merged into
-// one, or a tied weight duplicated.
-std::vector<std::string> WarnAboutWeights(
-    const PreparedModel& model, const std::map<std::string, ValueKind>& kinds);
+// InvalidArgument for a pattern of the options that no initializer matches: a
+// typo, which would train what should stay as it is.
+absl::StatusOr<Classification> ClassifyInitializers(
+    const PreparedModel& model, const ImportOptions& options);
 
 }  // namespace loadline::models::onnx_internal
 

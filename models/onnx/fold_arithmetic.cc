@@ -105,6 +105,23 @@ Result Binary(const FoldContext& c) {
   return One(std::move(result));
 }
 
+// Max with the lower bound, then Min with the upper one.
+Result Clip(const FoldContext& c) {
+  Wide result = *c.in[0];
+  for (size_t i : {1u, 2u}) {
+    if (!c.Has(i)) continue;
+    const Wide& bound = *c.in[i];
+    if (bound.dtype != result.dtype || !bound.dims.empty()) {
+      return absl::InvalidArgumentError(
+          "a bound is not one number of its type");
+    }
+    const std::string op = i == 1 ? "Max" : "Min";
+    for (int64_t& x : result.ints) x = IntBinary(op, x, bound.ints[0], false);
+    for (double& x : result.reals) x = RealBinary(op, x, bound.reals[0]);
+  }
+  return One(std::move(result));
+}
+
 template <typename T>
 bool Holds(const std::string& op, T a, T b) {
   if (op == "Equal") return a == b;
@@ -326,11 +343,9 @@ Result CumSum(const FoldContext& c) {
 
 FoldRule FindArithmeticRule(const std::string& op_type) {
   static const auto* const kRules = [] {
-    auto* rules = new std::map<std::string, FoldRule>{{"Cast", Cast},
-                                                      {"CastLike", CastLike},
-                                                      {"CumSum", CumSum},
-                                                      {"Shape", Shape},
-                                                      {"Size", Size}};
+    auto* rules = new std::map<std::string, FoldRule>{
+        {"Cast", Cast},   {"CastLike", CastLike}, {"CumSum", CumSum},
+        {"Shape", Shape}, {"Size", Size},         {"Clip", Clip}};
     for (const char* op :
          {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Sum", "Max", "Min"}) {
       rules->emplace(op, Binary);

@@ -38,14 +38,15 @@ struct ImportOptions {
   // False: inference form, for evaluation. BatchNormalization uses its running
   // statistics and Dropout is removed.
   bool training = true;
-  // Initializers that are not trained, as shell patterns ("encoder.*"), each of
-  // which must match one. A
+  // Initializers that are trained, and that are not, as shell patterns
+  // ("encoder.*"), each of which must match one. `train` wins. A
   // BatchNormalization with frozen running statistics keeps its inference form.
-  std::vector<std::string> frozen;
+  std::vector<std::string> train;
+  std::vector<std::string> freeze;
   // A missing file of external data is a warning: parameters and states in it
   // get no contents (their initial Tensor has no data). Such a graph can be
   // planned; executor::Load refuses it. A mask or a table of positions among
-  // them, which is recognized by its contents, is taken for a parameter.
+  // them, which is recognized by its contents, may be taken for a parameter.
   bool allow_missing_weights = false;
   // Limit for the file and its external data together.
   int64_t max_bytes = int64_t{1} << 40;
@@ -63,12 +64,22 @@ struct TrainingForms {
   int dropouts_off = 0;          // removed
 };
 
+// Whether an f32 initializer is trained, and why: "operand of Conv".
+struct InitializerRole {
+  std::string name;
+  bool trained = false;
+  std::string why;
+};
+
 struct Imported {
   // Parameters and running statistics have their initializers' names.
   Graph graph;
   // One sentence each, for the user.
   std::vector<std::string> warnings;
   TrainingForms forms;
+  // Of the initializers that the outputs depend on, in the file's order,
+  // without running statistics.
+  std::vector<InitializerRole> roles;
   // The graph's value for each tensor of the model that has one, by the
   // tensor's name after opset conversion and inlining.
   std::map<std::string, ValueId> value_of;

@@ -5,6 +5,7 @@
 #include "models/onnx/importer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,10 @@
 
 namespace loadline::models::onnx_internal {
 namespace {
+
+// Frozen weights of this size stay values of the graph, as trained ones are:
+// computing with them beforehand would make copies.
+constexpr int64_t kLargeFrozenBytes = int64_t{1} << 20;
 
 absl::Status At(const onnx::NodeProto& node, const absl::Status& status) {
   if (status.ok()) return status;
@@ -221,14 +226,19 @@ absl::Status Importer::Start() {
     imported_.value_of[name] = binding.id;
     bindings_[name] = std::move(binding);
   }
-  LOADLINE_RETURN_IF_ERROR(CheckFrozen(model_, options_.frozen));
-  const auto kinds = ClassifyInitializers(model_, options_.frozen);
-  for (const std::string& text : WarnAboutWeights(model_, kinds)) Warn(text);
+  LOADLINE_ASSIGN_OR_RETURN(const Classification classes,
+                            ClassifyInitializers(model_, options_));
+  for (const std::string& text : classes.warnings) Warn(text);
+  std::set<std::string> frozen;
+  for (const InitializerRole& role : classes.roles) {
+    if (uses_.count(role.name) > 0) imported_.roles.push_back(role);
+    if (role.why == kFrozenByFlag) frozen.insert(role.name);
+  }
   for (const std::string& name : model_.initializer_order) {
     if (uses_.count(name) == 0) continue;
     const Tensor& tensor = model_.initializers.at(name);
     Binding binding;
-    switch (kinds.at(name)) {
+    switch (classes.kinds.at(name)) {
       case ValueKind::kParameter:
         binding.id = imported_.graph.AddParameter(name, tensor);
         break;
@@ -236,11 +246,21 @@ absl::Status Importer::Start() {
         binding.id = imported_.graph.AddState(name, tensor);
         break;
       default:
+        if (tensor.data == nullptr && tensor.type.dtype == DType::kF32) {
+          // Arithmetic does not need its contents before the step runs.
+          binding.id = imported_.graph.AddState(name, tensor);
+          break;
+        }
         if (tensor.data == nullptr) {
           return absl::NotFoundError(absl::StrCat(
               "tensor '", name,
               "' is a constant that planning needs, and the file of its "
               "external data is missing beside the model"));
+        }
+        if (tensor.type.bytes() >= kLargeFrozenBytes &&
+            frozen.count(name) > 0) {
+          binding.id = imported_.graph.AddConstant(name, tensor);
+          break;
         }
         binding.constant = tensor;
         folded_bytes_ += tensor.type.bytes();

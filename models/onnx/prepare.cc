@@ -242,8 +242,27 @@ void WriteDefaults(onnx::NodeProto* node, int opset) {
   }
 }
 
+// The bodies of some functions depend on their inputs' types, which the inliner
+// does not look up at initializers.
+void DeclareInitializers(onnx::GraphProto* graph) {
+  std::set<std::string> declared;
+  for (const auto& info : graph->value_info()) declared.insert(info.name());
+  for (const auto& tensor : graph->initializer()) {
+    if (!declared.insert(tensor.name()).second) continue;
+    onnx::ValueInfoProto* info = graph->add_value_info();
+    info->set_name(tensor.name());
+    auto* type = info->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(tensor.data_type());
+    type->mutable_shape();
+    for (const int64_t dim : tensor.dims()) {
+      type->mutable_shape()->add_dim()->set_dim_value(dim);
+    }
+  }
+}
+
 void Inline(const std::vector<std::string>& operators,
             onnx::ModelProto* proto) {
+  DeclareInitializers(proto->mutable_graph());
   const std::set<std::string> names(operators.begin(), operators.end());
   const int opset = DefaultOpset(*proto);
   for (auto& node : *proto->mutable_graph()->mutable_node()) {
@@ -272,7 +291,7 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
         "the model imports no opset of the default domain");
   }
   if (opset > kOpset && Contains(*proto, LateOperators())) {
-    LOADLINE_RETURN_IF_ERROR(Guard("writing out Attention",
+    LOADLINE_RETURN_IF_ERROR(Guard("writing out newer operators",
                                    [&] { Inline(LateOperators(), proto); }));
   }
   if (opset != kOpset) {
@@ -297,6 +316,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   prepared.proto = std::move(proto);
   onnx::ModelProto* model = &prepared.proto;
   LOADLINE_RETURN_IF_ERROR(CheckOutline(*model));
+  prepared.marks = ReadExportMarks(model->graph());
   LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   model->clear_training_info();
@@ -315,6 +335,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     LOADLINE_RETURN_IF_ERROR(CheckNames(model->graph()));
   }
   LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph()));
+  prepared.layer_operands =
+      FindLayerOperands(model->graph(), prepared.initializers);
   // The checker requires output shapes; inference must not compare with them.
   ForgetOutputShapes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/onnx/export_marks.h"
 #include "models/onnx/import.h"
+#include "models/onnx/layer_operands.h"
 #include "models/types.h"
 #include "onnx/onnx_pb.h"
 
@@ -26,6 +28,8 @@ struct PreparedModel {
   std::vector<std::string> initializer_order;  // as in the file
   // The inputs that are not initializers, in the file's order.
   std::vector<std::pair<std::string, TensorType>> inputs;
+  ExportMarks marks;
+  std::map<std::string, LayerOperand> layer_operands;
   std::vector<std::string> warnings;
 };
 

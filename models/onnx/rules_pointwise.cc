@@ -1,9 +1,15 @@
 // Rules for elementwise operators. Most have the same name and inputs in ONNX
 // and in the Graph. Tested in tests/models/onnx_rules_test.cc.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
+#include "models/ops/curves.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
@@ -60,31 +66,102 @@ absl::Status CastLike(Importer& importer, const onnx::NodeProto& node) {
   return CastTo(importer, node, importer.Type(node, 1).dtype);
 }
 
+// The attributes of a curve have ONNX's names and defaults.
+absl::Status Curve(Importer& importer, const onnx::NodeProto& node) {
+  if (importer.Type(node, 0).dtype != DType::kF32) {
+    importer.Unsupported(node, "on other types than f32");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  Attributes attributes;
+  for (const CurveAttribute& a : FindCurve(node.op_type())->attributes) {
+    if (a.name.empty()) break;
+    attributes.Set(a.name, FloatAttribute(node, a.name, a.fallback));
+  }
+  return importer.EmitOne(node, node.op_type(), {x}, std::move(attributes));
+}
+
 // a + b + c as two Adds.
-absl::Status Sum(Importer& importer, const onnx::NodeProto& node) {
+absl::StatusOr<ValueId> SumOf(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId sum, importer.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId next, importer.Use(node, i));
     LOADLINE_ASSIGN_OR_RETURN(sum,
                               importer.EmitValue(node, "Add", {sum, next}));
   }
+  return sum;
+}
+
+absl::Status Sum(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, SumOf(importer, node));
   importer.Define(node, 0, sum);
   return absl::OkStatus();
 }
 
-// Max(a, b) is a where a > b, else b; more inputs pairwise.
+// More than two inputs pairwise.
 absl::Status Extreme(Importer& importer, const onnx::NodeProto& node) {
-  const char* const compare = node.op_type() == "Max" ? "Greater" : "Less";
   LOADLINE_ASSIGN_OR_RETURN(ValueId best, importer.Use(node, 0));
   for (int i = 1; i < node.input_size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId next, importer.Use(node, i));
-    LOADLINE_ASSIGN_OR_RETURN(ValueId better,
-                              importer.EmitValue(node, compare, {best, next}));
     LOADLINE_ASSIGN_OR_RETURN(
-        best, importer.EmitValue(node, "Where", {better, best, next}));
+        best, importer.EmitValue(node, node.op_type(), {best, next}));
   }
   importer.Define(node, 0, best);
   return absl::OkStatus();
+}
+
+absl::Status Mean(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, SumOf(importer, node));
+  const ValueId factor = importer.UseTensor(
+      "factor", ScalarTensor(1 / static_cast<float>(node.input_size())));
+  return importer.EmitOne(node, "Mul", {sum, factor});
+}
+
+// Whether input i is a known number or absent; then sets `bound` to it.
+absl::StatusOr<bool> KnownBound(const Importer& importer,
+                                const onnx::NodeProto& node, int i,
+                                double* bound) {
+  if (!importer.Has(node, i)) return true;
+  if (!importer.IsConstant(node, i)) return false;
+  LOADLINE_ASSIGN_OR_RETURN(const double value, importer.ConstantReal(node, i));
+  *bound = std::clamp(value, -kNoCurveBound, kNoCurveBound);
+  return !std::isnan(value);
+}
+
+// Bounds that data decide, and integers, become Max and Min.
+absl::Status ClipTo(Importer& importer, const onnx::NodeProto& node) {
+  double low = -kNoCurveBound, high = kNoCurveBound;
+  LOADLINE_ASSIGN_OR_RETURN(const bool low_known,
+                            KnownBound(importer, node, 1, &low));
+  LOADLINE_ASSIGN_OR_RETURN(const bool high_known,
+                            KnownBound(importer, node, 2, &high));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  if (low_known && high_known && importer.Type(node, 0).dtype == DType::kF32) {
+    return importer.EmitOne(node, "Clip", {x}, {{"min", low}, {"max", high}});
+  }
+  for (int i : {1, 2}) {
+    if (!importer.Has(node, i)) continue;
+    LOADLINE_ASSIGN_OR_RETURN(ValueId bound, importer.Use(node, i));
+    LOADLINE_ASSIGN_OR_RETURN(
+        x, importer.EmitValue(node, i == 1 ? "Max" : "Min", {x, bound}));
+  }
+  importer.Define(node, 0, x);
+  return absl::OkStatus();
+}
+
+// x where it is above 0, else slope x. The slope's gradient reads x below 0
+// only: the product of an infinite x with a gradient of 0 would be NaN.
+absl::Status PRelu(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId slope, importer.Use(node, 1));
+  const ValueId zero = importer.UseTensor("zero", ScalarTensor(0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId above,
+                            importer.EmitValue(node, "Greater", {x, zero}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId below, importer.EmitValue(node, "Where", {above, zero, x}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId scaled,
+                            importer.EmitValue(node, "Mul", {slope, below}));
+  return importer.EmitOne(node, "Where", {above, x, scaled});
 }
 
 // Only a NaN differs from itself.
@@ -93,6 +170,46 @@ absl::Status IsNaN(Importer& importer, const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(ValueId same,
                             importer.EmitValue(node, "Equal", {x, x}));
   return importer.EmitOne(node, "Not", {same});
+}
+
+// An infinity of either sign, as the attributes say.
+absl::Status IsInf(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const bool above = IntAttribute(node, "detect_positive", 1) != 0;
+  const bool below = IntAttribute(node, "detect_negative", 1) != 0;
+  ValueId found = kNoValue;
+  for (const float end : {infinity, -infinity}) {
+    if (!(end > 0 ? above : below)) continue;
+    const ValueId bound = importer.UseTensor("infinity", ScalarTensor(end));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId here,
+                              importer.EmitValue(node, "Equal", {x, bound}));
+    if (found == kNoValue) {
+      found = here;
+      continue;
+    }
+    LOADLINE_ASSIGN_OR_RETURN(found,
+                              importer.EmitValue(node, "Or", {found, here}));
+  }
+  if (found == kNoValue) {
+    importer.Unsupported(node, "without a sign to detect");
+    return absl::OkStatus();
+  }
+  importer.Define(node, 0, found);
+  return absl::OkStatus();
+}
+
+// Either, and not both.
+absl::Status Xor(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(ValueId a, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId b, importer.Use(node, 1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId either,
+                            importer.EmitValue(node, "Or", {a, b}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId both,
+                            importer.EmitValue(node, "And", {a, b}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId not_both,
+                            importer.EmitValue(node, "Not", {both}));
+  return importer.EmitOne(node, "And", {either, not_both});
 }
 
 absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
@@ -105,9 +222,17 @@ absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},           {"Gelu", Gelu},         {"Cast", Cast},
-        {"CastLike", CastLike}, {"Sum", Sum},           {"Max", Extreme},
-        {"Min", Extreme},       {"Identity", Identity}, {"IsNaN", IsNaN}};
+        {"Pow", Pow},     {"Gelu", Gelu},
+        {"Cast", Cast},   {"CastLike", CastLike},
+        {"Sum", Sum},     {"Max", Extreme},
+        {"Min", Extreme}, {"Identity", Identity},
+        {"IsNaN", IsNaN}, {"Mean", Mean},
+        {"PRelu", PRelu}, {"IsInf", IsInf},
+        {"Xor", Xor}};
+    ForEachCurve(Curves(), [rules](auto curve) {
+      rules->emplace(curve.kFacts.name, Curve);
+    });
+    (*rules)["Clip"] = ClipTo;
     for (const char* op :
          {"Relu",  "Sigmoid", "Tanh",        "Exp",     "Log",
           "Sqrt",  "Neg",     "Abs",         "Erf",     "Reciprocal",

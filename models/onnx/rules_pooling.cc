@@ -66,23 +66,55 @@ absl::Status GlobalAveragePool(Importer& importer,
   return EmitReduce(importer, node, "ReduceMean", std::move(axes), 1);
 }
 
-absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {
+// The axes of a reduction; none if it does nothing.
+absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
+                                 const onnx::NodeProto& node) {
   const int64_t rank = importer.Type(node, 0).rank();
   Ints axes;
   if (importer.Has(node, 1)) {
     LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 1));
     LOADLINE_ASSIGN_OR_RETURN(axes, NormalizeAxes(axes, rank));
   }
-  if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) != 0) {
-    importer.Alias(node, 0, 0);
-    return absl::OkStatus();
-  }
-  if (axes.empty()) {
+  if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) == 0) {
     axes.resize(static_cast<size_t>(rank));
     std::iota(axes.begin(), axes.end(), 0);
   }
+  return axes;
+}
+
+absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
+  if (axes.empty()) {
+    importer.Alias(node, 0, 0);
+    return absl::OkStatus();
+  }
   return EmitReduce(importer, node, node.op_type(), std::move(axes),
                     IntAttribute(node, "keepdims", 1));
+}
+
+// The root of the sum of squares. Where the sum is 0, the root of 1 takes its
+// place, because the gradient of the root of 0 is infinite; PyTorch's is 0.
+absl::Status ReduceL2(Importer& importer, const onnx::NodeProto& node) {
+  LOADLINE_ASSIGN_OR_RETURN(Ints axes, ReducedAxes(importer, node));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  const auto emit = [&](const char* op, std::vector<ValueId> inputs,
+                        Attributes attributes = {}) {
+    return importer.EmitValue(node, op, std::move(inputs),
+                              std::move(attributes));
+  };
+  LOADLINE_ASSIGN_OR_RETURN(ValueId sum, emit("Mul", {x, x}));
+  if (!axes.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        sum, emit("ReduceSum", {sum},
+                  {{"axes", std::move(axes)},
+                   {"keepdims", IntAttribute(node, "keepdims", 1)}}));
+  }
+  const ValueId zero = importer.UseTensor("zero", ScalarTensor(0));
+  const ValueId one = importer.UseTensor("one", ScalarTensor(1));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId none, emit("Equal", {sum, zero}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId safe, emit("Where", {none, one, sum}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId root, emit("Sqrt", {safe}));
+  return importer.EmitOne(node, "Where", {none, zero, root});
 }
 
 }  // namespace
@@ -95,6 +127,7 @@ const std::map<std::string, Rule>& PoolingRules() {
       {"GlobalAveragePool", GlobalAveragePool},
       {"ReduceSum", Reduce},
       {"ReduceMean", Reduce},
+      {"ReduceL2", ReduceL2},
   };
   return *kRules;
 }

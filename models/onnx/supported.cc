@@ -49,10 +49,7 @@ const std::vector<std::string>& LateOperators() {
 
 const std::vector<std::string>& CompositeOperators() {
   static const auto* const kNames = new std::vector<std::string>{
-      "Celu",      "Clip",      "Elu",          "HardSigmoid",
-      "HardSwish", "LeakyRelu", "Mish",         "PRelu",
-      "ReduceL1",  "ReduceL2",  "ReduceLogSum", "ReduceSumSquare",
-      "Selu",      "Softplus",  "Softsign",     "ThresholdedRelu"};
+      "ReduceL1", "ReduceLogSum", "ReduceSumSquare"};
   return *kNames;
 }
 

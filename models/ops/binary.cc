@@ -28,6 +28,14 @@ absl::StatusOr<OutputTypes> InferArithmetic(const Node&, InputTypes inputs) {
   return Broadcast(inputs, inputs[0]->dtype);
 }
 
+// No bf16: the gradient compares the operands, which comparisons do in f32.
+absl::StatusOr<OutputTypes> InferExtreme(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(
+      RequireDType(inputs, 0, {DType::kF32, DType::kI64, DType::kI32}));
+  LOADLINE_RETURN_IF_ERROR(SameDType(inputs, 0, 1));
+  return Broadcast(inputs, inputs[0]->dtype);
+}
+
 absl::StatusOr<OutputTypes> InferPow(const Node&, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
   return Broadcast(inputs, DType::kF32);
@@ -108,6 +116,34 @@ absl::Status DivGradient(GradientContext& c) {
     c.SetInputGradient(1, db);
   }
   return absl::OkStatus();
+}
+
+// To the larger (`beyond` is "Less") or smaller operand; a tie's gradient is
+// halved, as in PyTorch.
+absl::Status ExtremeGradient(GradientContext& c, absl::string_view beyond) {
+  const ValueId dy = c.output_gradient(0);
+  LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId factor, c.Scalar(0.5f));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId half, c.Emit("Mul", {dy, factor}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId tie,
+                            c.Emit("Equal", {c.input(0), c.input(1)}));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId shared, c.Emit("Where", {tie, half, dy}));
+  for (int i : {0, 1}) {
+    if (!c.wanted(i)) continue;
+    LOADLINE_ASSIGN_OR_RETURN(ValueId lost,
+                              c.Emit(beyond, {c.input(i), c.input(1 - i)}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId full,
+                              c.Emit("Where", {lost, zero, shared}));
+    LOADLINE_RETURN_IF_ERROR(SetSummed(c, i, full));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MaxGradient(GradientContext& c) {
+  return ExtremeGradient(c, "Less");
+}
+absl::Status MinGradient(GradientContext& c) {
+  return ExtremeGradient(c, "Greater");
 }
 
 // dy * b a^(b-1) for a constant b, without Pow where b is small.
@@ -216,6 +252,8 @@ std::vector<Operator> BinaryOperators() {
   add("Sub", InferArithmetic, SubGradient, PerElement<1>).inplace = {{0, 0}};
   add("Mul", InferArithmetic, MulGradient, PerElement<1>).inplace = {{0, 0}};
   add("Div", InferArithmetic, DivGradient, PerElement<4>).inplace = {{0, 0}};
+  add("Max", InferExtreme, MaxGradient, PerElement<1>).inplace = {{0, 0}};
+  add("Min", InferExtreme, MinGradient, PerElement<1>).inplace = {{0, 0}};
   add("Pow", InferPow, PowGradient, PerElement<20>);
   for (absl::string_view name :
        {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {

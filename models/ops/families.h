@@ -10,6 +10,7 @@
 namespace loadline::models {
 
 std::vector<Operator> PointwiseOperators();
+std::vector<Operator> CurveOperators();
 std::vector<Operator> BinaryOperators();
 std::vector<Operator> ReduceOperators();
 std::vector<Operator> ShapeOperators();

@@ -133,6 +133,12 @@ absl::Status SplitGradient(GradientContext& c) {
     if (part == kNoValue) {
       const Ints shape = c.type(c.output(i)).dims;
       LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));
+      const DType dtype = c.type(c.output(i)).dtype;
+      if (dtype != DType::kF32) {
+        LOADLINE_ASSIGN_OR_RETURN(
+            zero,
+            c.Emit("Cast", {zero}, {{"to", std::string(DTypeName(dtype))}}));
+      }
       LOADLINE_ASSIGN_OR_RETURN(part,
                                 c.Emit("Expand", {zero}, {{"shape", shape}}));
     }

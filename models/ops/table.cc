@@ -16,9 +16,9 @@ namespace {
 std::vector<Operator> CollectOperators() {
   std::vector<Operator> all;
   for (auto* family :
-       {PointwiseOperators, BinaryOperators, ReduceOperators, ShapeOperators,
-        SliceOperators, GatherOperators, MatMulOperators, ConvOperators,
-        BatchNormOperators, LayerNormOperators, SoftmaxOperators,
+       {PointwiseOperators, CurveOperators, BinaryOperators, ReduceOperators,
+        ShapeOperators, SliceOperators, GatherOperators, MatMulOperators,
+        ConvOperators, BatchNormOperators, LayerNormOperators, SoftmaxOperators,
         AttentionOperators, PoolOperators, DropoutOperators, LossOperators,
         OptimizerOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));

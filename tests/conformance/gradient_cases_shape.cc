@@ -1,4 +1,5 @@
 // Gradient cases of pointwise, broadcasting, reducing and moving operators.
+#include "models/ops/curves.h"
 #include "tests/conformance/gradient_cases.h"
 
 namespace loadline::executor {
@@ -22,7 +23,7 @@ GradientCase Binary(const std::string& op, Ints a, Ints b, float low = -2) {
 }  // namespace
 
 std::vector<GradientCase> PointwiseGradientCases() {
-  return {
+  std::vector<GradientCase> cases = {
       UnaryCase("Relu"),
       UnaryCase("Sigmoid", -3, 3),
       UnaryCase("Tanh", -2, 2),
@@ -45,6 +46,8 @@ std::vector<GradientCase> PointwiseGradientCases() {
       Binary("Div", {2, 3}, {2, 3}, 0.7f),
       Binary("Div", {3}, {2, 3}, 0.7f),
       Binary("Div", {2, 3}, {}, 0.7f),
+      Binary("Max", {2, 3, 4}, {3, 1}),
+      Binary("Min", {4}, {2, 3, 4}),
       Binary("Pow", {2, 3}, {3}),
       {"Mul of a value with itself",
        [](GradientGraph& b) -> std::vector<ValueId> {
@@ -64,6 +67,17 @@ std::vector<GradientCase> PointwiseGradientCases() {
                       {{"ratio", 0.4}, {"salt", int64_t{5}}})};
        }},
   };
+  models::ForEachCurve(models::Curves(), [&cases](auto curve) {
+    const models::CurveFacts& facts = decltype(curve)::kFacts;
+    models::Attributes attributes;
+    for (const models::CurveAttribute& a : facts.attributes) {
+      if (!a.name.empty()) attributes.Set(a.name, a.fallback);
+    }
+    cases.push_back(UnaryCase(std::string(facts.name),
+                              static_cast<float>(facts.low),
+                              static_cast<float>(facts.high), attributes));
+  });
+  return cases;
 }
 
 std::vector<GradientCase> ShapeGradientCases() {

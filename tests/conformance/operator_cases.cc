@@ -1,6 +1,8 @@
 // Elementwise cases, and the complete table.
 #include "tests/conformance/operator_cases.h"
 
+#include "models/ops/curves.h"
+
 namespace loadline::conformance {
 
 using models::Attributes;
@@ -59,6 +61,34 @@ void AddUnaryCases(std::vector<OperatorCase>& cases) {
   cases.push_back({"Relu", "on the kink", {F32({3}, 0, 0)}, {}, 0, false});
 }
 
+void AddCurveCases(std::vector<OperatorCase>& cases) {
+  models::ForEachCurve(models::Curves(), [&cases](auto curve) {
+    const models::CurveFacts& facts = decltype(curve)::kFacts;
+    const std::string name(facts.name), gradient(facts.gradient);
+    Attributes attributes;
+    for (const models::CurveAttribute& a : facts.attributes) {
+      if (!a.name.empty()) attributes.Set(a.name, a.fallback);
+    }
+    for (const Ints& dims : kSizes) {
+      const std::string what = SizeName(dims);
+      cases.push_back(
+          {name, what, {F32(dims, facts.low, facts.high)}, attributes});
+      cases.push_back({name,
+                       what + " whole",
+                       {F32(dims, -30, 30)},
+                       attributes,
+                       2e-6,
+                       false});
+      cases.push_back({gradient,
+                       what,
+                       {F32(dims), F32(dims, -30, 30)},
+                       attributes,
+                       2e-6,
+                       false});
+    }
+  });
+}
+
 void AddCastCases(std::vector<OperatorCase>& cases) {
   for (const InputSpec& from : {F32({5, 7}, -9, 9), I64({5, 7}, -9, 9),
                                 I32({5, 7}, -9, 9), Bool({5, 7})}) {
@@ -94,7 +124,7 @@ const std::vector<Shapes> kBroadcasts = {{{7, 13}, {7, 13}},
 void AddBroadcastCases(std::vector<OperatorCase>& cases) {
   for (const auto& [a, b] : kBroadcasts) {
     const std::string what = SizeName(a) + " with " + SizeName(b);
-    for (const char* op : {"Add", "Sub", "Mul"}) {
+    for (const char* op : {"Add", "Sub", "Mul", "Max", "Min"}) {
       cases.push_back({op, what, {F32(a), F32(b)}, {}});
       cases.push_back(
           {op, what + " i64", {I64(a, -9, 9), I64(b, -9, 9)}, {}, 0});
@@ -139,6 +169,7 @@ void AddBroadcastCases(std::vector<OperatorCase>& cases) {
 
 void AddElementwiseCases(std::vector<OperatorCase>& cases) {
   AddUnaryCases(cases);
+  AddCurveCases(cases);
   AddCastCases(cases);
   AddBroadcastCases(cases);
 }

@@ -1,8 +1,12 @@
 // Elementwise operators, and the helpers of all references.
 #include "tests/conformance/reference.h"
 
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <string>
+
+#include "models/ops/curves.h"
 
 namespace loadline::conformance {
 namespace {
@@ -110,11 +114,53 @@ void AddGradients(ReferenceTable& t) {
   };
 }
 
+struct DoubleMath {
+  static double Exp(double x) { return std::exp(x); }
+  static double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  static double Expm1OfNegative(double x) { return std::expm1(x); }
+  static double Log1pOfUnit(double x) { return std::log1p(x); }
+  static double Sin(double x) { return std::sin(x); }
+  static double Cos(double x) { return std::cos(x); }
+  static double Atan(double x) { return std::atan(x); }
+  static double Floor(double x) { return std::floor(x); }
+  static double Rint(double x) { return std::rint(x); }
+};
+
+// The formulas themselves in double: curves_test.cc compares them with
+// PyTorch, and the gradient tests the slope with the value.
+void AddCurves(ReferenceTable& t) {
+  models::ForEachCurve(models::Curves(), [&t](auto curve) {
+    using C = decltype(curve);
+    static constexpr auto kAttributes = [](const Call& c) {
+      std::array<double, models::kMostCurveAttributes> at = {};
+      for (size_t i = 0; i < at.size(); ++i) {
+        const models::CurveAttribute& a = C::kFacts.attributes[i];
+        if (!a.name.empty()) at[i] = c.attributes.Float(a.name, a.fallback);
+      }
+      return at;
+    };
+    t[std::string(C::kFacts.name)] = [](const Call& c) {
+      const auto at = kAttributes(c);
+      Map(c, [&](double x) {
+        return C::template Value<DoubleMath>(x, at.data());
+      });
+    };
+    t[std::string(C::kFacts.gradient)] = [](const Call& c) {
+      const auto at = kAttributes(c);
+      MapPair(c, [&](double dy, double x) {
+        return dy * C::template Slope<DoubleMath>(x, at.data());
+      });
+    };
+  });
+}
+
 void AddBroadcast(ReferenceTable& t) {
   const std::map<std::string, double (*)(double, double)> functions = {
       {"Add", [](double a, double b) { return a + b; }},
       {"Sub", [](double a, double b) { return a - b; }},
       {"Mul", [](double a, double b) { return a * b; }},
+      {"Max", [](double a, double b) { return a > b ? a : b; }},
+      {"Min", [](double a, double b) { return a < b ? a : b; }},
       {"Pow", [](double a, double b) { return std::pow(a, b); }},
       {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; }},
       {"Less", [](double a, double b) { return a < b ? 1.0 : 0.0; }},
@@ -177,6 +223,7 @@ double BroadcastAt(const Array& a, const Ints& index) {
 void AddElementwiseReferences(ReferenceTable& table) {
   AddUnary(table);
   AddGradients(table);
+  AddCurves(table);
   AddBroadcast(table);
 }
 

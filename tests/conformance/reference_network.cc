@@ -218,25 +218,36 @@ void Dropout(const Call& c) {
   }
 }
 
+constexpr double kIgnored = -100;  // torch's ignore_index
+
 void CrossEntropy(const Call& c) {
   const auto lines =
       Lines(c.in(0).type.dims, c.attributes.Int("class_axis", -1));
-  double sum = 0;
+  double sum = 0, counted = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     const double lse = LogSumExp(c.in(0), lines[i]);
+    c.out(1).values[i] = lse;
+    if (c.in(1).values[i] == kIgnored) continue;
     const auto target = static_cast<size_t>(c.in(1).values[i]);
     sum += lse - c.in(0).values[lines[i][target]];
-    c.out(1).values[i] = lse;
+    ++counted;
   }
-  c.out(0).values[0] = sum / static_cast<double>(lines.size());
+  c.out(0).values[0] = sum / counted;
 }
 
 void CrossEntropyGrad(const Call& c) {
   const Array& logits = c.in(1);
   const auto lines =
       Lines(logits.type.dims, c.attributes.Int("class_axis", -1));
-  const double scale = c.in(0).values[0] / static_cast<double>(lines.size());
+  const auto ignored =
+      std::count(c.in(2).values.begin(), c.in(2).values.end(), kIgnored);
+  const double scale =
+      c.in(0).values[0] / (static_cast<double>(lines.size()) - ignored);
   for (size_t i = 0; i < lines.size(); ++i) {
+    if (c.in(2).values[i] == kIgnored) {
+      for (const int64_t at : lines[i]) c.out().values[at] = 0;
+      continue;
+    }
     const auto target = static_cast<size_t>(c.in(2).values[i]);
     for (size_t k = 0; k < lines[i].size(); ++k) {
       const int64_t at = lines[i][k];

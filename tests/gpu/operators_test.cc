@@ -34,6 +34,8 @@ Array Output(const CaseGraph& c, const RunResult& run, size_t i) {
 double Tolerance(const OperatorCase& c, double of_type) {
   // The result is rounded once before the bias is added.
   if (c.op == "Conv") of_type *= 4;
+  // The product may be rounded before the slope multiplies it.
+  if (c.op == "GemmGeluGrad") of_type *= 2;
   return c.tolerance == 0 && c.op != "Cast" ? 0
                                             : std::max(c.tolerance, of_type);
 }

@@ -1,4 +1,5 @@
 // What shape inference accepts.
+#include "models/ops/curves.h"
 #include "tests/models/infer_cases.h"
 
 namespace loadline::models {
@@ -13,7 +14,16 @@ std::vector<Accepted> AcceptedCases() {
        {"ReluGrad", "SigmoidGrad", "TanhGrad", "GeluGrad", "ErfGrad"}) {
     cases.push_back({op, {kX, kX}, {}, {kX}});
   }
-  for (const char* op : {"Add", "Sub", "Mul", "Div"}) {
+  ForEachCurve(Curves(), [&cases](auto curve) {
+    Attributes attributes;
+    for (const CurveAttribute& a : curve.kFacts.attributes) {
+      if (!a.name.empty()) attributes.Set(a.name, a.fallback);
+    }
+    cases.push_back(
+        {curve.kFacts.name.data(), {F32({2, 0})}, attributes, {F32({2, 0})}});
+    cases.push_back({curve.kFacts.gradient.data(), {kX, kX}, attributes, {kX}});
+  });
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
     cases.push_back({op, {F32({3, 1}), F32({4})}, {}, {F32({3, 4})}});
     cases.push_back({op, {I64({}), I64({2})}, {}, {I64({2})}});
   }

@@ -6,15 +6,100 @@
 namespace loadline::models {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+Imported Import(const std::string& body, const ImportOptions& options = {}) {
+  auto imported = ImportText(body, options);
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  return imported.ok() ? *std::move(imported) : Imported{};
+}
 
 std::vector<std::string> Trained(const std::string& body,
                                  const ImportOptions& options = {}) {
-  const auto imported = ImportText(body, options);
-  EXPECT_TRUE(imported.ok()) << imported.status();
-  if (!imported.ok()) return {"import failed"};
-  return Names(imported->graph, ValueKind::kParameter);
+  return Names(Import(body, options).graph, ValueKind::kParameter);
+}
+
+// A linear layer after the module's own input normalization.
+constexpr char kNormalizedInput[] =
+    "g (float[2,3] x) => (float[2,2] y)"
+    " <float[3] mean = {1,2,3}, float[3] std = {1,1,2}, float two = {2},"
+    "  float[3,2] \"fc.weight\" = {1,2,3,4,5,6}, float[2] \"fc.bias\" = {0,1}> "
+    "{"
+    " a = Sub(x, mean) b = Div(a, std) c = Mul(b, two)"
+    " d = MatMul(c, \"fc.weight\") y = Add(d, \"fc.bias\") }";
+
+TEST(ClassifyInitializers, BuffersOfTheArithmeticAreNotTrained) {
+  EXPECT_THAT(Trained(kNormalizedInput), ElementsAre("fc.weight", "fc.bias"));
+}
+
+TEST(ClassifyInitializers, SaysWhyEachTensorIsTrainedOrNot) {
+  const Imported imported = Import(kNormalizedInput);
+  std::vector<std::string> lines;
+  for (const InitializerRole& role : imported.roles) {
+    lines.push_back(role.name + (role.trained ? " + " : " - ") + role.why);
+  }
+  EXPECT_THAT(lines, ElementsAre("mean - a buffer, by its name",
+                                 "std - a buffer, by its name",
+                                 "two - no operand of a layer",
+                                 "fc.weight + operand of MatMul",
+                                 "fc.bias + bias of a product"));
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("not trained"), HasSubstr(": two;"),
+                                HasSubstr("--train NAME"))));
+}
+
+TEST(ClassifyInitializers, PatternsDecideAndTrainWins) {
+  ImportOptions options;
+  options.freeze = {"fc.*"};
+  options.train = {"std", "fc.bias"};
+  EXPECT_THAT(Trained(kNormalizedInput, options),
+              ElementsAre("std", "fc.bias"));
+}
+
+// A copy of a large model's frozen weights might not fit.
+TEST(ClassifyInitializers, LargeFrozenWeightsAreNotTransposedBeforehand) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,512] x) => (float[2,512] y)"
+      " <float[1] \"fc.weight\" = {0}, float[512] b = {0}> {"
+      " t = Transpose<perm = [1,0]>(\"fc.weight\")"
+      " u = MatMul(x, t) y = Add(u, b) }");
+  auto* weight = model.mutable_graph()->mutable_initializer(0);
+  weight->clear_dims();
+  weight->clear_float_data();
+  weight->add_dims(512);
+  weight->add_dims(512);
+  weight->set_raw_data(std::string(512 * 512 * 4, '\0'));
+  auto* bias = model.mutable_graph()->mutable_initializer(1);
+  bias->clear_float_data();
+  bias->set_raw_data(std::string(512 * 4, '\0'));
+  ImportOptions options;
+  options.freeze = {"fc.*"};
+  const auto imported = ImportOnnxBytes(Bytes(model), options);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Ops(imported->graph), ElementsAre("Transpose", "MatMul", "Add"));
+  EXPECT_THAT(Names(imported->graph, ValueKind::kConstant),
+              ElementsAre("fc.weight"));
+}
+
+TEST(ClassifyInitializers, ParametersThatAreAddedAreTrainedByTheirName) {
+  const Imported imported = Import(
+      "g (float[2,3] x) => (float[2,2] y)"
+      " <float[2,3] pos_embed = {1,2,3,4,5,6}, float[3,2] w = {1,2,3,4,5,6},"
+      "  float[2] layer_scale_1 = {1,1}, float[2] offsets = {1,1}> {"
+      " a = Add(x, pos_embed) b = MatMul(a, w) c = Relu(b)"
+      " d = Mul(c, layer_scale_1) y = Add(d, offsets) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              ElementsAre("pos_embed", "w", "layer_scale_1"));
+  EXPECT_THAT(
+      imported.warnings,
+      UnorderedElementsAre(
+          AllOf(HasSubstr("trained, although"),
+                HasSubstr("pos_embed, layer_scale_1;"), HasSubstr("--freeze")),
+          AllOf(HasSubstr("not trained"), HasSubstr("offsets;"))));
 }
 
 TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
@@ -32,40 +117,44 @@ TEST(ClassifyInitializers, SingleNumbersUnderInventedNamesAreNot) {
 }
 
 TEST(ClassifyInitializers, MasksAreToldByTheirContents) {
-  EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
-                      " <float[2] mask = {0,-10000}, float[2] bias = {0,0},"
-                      "  float[2] slope = {0,-5}> {"
-                      " u = Add(x, mask) v = Add(u, bias) y = Mul(v, slope) }"),
-              ElementsAre("bias", "slope"));
+  EXPECT_THAT(
+      Trained("g (float[2] x) => (float[2] y)"
+              " <float[2] score = {0,-10000}, float[2] bias = {0,0},"
+              "  float[2] slope = {0,-5}> {"
+              " u = Add(x, score) v = Add(u, bias) y = Mul(v, slope) }"),
+      ElementsAre("bias", "slope"));
 }
 
 TEST(ClassifyInitializers, WhatNoGradientReachesIsConstant) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
-                      " <float[2] keep = {1,0}, float[2] zero = {0,0},"
+                      " <float[2] weight = {1,0}, float[2] zero = {0,0},"
                       "  float[2] w = {1,1}> {"
-                      " c = Equal(keep, zero) y = Where(c, w, x) }"),
+                      " c = Equal(weight, zero) y = Where(c, w, x) }"),
               ElementsAre("w"));
 }
 
-TEST(ClassifyInitializers, FrozenPatternsWin) {
+TEST(ClassifyInitializers, RefusesAPatternThatMatchesNothing) {
   ImportOptions options;
-  options.frozen = {"encoder.*"};
-  EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
-                      " <float[2] \"encoder.w\" = {1,2}> {"
-                      " y = Mul(x, \"encoder.w\") }",
-                      options),
-              IsEmpty());
-}
-
-TEST(ClassifyInitializers, RefusesAFrozenPatternThatMatchesNothing) {
-  ImportOptions options;
-  options.frozen = {"w", "encoder.*"};
+  options.freeze = {"w", "encoder.*"};
   const auto imported = ImportText(
       "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Mul(x, w) }",
       options);
   EXPECT_EQ(imported.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(imported.status().message(),
-            "frozen: no tensor of the model matches 'encoder.*'; it has w");
+            "--freeze: no tensor of the model matches 'encoder.*'; it has w");
+}
+
+TEST(ClassifyInitializers, RefusesToTrainWhatCannotBe) {
+  ImportOptions options;
+  options.train = {"ids"};
+  const auto imported = ImportText(
+      "g (float[2,2] x) => (float[2,2] y)"
+      " <int64[2] ids = {1,0}, float[2] w = {1,2}> {"
+      " a = Gather(x, ids) y = Mul(a, w) }",
+      options);
+  EXPECT_EQ(imported.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("nothing that matches 'ids' can be trained"));
 }
 
 TEST(ClassifyInitializers, WhatNothingReadsIsLeftOut) {

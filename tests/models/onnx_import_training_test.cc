@@ -64,7 +64,7 @@ TEST(ImportOnnx, EvaluationReadsRunningStatistics) {
 
 TEST(ImportOnnx, FrozenStatisticsKeepTheInferenceForm) {
   ImportOptions options = Batch(5);
-  options.frozen = {"bn.*"};
+  options.freeze = {"bn.*"};
   const Imported cnn = ImportExport("cnn_torchscript.onnx", options);
   EXPECT_EQ(Count(cnn.graph, "BatchNormalization"), 1);
   EXPECT_EQ(Count(cnn.graph, "BatchNormTraining"), 1);

@@ -181,6 +181,59 @@ TEST(ImportRules, OldOpsetsAreConverted) {
               ElementsAre(2, 4));
 }
 
+TEST(ImportRules, CompositeOperatorsTakeSmallInitializers) {
+  EXPECT_FALSE(Import("g (float[2,4] x) => (float[a,b] y)"
+                      " <float[4] weight = {1,1,1,1}> {"
+                      " y = RMSNormalization<axis=-1>(x, weight) }",
+                      {}, 23)
+                   .nodes.empty());
+  EXPECT_FALSE(Import("g (float[1,1,2,2] x) => (float[a,b,c,d] y)"
+                      " <float[1,1,2,2] key = {1,2,3,4}> {"
+                      " y = Attention(x, key, key) }",
+                      {}, 23)
+                   .nodes.empty());
+}
+
+TEST(ImportRules, ClipKeepsItsBoundsAsAttributes) {
+  const Graph g = Import(
+      "g (float[2,3] x) => (float[a,b] y) <float low = {-1}, float high = {6}> "
+      "{"
+      " u = Clip(x, low) y = Clip(u, low, high) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Clip", "Clip"));
+  EXPECT_EQ(g.nodes[0].attributes.Float("min", 0), -1);
+  EXPECT_GT(g.nodes[0].attributes.Float("max", 0), 1e38);
+  EXPECT_EQ(g.nodes[1].attributes.Float("max", 0), 6);
+}
+
+TEST(ImportRules, ClipOfAShapeIsFolded) {
+  const Graph g = Import(
+      "g (float[2,3] x) => (float[a,b] y) {"
+      " s = Shape(x) one = Constant<value = int64 {1}>()"
+      " two = Constant<value = int64 {2}>() c = Clip(s, one, two)"
+      " zeros = Constant<value_ints=[0,0]>() y = Slice(x, zeros, c) }");
+  EXPECT_EQ(OutputType(g), "f32[2,2]");
+}
+
+TEST(ImportRules, IsInfLooksForTheSignsThatCount) {
+  const std::string head = "g (float[2] x) => (bool[2] y) { y = IsInf";
+  EXPECT_THAT(Ops(Import(head + "(x) }")), ElementsAre("Equal", "Equal", "Or"));
+  const Graph one = Import(head + "<detect_negative=0>(x) }");
+  EXPECT_THAT(Ops(one), ElementsAre("Equal"));
+  EXPECT_GT(one.value(one.nodes[0].inputs[1]).initial->as<float>()[0], 0);
+}
+
+TEST(ImportRules, XorIsLogic) {
+  EXPECT_THAT(
+      Ops(Import("g (bool[2] a, bool[2] b) => (bool[2] y) { y = Xor(a, b) }")),
+      ElementsAre("Or", "And", "Not", "And"));
+}
+
+TEST(ImportRules, ClipToBoundsOfTheDataIsMaxAndMin) {
+  EXPECT_THAT(Ops(Import("g (float[2,3] x, float low) => (float[a,b] y) {"
+                         " y = Clip(x, low) }")),
+              ElementsAre("Max"));
+}
+
 TEST(ImportRules, CompositeOperatorsAreWrittenOut) {
   for (const char* call :
        {"y = HardSwish(x)", "y = LeakyRelu<alpha=0.1>(x)", "y = Elu(x)",

@@ -55,17 +55,16 @@ TEST(MixedPrecision, CastsEachValueOnceAndNoCastTwice) {
   Builder b;
   const ValueId w = b.Parameter("w", {4, 4});
   const ValueId x = b.Op("MatMul", {b.Input("x", {2, 4}), w});
-  // Exp stays f32: casts to bf16, to f32 for Exp, and to bf16 for the product.
+  // Exp stays f32, and what is computed from it.
   const ValueId e = b.Op("Exp", {x});
   const ValueId y = b.Op("MatMul", {b.Op("Add", {e, x}), w});
   b.Output(b.Op("ReduceMean", {b.Op("Mul", {y, e})}));
   EXPECT_EQ(Mixed(b),
             "%0 = Cast(x) {to=bf16}\n%1 = Cast(w) {to=bf16}\n"
             "%2 = MatMul(%0, %1)\n%3 = Cast(%2) {to=f32}\n%4 = Exp(%3)\n"
-            "%5 = Cast(%4) {to=bf16}\n%6 = Add(%5, %2)\n"
-            "%7 = MatMul(%6, %1)\n%8 = Mul(%7, %5)\n"
-            "%9 = Cast(%8) {to=f32}\n"
-            "%10 = ReduceMean(%9)\noutput %10\n");
+            "%5 = Add(%4, %3)\n%6 = Cast(%5) {to=bf16}\n"
+            "%7 = MatMul(%6, %1)\n%8 = Cast(%7) {to=f32}\n"
+            "%9 = Mul(%8, %4)\n%10 = ReduceMean(%9)\noutput %10\n");
 }
 
 TEST(MixedPrecision, KeepsStatisticsAndScalesInFloats) {
@@ -93,6 +92,90 @@ TEST(MixedPrecision, MovesElementsAsTheyCome) {
             "%2 = Cast(%0) {to=bf16}\n%3 = MatMul(%1, %2)\n"
             "%4 = Reshape(%3) {shape=[8]}\n%5 = Cast(%4) {to=f32}\n"
             "output %5\n");
+}
+
+// As models of the Llama family write it.
+TEST(MixedPrecision, KeepsAWrittenOutRmsNormInFloats) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+  const ValueId square = b.Op("Pow", {x, b.Scalar(2)});
+  const ValueId mean = b.Op("ReduceMean", {square},
+                            {{"axes", Ints{1}}, {"keepdims", int64_t{1}}});
+  const ValueId variance = b.Op("Add", {mean, b.Scalar(1e-6f)});
+  const ValueId factor = b.Op("Reciprocal", {b.Op("Sqrt", {variance})});
+  const ValueId normal = b.Op("Mul", {x, factor});
+  const ValueId scaled = b.Op("Mul", {b.Parameter("scale", {4}), normal});
+  const ValueId y = b.Op("MatMul", {scaled, b.Parameter("v", {4, 4})});
+  b.Output(y);
+  (void)Mixed(b);
+  for (ValueId id : {square, mean, variance, factor, normal, scaled}) {
+    EXPECT_EQ(b.graph.value(id).type.dtype, DType::kF32)
+        << b.graph.value(id).name;
+  }
+  EXPECT_EQ(b.graph.value(y).type.dtype, DType::kBF16);
+}
+
+TEST(MixedPrecision, DoesNotRoundNumbers) {
+  const struct {
+    float number;
+    DType type;
+  } kCases[] = {{0.5f, DType::kBF16},
+                {3.0f, DType::kBF16},
+                {0.1f, DType::kF32},
+                {1e-6f, DType::kF32}};
+  for (const auto& c : kCases) {
+    Builder b;
+    const ValueId x =
+        b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+    const ValueId y = b.Op("Mul", {x, b.Scalar(c.number)});
+    b.Output(y);
+    (void)Mixed(b);
+    EXPECT_EQ(b.graph.value(y).type.dtype, c.type) << c.number;
+  }
+}
+
+TEST(MixedPrecision, SoftplusIsWideAndOtherCurvesTakeWhatComes) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+  const ValueId mish = b.Op("Mish", {x});
+  const ValueId softplus = b.Op("Softplus", {x});
+  const ValueId after = b.Op("Mul", {softplus, mish});
+  b.Output(after);
+  (void)Mixed(b);
+  EXPECT_EQ(b.graph.value(mish).type.dtype, DType::kBF16);
+  EXPECT_EQ(b.graph.value(softplus).type.dtype, DType::kF32);
+  EXPECT_EQ(b.graph.value(after).type.dtype, DType::kF32);
+}
+
+TEST(MixedPrecision, ConcatTakesTheWidestType) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {2, 4}), b.Parameter("w", {4, 4})});
+  const ValueId low = b.Op("Concat", {x, x}, {{"axis", int64_t{0}}});
+  const ValueId wide =
+      b.Op("Concat", {b.Parameter("token", {1, 4}), x}, {{"axis", int64_t{0}}});
+  b.Output(low);
+  b.Output(wide);
+  (void)Mixed(b);
+  EXPECT_EQ(b.graph.value(low).type.dtype, DType::kBF16);
+  EXPECT_EQ(b.graph.value(wide).type.dtype, DType::kF32);
+}
+
+TEST(MixedPrecision, AnUnusedPartOfASplitHasAGradientOfItsType) {
+  Builder b;
+  const ValueId x =
+      b.Op("MatMul", {b.Input("x", {4, 4}), b.Parameter("w", {4, 4})});
+  const std::vector<ValueId> parts =
+      b.Ops("Split", {x}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 3}}});
+  b.Output(parts[1]);
+  TrainingOptions options;
+  options.loss.target = {DType::kI64, {4}};
+  options.precision = Precision::kBF16;
+  const absl::StatusOr<Graph> step =
+      BuildTrainingStep(std::move(b.graph), options, {});
+  EXPECT_TRUE(step.ok()) << step.status();
 }
 
 TEST(MixedPrecision, LeavesIntegersAndWhatItDoesNotKnow) {

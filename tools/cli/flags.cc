@@ -30,8 +30,12 @@ void AddModelFlags(CLI::App* app, ModelFlags* flags) {
   app->add_option("--input-shape", flags->input_shapes,
                   "Whole shape of an input (repeatable)")
       ->type_name("NAME=NxN");
-  app->add_option("--frozen", flags->frozen,
-                  "Parameter or prefix* never trained (repeatable)")
+  app->add_option("--train", flags->train,
+                  "Tensor or pattern* to train, even if frozen (repeatable)")
+      ->type_name("NAME")
+      ->group(kRareFlags);
+  app->add_option("--freeze,--frozen", flags->freeze,
+                  "Tensor or pattern* to keep as it is (repeatable)")
       ->type_name("NAME");
   app->add_flag("--no-dropout", flags->no_dropout,
                 "Set every dropout ratio to 0")

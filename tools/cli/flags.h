@@ -20,7 +20,8 @@ struct ModelFlags {
   std::optional<int64_t> batch;
   std::vector<std::string> dims;          // NAME=VALUE
   std::vector<std::string> input_shapes;  // NAME=1x3x224x224
-  std::vector<std::string> frozen;        // names or prefixes never trained
+  std::vector<std::string> train;         // patterns of initializers
+  std::vector<std::string> freeze;        // the same
   bool no_dropout = false;
 };
 

@@ -175,7 +175,8 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
   options.training = training;
   options.allow_missing_weights =
       true;  // running needs them, planning does not
-  options.frozen = flags.frozen;
+  options.train = flags.train;
+  options.freeze = flags.freeze;
   for (const std::string& text : flags.dims) {
     LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--dim", text));
     LOADLINE_ASSIGN_OR_RETURN(options.dims[pair.first],

@@ -4,6 +4,8 @@
 // tests/tools/report/model_check_test.cc.
 #include "tools/report/model_check.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -72,6 +74,7 @@ void Describe(const models::Imported& imported, ModelCheck* check) {
   check->imported = true;
   check->warnings = imported.warnings;
   check->forms = imported.forms;
+  check->roles = imported.roles;
   for (models::ValueId id : graph.inputs) {
     check->inputs.push_back(Described(graph, id));
   }
@@ -177,6 +180,31 @@ std::string ParameterRow(const ModelCheck& check) {
                 absl::StrJoin(check.without_gradient, ", "));
 }
 
+// One row per reason, in the order of the first tensor with it: "2, a buffer,
+// as the exporter says: mean, std".
+std::vector<std::string> RoleRows(
+    const std::vector<models::InitializerRole>& roles, bool trained) {
+  constexpr size_t kMostNames = 4;
+  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> names;
+  for (const models::InitializerRole& role : roles) {
+    if (role.trained != trained) continue;
+    if (names[role.why].empty()) reasons.push_back(role.why);
+    names[role.why].push_back(role.name);
+  }
+  std::vector<std::string> rows;
+  for (const std::string& why : reasons) {
+    std::vector<std::string>& alike = names[why];
+    const size_t count = alike.size();
+    alike.resize(std::min(count, kMostNames));
+    rows.push_back(absl::StrCat(
+        count, ", ", why, ": ", absl::StrJoin(alike, ", "),
+        count > kMostNames ? absl::StrCat(" and ", count - kMostNames, " more")
+                           : ""));
+  }
+  return rows;
+}
+
 std::string AxisRow(const OpenAxis& axis) {
   if (axis.axis < 0) {
     return absl::StrCat(axis.input, " has no shape in the file: ", axis.flag);
@@ -263,6 +291,12 @@ std::string CheckTable(const ModelCheck& check) {
                                  FormatCount(check.nodes), check.operators));
     row("training", TrainingRow(check.forms));
     if (check.parameters > 0) row("parameters", ParameterRow(check));
+    for (const bool trained : {true, false}) {
+      const std::string title = trained ? "trained" : "not trained";
+      const std::vector<std::string> rows = RoleRows(check.roles, trained);
+      for (size_t i = 0; i < rows.size(); ++i)
+        row(i == 0 ? title : "", rows[i]);
+    }
     row("loss", check.loss_status.ok()
                     ? check.loss
                     : absl::StrCat(check.loss, " does not fit: ",
@@ -322,6 +356,11 @@ nlohmann::ordered_json CheckJson(const ModelCheck& check) {
   out["trained_parameters"] = check.parameters;
   out["trained_elements"] = check.parameter_elements;
   out["trained_bytes"] = check.parameter_bytes;
+  out["tensors"] = nlohmann::ordered_json::array();
+  for (const models::InitializerRole& role : check.roles) {
+    out["tensors"].push_back(
+        {{"name", role.name}, {"trained", role.trained}, {"why", role.why}});
+  }
   out["without_gradient"] = check.without_gradient;
   out["loss"] = {{"description", check.loss},
                  {"fits", check.loss_status.ok()},

@@ -41,6 +41,7 @@ struct ModelCheck {
   int64_t parameters = 0;  // tensors that an optimizer updates
   int64_t parameter_elements = 0;
   int64_t parameter_bytes = 0;
+  std::vector<models::InitializerRole> roles;
   std::vector<std::string> without_gradient;  // parameters that get no gradient
   std::string loss;                           // "cross_entropy of y f32[32,10]"
   absl::Status loss_status;

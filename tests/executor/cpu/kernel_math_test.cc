@@ -32,6 +32,10 @@ double ExactSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 TEST(VectorMath, KeepsItsStatedErrors) {
   EXPECT_LE(WorstUlps(Exp, std::exp, -87, 88.5f), 1.5);
   EXPECT_LE(WorstUlps(Exp, std::exp, -103, -87), 1.5);
+  EXPECT_LE(WorstUlps(Expm1OfNegative, std::expm1, -40, 0), 3);
+  EXPECT_LE(WorstUlps(Expm1OfNegative, std::expm1, -0.01f, 0), 3);
+  EXPECT_LE(WorstUlps(Log1pOfUnit, std::log1p, 0, 1), 3);
+  EXPECT_LE(WorstUlps(Log1pOfUnit, std::log1p, 0, 1e-6f), 3);
   EXPECT_LE(WorstUlps(Tanh, std::tanh, -12, 12), 3);
   EXPECT_LE(WorstUlps(Tanh, std::tanh, -0.01f, 0.01f), 3);
   EXPECT_LE(WorstUlps(Sigmoid, ExactSigmoid, -80, 50), 3);
@@ -46,6 +50,8 @@ TEST(VectorMath, GivesTheLimitsAtTheEnds) {
   EXPECT_EQ(Exp(kInfinity), kInfinity);
   EXPECT_EQ(Exp(-kInfinity), 0.0f);
   EXPECT_EQ(Exp(0.0f), 1.0f);
+  EXPECT_EQ(Expm1OfNegative(-kInfinity), -1.0f);
+  EXPECT_EQ(Expm1OfNegative(0.0f), 0.0f);
   EXPECT_EQ(Tanh(kInfinity), 1.0f);
   EXPECT_EQ(Tanh(-kInfinity), -1.0f);
   EXPECT_EQ(Sigmoid(kInfinity), 1.0f);
@@ -59,7 +65,8 @@ TEST(VectorMath, GivesTheLimitsAtTheEnds) {
 }
 
 TEST(VectorMath, PassesNanOn) {
-  for (float (*f)(float) : {Exp, Tanh, Sigmoid, Log, Erf}) {
+  for (float (*f)(float) :
+       {Exp, Tanh, Sigmoid, Log, Erf, Expm1OfNegative, Log1pOfUnit}) {
     EXPECT_TRUE(std::isnan(f(kNan)));
   }
 }

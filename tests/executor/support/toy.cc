@@ -209,6 +209,13 @@ Toy MakeToy(const ToyOptions& options) {
   return toy;
 }
 
+Toy ToyOf(models::Graph graph) {
+  Toy toy;
+  toy.problem = MakeProblem(graph, toy.options);
+  toy.graph = std::move(graph);
+  return toy;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareToyKernel(
     const models::Graph& graph, const models::Node& node) {
   const models::TensorType& rows = graph.value(graph.inputs[0]).type;

@@ -34,6 +34,9 @@ struct Toy {
 
 Toy MakeToy(const ToyOptions& options = {});
 
+// Any graph whose kernels need no workspace, with a problem of it.
+Toy ToyOf(models::Graph graph);
+
 // Every value has its own place; nothing is copied.
 planner::Plan KeepPlan(const Toy& toy);
 

@@ -121,6 +121,9 @@ absl::Status LookUp(std::vector<int64_t> rows, std::vector<int32_t> labels) {
 // Found here it costs a second; found by a kernel, the hours before that step.
 TEST(MakeDataSet, RefusesLabelsAndIndicesOutOfRangeNamingTheFirst) {
   EXPECT_EQ(LookUp({0, 1, 2, -3}, {0, 1, 1, 0}), absl::OkStatus());
+  // Labels that the loss ignores.
+  EXPECT_EQ(LookUp({0, 1}, {0, -100}), absl::OkStatus());
+  EXPECT_NE(LookUp({0, -100}, {0, 1}), absl::OkStatus());
   EXPECT_EQ(LookUp({0, 1, 2, 0}, {0, 1, 2, 7}).message(),
             "array 'target': 2 in example 2 (counted from 0) is not one of 2 "
             "classes");

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 
+#include "executor/device/ignored_target.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
 namespace {
+
+using models::DType;
 
 TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
   const Toy full = MakeToy({.batch = 4, .train = false});
@@ -35,6 +39,45 @@ TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
   EXPECT_NEAR(got.loss, one.result().loss, 1e-5 * one.result().loss);
   // The toy's count is 1 in every batch, of batch * width targets.
   EXPECT_DOUBLE_EQ(*got.accuracy, 3.0 / (10 * 64));
+}
+
+// Two classes whose logits are the input: a target is right where its logit is
+// the larger one.
+models::Graph Classifier(int64_t batch) {
+  models::Graph graph;
+  const auto logits = graph.AddInput("logits", {DType::kF32, {batch, 2}});
+  const auto target = graph.AddInput("target", {DType::kI64, {batch}});
+  const models::Attributes axis = {{"class_axis", int64_t{1}}};
+  graph.outputs.push_back((*graph.AddNode("SoftmaxCrossEntropy", "loss",
+                                          {logits, target}, axis))[0]);
+  graph.outputs.push_back(
+      (*graph.AddNode("CountCorrect", "count", {logits, target}, axis))[0]);
+  return graph;
+}
+
+TEST(Evaluate, LeavesOutIgnoredTargets) {
+  const std::vector<float> logits = {0, 1, 0, 2, 3, 0, 0, 4};
+  const std::vector<int64_t> targets = {1, kIgnoredTarget, kIgnoredTarget,
+                                        kIgnoredTarget};
+  DataSet data;
+  data.examples = 4;
+  const auto add = [&data](const char* name, const auto& numbers,
+                           int64_t row_bytes) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
+    data.columns.push_back({name, row_bytes, {bytes, bytes + 4 * row_bytes}});
+  };
+  add("logits", logits, 8);
+  add("target", targets, 8);
+  // The second batch has no target at all.
+  const Toy toy = ToyOf(Classifier(2));
+  const planner::Plan plan = KeepPlan(toy);
+  CpuDevice device;
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  ASSERT_TRUE(program.ok()) << program.status();
+  Evaluator evaluator(data);
+  ASSERT_TRUE(evaluator.Run(**program).ok());
+  EXPECT_NEAR(evaluator.result().loss, std::log1p(std::exp(-1.0)), 1e-6);
+  EXPECT_EQ(*evaluator.result().accuracy, 1.0);
 }
 
 TEST(Evaluate, StopsBetweenBatchesWhenAsked) {

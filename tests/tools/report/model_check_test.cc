@@ -63,14 +63,45 @@ TEST(CheckModel, SaysWhatImportHadToPutBack) {
 
 TEST(CheckModel, WarnsOfAFixedBatchOnlyWhereOneWasAskedFor) {
   StepFlags flags = Text(
-      "g (float[3,4] x) => (float[3,4] y) <float[4] w = {1,2,3,4}>"
-      " { y = Add(x, w) }");
+      "g (float[3,4] x) => (float[3,4] y)"
+      " <float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}>"
+      " { y = MatMul(x, w) }");
   EXPECT_TRUE(Check(flags).AsExported());
   flags.model.batch = 3;
   EXPECT_TRUE(Check(flags).AsExported());
   flags.model.batch = 4;
   EXPECT_FALSE(Check(flags).AsExported());
   EXPECT_THAT(CheckTable(Check(flags)), HasSubstr("fixed to 3"));
+}
+
+// The module's own normalization of its inputs.
+StepFlags WithBuffers() {
+  return Text(
+      "g (float[2,3] x) => (float[2,2] y)"
+      " <float[3] mean = {1,2,3}, float[3] std = {1,1,2},"
+      "  float[3,2] \"fc.weight\" = {1,2,3,4,5,6}, float[2] bias = {0,1}> {"
+      " a = Sub(x, mean) b = Div(a, std)"
+      " c = MatMul(b, \"fc.weight\") y = Add(c, bias) }");
+}
+
+TEST(CheckModel, ListsWhatIsTrainedAndWhatIsNot) {
+  StepFlags flags = WithBuffers();
+  const ModelCheck check = Check(flags);
+  EXPECT_TRUE(check.AsExported()) << CheckTable(check);
+  EXPECT_EQ(check.parameters, 2);
+  EXPECT_THAT(CheckTable(check),
+              HasSubstr("trained       1, operand of MatMul: fc.weight\n"
+                        "              1, bias of a product: bias\n"
+                        "not trained   2, a buffer, by its name: mean, std\n"));
+  EXPECT_EQ(CheckJson(check)["tensors"][0].dump(),
+            R"({"name":"mean","trained":false,"why":"a buffer, by its name"})");
+  flags.model.train = {"mean"};
+  flags.model.freeze = {"fc.*"};
+  EXPECT_THAT(CheckTable(Check(flags)),
+              HasSubstr("trained       1, --train: mean\n"
+                        "              1, bias of a product: bias\n"
+                        "not trained   1, a buffer, by its name: std\n"
+                        "              1, --freeze: fc.weight\n"));
 }
 
 TEST(CheckModel, CountsWhatFlagsTakeOut) {
@@ -80,7 +111,7 @@ TEST(CheckModel, CountsWhatFlagsTakeOut) {
   EXPECT_EQ(Check(flags).forms.dropouts, 0);
   EXPECT_EQ(Check(flags).forms.dropouts_off, 1);
   flags = File(models::DataPath("cnn_torchscript.onnx"));
-  flags.model.frozen = {"bn.*"};
+  flags.model.freeze = {"bn.*"};
   EXPECT_EQ(Check(flags).forms.batch_norms_fixed, 1);
 }
 
@@ -168,9 +199,9 @@ TEST(CheckModel, FindsParametersThatNothingTrains) {
   // Integers pass no gradient.
   const ModelCheck check =
       Check(Text("g (float[2,4] x, int64[4] k) => (float[2,4] y)"
-                 " <float[4] w = {1,2,3,4}, float[4] v = {1,2,3,4}>"
+                 " <float[4] w = {1,2,3,4}, float[4] bias = {1,2,3,4}>"
                  " { i = CastLike(w, k) f = Cast<to=1>(i) s = Add(x, f)"
-                 " y = Add(s, v) }"));
+                 " y = Add(s, bias) }"));
   EXPECT_TRUE(check.status.ok()) << check.status;
   EXPECT_THAT(check.without_gradient, ElementsAre("w"));
   EXPECT_EQ(check.parameters, 1);

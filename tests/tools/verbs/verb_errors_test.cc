@@ -77,8 +77,12 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--input-shape", "image=3x4"}, "has 4 axes, not the 2 given");
   add({"--input-shape", "image=3x1x9x8"}, "axis 2 is fixed to 8");
   add({"--input-shape", "picture=3x4"}, "'picture', which is no input");
+  add({"--freeze", "*"}, "nothing to train");
   add({"--frozen", "*"}, "nothing to train");
-  add({"--frozen", "nope"}, "matches 'nope'; it has fc1.weight");
+  add({"--freeze", "nope"},
+      "--freeze: no tensor of the model matches 'nope'; "
+      "it has fc1.weight");
+  add({"--train", "nope"}, "--train: no tensor of the model matches 'nope'");
   add({"--loss", "hinge"}, "--loss");
   add({"--class-axis", "7"}, "--class-axis 7");
   add({"--data", "/no/data.npz"}, "/no/data.npz");
@@ -127,8 +131,9 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
 // A script's variable that is not set.
 TEST(VerbErrors, OfEmptyValues) {
   std::vector<Case> cases;
-  for (const char* flag : {"--budget", "--time-limit", "--data", "--machine",
-                           "-o", "--frozen", "--problem", "--dump-passes"}) {
+  for (const char* flag :
+       {"--budget", "--time-limit", "--data", "--machine", "-o", "--train",
+        "--freeze", "--problem", "--dump-passes"}) {
     cases.push_back({{"plan", kMlp, flag, ""}, 2, "must not be empty"});
   }
   cases.push_back({{"plan", kMlp, "--budget="}, 2, "--budget"});

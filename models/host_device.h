@@ -1,6 +1,6 @@
 // Marks formulas that host and device compilers share.
-#ifndef LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
-#define LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
+#ifndef LOADLINE_MODELS_HOST_DEVICE_H_
+#define LOADLINE_MODELS_HOST_DEVICE_H_
 
 // Compiled for host and device by nvcc; expands to nothing for other compilers.
 #ifdef __CUDACC__
@@ -9,4 +9,4 @@
 #define LOADLINE_HOST_DEVICE
 #endif
 
-#endif  // LOADLINE_EXECUTOR_DEVICE_HOST_DEVICE_H_
+#endif  // LOADLINE_MODELS_HOST_DEVICE_H_

@@ -1,0 +1,156 @@
+// The exporter writes the kind of each initializer at its value_info; the
+// signature of the exported program at the graph, which also lists tensors that
+// are no initializers any more; and at each node the PyTorch operation that it
+// came from. Tested in tests/models/onnx_export_marks_test.cc.
+#include "models/onnx/export_marks.h"
+
+#include <cctype>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+constexpr char kKind[] = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr char kComputedFrom[] = "pkg.onnxscript.optimizer.folded_from";
+constexpr char kSignature[] =
+    "pkg.torch.export.ExportedProgram.graph_signature";
+constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
+constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
+
+template <typename Proto>
+absl::string_view Metadata(const Proto& proto, absl::string_view key) {
+  for (const auto& entry : proto.metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return {};
+}
+
+// The names in a Python list of strings: "['a', 'b']".
+std::vector<std::string> QuotedNames(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '\'');
+  std::vector<std::string> names;
+  for (size_t i = 1; i < parts.size(); i += 2) names.emplace_back(parts[i]);
+  return names;
+}
+
+struct Original {
+  std::string placeholder;  // its name in operations
+  std::string target;       // its name in the module
+  Mark mark;
+};
+
+// From lines such as "p_fc_weight: PARAMETER target='fc.weight'".
+std::vector<Original> ReadSignature(absl::string_view text) {
+  std::vector<Original> originals;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(": "), absl::SkipEmpty());
+    if (words.size() < 3) continue;
+    const bool parameter = words[1] == "PARAMETER";
+    if (!parameter && words[1] != "BUFFER" && words[1] != "CONSTANT_TENSOR") {
+      continue;
+    }
+    const std::vector<std::string> target = QuotedNames(line);
+    if (target.empty()) continue;
+    originals.push_back({std::string(words[0]), target[0],
+                         parameter ? Mark::kParameter : Mark::kBuffer});
+  }
+  return originals;
+}
+
+// Whether the operation reads %name.
+bool Reads(absl::string_view operation, absl::string_view name) {
+  const std::string token = absl::StrCat("%", name);
+  for (size_t at = operation.find(token); at != absl::string_view::npos;
+       at = operation.find(token, at + 1)) {
+    const size_t end = at + token.size();
+    if (end == operation.size() ||
+        (operation[end] != '_' &&
+         std::isalnum(static_cast<unsigned char>(operation[end])) == 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether the node reads a parameter that the operation does not.
+bool ReadsAnother(const onnx::NodeProto& node, absl::string_view operation,
+                  const std::map<std::string, std::string>& placeholders,
+                  const ExportMarks& marks) {
+  for (const std::string& name : node.input()) {
+    auto mark = marks.marks.find(name);
+    if (mark == marks.marks.end() || mark->second != Mark::kParameter) continue;
+    auto placeholder = placeholders.find(name);
+    if (placeholder == placeholders.end() ||
+        !Reads(operation, placeholder->second)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Finds tensors that are no initializers any more, although a node is there
+// that was made from an operation on them and reads a parameter in their place.
+void FindReplaced(const onnx::GraphProto& graph,
+                  const std::vector<Original>& originals, ExportMarks* marks) {
+  std::set<std::string> present;
+  for (const auto& tensor : graph.initializer()) present.insert(tensor.name());
+  for (const auto& [name, sources] : marks->computed_from) {
+    present.insert(sources.begin(), sources.end());
+  }
+  std::map<std::string, std::string> placeholders;
+  std::vector<const Original*> absent;
+  for (const Original& original : originals) {
+    placeholders[original.target] = original.placeholder;
+    if (present.count(original.target) == 0) absent.push_back(&original);
+  }
+  std::set<std::string> found;
+  for (const auto& node : graph.node()) {
+    const absl::string_view operation = Metadata(node, kOperation);
+    if (absent.empty() || operation.empty() ||
+        !ReadsAnother(node, operation, placeholders, *marks)) {
+      continue;
+    }
+    const bool rewritten = !Metadata(node, kRewritten).empty();
+    for (const Original* original : absent) {
+      if (Reads(operation, original->placeholder) &&
+          found.insert(original->target).second) {
+        (rewritten ? marks->rewritten : marks->merged)
+            .push_back(original->target);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
+  ExportMarks marks;
+  const std::vector<Original> originals =
+      ReadSignature(Metadata(graph, kSignature));
+  for (const Original& original : originals) {
+    marks.marks[original.target] = original.mark;
+  }
+  for (const auto& info : graph.value_info()) {
+    const absl::string_view kind = Metadata(info, kKind);
+    if (kind == "PARAMETER") {
+      marks.marks[info.name()] = Mark::kParameter;
+    } else if (kind == "BUFFER" || kind == "CONSTANT_TENSOR") {
+      marks.marks[info.name()] = Mark::kBuffer;
+    }
+    const absl::string_view sources = Metadata(info, kComputedFrom);
+    if (!sources.empty()) {
+      marks.computed_from[info.name()] = QuotedNames(sources);
+    }
+  }
+  FindReplaced(graph, originals, &marks);
+  return marks;
+}
+
+}  // namespace loadline::models::onnx_internal

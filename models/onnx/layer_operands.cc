@@ -1,0 +1,243 @@
+// One sweep over the nodes keeps for each value the initializers that it is
+// made of, and what kind of result it is. Tested in
+// tests/models/onnx_layer_operands_test.cc.
+#include "models/onnx/layer_operands.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "models/onnx/node_attributes.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+// What an activation is, as far as a bias or a scale may follow it.
+enum class Result {
+  kOther,
+  kProduct,     // of a layer without bias
+  kNormalized,  // without a scale
+  kScaled,      // normalized and scaled, without a bias
+  kStatistic,   // a reduction, and what is computed from it
+  kRoot,        // a root of a statistic, or its reciprocal
+};
+
+struct Known {
+  bool constant = false;          // depends on initializers and constants only
+  bool moved = true;              // constant: no arithmetic so far
+  std::set<std::string> sources;  // constant: initializers
+  Result result = Result::kOther;
+};
+
+bool IsOneOf(absl::string_view op,
+             std::initializer_list<absl::string_view> names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
+
+bool Moves(absl::string_view op) {
+  return IsOneOf(op, {"Identity", "Transpose", "Reshape", "Flatten", "Squeeze",
+                      "Unsqueeze", "Expand", "Cast", "CastLike", "Slice",
+                      "Split", "Gather", "Tile"});
+}
+
+bool IsReduction(absl::string_view op) {
+  return IsOneOf(op, {"ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2",
+                      "ReduceMax", "ReduceL1", "GlobalAveragePool"});
+}
+
+// The first input that is a weight of the layer; -1: the operator is no layer.
+int FirstWeight(absl::string_view op) {
+  if (IsOneOf(op, {"MatMul", "Gemm"})) return 0;
+  if (IsOneOf(op, {"Conv", "ConvTranspose", "DeformConv", "BatchNormalization",
+                   "LayerNormalization", "InstanceNormalization",
+                   "GroupNormalization", "RMSNormalization",
+                   "SimplifiedLayerNormalization", "LSTM", "GRU", "RNN",
+                   "PRelu"})) {
+    return 1;
+  }
+  return op == "Einsum" ? 0 : -1;
+}
+
+bool HasBias(const onnx::NodeProto& node) {
+  return node.input_size() > 2 && !node.input(2).empty();
+}
+
+class Finder {
+ public:
+  Finder(const onnx::GraphProto& graph,
+         const std::map<std::string, Tensor>& initializers)
+      : initializers_(initializers) {
+    for (const auto& input : graph.input()) known_[input.name()] = {};
+    for (const auto& [name, tensor] : initializers) {
+      Known known;
+      known.constant = true;
+      known.sources = {name};
+      known_[name] = std::move(known);
+    }
+    for (const auto& node : graph.node()) Visit(node);
+  }
+
+  std::map<std::string, LayerOperand> Take() { return std::move(found_); }
+
+ private:
+  const Known& Input(const onnx::NodeProto& node, int i) const {
+    static const auto* const kNothing = new Known{true, true, {}, {}};
+    if (i >= node.input_size()) return *kNothing;
+    auto it = known_.find(node.input(i));
+    return it == known_.end() ? *kNothing : it->second;
+  }
+
+  void Find(const Known& value, OperandForm form, const std::string& op) {
+    if (!value.moved) form = OperandForm::kComputed;
+    for (const std::string& name : value.sources) {
+      auto [it, added] = found_.try_emplace(name, LayerOperand{form, op});
+      if (!added && form < it->second.form) it->second = {form, op};
+    }
+  }
+
+  // At most one axis of the initializer is longer than one.
+  bool IsVector(const Known& value) const {
+    if (!value.constant || value.sources.size() != 1) return false;
+    const TensorType& type =
+        initializers_.find(*value.sources.begin())->second.type;
+    return type.elements() > 1 &&
+           *std::max_element(type.dims.begin(), type.dims.end()) ==
+               type.elements();
+  }
+
+  // Ones and zeros, or no initializers: as PyTorch writes GroupNorm.
+  bool ScalesNothing(const onnx::NodeProto& node) const {
+    for (int i : {1, 2}) {
+      for (const std::string& name : Input(node, i).sources) {
+        const Tensor& tensor = initializers_.find(name)->second;
+        if (tensor.data == nullptr || tensor.type.dtype != DType::kF32) {
+          return false;
+        }
+        const auto values = tensor.as<float>();
+        if (std::any_of(values.begin(), values.end(),
+                        [i](float v) { return v != (i == 1 ? 1 : 0); })) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  Known Constant(const onnx::NodeProto& node) const {
+    Known known;
+    known.constant = true;
+    known.moved = Moves(node.op_type()) || node.op_type() == "Concat";
+    // The other inputs of a moving operator are shapes and indices.
+    const int data = Moves(node.op_type()) ? 1 : node.input_size();
+    for (int i = 0; i < data; ++i) {
+      const Known& input = Input(node, i);
+      known.moved = known.moved && input.moved;
+      known.sources.insert(input.sources.begin(), input.sources.end());
+    }
+    return known;
+  }
+
+  // For an operator with two inputs of which one is an activation.
+  Result Combined(const onnx::NodeProto& node, const Known& activation,
+                  const Known& other) {
+    const std::string& op = node.op_type();
+    if (activation.result == Result::kStatistic ||
+        activation.result == Result::kRoot) {
+      return op == "Pow" ? Result::kRoot : activation.result;
+    }
+    if (!IsVector(other)) return Result::kOther;
+    if (op == "Add" && activation.result == Result::kProduct) {
+      Find(other, OperandForm::kFollows, "bias of a product");
+    } else if (op == "Mul" && activation.result == Result::kNormalized) {
+      Find(other, OperandForm::kFollows, "scale of a normalization");
+      return Result::kScaled;
+    } else if (op == "Add" && activation.result == Result::kScaled) {
+      Find(other, OperandForm::kFollows, "bias of a normalization");
+    }
+    return Result::kOther;
+  }
+
+  Result ResultOf(const onnx::NodeProto& node) {
+    const std::string& op = node.op_type();
+    const Known& a = Input(node, 0);
+    const Known& b = Input(node, 1);
+    if (IsOneOf(op, {"Conv", "ConvTranspose", "Gemm"})) {
+      return HasBias(node) ? Result::kOther : Result::kProduct;
+    }
+    if (op == "MatMul") {
+      return a.constant || b.constant ? Result::kProduct : Result::kOther;
+    }
+    if (op == "InstanceNormalization") {
+      return ScalesNothing(node) ? Result::kNormalized : Result::kOther;
+    }
+    if (op == "ReduceL2") return Result::kRoot;
+    if (IsReduction(op)) return Result::kStatistic;
+    if (op == "Sqrt") {
+      return a.result == Result::kStatistic ? Result::kRoot : Result::kOther;
+    }
+    if (Moves(op) || IsOneOf(op, {"Reciprocal", "Clip", "Neg"})) {
+      return a.result;
+    }
+    if (node.input_size() != 2) return Result::kOther;
+    if (a.constant) return Combined(node, b, a);
+    if (b.constant) return Combined(node, a, b);
+    if (IsOneOf(op, {"Div", "Mul"}) &&
+        (b.result == Result::kRoot ||
+         (op == "Mul" && a.result == Result::kRoot))) {
+      return Result::kNormalized;
+    }
+    const auto statistic = [](const Known& v) {
+      return v.result == Result::kStatistic || v.result == Result::kRoot;
+    };
+    return statistic(a) && statistic(b) ? Result::kStatistic : Result::kOther;
+  }
+
+  void Visit(const onnx::NodeProto& node) {
+    const std::string& op = node.op_type();
+    bool constant = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (!node.input(i).empty())
+        constant = constant && Input(node, i).constant;
+    }
+    Known known;
+    // A table of which rows are read, also at positions known beforehand.
+    if (IsOneOf(op, {"Gather", "GatherND"}) &&
+        IntAttribute(node, "axis", 0) == 0 && IsTable(Input(node, 0))) {
+      Find(Input(node, 0), OperandForm::kInput, op);
+    }
+    if (constant) {
+      known = Constant(node);
+    } else {
+      const int first = FirstWeight(op);
+      for (int i = std::max(first, 0); first >= 0 && i < node.input_size();
+           ++i) {
+        Find(Input(node, i), OperandForm::kInput, op);
+      }
+      known.result = ResultOf(node);
+    }
+    for (const auto& name : node.output()) {
+      if (!name.empty()) known_[name] = known;
+    }
+  }
+
+  bool IsTable(const Known& value) const {
+    return value.constant && value.moved && value.sources.size() == 1 &&
+           initializers_.find(*value.sources.begin())->second.type.rank() >= 2;
+  }
+
+  const std::map<std::string, Tensor>& initializers_;
+  std::map<std::string, Known> known_;
+  std::map<std::string, LayerOperand> found_;
+};
+
+}  // namespace
+
+std::map<std::string, LayerOperand> FindLayerOperands(
+    const onnx::GraphProto& graph,
+    const std::map<std::string, Tensor>& initializers) {
+  return Finder(graph, initializers).Take();
+}
+
+}  // namespace loadline::models::onnx_internal

@@ -1,0 +1,119 @@
+// Marks as torch 2.15 writes them, and what they decide.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/onnx/export_marks.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kKind[] = "pkg.torch.export.graph_signature.InputSpec.kind";
+
+template <typename Proto>
+void Write(Proto* proto, const std::string& key, const std::string& value) {
+  auto* entry = proto->add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+
+void WriteAt(onnx::GraphProto* graph, const std::string& name,
+             const std::string& key, const std::string& value) {
+  auto* info = graph->add_value_info();
+  info->set_name(name);
+  info->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::FLOAT);
+  Write(info, key, value);
+}
+
+// A module with a buffer and a parameter in the same places.
+onnx::ModelProto Model() {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[2,2] x) => (float[2,2] y)"
+      " <float[2] a = {1,2}, float[2,2] p = {1,2,3,4}, float[2] c = {3,4},"
+      "  float[2,2] val_1 = {1,2,3,4}> {"
+      " t = Mul(x, a) u = MatMul(t, p) v = Add(u, c) y = MatMul(v, val_1) }");
+  Write(model.mutable_graph(),
+        "pkg.torch.export.ExportedProgram.graph_signature",
+        "\n# inputs\np_a: PARAMETER target='a'\n"
+        "p_fc_weight: PARAMETER target='fc.weight'\n"
+        "b_p: BUFFER target='p' persistent=True\n"
+        "b_c: BUFFER target='c' persistent=True\n"
+        "x: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+  auto* graph = model.mutable_graph();
+  WriteAt(graph, "a", kKind, "PARAMETER");
+  WriteAt(graph, "p", kKind, "BUFFER");
+  WriteAt(graph, "c", kKind, "BUFFER");
+  WriteAt(graph, "val_1", "pkg.onnxscript.optimizer.folded_from",
+          "['fc.weight']");
+  return model;
+}
+
+TEST(ExportMarks, DecideAgainstUseAndName) {
+  const auto imported = ImportOnnxBytes(Bytes(Model()), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(Names(imported->graph, ValueKind::kParameter),
+              ElementsAre("a", "val_1"));
+  EXPECT_THAT(imported->warnings, IsEmpty());
+}
+
+TEST(ExportMarks, WarnOfAParameterThatIsComputedBeforehand) {
+  onnx::ModelProto model = Model();
+  auto* info = model.mutable_graph()->mutable_value_info(3);
+  info->mutable_metadata_props(0)->set_value("['fc.weight', 'a', 'val_0']");
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(imported->warnings,
+              ElementsAre(HasSubstr("computed 'val_1' from fc.weight, a, ")));
+}
+
+TEST(ExportMarks, WarnOfTensorsMergedWithAParameter) {
+  onnx::ModelProto model = Model();
+  auto* graph = model.mutable_graph();
+  // The node reads the buffer b in PyTorch, and the parameter a in the file.
+  auto* signature = graph->mutable_metadata_props(0)->mutable_value();
+  signature->insert(signature->find("x: USER"), "b_b: BUFFER target='b'\n");
+  Write(graph->mutable_node(0), "pkg.torch.onnx.fx_node",
+        "%t : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor]"
+        "(args = (%x, %b_b), kwargs = {})");
+  EXPECT_THAT(onnx_internal::ReadExportMarks(*graph).merged, ElementsAre("b"));
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(imported->warnings,
+              ElementsAre(AllOf(HasSubstr("merged"), HasSubstr(": b;"))));
+}
+
+TEST(ExportMarks, WarnOfOperatorsThatWereRewritten) {
+  onnx::ModelProto model = Model();
+  auto* graph = model.mutable_graph();
+  auto* signature = graph->mutable_metadata_props(0)->mutable_value();
+  signature->insert(signature->find("x: USER"),
+                    "p_bn: PARAMETER target='bn.weight'\n");
+  auto* node = graph->mutable_node(0);
+  Write(node, "pkg.torch.onnx.fx_node", "%t = batch_norm(%conv, %p_bn)");
+  Write(node, "pkg.onnxscript.rewriter.rule_name", "FuseBatchNormIntoConv");
+  EXPECT_THAT(onnx_internal::ReadExportMarks(*graph).merged, IsEmpty());
+  const auto imported = ImportOnnxBytes(Bytes(model), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_THAT(imported->warnings,
+              ElementsAre(AllOf(HasSubstr("rewrote"), HasSubstr("bn.weight"))));
+}
+
+TEST(ExportMarks, ANodeThatReadsItsOwnParameterWarnsOfNothing) {
+  onnx::ModelProto model = Model();
+  auto* graph = model.mutable_graph();
+  auto* signature = graph->mutable_metadata_props(0)->mutable_value();
+  signature->insert(signature->find("x: USER"), "b_b: BUFFER target='b'\n");
+  Write(graph->mutable_node(0), "pkg.torch.onnx.fx_node",
+        "%t : [num_users=1] = call_function[target=torch.ops.aten.mul.Tensor]"
+        "(args = (%x, %p_a, %b_b2), kwargs = {})");
+  EXPECT_THAT(onnx_internal::ReadExportMarks(*graph).merged, IsEmpty());
+}
+
+}  // namespace
+}  // namespace loadline::models

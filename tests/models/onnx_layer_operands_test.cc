@@ -1,0 +1,113 @@
+// FindLayerOperands on the forms in which exporters write layers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/layer_operands.h"
+#include "models/onnx/model_file.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// "name: op" of each operand; computed ones end with " (computed)".
+std::vector<std::string> Operands(const std::string& body) {
+  const onnx::ModelProto model = ModelFromText(body);
+  std::map<std::string, Tensor> initializers;
+  int64_t budget_bytes = 1 << 20;
+  for (const auto& proto : model.graph().initializer()) {
+    auto tensor = ReadTensor(proto, "", &budget_bytes);
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    if (tensor.ok()) initializers[proto.name()] = *std::move(tensor);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, operand] :
+       FindLayerOperands(model.graph(), initializers)) {
+    lines.push_back(absl::StrCat(
+        name, ": ", operand.op,
+        operand.form == OperandForm::kComputed ? " (computed)" : ""));
+  }
+  return lines;
+}
+
+TEST(FindLayerOperands, FollowsMovedElements) {
+  EXPECT_THAT(Operands("g (float[2,3] x) => (float[2,2] y)"
+                       " <float[2,3] weight = {1,2,3,4,5,6}> {"
+                       " t = Transpose<perm = [1,0]>(weight)"
+                       " y = MatMul(x, t) }"),
+              ElementsAre("weight: MatMul"));
+}
+
+TEST(FindLayerOperands, SaysWhatAWeightIsComputedFrom) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[2,2] a = {1,2,3,4}, float[2,2] b = {1,2,3,4}> {"
+                       " p = MatMul(a, b) y = MatMul(x, p) }"),
+              ElementsAre("a: MatMul (computed)", "b: MatMul (computed)"));
+}
+
+TEST(FindLayerOperands, OneVectorIsTheBiasOfAProduct) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[2,2] w = {1,2,3,4}, float[2] first = {1,2},"
+                       "  float[2] second = {1,2}> {"
+                       " p = MatMul(x, w) q = Add(first, p)"
+                       " y = Add(q, second) }"),
+              ElementsAre("first: bias of a product", "w: MatMul"));
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[2,2] w = {1,2,3,4}, float[2] b = {1,2},"
+                       "  float[2] more = {1,2}> {"
+                       " p = Gemm(x, w, b) y = Add(p, more) }"),
+              ElementsAre("b: Gemm", "w: Gemm"));
+}
+
+TEST(FindLayerOperands, KnowsAWrittenOutRmsNorm) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[2] scale = {1,2}, float[2] other = {1,2},"
+                       "  float two = {2}, float eps = {0.1}> {"
+                       " s = Pow(x, two) m = ReduceMean<keepdims = 1>(s)"
+                       " v = Add(m, eps) r = Sqrt(v) i = Reciprocal(r)"
+                       " n = Mul(x, i) a = Mul(scale, n) y = Mul(a, other) }"),
+              ElementsAre("scale: scale of a normalization"));
+}
+
+TEST(FindLayerOperands, KnowsGroupNormOnInstanceNormalization) {
+  EXPECT_THAT(
+      Operands("g (float[1,4,2] x) => (float[1,4,2] y)"
+               " <float[4,1] gamma = {1,2,3,4}, float[4,1] beta = {1,2,3,4},"
+               "  int64[3] in = {1,2,4}, int64[3] out = {1,4,2}> {"
+               " one = Constant<value = float[2] {1,1}>()"
+               " zero = Constant<value = float[2] {0,0}>()"
+               " g = Reshape(x, in) n = InstanceNormalization(g, one, zero)"
+               " r = Reshape(n, out) s = Mul(r, gamma) y = Add(s, beta) }"),
+      ElementsAre("beta: bias of a normalization",
+                  "gamma: scale of a normalization"));
+}
+
+TEST(FindLayerOperands, AnAttentionScaleIsNoNormalization) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float four = {4}, float[2] table = {1,2}> {"
+                       " r = Sqrt(four) s = Div(x, r) y = Mul(s, table) }"),
+              IsEmpty());
+}
+
+TEST(FindLayerOperands, PositionsReadATableToo) {
+  EXPECT_THAT(Operands("g (float[2,2] x) => (float[2,2] y)"
+                       " <float[3,2] rows = {1,2,3,4,5,6},"
+                       "  int64[2] positions = {0,1}> {"
+                       " a = Gather(rows, positions) y = Add(x, a) }"),
+              ElementsAre("rows: Gather"));
+}
+
+TEST(FindLayerOperands, TablesThatDataIndexAreEmbeddings) {
+  EXPECT_THAT(Operands("g (int64[2] i) => (float[2,2] y)"
+                       " <float[3,2] rows = {1,2,3,4,5,6},"
+                       "  float[3] schedule = {1,2,3}> {"
+                       " a = Gather(rows, i) b = Gather(schedule, i)"
+                       " y = Mul(a, b) }"),
+              ElementsAre("rows: Gather"));
+}
+
+}  // namespace
+}  // namespace loadline::models::onnx_internal
