@@ -44,7 +44,11 @@ struct StepBound {
   int64_t step_ns = 0;   // no plan within the budget is faster
   bool no_plan = false;  // no plan is within the budget at all
   std::vector<int>
-      cuts;          // nodes whose first runs prove it; empty: compute time
+      cuts;  // nodes whose first runs prove it; empty: compute time
+  // How these prove it: by a program that chooses which nodes run before the
+  // cut, or by the sum of what each proves up to the next.
+  bool free_nodes = false;
+  bool spans = false;
   int64_t work = 0;  // simplex iterations used
 };
 

@@ -87,23 +87,26 @@ class StepBounder {
     RaiseTo(static_cast<double>(least_.compute_ns) + reruns_ns, {cut.node});
   }
 
-  void RaiseTo(double ns, const std::vector<int>& cuts) {
+  void RaiseTo(double ns, const std::vector<int>& cuts, bool free_nodes = false,
+               bool spans = false) {
     ns = std::min(ns, most_ns_);
     if (ns <= static_cast<double>(bound_.step_ns)) return;
     bound_.step_ns = static_cast<int64_t>(ns);
     bound_.cuts = cuts;
+    bound_.free_nodes = free_nodes;
+    bound_.spans = spans;
   }
 
   // Raises the bound by what the program's cost proves.
   double Take(const BoundProgram& program, const MipBound& bound, double margin,
-              const std::vector<int>& cuts) {
+              const std::vector<int>& cuts, bool free_nodes = false) {
     if (bound.infeasible) {
       // With copies the program is infeasible also if every plan takes longer
       // than the horizon.
       if (!copies_) {
         bound_.no_plan = true;
       } else {
-        RaiseTo(horizon_ns_, cuts);
+        RaiseTo(horizon_ns_, cuts, free_nodes);
       }
     }
     const double cost = bound.cost - bound.error;
@@ -115,7 +118,8 @@ class StepBounder {
     // Without copies a step is an integer; with copies Replay rounds to the
     // nearest.
     const double safe_ns = ns - margin * extra_ns - 1e-9 * ns - 1e-3;
-    RaiseTo(copies_ ? std::round(safe_ns) : std::ceil(safe_ns), cuts);
+    RaiseTo(copies_ ? std::round(safe_ns) : std::ceil(safe_ns), cuts,
+            free_nodes);
     return ns;
   }
 
@@ -237,7 +241,7 @@ class StepBounder {
       ns += span_ns;
       cuts.push_back(node);
     }
-    RaiseTo(std::ceil(ns - 1e-9 * ns), cuts);
+    RaiseTo(std::ceil(ns - 1e-9 * ns), cuts, false, true);
   }
 
   // Ranked cuts that lie apart in the given order.
@@ -270,7 +274,7 @@ class StepBounder {
     bound_.work += BuildWork(program);
     if (program.program.terms.size() <=
         (free_nodes ? tuning_.most_free_terms : tuning_.most_branch_terms)) {
-      Branch(program, cuts);
+      Branch(program, cuts, free_nodes);
     }
   }
 
@@ -294,17 +298,18 @@ class StepBounder {
     Take(program, linear, 0, cuts);
     if (Done() || program.program.terms.size() > tuning_.most_branch_terms)
       return;
-    Branch(program, cuts);
+    Branch(program, cuts, false);
   }
 
-  void Branch(const BoundProgram& program, const std::vector<int>& cuts) {
+  void Branch(const BoundProgram& program, const std::vector<int>& cuts,
+              bool free_nodes) {
     const double enough = (horizon_ns_ - program.offset_ns) / program.unit_ns;
     const MipBound bound =
         SolveMip(program.program,
                  WorkLeft() / tuning_.branch_iteration_work + 1, enough);
     bound_.work += tuning_.branch_start_work +
                    tuning_.branch_iteration_work * bound.iterations;
-    Take(program, bound, 1e-6, cuts);
+    Take(program, bound, 1e-6, cuts, free_nodes);
   }
 
   const SearchModel& model_;

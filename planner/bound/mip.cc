@@ -164,19 +164,14 @@ absl::Span<const Term> MipProgram::TermsOf(int row) const {
   return absl::MakeConstSpan(terms).subspan(first, last - first);
 }
 
-MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
-                 bool presolve) {
+namespace {
+
+int IterationOption(int64_t limit) {
+  return static_cast<int>(std::min<int64_t>(limit, INT32_MAX));
+}
+
+MipBound RunLp(Highs& highs, const MipProgram& program) {
   MipBound result;
-  if (!IsScaled(program)) return result;
-  Highs highs;
-  SetOptions(highs);
-  highs.setOptionValue("solver", "simplex");
-  highs.setOptionValue("presolve", presolve ? "choose" : "off");
-  highs.setOptionValue(
-      "simplex_iteration_limit",
-      static_cast<int>(std::min<int64_t>(iteration_limit, INT32_MAX)));
-  LOADLINE_CHECK(highs.passModel(MakeLp(program, false)) !=
-                 HighsStatus::kError);
   if (highs.run() == HighsStatus::kError) return result;
   result.iterations =
       std::max<int64_t>(0, highs.getInfo().simplex_iteration_count);
@@ -184,10 +179,58 @@ MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
   result.optimal = highs.getModelStatus() == HighsModelStatus::kOptimal;
   const HighsSolution& solution = highs.getSolution();
   if (solution.dual_valid) {
+    result.row_duals = solution.row_dual;
     result.cost = WeakDuality(program, solution.row_dual);
   }
   if (solution.value_valid) result.x = solution.col_value;
   return result;
+}
+
+void PassLp(const MipProgram& program, bool presolve, Highs& highs) {
+  SetOptions(highs);
+  highs.setOptionValue("solver", "simplex");
+  highs.setOptionValue("presolve", presolve ? "choose" : "off");
+  LOADLINE_CHECK(highs.passModel(MakeLp(program, false)) !=
+                 HighsStatus::kError);
+}
+
+}  // namespace
+
+MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
+                 bool presolve) {
+  if (!IsScaled(program)) return {};
+  Highs highs;
+  PassLp(program, presolve, highs);
+  highs.setOptionValue("simplex_iteration_limit",
+                       IterationOption(iteration_limit));
+  return RunLp(highs, program);
+}
+
+struct LpSolver::Solver {
+  Highs highs;
+};
+
+LpSolver::LpSolver(const MipProgram& program) : program_(program) {
+  if (!IsScaled(program)) return;
+  solver_ = std::make_unique<Solver>();
+  PassLp(program, false, solver_->highs);
+}
+
+LpSolver::~LpSolver() = default;
+
+void LpSolver::SetLimits(int column, double lower, double upper) {
+  program_.columns[column].lower = lower;
+  program_.columns[column].upper = upper;
+  if (solver_ != nullptr) {
+    solver_->highs.changeColBounds(column, Limit(lower), Limit(upper));
+  }
+}
+
+MipBound LpSolver::Solve(int64_t iteration_limit) {
+  if (solver_ == nullptr) return {};
+  solver_->highs.setOptionValue("simplex_iteration_limit",
+                                IterationOption(iteration_limit));
+  return RunLp(solver_->highs, program_);
 }
 
 MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,

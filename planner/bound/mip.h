@@ -3,6 +3,7 @@
 #define LOADLINE_PLANNER_BOUND_MIP_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -52,9 +53,10 @@ struct MipBound {
   double cost = -kNoLimit;
   double error = 0;
   bool infeasible = false;
-  bool optimal = false;    // some x has exactly this cost
-  std::vector<double> x;   // the best found; empty: none
-  int64_t iterations = 0;  // simplex iterations, the unit of work limits
+  bool optimal = false;           // some x has exactly this cost
+  std::vector<double> x;          // the best found; empty: none
+  std::vector<double> row_duals;  // of a linear program; empty: none
+  int64_t iterations = 0;         // simplex iterations, the unit of work limits
 };
 
 // Ignores `integer`. Stops after so many simplex iterations with the bound that
@@ -63,6 +65,26 @@ struct MipBound {
 // a program whose rows have hundreds of terms.
 MipBound SolveLp(const MipProgram& program, int64_t iteration_limit,
                  bool presolve = false);
+
+// Solves one linear program again and again with other limits of its columns,
+// each time from the last basis.
+class LpSolver {
+ public:
+  // The program is copied, less `integer`.
+  explicit LpSolver(const MipProgram& program);
+  ~LpSolver();
+  LpSolver(const LpSolver&) = delete;
+  LpSolver& operator=(const LpSolver&) = delete;
+
+  void SetLimits(int column, double lower, double upper);
+  // As the function SolveLp.
+  MipBound Solve(int64_t iteration_limit);
+
+ private:
+  struct Solver;
+  MipProgram program_;
+  std::unique_ptr<Solver> solver_;  // null: the numbers are too large
+};
 
 // Branch and bound. Stops when the solver's bound reaches `enough_cost`.
 MipBound SolveMip(const MipProgram& program, int64_t iteration_limit,

@@ -5,11 +5,13 @@
 #define LOADLINE_PLANNER_PROBLEM_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "planner/problem/certificate.h"
 #include "planner/problem/ids.h"
 #include "planner/problem/problem.h"
 
@@ -94,6 +96,8 @@ struct Plan {
   std::vector<Step> steps;  // listed so that every step follows its waits
   std::vector<NodeId> sequence;
   std::vector<Decision> decisions;
+  // Proves `bounds`; without one they are estimates.
+  std::optional<Certificate> certificate;
   Searched searched;
 
   const Buffer& buffer(BufferId id) const { return buffers[Index(id)]; }

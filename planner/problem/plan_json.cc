@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "planner/base/status_macros.h"
+#include "planner/problem/certificate_json.h"
 #include "planner/problem/ids.h"
 #include "planner/problem/json_reader.h"
 #include "planner/problem/json_writer.h"
@@ -176,6 +177,7 @@ absl::Status ReadLists(ObjectReader& reader, const Problem& problem,
   const JsonArray& steps = reader.List("steps");
   plan.sequence = reader.References("sequence", ids.nodes);
   const JsonArray& decisions = reader.List("decisions");
+  const Json* certificate = reader.Find("certificate");
   LOADLINE_RETURN_IF_ERROR(reader.Finish());
   for (const Json& buffer : buffers) {
     LOADLINE_RETURN_IF_ERROR(ReadBuffer(buffer, problem.addresses, ids, plan));
@@ -187,6 +189,10 @@ absl::Status ReadLists(ObjectReader& reader, const Problem& problem,
   }
   for (const Json& decision : decisions) {
     LOADLINE_RETURN_IF_ERROR(ReadDecision(decision, ids, plan));
+  }
+  if (certificate != nullptr) {
+    LOADLINE_ASSIGN_OR_RETURN(plan.certificate,
+                              ReadCertificate(*certificate, problem));
   }
   return absl::OkStatus();
 }
@@ -325,6 +331,10 @@ std::string PlanToJson(const Plan& plan, const Problem& problem) {
     json.Key("why").String(decision.why).EndObject();
   }
   json.Line().EndList();
+  if (plan.certificate) {
+    json.Line().Key("certificate");
+    WriteCertificate(*plan.certificate, problem, json);
+  }
   if (plan.searched.layers > 0) {
     json.Line().Key("extra").BeginObject();
     json.Key("layers").Int(plan.searched.layers);

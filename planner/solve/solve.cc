@@ -11,6 +11,8 @@
 #include "absl/time/clock.h"
 #include "planner/base/status_macros.h"
 #include "planner/bound/bound.h"
+#include "planner/certificate/check_certificate.h"
+#include "planner/certify/certify_step.h"
 #include "planner/layout/laid_out_schedule.h"
 #include "planner/schedule/simulate.h"
 #include "planner/search/search.h"
@@ -44,14 +46,23 @@ absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
   if (!problem.addresses) plan.arena_bytes = plan.predicted.peak_bytes;
   plan.problem_sha256 = ProblemSha256(problem);
   const SearchModel all = ModelOfAllPlans(problem);
-  plan.bounds.peak_bytes = BoundPeak(all).bytes;
+  plan.bounds.peak_bytes =
+      std::min(BoundPeak(all).bytes, CertifiedPeakBytes(problem));
   StepBoundOptions options;
   options.budget_bytes = plan.budget_bytes;
   options.known_step_ns = plan.predicted.step_ns;
   options.work_limit = bound_work_limit;
   const StepBound bound = BoundStepAt(all, options);
+  // Only what is certified is written. The bound itself is checked as well: one
+  // above the plan is an error of our own.
   plan.bounds.step_ns = bound.step_ns;
   LOADLINE_RETURN_IF_ERROR(CheckBounds(plan, bound.no_plan));
+  CertifiedBound certified = CertifyStep(
+      problem, bound,
+      {.budget_bytes = plan.budget_bytes, .work_limit = bound_work_limit});
+  plan.bounds.step_ns = certified.step_ns;
+  plan.certificate = std::move(certified.certificate);
+  LOADLINE_RETURN_IF_ERROR(CheckBounds(plan, false));
   return Verify(problem, plan);
 }
 
@@ -220,7 +231,9 @@ class Solver {
     PeakFloor floor = FloorOf(ModelOfAllPlans(problem_));
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
-    facts.proven_bound_bytes = floor.bytes;
+    // Two computations that share no code must agree on what is impossible.
+    facts.proven_bound_bytes =
+        std::min(floor.bytes, CertifiedPeakBytes(problem_));
     facts.tightest_node = floor.node;
     facts.tightest_values = std::move(floor.values);
     facts.smallest_met_bytes = bisection.smallest().arena_bytes;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "planner/base/status_macros.h"
+#include "planner/certificate/check_certificate.h"
 #include "planner/problem/ids.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
@@ -145,6 +146,25 @@ absl::Status CheckBounds(const Bounds& bounds, const Prediction& actual) {
   return absl::OkStatus();
 }
 
+// Bounds that a certificate comes with are what it proves, or less.
+absl::Status CheckCertificate(const Problem& problem, const Plan& plan) {
+  if (!plan.certificate) return absl::OkStatus();
+  const absl::StatusOr<int64_t> step_ns =
+      CertifiedStepNs(problem, plan.budget_bytes, *plan.certificate);
+  if (!step_ns.ok()) return Invalid(step_ns.status().message());
+  if (plan.bounds.step_ns > *step_ns) {
+    return Invalid("bounds.step_ns is ", plan.bounds.step_ns,
+                   ", but the certificate proves ", *step_ns);
+  }
+  const int64_t peak_bytes = CertifiedPeakBytes(problem);
+  if (plan.bounds.peak_bytes > peak_bytes) {
+    return Invalid("bounds.peak_bytes is ", plan.bounds.peak_bytes,
+                   ", but what must be on the device at one moment is ",
+                   peak_bytes);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckNumbers(const Problem& problem, const Plan& plan,
                           const PlanFacts& facts) {
   LOADLINE_ASSIGN_OR_RETURN(const ReplayResult result,
@@ -180,7 +200,8 @@ absl::Status Verify(const Problem& problem, const Plan& plan) {
   LOADLINE_RETURN_IF_ERROR(CheckOverlaps(problem, plan, facts));
   LOADLINE_RETURN_IF_ERROR(CheckEnd(facts));
   LOADLINE_RETURN_IF_ERROR(CheckDecisions(problem, plan));
-  return CheckNumbers(problem, plan, facts);
+  LOADLINE_RETURN_IF_ERROR(CheckNumbers(problem, plan, facts));
+  return CheckCertificate(problem, plan);
 }
 
 }  // namespace loadline::planner

@@ -106,7 +106,7 @@ std::string PlanTable(const planner::Problem& problem,
   out += Row("waiting", FormatNs(before.stall_ns), FormatNs(after.stall_ns));
   out += Row("host store", "-", FormatBytes(plan.host_bytes));
   out += Row(
-      "proven bounds", "",
+      plan.certificate ? "proven bounds" : "estimated bounds", "",
       fmt::format("peak >= {}, step >= {}", FormatBytes(plan.bounds.peak_bytes),
                   FormatNs(plan.bounds.step_ns)));
   return absl::StrCat(
@@ -126,12 +126,14 @@ std::string Verdict(const planner::Problem& problem,
   } else {
     out += fmt::format(" and makes a step {} slower",
                        FormatPercent(overhead, whole));
+    const char* standing = plan.certificate ? "proven" : "an estimate";
     out += plan.bounds.step_ns >= plan.predicted.step_ns
-               ? "; no plan within this budget is faster (proven)."
+               ? fmt::format("; no plan within this budget is faster ({}).",
+                             standing)
                : fmt::format(
-                     ". A step within this budget takes at least {} "
-                     "(proven); this plan takes {}.",
-                     FormatNs(plan.bounds.step_ns),
+                     ". A step within this budget takes at least {} ({}); "
+                     "this plan takes {}.",
+                     FormatNs(plan.bounds.step_ns), standing,
                      FormatNs(plan.predicted.step_ns));
   }
   if (problem.machine.has_value()) out += OfMachine(*problem.machine, plan);

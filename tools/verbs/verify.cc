@@ -40,6 +40,7 @@ absl::Status RunVerify(const Flags& flags) {
     out["budget_bytes"] = plan.budget_bytes;
     out["arena_bytes"] = plan.arena_bytes;
     out["predicted_step_ns"] = plan.predicted.step_ns;
+    out["bounds_certified"] = verdict.ok() && plan.certificate.has_value();
     Print("{}\n", JsonText(out));
   } else if (verdict.ok()) {
     Print("valid: {} buffers, {} steps, arena {} of {}, step {}\n",
@@ -47,6 +48,9 @@ absl::Status RunVerify(const Flags& flags) {
           FormatCount(static_cast<int64_t>(plan.steps.size())),
           FormatBytes(plan.arena_bytes), FormatBytes(plan.budget_bytes),
           FormatNs(plan.predicted.step_ns));
+    Print("bounds {}: peak >= {}, step >= {}\n",
+          plan.certificate ? "certified" : "not certified, an estimate",
+          FormatBytes(plan.bounds.peak_bytes), FormatNs(plan.bounds.step_ns));
   }
   return NamedVerdict(flags.plan, verdict);
 }

@@ -45,6 +45,7 @@ planner::Plan Traded() {
   plan.predicted.h2d_bytes = 2 * kMiB - 8192;
   plan.bounds.peak_bytes = 90 * kMiB;
   plan.bounds.step_ns = 110'000'000;
+  plan.certificate.emplace();
   plan.decisions = {{planner::ValueId(0), planner::Action::kRecompute, ""},
                     {planner::ValueId(1), planner::Action::kOffload, ""}};
   return plan;
