@@ -32,6 +32,7 @@ class Graph:
     """As much of a planned graph as a session needs."""
 
     number, keep_everything_bytes, options = 0, 100, Options(budget="50%")
+    plan = None
 
     def slab(self):
         return None
