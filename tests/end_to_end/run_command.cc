@@ -27,7 +27,7 @@ namespace {
     setrlimit(RLIMIT_FSIZE, &both);
     signal(SIGXFSZ, SIG_IGN);
   }
-  // Not as whoever started the tests, such as nohup, has set them.
+  // The tests may have been started with signals ignored, as under nohup.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     signal(number, options.ignore_signals ? SIG_IGN : SIG_DFL);
   }
