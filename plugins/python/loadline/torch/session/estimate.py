@@ -19,7 +19,7 @@ from loadline.budget import SMALLEST, format_bytes, is_share, read_share
 from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
-from loadline.torch.problem.cost_model import COPY_CALL_NS
+from loadline.torch.problem.cost_model import with_copy_calls
 from loadline.torch.problem.make_problem import StateBucket, TracedProblem
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
@@ -71,8 +71,11 @@ class Estimate:
     @property
     def fits(self) -> bool:
         """Whether some plan fits the card."""
-        return any(row.plan is not None and row.peak_bytes + self.outside_bytes
-                   <= self.machine.device_bytes for row in self.rows)
+        return any(map(self._fits, self.rows))
+
+    def _fits(self, row: Row) -> bool:
+        return row.plan is not None and (
+            row.peak_bytes + self.outside_bytes <= self.machine.device_bytes)
 
     def report(self, html: str, row: int = -1) -> None:
         """Writes the page of one row's plan, as `loadline report` does."""
@@ -98,8 +101,7 @@ class Estimate:
             if row.plan is None:
                 lines.append(f"{row.budget!s:>12} no plan: {row.error}")
                 continue
-            fits = "" if not card else (
-                "yes" if row.peak_bytes + self.outside_bytes <= card else "no")
+            fits = "" if not card else "yes" if self._fits(row) else "no"
             lines.append(
                 f"{row.budget!s:>12} {format_bytes(row.peak_bytes):>10} "
                 f"{row.step_ns / 1e6:>10.1f} {100 * row.slower:>6.1f} % "
@@ -192,10 +194,8 @@ def _trace(model: torch.nn.Module, sample: Any, options: Options) -> _Tracer:
 
 def _machine_of(named: Any) -> Machine:
     machine = named if isinstance(named, Machine) else Machine.load(named)
-    if not machine.device_bytes:
-        return machine  # a CPU
-    # As `prepare` adds on a GPU (cost_model.py).
-    return dataclasses.replace(machine, switch_ns=machine.switch_ns + COPY_CALL_NS)
+    return with_copy_calls(  # as `prepare` does on such a device
+        machine, torch.device("cuda" if machine.device_bytes else "cpu"))
 
 
 def _budget(budget: int | float | str, machine: Machine) -> int | str:
