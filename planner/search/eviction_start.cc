@@ -249,7 +249,7 @@ class EvictionPass {
           0.0, std::max(d2h_free_ns_, state.made_ns) + out_ns - now_ns_);
     }
     const double in_ns = model_.in_ns[value];
-    if (model_.copies_stop_compute) return out_ns + in_ns;
+    if (model_.copies_exclude_compute) return out_ns + in_ns;
     return wait_ns + std::max(0.0, in_ns - idle_ns) +
            tuning_.lane_price * (out_ns + in_ns);
   }

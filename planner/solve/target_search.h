@@ -35,6 +35,8 @@ class TargetSearch {
   void Run(const std::vector<const LaidOutSchedule*>& others);
 
  private:
+  void Search(const std::vector<const LaidOutSchedule*>& others);
+
   // What became of the finds of one search.
   struct Layouts {
     bool best_fits = true;     // the fastest find that would be an improvement

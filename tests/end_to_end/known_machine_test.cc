@@ -58,7 +58,7 @@ TEST(KnownMachine, IsAFileToStartFrom) {
                                 HasSubstr("kept in"), HasSubstr("mine.json")));
   EXPECT_EQ(StepNs(path), StepNs("rtx-4090"));
   const CommandResult shown = RunLoadline({"doctor", "rtx-4090", "--json"});
-  EXPECT_EQ(shown.json()["extra"]["nominal"], true);
+  EXPECT_EQ(shown.json()["nominal"], true);
 }
 
 // The GPU's kernels are not available to report their workspaces, and those of

@@ -144,7 +144,7 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
                                     seed % 3 != 0, true);
-    problem.machine->copies_stop_compute = true;
+    problem.machine->copies_exclude_compute = true;
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
     SolveOptions options;
@@ -158,10 +158,11 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
     for (const Step& step : plan->steps) {
       if (step.kind != StepKind::kCopy) continue;
       ++copied;
-      alone_ns += static_cast<double>(machine.copy_latency_ns) +
+      const Link& link = step.lane == Lane::kD2h ? machine.d2h : machine.h2d;
+      alone_ns += static_cast<double>(link.latency_ns) +
+                  static_cast<double>(machine.copy_overhead_ns) +
                   static_cast<double>(plan->buffer(step.from).bytes) * 1e9 /
-                      (step.lane == Lane::kD2h ? machine.d2h_bytes_per_s
-                                               : machine.h2d_bytes_per_s);
+                      link.bytes_per_s;
     }
     EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns), alone_ns, 1)
         << "seed " << seed;
@@ -175,9 +176,9 @@ struct Switching {
   int64_t step_ns = 0;
 };
 
-absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
+absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t overhead_ns,
                                         int64_t budget_bytes) {
-  problem.machine->switch_ns = switch_ns;
+  problem.machine->copy_overhead_ns = overhead_ns;
   SolveOptions options;
   options.budget_bytes = budget_bytes;
   options.work_limit = kWork;
@@ -193,22 +194,22 @@ absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
 
 TEST(Solve, CopiesAreWorthWhatTheyCostComputing) {
   int64_t copies = 0, fewer = 0;
-  double free_ns = 0, dear_ns = 0;  // what both come to where switches cost
+  double free_ns = 0, dear_ns = 0;  // what both come to where copies cost that
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
                                           seed % 3 != 0, true);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
-    const int64_t switch_ns = all->predicted.step_ns / 50;
+    const int64_t overhead_ns = all->predicted.step_ns / 50;
     const int64_t bytes = Percent(*all, 60);
     const absl::StatusOr<Switching> free = PlanSwitching(problem, 0, bytes);
     const absl::StatusOr<Switching> dear =
-        PlanSwitching(problem, switch_ns, bytes);
+        PlanSwitching(problem, overhead_ns, bytes);
     if (!free.ok() || !dear.ok()) continue;
     copies += free->copies;
     fewer += dear->copies;
-    free_ns += static_cast<double>(free->step_ns + switch_ns * free->copies);
-    dear_ns += static_cast<double>(dear->step_ns + switch_ns * dear->copies);
+    free_ns += static_cast<double>(free->step_ns + overhead_ns * free->copies);
+    dear_ns += static_cast<double>(dear->step_ns);
   }
   EXPECT_LT(fewer, copies * 3 / 4);
   EXPECT_GT(fewer, 0);
@@ -568,9 +569,10 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
 // As if the machine had become slower in all it does.
 Problem Slower(Problem problem, int64_t factor) {
   for (Node& node : problem.nodes) node.time_ns *= factor;
-  problem.machine->d2h_bytes_per_s /= static_cast<double>(factor);
-  problem.machine->h2d_bytes_per_s /= static_cast<double>(factor);
-  problem.machine->copy_latency_ns *= factor;
+  for (Link* link : {&problem.machine->d2h, &problem.machine->h2d}) {
+    link->bytes_per_s /= static_cast<double>(factor);
+    link->latency_ns *= factor;
+  }
   return problem;
 }
 
