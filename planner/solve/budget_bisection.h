@@ -115,7 +115,6 @@ class BudgetBisection {
   int lower_ = 0, upper_ = 0;
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;
   bool lower_searched_ = false;
-  bool searches_harder_ = false;  // SearchHarder was called
 };
 
 }  // namespace loadline::planner

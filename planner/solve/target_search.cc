@@ -54,7 +54,6 @@ void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
   for (const LaidOutSchedule* other : others) Take(*other);
   if (mode_.least_target_bytes > task_.budget_bytes) return;
   if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
-  options_.must_find = task_.must_find && !mode_.here;
   const int most_rounds =
       tuning_.layout_retries ? tuning_.most_layout_tries : 1;
   for (int round = 0; round < most_rounds && !FoundFastest(); ++round) {

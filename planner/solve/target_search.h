@@ -16,8 +16,6 @@ struct BudgetTask {
   int64_t budget_bytes = 0;
   double work = 0;
   uint64_t seed = 0;
-  bool must_find =
-      false;  // PointSearchOptions::must_find, until a plan is known
 };
 
 // A schedule within the budget may need more bytes once its buffers have

@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "planner/layout/laid_out_schedule.h"
+#include "planner/schedule/simulate.h"
+#include "planner/search/eviction_start.h"
+#include "planner/search/search.h"
 #include "planner/verify/verify.h"
 #include "tests/planner/support/random_problem.h"
+#include "tests/planner/support/transformer_problem.h"
 
 namespace loadline::planner {
 namespace {
@@ -329,6 +335,47 @@ TEST(Solve, LargerBudgetsAreNeverSlower) {
       smaller = options.budget_bytes;
     }
   }
+}
+
+// Whether the eviction pass over some order gives a plan within the budget.
+bool EvictionFits(const SearchModel& model, int64_t budget_bytes) {
+  for (const Schedule& order : SeedOrders(model)) {
+    const std::optional<Schedule> start =
+        EvictionStart(model, order, budget_bytes, 0);
+    if (!start) continue;
+    const auto laid_out =
+        LayOutTightest(model, *start, FindTimes(model, *start).step_ns, 1000);
+    if (laid_out.ok() && laid_out->arena_bytes <= budget_bytes) return true;
+  }
+  return false;
+}
+
+TEST(Solve, AnyWorkFindsAPlanWhereEvictionDoes) {
+  int fits = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Problem problem =
+        seed == 1 ? TransformerProblem({.layers = 2})
+                  : RandomProblem(seed, 20 + static_cast<int>(seed % 60),
+                                  seed % 3 != 0, seed % 4 != 1);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    const SearchModel model = MakeSearchModel(problem);
+    for (int percent : {90, 80, 70, 60, 50, 35}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.bound_work_limit = 0;
+      options.allow_retries = false;
+      if (!EvictionFits(model, options.budget_bytes)) continue;
+      ++fits;
+      for (int64_t work : {1, 200}) {
+        options.work_limit = work;
+        const absl::StatusOr<Plan> plan = Solve(problem, options);
+        EXPECT_TRUE(plan.ok()) << seed << " at " << percent << " %, " << work
+                               << " units of work: " << plan.status();
+      }
+    }
+  }
+  EXPECT_GT(fits, 100);
 }
 
 TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
