@@ -53,6 +53,7 @@ TEST(KnownMachine, HasPlansFarBelowThePeakWithHardlyAnySearch) {
       options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
       options.work_limit = work;
       options.bound_work_limit = 0;
+      options.allow_retries = false;
       const auto plan = planner::Solve(*problem, options);
       EXPECT_TRUE(plan.ok())
           << percent << " % with " << work << ": " << plan.status();

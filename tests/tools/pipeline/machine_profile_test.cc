@@ -147,6 +147,7 @@ TEST(LoadProfile, MeasuresAProvisionalOneAgainOnceItMay) {
 TEST(LoadProfile, TakesAKeptProfileOfVersion1) {
   const std::string folder = EmptyFolder("profile_version_1");
   const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
+  ASSERT_TRUE(MakeFolderOf(OwnProfilePath(kCpu)).ok());
   const auto write = [](const char* extra) {
     std::ofstream(OwnProfilePath(kCpu))
         << R"({"format":"loadline.machine/1","name":"kept","device_bytes":5,)"
@@ -155,7 +156,7 @@ TEST(LoadProfile, TakesAKeptProfileOfVersion1) {
   write(R"({"copies_stop_compute":true})");
   const auto kept = LoadProfile(kCpu, "");
   ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(kept->name, "kept");
+  ASSERT_EQ(kept->name, "kept");
   EXPECT_TRUE(kept->copies_exclude_compute);
   EXPECT_EQ(kept->ops.at("a"), 7);
   write(R"({"provisional":"little memory"})");
