@@ -466,9 +466,15 @@ std::optional<Schedule> EvictionStart(const SearchModel& model,
   for (int most_nodes : model.tuning.eviction.most_source_nodes) {
     passes.push_back({most_nodes, false});
   }
+  // Only where nodes may run again as well: a search with copies alone is also
+  // a start of the search with both, which must not miss what a retry would
+  // find.
+  const bool reruns =
+      std::any_of(model.may_rerun.begin(), model.may_rerun.end(),
+                  [](char may) { return may != 0; });
   const bool homes =
-      std::any_of(model.chains.begin(), model.chains.end(),
-                  [](const Chain& chain) { return chain.can_host; });
+      reruns && std::any_of(model.chains.begin(), model.chains.end(),
+                            [](const Chain& chain) { return chain.can_host; });
   if (homes) {
     // Copies alone last: what is on the host is never missing.
     passes.push_back({model.tuning.eviction.most_source_nodes.front(), true});

@@ -42,10 +42,10 @@ class PointSearch {
     const bool descend = !IsLarge() || finds_.empty();
     if (options_.repair) {
       if (descend) Repair(starts.front());
-      if (finds_.empty() && !IsLarge()) Evict();
+      if (MustEvict()) Evict();
     } else {
       if (descend) GreedyDescents(starts);
-      if (finds_.empty() && !IsLarge()) Evict();
+      if (MustEvict()) Evict();
       if (!Done()) PlaceBest();
       if (!Done()) FindBound();
       if (!Done()) ColdAnneals();
@@ -176,6 +176,10 @@ class PointSearch {
   bool IsLarge() const {
     return model_.tuning.eviction.enabled &&
            model_.node_count >= model_.tuning.eviction.many_nodes;
+  }
+
+  bool MustEvict() const {
+    return options_.must_find && finds_.empty() && !IsLarge();
   }
 
   // Starts that need no search, from one order after the other. A large problem

@@ -29,6 +29,8 @@ struct PointSearchOptions {
   uint64_t seed = 0;
   // Only repairs the first start, which is nearly within the target.
   bool repair = false;
+  // Where descents find nothing, tries EvictionStart as well.
+  bool must_find = false;
   // Of the same model: read, and written if this search proves a bound, so that
   // the next search at this budget can use it; may be null.
   PointBound* proof = nullptr;

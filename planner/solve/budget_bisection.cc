@@ -119,7 +119,8 @@ void BudgetBisection::SearchPoint(const Point& point) {
       point.number != 0 ? point.number : points_.count() + point.bytes);
   const BudgetTask task = {
       point.bytes, point.share * static_cast<double>(options_.work_limit),
-      options_.seed * static_cast<uint64_t>(points_.count()) + seed};
+      options_.seed * static_cast<uint64_t>(points_.count()) + seed,
+      must_find_};
   std::vector<const LaidOutSchedule*> others;
   for (const auto& mode : modes_) {
     const bool asked = mode == modes_.back();
@@ -197,6 +198,7 @@ void BudgetBisection::SearchHarder(int64_t times) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   options_.work_limit =
       options_.work_limit > kMost / times ? kMost : options_.work_limit * times;
+  must_find_ = true;
   RestartBelow(smallest().arena_bytes);
 }
 
@@ -209,7 +211,7 @@ void BudgetBisection::SearchUntilDeadline(
     return;
   }
   asked.share = 1;
-  BudgetTask task = {budget_bytes, 0, options_.seed};
+  BudgetTask task = {budget_bytes, 0, options_.seed, /*must_find=*/true};
   // Each round has twice the work of the one before, so that little is lost
   // when the last is interrupted.
   for (task.work = tuning.first_timed_work; !outside_.Interrupted();

@@ -53,6 +53,7 @@ void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
   starts_ = {mode_.upper->schedule};
   for (const LaidOutSchedule* other : others) Take(*other);
   if (mode_.least_target_bytes > task_.budget_bytes) return;
+  options_.must_find = task_.must_find && !mode_.here;
   if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
   const int most_rounds =
       tuning_.layout_retries ? tuning_.most_layout_tries : 1;

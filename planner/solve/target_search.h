@@ -16,6 +16,8 @@ struct BudgetTask {
   int64_t budget_bytes = 0;
   double work = 0;
   uint64_t seed = 0;
+  // PointSearchOptions::must_find, until a plan is known.
+  bool must_find = false;
 };
 
 // A schedule within the budget may need more bytes once its buffers have
