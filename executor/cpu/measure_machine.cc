@@ -46,21 +46,21 @@ void MeasureWaitedCopies(const DoctorOptions& options, ComputeMeter& kernel,
                          CopyBenchmark& lanes, planner::Machine& machine) {
   const int64_t bytes = std::min(kOrdinaryBytes, options.buffer_bytes);
   const auto copies = static_cast<int>(options.buffer_bytes / bytes);
-  machine.copy_latency_ns =
+  machine.d2h.latency_ns = machine.h2d.latency_ns =
       lanes.WaitedCopyNs(Lane::kD2h, kSmallBytes, kSmallCopies);
   const auto rate = [&](Lane lane) {
     const int64_t ns = lanes.WaitedCopyNs(lane, bytes, copies, [&] {
       kernel.TriadOf(kOrdinaryBytes);
-    }) - machine.copy_latency_ns;
+    }) - machine.d2h.latency_ns;
     return PerSecond(static_cast<double>(bytes), std::max<int64_t>(ns, 1));
   };
-  machine.d2h_bytes_per_s = rate(Lane::kD2h);
-  machine.h2d_bytes_per_s = rate(Lane::kH2d);
+  machine.d2h.bytes_per_s = rate(Lane::kD2h);
+  machine.h2d.bytes_per_s = rate(Lane::kH2d);
 }
 
 void MeasureRates(const DoctorOptions& options, ComputeMeter& compute,
                   CopyBenchmark& lanes, planner::Machine& machine) {
-  if (machine.copies_stop_compute) {
+  if (machine.copies_exclude_compute) {
     MeasureWaitedCopies(options, compute, lanes, machine);
   } else {
     lanes.MeasureCopies(machine);
@@ -113,7 +113,7 @@ absl::StatusOr<planner::Machine> MeasureMachine(const DoctorOptions& options) {
       compute.Triad();
     }
   };
-  machine.copies_stop_compute =
+  machine.copies_exclude_compute =
       lanes.HiddenShare(options.buffer_bytes, work) < kLeastHidden;
   MeasureRates(options, compute, lanes, machine);
   EmptyKernel empty;

@@ -81,12 +81,13 @@ absl::Status MeasureLanes(cuda::Driver& driver,
     sizes->push_back(lanes.RatesOf(options.copy_bytes >> (2 * i)));
   }
   lanes.MeasureCopies(machine);
-  machine.switch_ns = lanes.AddedNs(*kernel, bytes, CopyBenchmark::kLongLag);
+  machine.copy_overhead_ns =
+      lanes.AddedNs(*kernel, bytes, CopyBenchmark::kLongLag);
   // Not the latency of consecutive copies: in a plan a copy waits for compute,
   // and compute waits for the copy.
-  machine.copy_latency_ns =
-      std::max(lanes.AddedNs(*kernel, bytes, 1) - machine.switch_ns,
-               machine.copy_latency_ns);
+  machine.d2h.latency_ns = machine.h2d.latency_ns =
+      std::max(lanes.AddedNs(*kernel, bytes, 1) - machine.copy_overhead_ns,
+               machine.d2h.latency_ns);
   return lanes.status();
 }
 

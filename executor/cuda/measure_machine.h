@@ -24,10 +24,10 @@ struct CudaDoctorOptions {
 // memory (an elementwise kernel); of copies of pinned memory, alone and
 // together (at 1, 4, 16 and 64 MiB; the profile has the last); the copies'
 // latency between two kernels and the compute time lost per copy
-// (Machine::switch_ns); the cost of a launch in a graph; and memory sizes.
-// `reserved_bytes` is the memory that the driver reports in use besides an
-// arena once our context and libraries are loaded. It includes the rest of the
-// arena's last page and the memory of other processes.
+// (Machine::copy_overhead_ns); the cost of a launch in a graph; and memory
+// sizes. `reserved_bytes` is the memory that the driver reports in use besides
+// an arena once our context and libraries are loaded. It includes the rest of
+// the arena's last page and the memory of other processes.
 absl::StatusOr<MeasuredMachine> MeasureCudaMachine(
     cuda::Driver& driver, const CudaDoctorOptions& options);
 

@@ -209,8 +209,11 @@ bool FakeDevice::TakeInstantOps(Clock& clock) {
         op.start_ns = clock.now_ns;
         lane.running = true;
         const bool copy = op.kind == Op::Kind::kCopy;
+        const planner::Link& link =
+            l == kD2h ? options_.machine.d2h : options_.machine.h2d;
         lane.latency_ns =
-            copy ? options_.machine.copy_latency_ns * options_.slowdown[l] : 0;
+            copy ? static_cast<double>(link.latency_ns) * options_.slowdown[l]
+                 : 0;
         lane.work = op.work * (copy ? 1.0 : options_.slowdown[l]);
       }
     }
@@ -224,12 +227,12 @@ void FakeDevice::Advance(Clock& clock) {
     return clock.lanes[l].running && clock.lanes[l].latency_ns <= 0;
   };
   const double factor =
-      moving(kD2h) && moving(kH2d) ? options_.machine.bidirectional : 1.0;
+      moving(kD2h) && moving(kH2d) ? options_.machine.d2h_h2d_factor : 1.0;
   std::array<double, planner::kLaneCount> rate = {
       1.0,
-      options_.machine.d2h_bytes_per_s * 1e-9 * factor /
+      options_.machine.d2h.bytes_per_s * 1e-9 * factor /
           options_.slowdown[kD2h],
-      options_.machine.h2d_bytes_per_s * 1e-9 * factor /
+      options_.machine.h2d.bytes_per_s * 1e-9 * factor /
           options_.slowdown[kH2d]};
   for (size_t l = 0; l < ops_.size(); ++l) {  // operations measured in ns
     const Clock::LaneState& lane = clock.lanes[l];

@@ -210,7 +210,7 @@ CopyRates CopyBenchmark::RatesOf(int64_t bytes) {
   return {.bytes = bytes,
           .d2h_bytes_per_s = PerSecond(bytes, d2h_ns),
           .h2d_bytes_per_s = PerSecond(bytes, h2d_ns),
-          .bidirectional =
+          .d2h_h2d_factor =
               std::clamp(static_cast<double>(std::max(d2h_ns, h2d_ns)) /
                              static_cast<double>(both_ns),
                          kLeastBidirectional, 1.0)};
@@ -218,10 +218,10 @@ CopyRates CopyBenchmark::RatesOf(int64_t bytes) {
 
 void CopyBenchmark::MeasureCopies(planner::Machine& machine) {
   const CopyRates rates = RatesOf(bytes_);
-  machine.d2h_bytes_per_s = rates.d2h_bytes_per_s;
-  machine.h2d_bytes_per_s = rates.h2d_bytes_per_s;
-  machine.bidirectional = rates.bidirectional;
-  machine.copy_latency_ns = LatencyNs();
+  machine.d2h.bytes_per_s = rates.d2h_bytes_per_s;
+  machine.h2d.bytes_per_s = rates.h2d_bytes_per_s;
+  machine.d2h_h2d_factor = rates.d2h_h2d_factor;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = LatencyNs();
 }
 
 }  // namespace loadline::executor

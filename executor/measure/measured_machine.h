@@ -11,12 +11,12 @@
 
 namespace loadline::executor {
 
-// Rates of copies of one size; fields as in a profile.
+// Rates of copies of one size, and the factor on both while both move.
 struct CopyRates {
   int64_t bytes = 0;
   double d2h_bytes_per_s = 0;
   double h2d_bytes_per_s = 0;
-  double bidirectional = 1;
+  double d2h_h2d_factor = 1;
 };
 
 struct MeasuredMachine {

@@ -194,7 +194,8 @@ class Ranker {
                  static_cast<double>(model_.makes[producer].size());
     }
     if (model_.may_copy[v]) {
-      const double copy_ns = model_.out_ns[v] + model_.in_ns[v];
+      const double copy_ns =
+          model_.out_ns[v] + model_.in_ns[v] + 2 * model_.copy_overhead_ns;
       price_ns = price_ns < 0 ? copy_ns : std::min(price_ns, copy_ns);
     }
     return price_ns;

@@ -53,16 +53,17 @@ class LaneRows {
     for (int i = 0; i <= epochs_; ++i) AddInsFrom(i);
     for (int i = 1; i <= epochs_; ++i) AddInsBefore(i);
     if (model_.bidirectional < 1) AddBoth();
+    if (model_.copy_overhead_ns > 0) ChargeOverheads();
   }
 
  private:
   double OutTime(int64_t bytes) const {
-    return (model_.latency_ns +
+    return (model_.out_latency_ns +
             static_cast<double>(bytes) / model_.d2h_bytes_per_ns) /
            rows_.unit_ns();
   }
   double InTime(int64_t bytes) const {
-    return (model_.latency_ns +
+    return (model_.in_latency_ns +
             static_cast<double>(bytes) / model_.h2d_bytes_per_ns) /
            rows_.unit_ns();
   }
@@ -81,6 +82,7 @@ class LaneRows {
   void AddInsFrom(int i);
   void AddInsBefore(int i);
   void AddBoth();
+  void ChargeOverheads();
 
   const BoundContext& context_;
   const SearchModel& model_;
@@ -204,27 +206,50 @@ void LaneRows::AddBoth() {
   const double speed = std::max(1.0, 2 * model_.bidirectional);
   for (Term& term : terms) term.coefficient *= speed;
   constant *= speed;
-  const double latency = model_.latency_ns / rows_.unit_ns();
+  const double out_latency = model_.out_latency_ns / rows_.unit_ns();
+  const double in_latency = model_.in_latency_ns / rows_.unit_ns();
   for (const auto& [v, value] : values_.In(epochs_)) {
     if (value.host < 0) continue;
-    terms.push_back({value.host, latency - ValueOutTime(v)});
+    terms.push_back({value.host, out_latency - ValueOutTime(v)});
   }
   for (int j = 1; j <= epochs_; ++j) {
     for (const auto& [v, value] : values_.In(j)) {
       if (value.in < 0) continue;
-      terms.push_back({value.in, latency - ValueInTime(v)});
+      terms.push_back({value.in, in_latency - ValueInTime(v)});
     }
   }
   for (size_t c = 0; c < chains_.size(); ++c) {
     if (chains_[c].home_host < 0) continue;
     const int chain = static_cast<int>(c);
     terms.push_back(
-        {chains_[c].out[epochs_ + 1], latency - ChainOutTime(chain)});
+        {chains_[c].out[epochs_ + 1], out_latency - ChainOutTime(chain)});
     for (int j = 0; j <= epochs_; ++j) {
-      terms.push_back({chains_[c].in[j], latency - ChainInTime(chain)});
+      terms.push_back({chains_[c].in[j], in_latency - ChainInTime(chain)});
     }
   }
   rows_.AtLeast(-constant, terms);
+}
+
+// Every copy that is sure to be made adds its overhead to the step. No plan
+// within the horizon pays more than the horizon leaves, so neither does a
+// coefficient.
+void LaneRows::ChargeOverheads() {
+  const double cost = std::min(model_.copy_overhead_ns / rows_.unit_ns(),
+                               rows_.column(times_.extra()).upper);
+  std::map<int, int> last_host;  // by value: by the last epoch that tracks it
+  for (int i = 1; i <= epochs_; ++i) {
+    for (const auto& [v, value] : values_.In(i)) {
+      if (value.host < 0) continue;
+      last_host[v] = value.host;
+      rows_.column(value.in).cost += cost;
+    }
+  }
+  for (const auto& [v, column] : last_host) rows_.column(column).cost += cost;
+  for (const ChainColumn& chain : chains_) {
+    if (chain.home_host < 0) continue;
+    rows_.column(chain.out[epochs_ + 1]).cost += cost;
+    for (int in : chain.in) rows_.column(in).cost += cost;
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace loadline::planner {
 
 // Columns for the moments of a plan, in units: when each cut first starts, and
-// by how much the step is longer than compute (the objective).
+// by how much the last lane ends later than compute alone (in the objective).
 class LaneTimes {
  public:
   // Adds the columns. `horizon_ns`: no moment is later.
@@ -41,6 +41,8 @@ class LaneTimes {
 //   both: while both lanes move bytes they do at most 2 * bidirectional (at
 //       least 1) of the work of one lane alone; latencies move no bytes
 // A copy counts the bytes of the value's least representation.
+// Besides, the objective has SearchModel::copy_overhead_ns for every copy that
+// some column says is made.
 void AddLaneRows(const BoundContext& context, const LaneTimes& times,
                  const ValueColumns& values, const ChainColumns& chains);
 

@@ -20,9 +20,10 @@ void Append(Terms& to, const Terms& from, double factor);
 // Compute time is charged in one of two ways. Without copies the step is as
 // long as its compute, so the objective is the compute time beyond the first
 // run of every node, and a column's time is its cost. With copies
-// (`timed_lanes`) the objective is one column, the step's time beyond compute
-// (LaneTimes); a column's time is then only recorded here, and LaneRows charges
-// it to the compute lane of its epoch.
+// (`timed_lanes`) the objective is one column, the time of the lanes beyond
+// compute (LaneTimes), and the overhead of copies (LaneRows); a column's time
+// is then only recorded here, and LaneRows charges it to the compute lane of
+// its epoch.
 class BoundRows {
  public:
   // Epochs are numbered from 0 (before the first cut) to `epochs`.

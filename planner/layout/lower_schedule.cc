@@ -235,7 +235,7 @@ class Lowering {
 
   void AddSteps() {
     constexpr StepId kNone{-1};
-    const bool stops = model_.copies_stop_compute;
+    const bool stops = model_.copies_exclude_compute;
     StepId compute = kNone;  // last on the compute lane
     // Last copy since then that compute may not pass: a copy out, or any where
     // copies stop compute.

@@ -82,7 +82,7 @@ constexpr double kBidirectional = 0.88;
 // Measured on the same H100; other GPUs have not been measured.
 constexpr int64_t kReservedBytes = int64_t{550} << 20;
 constexpr int64_t kCopyLatencyNs = 7000;
-constexpr int64_t kSwitchNs = 2000;
+constexpr int64_t kCopyOverheadNs = 2000;
 constexpr int64_t kLaunchNs = 1200;
 
 Machine MachineOf(const DataSheet& sheet) {
@@ -91,13 +91,13 @@ Machine MachineOf(const DataSheet& sheet) {
   machine.nominal = true;
   machine.device_bytes = sheet.mib << 20;
   machine.reserved_bytes = kReservedBytes;
-  machine.d2h_bytes_per_s = kLinkKept * sheet.link_bytes_per_s;
-  machine.h2d_bytes_per_s = kLinkKept * sheet.link_bytes_per_s;
-  machine.copy_latency_ns = kCopyLatencyNs;
-  machine.bidirectional = kBidirectional;
+  machine.d2h.bytes_per_s = kLinkKept * sheet.link_bytes_per_s;
+  machine.h2d.bytes_per_s = kLinkKept * sheet.link_bytes_per_s;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = kCopyLatencyNs;
+  machine.d2h_h2d_factor = kBidirectional;
   // Hosts have at least twice their GPU's memory, as a rule of thumb.
   machine.host_bytes = 2 * machine.device_bytes;
-  machine.switch_ns = kSwitchNs;
+  machine.copy_overhead_ns = kCopyOverheadNs;
   Rates rates;
   rates.matmul_flop_per_s["f32"] = kProductsKept * sheet.f32_flop_per_s;
   rates.matmul_flop_per_s["f16"] = kProductsKept * sheet.half_flop_per_s;

@@ -1,5 +1,5 @@
 // A machine profile: what the planner knows of the machine that will run the
-// plan. Format: loadline.machine/1.
+// plan. Format: loadline.machine/2 (docs/formats.md).
 #ifndef LOADLINE_PLANNER_PROBLEM_MACHINE_H_
 #define LOADLINE_PLANNER_PROBLEM_MACHINE_H_
 
@@ -21,43 +21,50 @@ struct Rates {
   int64_t launch_ns = 0;
 };
 
+// Copies in one direction. A rate of 0: there are none.
+struct Link {
+  double bytes_per_s = 0;
+  int64_t latency_ns = 0;  // of each copy, before it moves bytes
+};
+
 struct Machine {
+  // Of the document: 1 where a problem was read with a loadline.machine/1,
+  // whose canonical bytes its hash keeps (problem.h). Always written as 2.
+  int format_version = 2;
   std::string name;
   int64_t device_bytes = 0;
   int64_t reserved_bytes = 0;  // outside our control: context, libraries
-  // Copy rates. Zero or absent in either direction: no copies in any plan.
-  double d2h_bytes_per_s = 0;
-  double h2d_bytes_per_s = 0;
-  int64_t copy_latency_ns = 0;
-  // Factor on both rates while both lanes move bytes, in (0, 1].
-  double bidirectional = 1.0;
-  // Limit for host buffers.
-  int64_t host_bytes = 0;
+  int64_t host_bytes = 0;      // limit for host buffers
+  // Disks are kept and written back; no plan uses one.
+  int64_t disk_bytes = 0;
+  Link d2h, h2d;     // device to host and back
+  Link write, read;  // host to disk and back
+  // Factor on both rates of a pair while both move bytes, in (0, 1].
+  double d2h_h2d_factor = 1.0;
+  double write_read_factor = 1.0;
+  // Compute time lost per copy on d2h or h2d besides waiting: on a GPU, a
+  // kernel that is synchronised with a copy starts late, even if the copy ended
+  // long before. Every step time counts it.
+  int64_t copy_overhead_ns = 0;
   // On a CPU, copies compete with compute for cores and memory bandwidth, so a
-  // plan never runs both at the same time. In JSON under `extra`.
-  bool copies_stop_compute = false;
-  // Compute time lost per copy besides waiting: on a GPU, a kernel that is
-  // synchronised with a copy starts late, even if the copy ended long before.
-  // The search counts it; the replay of a plan, whose rules the format fixes,
-  // does not. In JSON under `extra`.
-  int64_t switch_ns = 0;
-  // From a data sheet, not measured (planner/problem/known_machines.h). In JSON
-  // under `extra`.
+  // plan never runs both at the same time.
+  bool copies_exclude_compute = false;
+  // From a data sheet, not measured (planner/problem/known_machines.h).
   bool nominal = false;
-  // Why the profile is to be measured again once that is possible; empty: it is
-  // not. In JSON under `extra`.
-  std::string provisional;
+  // The algorithm that was measured to be the fastest, by operator key, where a
+  // library offers several. For executors only.
+  std::map<std::string, std::string> algorithms;
   // Measured nanoseconds by operator key (models::OperatorKey).
   std::map<std::string, int64_t> ops;
   std::optional<Rates> rates;
-  // The algorithm that was measured to be the fastest, by operator key, where a
-  // library offers several. For executors only; in JSON under `extra`.
-  std::map<std::string, std::string> algorithms;
+  // Why the profile is to be measured again once that is possible; empty: it is
+  // not. Not in JSON: tools/pipeline/machine_profile.h keeps it.
+  std::string provisional;
 
-  bool CanCopy() const { return d2h_bytes_per_s > 0 && h2d_bytes_per_s > 0; }
+  bool CanCopy() const { return d2h.bytes_per_s > 0 && h2d.bytes_per_s > 0; }
 };
 
-// Reads and writes loadline.machine/1. Errors name the field.
+// Reads loadline.machine/2 and /1, and writes /2. Errors name the field.
 absl::StatusOr<Machine> MachineFromJson(absl::string_view json);
 std::string MachineToJson(const Machine& machine);
 

@@ -1,13 +1,11 @@
-// loadline.machine/1, field by field. Tested in
-// tests/planner/problem/json_test.cc and
+// loadline.machine/2, field by field, and which of both versions a document is.
+// Tested in tests/planner/problem/machine_json_test.cc and
 // problem_json_test.cc.
 #include "planner/problem/machine_json.h"
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,219 +19,182 @@
 namespace loadline::planner {
 namespace {
 
-constexpr char kFormat[] = "loadline.machine/1";
-constexpr char kCopiesStopCompute[] = "copies_stop_compute";
-constexpr char kAlgorithms[] = "algorithms";
-constexpr char kSwitchNs[] = "switch_ns";
-constexpr char kNominal[] = "nominal";
-constexpr char kProvisional[] = "provisional";
+constexpr char kFormat[] = "loadline.machine/2";
+constexpr char kFormat1[] = "loadline.machine/1";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("machine: field \"", field, "\" ", what));
 }
 
-absl::Status CheckRate(absl::string_view field, double rate) {
+absl::Status CheckCount(absl::string_view field, int64_t count) {
+  if (count >= 0) return absl::OkStatus();
+  return BadField(field, "must not be negative");
+}
+
+absl::Status CheckFactor(absl::string_view field, double factor) {
+  if (factor >= 0.001 && factor <= 1) return absl::OkStatus();
+  return BadField(field, "must be from 0.001 to 1");
+}
+
+constexpr char kRateRange[] = "from 1 to 1e18 bytes per second";
+
+absl::Status CheckLink(const Machine& machine, absl::string_view name,
+                       const Link& link) {
+  const bool old = machine.format_version == 1;
+  LOADLINE_RETURN_IF_ERROR(
+      CheckCount(old ? "copy_latency_ns" : absl::StrCat(name, ".latency_ns"),
+                 link.latency_ns));
   // Below one byte per second, or above every real link: a mistake in the unit.
+  const double rate = link.bytes_per_s;
   if (rate == 0 || (rate >= 1 && rate <= 1e18)) return absl::OkStatus();
-  return BadField(field, "must be 0 or from 1 to 1e18 bytes per second");
+  return BadField(absl::StrCat(name, old ? "_" : ".", "bytes_per_s"),
+                  absl::StrCat(old ? "must be 0 or " : "must be ", kRateRange));
 }
 
-// An object with arbitrary keys: each name maps to the result of `read`.
-template <typename T, typename Read>
-absl::Status ReadMap(const Json& json, absl::string_view name, Read read,
-                     std::map<std::string, T>& map) {
-  const auto* object = std::get_if<JsonObject>(&json.value);
-  if (object == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " must be an object"));
+// A link that is missing has no copies, so one that is there has a rate.
+absl::StatusOr<Link> ReadLink(absl::string_view name, const Json* json) {
+  Link link;
+  if (json == nullptr) return link;
+  const std::string place = absl::StrCat("machine.", name);
+  ObjectReader reader(*json, {place});
+  link.bytes_per_s = reader.Number("bytes_per_s");
+  link.latency_ns = reader.IntOr("latency_ns", 0);
+  if (link.bytes_per_s == 0) {
+    reader.Fail("bytes_per_s", absl::StrCat("must be ", kRateRange));
   }
-  for (const auto& [key, value] : *object) {
-    // One field at a time, so that a large map is not searched for each key.
-    Json field{JsonObject{{key, value}}};
-    ObjectReader reader(field, {name});
-    map[key] = read(reader, key);
-    LOADLINE_RETURN_IF_ERROR(reader.Finish());
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Rates> ReadRates(const Json& json) {
-  Rates rates;
-  ObjectReader reader(json, {"machine.rates"});
-  const Json& matmul = reader.Any("matmul_flop_per_s");
-  rates.memory_bytes_per_s = reader.Number("memory_bytes_per_s");
-  rates.launch_ns = reader.Int("launch_ns");
   LOADLINE_RETURN_IF_ERROR(reader.Finish());
-  LOADLINE_RETURN_IF_ERROR(ReadMap(
-      matmul, "machine.rates.matmul_flop_per_s",
-      [](ObjectReader& r, const std::string& key) { return r.Number(key); },
-      rates.matmul_flop_per_s));
-  return rates;
+  return link;
 }
 
-// Unknown fields of `extra` are ignored.
-absl::Status ReadExtra(const Json& extra, Machine& machine) {
-  const auto* object = std::get_if<JsonObject>(&extra.value);
-  if (object == nullptr) return BadField("extra", "must be an object");
-  for (const auto& [key, value] : *object) {
-    if (key == kAlgorithms) {
-      LOADLINE_RETURN_IF_ERROR(ReadMap(
-          value, "machine.extra.algorithms",
-          [](ObjectReader& r, const std::string& name) {
-            return r.String(name);
-          },
-          machine.algorithms));
-    }
-    if (key == kSwitchNs) {
-      const auto* ns = std::get_if<int64_t>(&value.value);
-      if (ns == nullptr || *ns < 0) {
-        return BadField("extra.switch_ns", "must be an integer, 0 or more");
-      }
-      machine.switch_ns = *ns;
-    }
-    if (key == kProvisional) {
-      const auto* why = std::get_if<std::string>(&value.value);
-      if (why == nullptr) {
-        return BadField("extra.provisional", "must be a string");
-      }
-      machine.provisional = *why;
-    }
-    if (key != kCopiesStopCompute && key != kNominal) continue;
-    const bool* is = std::get_if<bool>(&value.value);
-    if (is == nullptr) {
-      return BadField(absl::StrCat("extra.", key), "must be true or false");
-    }
-    (key == kNominal ? machine.nominal : machine.copies_stop_compute) = *is;
-  }
-  return absl::OkStatus();
+void WriteLink(absl::string_view name, const Link& link, JsonWriter& json) {
+  if (link.bytes_per_s == 0) return;
+  json.Key(name).BeginObject().Key("bytes_per_s").Number(link.bytes_per_s);
+  if (link.latency_ns != 0) json.Key("latency_ns").Int(link.latency_ns);
+  json.EndObject();
 }
 
-void WriteExtra(const Machine& machine, JsonWriter& json) {
-  if (!machine.copies_stop_compute && machine.algorithms.empty() &&
-      machine.switch_ns == 0 && !machine.nominal &&
-      machine.provisional.empty()) {
-    return;
-  }
-  json.Key("extra").BeginObject();
-  if (machine.copies_stop_compute) json.Key(kCopiesStopCompute).Bool(true);
-  if (machine.switch_ns > 0) json.Key(kSwitchNs).Int(machine.switch_ns);
-  if (machine.nominal) json.Key(kNominal).Bool(true);
-  if (!machine.provisional.empty()) {
-    json.Key(kProvisional).String(machine.provisional);
-  }
+void WriteFactor(absl::string_view name, double factor, JsonWriter& json) {
+  if (factor != 1) json.Key(name).Number(factor);
+}
+
+// What no plan depends on, or what nodes and their workspaces have already.
+void WriteOutsideHash(const Machine& machine, JsonWriter& json) {
+  if (machine.nominal) json.Key("nominal").Bool(true);
   if (!machine.algorithms.empty()) {
-    json.Key(kAlgorithms).BeginObject();
+    json.Key("algorithms").BeginObject();
     for (const auto& [key, name] : machine.algorithms) {
       json.Key(key).String(name);
     }
     json.EndObject();
   }
-  json.EndObject();
+  WriteOps(machine, json);
+}
+
+absl::StatusOr<Machine> ReadMachine2(const Json& json) {
+  Machine machine;
+  ObjectReader reader(json, {"machine"});
+  reader.Any("format");
+  machine.name = reader.String("name");
+  machine.device_bytes = reader.Int("device_bytes");
+  machine.reserved_bytes = reader.Int("reserved_bytes");
+  machine.host_bytes = reader.Int("host_bytes");
+  machine.disk_bytes = reader.IntOr("disk_bytes", 0);
+  const Json* d2h = reader.Find("d2h");
+  const Json* h2d = reader.Find("h2d");
+  const Json* write = reader.Find("write");
+  const Json* read = reader.Find("read");
+  machine.d2h_h2d_factor = reader.NumberOr("d2h_h2d_factor", 1.0);
+  machine.write_read_factor = reader.NumberOr("write_read_factor", 1.0);
+  machine.copy_overhead_ns = reader.IntOr("copy_overhead_ns", 0);
+  machine.copies_exclude_compute =
+      reader.BoolOr("copies_exclude_compute", false);
+  machine.nominal = reader.BoolOr("nominal", false);
+  const Json* algorithms = reader.Find("algorithms");
+  const Json* ops = reader.Find("ops");
+  const Json* rates = reader.Find("rates");
+  LOADLINE_RETURN_IF_ERROR(reader.Finish());
+  LOADLINE_ASSIGN_OR_RETURN(machine.d2h, ReadLink("d2h", d2h));
+  LOADLINE_ASSIGN_OR_RETURN(machine.h2d, ReadLink("h2d", h2d));
+  LOADLINE_ASSIGN_OR_RETURN(machine.write, ReadLink("write", write));
+  LOADLINE_ASSIGN_OR_RETURN(machine.read, ReadLink("read", read));
+  if (algorithms != nullptr) {
+    LOADLINE_RETURN_IF_ERROR(
+        ReadAlgorithms(*algorithms, "machine.algorithms", machine));
+  }
+  LOADLINE_RETURN_IF_ERROR(ReadOps(ops, rates, machine));
+  return machine;
 }
 
 }  // namespace
 
 absl::Status ValidateMachine(const Machine& machine) {
-  if (machine.device_bytes < 0) {
-    return BadField("device_bytes", "must not be negative");
-  }
-  if (machine.reserved_bytes < 0) {
-    return BadField("reserved_bytes", "must not be negative");
-  }
-  if (machine.host_bytes < 0) {
-    return BadField("host_bytes", "must not be negative");
-  }
-  if (machine.copy_latency_ns < 0) {
-    return BadField("copy_latency_ns", "must not be negative");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckCount("device_bytes", machine.device_bytes));
   LOADLINE_RETURN_IF_ERROR(
-      CheckRate("d2h_bytes_per_s", machine.d2h_bytes_per_s));
+      CheckCount("reserved_bytes", machine.reserved_bytes));
+  LOADLINE_RETURN_IF_ERROR(CheckCount("host_bytes", machine.host_bytes));
+  LOADLINE_RETURN_IF_ERROR(CheckCount("disk_bytes", machine.disk_bytes));
   LOADLINE_RETURN_IF_ERROR(
-      CheckRate("h2d_bytes_per_s", machine.h2d_bytes_per_s));
-  if (!(machine.bidirectional >= 0.001 && machine.bidirectional <= 1)) {
-    return BadField("bidirectional", "must be from 0.001 to 1");
-  }
-  return absl::OkStatus();
+      CheckCount("copy_overhead_ns", machine.copy_overhead_ns));
+  LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "d2h", machine.d2h));
+  LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "h2d", machine.h2d));
+  LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "write", machine.write));
+  LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "read", machine.read));
+  LOADLINE_RETURN_IF_ERROR(CheckFactor(
+      machine.format_version == 1 ? "bidirectional" : "d2h_h2d_factor",
+      machine.d2h_h2d_factor));
+  return CheckFactor("write_read_factor", machine.write_read_factor);
 }
 
 absl::StatusOr<Machine> ReadMachine(const Json& json) {
-  Machine machine;
   ObjectReader reader(json, {"machine"});
-  if (reader.String("format") != kFormat) {
-    reader.Fail("format", absl::StrCat("must be \"", kFormat, "\""));
+  const std::string format = reader.String("format");
+  if (format != kFormat && format != kFormat1) {
+    reader.Fail("format", absl::StrCat("must be \"", kFormat, "\" or \"",
+                                       kFormat1, "\""));
   }
-  machine.name = reader.String("name");
-  machine.device_bytes = reader.Int("device_bytes");
-  machine.reserved_bytes = reader.Int("reserved_bytes");
-  const bool copies = reader.Find("d2h_bytes_per_s") != nullptr ||
-                      reader.Find("h2d_bytes_per_s") != nullptr;
-  if (copies) {
-    machine.d2h_bytes_per_s = reader.Number("d2h_bytes_per_s");
-    machine.h2d_bytes_per_s = reader.Number("h2d_bytes_per_s");
-    machine.copy_latency_ns = reader.Int("copy_latency_ns");
-    machine.bidirectional = reader.Number("bidirectional");
-    machine.host_bytes = reader.Int("host_bytes");
-  } else {
-    machine.copy_latency_ns = reader.IntOr("copy_latency_ns", 0);
-    machine.bidirectional = reader.NumberOr("bidirectional", 1.0);
-    machine.host_bytes = reader.IntOr("host_bytes", 0);
-  }
-  const Json* ops = reader.Find("ops");
-  const Json* rates = reader.Find("rates");
-  const Json* extra = reader.Find("extra");
-  LOADLINE_RETURN_IF_ERROR(reader.Finish());
-  if (extra != nullptr) {
-    LOADLINE_RETURN_IF_ERROR(ReadExtra(*extra, machine));
-  }
-  if (ops != nullptr) {
-    LOADLINE_RETURN_IF_ERROR(ReadMap(
-        *ops, "machine.ops",
-        [](ObjectReader& r, const std::string& key) { return r.Int(key); },
-        machine.ops));
-  }
-  if (rates != nullptr) {
-    LOADLINE_ASSIGN_OR_RETURN(machine.rates, ReadRates(*rates));
-  }
+  if (!reader.ok()) return reader.Finish();
+  LOADLINE_ASSIGN_OR_RETURN(const Machine machine, format == kFormat
+                                                       ? ReadMachine2(json)
+                                                       : ReadMachine1(json));
   LOADLINE_RETURN_IF_ERROR(ValidateMachine(machine));
   return machine;
 }
 
-void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json) {
+void WriteMachine(const Machine& machine, MachineFields fields,
+                  JsonWriter& json) {
   json.BeginObject().Key("format").String(kFormat);
   json.Key("name").String(machine.name);
   json.Key("device_bytes").Int(machine.device_bytes);
   json.Key("reserved_bytes").Int(machine.reserved_bytes);
-  json.Key("d2h_bytes_per_s").Number(machine.d2h_bytes_per_s);
-  json.Key("h2d_bytes_per_s").Number(machine.h2d_bytes_per_s);
-  json.Key("copy_latency_ns").Int(machine.copy_latency_ns);
-  json.Key("bidirectional").Number(machine.bidirectional);
   json.Key("host_bytes").Int(machine.host_bytes);
-  if (!machine.ops.empty()) {
-    json.Key("ops").BeginObject();
-    for (const auto& [key, ns] : machine.ops) json.Key(key).Int(ns);
-    json.EndObject();
+  if (machine.disk_bytes != 0) json.Key("disk_bytes").Int(machine.disk_bytes);
+  WriteLink("d2h", machine.d2h, json);
+  WriteLink("h2d", machine.h2d, json);
+  WriteLink("write", machine.write, json);
+  WriteLink("read", machine.read, json);
+  WriteFactor("d2h_h2d_factor", machine.d2h_h2d_factor, json);
+  WriteFactor("write_read_factor", machine.write_read_factor, json);
+  if (machine.copy_overhead_ns != 0) {
+    json.Key("copy_overhead_ns").Int(machine.copy_overhead_ns);
   }
-  if (machine.rates.has_value()) {
-    json.Key("rates").BeginObject().Key("matmul_flop_per_s").BeginObject();
-    for (const auto& [type, rate] : machine.rates->matmul_flop_per_s) {
-      json.Key(type).Number(rate);
-    }
-    json.EndObject();
-    json.Key("memory_bytes_per_s").Number(machine.rates->memory_bytes_per_s);
-    json.Key("launch_ns").Int(machine.rates->launch_ns).EndObject();
+  if (machine.copies_exclude_compute) {
+    json.Key("copies_exclude_compute").Bool(true);
   }
-  if (extra == Extra::kWrite) WriteExtra(machine, json);
+  if (fields == MachineFields::kAll) WriteOutsideHash(machine, json);
   json.EndObject();
 }
 
 absl::StatusOr<Machine> MachineFromJson(absl::string_view json) {
   LOADLINE_ASSIGN_OR_RETURN(const Json document, ParseJson(json));
-  return ReadMachine(document);
+  LOADLINE_ASSIGN_OR_RETURN(Machine machine, ReadMachine(document));
+  machine.format_version = 2;  // a profile has no hash to keep
+  return machine;
 }
 
 std::string MachineToJson(const Machine& machine) {
   JsonWriter json;
-  WriteMachine(machine, Extra::kWrite, json);
+  WriteMachine(machine, MachineFields::kAll, json);
   return json.Take();
 }
 

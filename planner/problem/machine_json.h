@@ -4,19 +4,36 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "planner/problem/json_reader.h"
 #include "planner/problem/json_writer.h"
 #include "planner/problem/machine.h"
 
 namespace loadline::planner {
 
+// A loadline.machine/2 or /1, which Machine::format_version tells apart.
 absl::StatusOr<Machine> ReadMachine(const Json& json);
-// Fields under `extra` are not part of a problem's canonical bytes.
-enum class Extra { kLeaveOut, kWrite };
-void WriteMachine(const Machine& machine, Extra extra, JsonWriter& json);
+// Writes /2: all fields, or those of a problem's canonical bytes.
+enum class MachineFields { kAll, kCanonical };
+void WriteMachine(const Machine& machine, MachineFields fields,
+                  JsonWriter& json);
 
 // InvalidArgument, naming the field, where a number is out of its range.
 absl::Status ValidateMachine(const Machine& machine);
+
+// Whether loadline.machine/1 has a field for all that this machine's canonical
+// bytes tell plans apart by.
+bool FitsMachine1(const Machine& machine);
+// Writes the canonical bytes as /1; the machine must fit.
+void WriteMachine1(const Machine& machine, JsonWriter& json);
+
+// For ReadMachine: /1 alone, not validated, and what both versions have. Null:
+// missing. Errors name the field.
+absl::StatusOr<Machine> ReadMachine1(const Json& json);
+absl::Status ReadAlgorithms(const Json& json, absl::string_view place,
+                            Machine& machine);
+absl::Status ReadOps(const Json* ops, const Json* rates, Machine& machine);
+void WriteOps(const Machine& machine, JsonWriter& json);
 
 }  // namespace loadline::planner
 

@@ -57,7 +57,9 @@ struct Decision {
 };
 
 struct Prediction {
-  int64_t step_ns = 0;       // end of the last step on any lane
+  // End of the last step on any lane, and Machine::copy_overhead_ns for each
+  // copy.
+  int64_t step_ns = 0;
   int64_t compute_ns = 0;    // sum over compute steps
   int64_t recompute_ns = 0;  // the part of compute_ns beyond first runs
   int64_t d2h_bytes = 0;

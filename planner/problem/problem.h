@@ -94,9 +94,12 @@ absl::Status ValidateProblem(const Problem& problem);
 absl::StatusOr<Problem> ProblemFromJson(absl::string_view json);
 std::string ProblemToJson(const Problem& problem);
 
-// Lower-case hex SHA-256 of the canonical bytes: what ProblemToJson writes,
-// less what stands under `extra`.
+// Lower-case hex SHA-256 of the canonical bytes (docs/formats.md), with the
+// machine in the version of its document.
 std::string ProblemSha256(const Problem& problem);
+// Whether a plan that names this hash is for this problem: the hash with the
+// machine in either version, so that plans outlive a problem written again.
+bool IsProblemSha256(const Problem& problem, absl::string_view sha256);
 
 }  // namespace loadline::planner
 

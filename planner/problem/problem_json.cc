@@ -224,7 +224,10 @@ absl::StatusOr<Problem> ProblemFromJson(absl::string_view text) {
 
 namespace {
 
-std::string WriteProblem(const Problem& problem, Extra extra) {
+// A problem's file, or its canonical bytes with the machine as /2 or as /1.
+enum class Form { kFile, kCanonical, kCanonical1 };
+
+std::string WriteProblem(const Problem& problem, Form form) {
   JsonWriter json;
   json.BeginObject().Key("format").String(kFormat);
   json.Key("name").String(problem.name);
@@ -243,7 +246,14 @@ std::string WriteProblem(const Problem& problem, Extra extra) {
   }
   if (problem.machine.has_value()) {
     json.Key("machine");
-    WriteMachine(*problem.machine, extra, json);
+    if (form == Form::kCanonical1) {
+      WriteMachine1(*problem.machine, json);
+    } else {
+      WriteMachine(
+          *problem.machine,
+          form == Form::kFile ? MachineFields::kAll : MachineFields::kCanonical,
+          json);
+    }
   }
   return json.EndObject().Take();
 }
@@ -251,11 +261,22 @@ std::string WriteProblem(const Problem& problem, Extra extra) {
 }  // namespace
 
 std::string ProblemToJson(const Problem& problem) {
-  return WriteProblem(problem, Extra::kWrite);
+  return WriteProblem(problem, Form::kFile);
 }
 
 std::string ProblemSha256(const Problem& problem) {
-  return Sha256Hex(WriteProblem(problem, Extra::kLeaveOut));
+  const bool as_1 = problem.machine && problem.machine->format_version == 1;
+  return Sha256Hex(
+      WriteProblem(problem, as_1 ? Form::kCanonical1 : Form::kCanonical));
+}
+
+bool IsProblemSha256(const Problem& problem, absl::string_view sha256) {
+  if (sha256 == ProblemSha256(problem)) return true;
+  if (!problem.machine) return false;
+  const bool as_2 = problem.machine->format_version == 1;
+  if (!as_2 && !FitsMachine1(*problem.machine)) return false;
+  return sha256 == Sha256Hex(WriteProblem(
+                       problem, as_2 ? Form::kCanonical : Form::kCanonical1));
 }
 
 }  // namespace loadline::planner

@@ -189,14 +189,16 @@ SearchModel MakeSearchModel(const Problem& problem,
   const bool copies =
       options.allow_offload && problem.machine && problem.machine->CanCopy();
   if (copies) {
-    model.latency_ns = static_cast<double>(problem.machine->copy_latency_ns);
-    model.d2h_bytes_per_ns = problem.machine->d2h_bytes_per_s / 1e9;
-    model.h2d_bytes_per_ns = problem.machine->h2d_bytes_per_s / 1e9;
-    model.copies_stop_compute = problem.machine->copies_stop_compute;
+    model.out_latency_ns = static_cast<double>(problem.machine->d2h.latency_ns);
+    model.in_latency_ns = static_cast<double>(problem.machine->h2d.latency_ns);
+    model.d2h_bytes_per_ns = problem.machine->d2h.bytes_per_s / 1e9;
+    model.h2d_bytes_per_ns = problem.machine->h2d.bytes_per_s / 1e9;
+    model.copies_exclude_compute = problem.machine->copies_exclude_compute;
     // Copies that stop compute never run at the same time.
     model.bidirectional =
-        model.copies_stop_compute ? 1 : problem.machine->bidirectional;
-    model.switch_ns = static_cast<double>(problem.machine->switch_ns);
+        model.copies_exclude_compute ? 1 : problem.machine->d2h_h2d_factor;
+    model.copy_overhead_ns =
+        static_cast<double>(problem.machine->copy_overhead_ns);
     model.host_limit_bytes = problem.machine->host_bytes;
   }
   for (int v = 0; v < model.value_count; ++v) {
@@ -206,9 +208,9 @@ SearchModel MakeSearchModel(const Problem& problem,
     model.may_copy.push_back(copies && value.offload && value.bytes > 0);
     const double bytes = static_cast<double>(value.bytes);
     model.out_ns.push_back(
-        copies ? model.latency_ns + bytes / model.d2h_bytes_per_ns : 0);
+        copies ? model.out_latency_ns + bytes / model.d2h_bytes_per_ns : 0);
     model.in_ns.push_back(
-        copies ? model.latency_ns + bytes / model.h2d_bytes_per_ns : 0);
+        copies ? model.in_latency_ns + bytes / model.h2d_bytes_per_ns : 0);
   }
   AddChains(problem, model);
   AddOverwrites(problem, model);
@@ -220,8 +222,10 @@ SearchModel MakeSearchModel(const Problem& problem,
 SearchModel WithApartLanes(SearchModel model) {
   const double speed = model.bidirectional;
   for (int v = 0; v < model.value_count; ++v) {
-    for (std::vector<double>* ns : {&model.out_ns, &model.in_ns}) {
-      (*ns)[v] = model.latency_ns + ((*ns)[v] - model.latency_ns) / speed;
+    for (auto [ns, latency_ns] :
+         {std::pair(&model.out_ns[v], model.out_latency_ns),
+          std::pair(&model.in_ns[v], model.in_latency_ns)}) {
+      *ns = latency_ns + (*ns - latency_ns) / speed;
     }
   }
   model.d2h_bytes_per_ns *= speed;

@@ -87,22 +87,23 @@ struct SearchModel {
   std::vector<double> out_ns;  // by representation: one copy to the host, alone
   std::vector<double> in_ns;
 
-  double latency_ns = 0;
+  double out_latency_ns = 0;
+  double in_latency_ns = 0;
   double d2h_bytes_per_ns = 0;
   double h2d_bytes_per_ns = 0;
   double bidirectional = 1;
-  bool copies_stop_compute = false;
-  double switch_ns = 0;  // Machine::switch_ns
+  bool copies_exclude_compute = false;
+  double copy_overhead_ns = 0;  // Machine::copy_overhead_ns
   int64_t host_limit_bytes = 0;
   int64_t compute_ns = 0;  // every node once, as its fastest variant
 
   // How long before its first read a copy back must start, and how long after
   // the value is made a copy out needs to end, so that compute does not wait.
   double InLeadNs(int value) const {
-    return copies_stop_compute ? 0 : in_ns[value];
+    return copies_exclude_compute ? 0 : in_ns[value];
   }
   double OutLeadNs(int value) const {
-    return copies_stop_compute ? 0 : out_ns[value];
+    return copies_exclude_compute ? 0 : out_ns[value];
   }
   int job_count() const { return static_cast<int>(jobs.size()); }
   int representation_count() const { return static_cast<int>(bytes.size()); }

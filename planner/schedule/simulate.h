@@ -59,7 +59,7 @@ Lifetimes FindLifetimes(const SearchModel& model, const Schedule& schedule);
 
 struct Times {
   double lanes_ns = 0;  // end of the last lane
-  double step_ns = 0;   // with SearchModel::switch_ns for each copy
+  double step_ns = 0;   // with SearchModel::copy_overhead_ns for each copy
   int64_t compute_ns = 0;
   std::vector<double> passed_ns;  // by position: when compute has passed it
 };

@@ -34,7 +34,7 @@ double LaneSimulator::Run(const std::vector<Item>& items,
 double LaneSimulator::RunIndependent(const std::vector<Item>& items,
                                      std::vector<double>* passed_ns) {
   ready_ns_.assign(model_.representation_count(), 0);
-  const bool stops = model_.copies_stop_compute;
+  const bool stops = model_.copies_exclude_compute;
   double now = 0, out_free = 0, in_free = 0;
   for (size_t p = 0; p < items.size(); ++p) {
     const int id = items[p].id;
@@ -120,13 +120,13 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
           outs_[out.next].after_run < static_cast<int>(position) &&
           outs_[out.next].after_in < static_cast<int>(in.next)) {
         out.busy = true;
-        out.moves_from_ns = now + model_.latency_ns;
+        out.moves_from_ns = now + model_.out_latency_ns;
         out.left = outs_[out.next].bytes;
       }
       if (!in.busy && in.next < ins_.size() &&
           ins_[in.next].item < static_cast<int>(position)) {
         in.busy = true;
-        in.moves_from_ns = now + model_.latency_ns;
+        in.moves_from_ns = now + model_.in_latency_ns;
         in.left = ins_[in.next].bytes;
       }
     }
@@ -171,7 +171,7 @@ Times FindTimes(const SearchModel& model, const Schedule& schedule) {
     if (item.kind == ItemKind::kRun) {
       times.compute_ns += model.node_ns[item.id];
     } else {
-      times.step_ns += model.switch_ns;
+      times.step_ns += model.copy_overhead_ns;
     }
   }
   return times;

@@ -104,20 +104,23 @@ bool IncrementalLanes::StepLanes(CoupledPass& pass) const {
   const double next = std::min(out_event, in_event);
   if (next == kNever) return false;
   // True if the copy has ended.
-  const auto advance = [&](CopyLane& lane, double rate, double event) {
+  const auto advance = [&](CopyLane& lane, double rate, double latency_ns,
+                           double event) {
     if (lane.Moving(now)) {
       lane.left_bytes = std::max(0.0, lane.left_bytes - (next - now) * rate);
       return event <= next;
     }
     if (lane.busy || event > next) return false;
     lane.busy = true;
-    lane.moves_from_ns = next + model_.latency_ns;
+    lane.moves_from_ns = next + latency_ns;
     const int value = sequence_.item(lane.copy).id;
     lane.left_bytes = static_cast<double>(model_.problem->values[value].bytes);
     return false;
   };
-  const bool out_ended = advance(lanes.out, out_rate, out_event);
-  const bool in_ended = advance(lanes.in, in_rate, in_event);
+  const bool out_ended =
+      advance(lanes.out, out_rate, model_.out_latency_ns, out_event);
+  const bool in_ended =
+      advance(lanes.in, in_rate, model_.in_latency_ns, in_event);
   lanes.now_ns = next;
   ItemTimes& at = pass.at;
   if (out_ended) {

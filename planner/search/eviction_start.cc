@@ -11,6 +11,7 @@
 
 #include "planner/base/random.h"
 #include "planner/schedule/simulate.h"
+#include "planner/search/late_homes.h"
 #include "planner/search/next_uses.h"
 
 namespace loadline::planner {
@@ -18,17 +19,24 @@ namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
+// What one pass may do.
+struct PassOptions {
+  int most_source_nodes = 0;  // that run again for one evicted value
+  bool move_homes = false;    // of persistent values to the host
+};
+
 class EvictionPass {
  public:
   EvictionPass(const SearchModel& model, const Schedule& order,
-               int64_t target_bytes, int most_source_nodes, uint64_t seed)
+               int64_t target_bytes, const PassOptions& options, uint64_t seed)
       : model_(model),
         tuning_(model.tuning.eviction),
         order_(order),
         target_bytes_(target_bytes),
-        most_source_nodes_(most_source_nodes),
+        most_source_nodes_(options.most_source_nodes),
         random_(seed),
         uses_(model, order),
+        homes_(model, options.move_homes),
         job_of_(model.node_count),
         position_of_(model.node_count),
         values_(model.value_count),
@@ -42,29 +50,38 @@ class EvictionPass {
       compute_ns_.push_back(compute_ns_.back() +
                             static_cast<double>(model.node_ns[item.id]));
     }
-    result_.host_home.assign(model.chains.size(), 0);
   }
 
   std::optional<Schedule> Run() {
     for (int v = 0; v < model_.value_count; ++v) {
-      if (model_.producer[v] < 0 && uses_.Next(v) != NextUses::kNever) Place(v);
+      if (model_.producer[v] >= 0 || !Needed(v)) continue;
+      Place(v);
+      values_[v].initial = true;
     }
+    // Before the first item only a value that was never there frees bytes.
+    while (live_bytes_ > target_bytes_) {
+      if (!EvictOne()) return std::nullopt;
+    }
+    started_ = true;
     for (int p = 0; p < uses_.end(); ++p) {
       uses_.SetClock(p);
       CopyBackInTime();
       if (!RunFirst(order_.items[p].id)) return std::nullopt;
     }
-    Schedule result = {{}, std::move(result_.host_home)};
-    for (size_t i = 0; i < result_.items.size(); ++i) {
-      if (!cancelled_[i]) result.items.push_back(result_.items[i]);
+    std::vector<int> outs;
+    for (const Chain& chain : model_.chains) {
+      const int last = chain.versions.back();
+      if (homes_.OnHost(last) && !values_[last].on_host) outs.push_back(last);
     }
-    return result;
+    return homes_.Finish(items_, cancelled_, outs);
   }
 
  private:
   struct ValueState {
     bool resident = false;
     bool on_host = false;
+    bool initial = false;  // there since the start of the step
+    int out_item = -1;     // the item that copied it out
     int unread_copy = -1;  // the item of a copy back that nobody has read yet
     bool retired = false;  // replaced by its next version
     int pins = 0;          // runs that are about to read it
@@ -107,7 +124,7 @@ class EvictionPass {
   void Drop(int value) {
     ValueState& state = values_[value];
     if (!state.resident) return;
-    state.resident = false;
+    state.resident = state.initial = false;
     live_bytes_ -= model_.bytes[value];
     if (state.pool_index < 0) return;
     const int moved = pool_.back();
@@ -124,9 +141,9 @@ class EvictionPass {
   }
 
   bool AddItem(ItemKind kind, int id) {
-    result_.items.push_back({kind, id});
+    items_.push_back({kind, id});
     cancelled_.push_back(0);
-    return std::ssize(result_.items) <=
+    return std::ssize(items_) <=
            static_cast<std::ptrdiff_t>(tuning_.most_items_per_node) *
                (uses_.end() + 1);
   }
@@ -169,6 +186,11 @@ class EvictionPass {
     }
     if (!MakeRoom(bytes) || !AddItem(ItemKind::kRun, job)) return false;
     now_ns_ += static_cast<double>(model_.node_ns[job]);
+    for (int v : model_.reads[job]) {
+      if (values_[v].initial && model_.chain_of[v] >= 0) {
+        homes_.NoteRead(v, LastItem());
+      }
+    }
     for (int v : model_.makes[job]) {
       Place(v);
       const ValueId old = model_.index.previous_version[v];
@@ -197,6 +219,7 @@ class EvictionPass {
     double cost_ns = kImpossible;
     double score = kImpossible;  // added time per byte and per idle time
     bool copy = false;
+    bool moves_home = false;  // of a persistent value, to the host
   };
 
   bool EvictOne() {
@@ -208,6 +231,7 @@ class EvictionPass {
     // Rare: most values are about to be read.
     for (int i = 0; best.value < 0 && i < count; ++i) Improve(pool_[i], best);
     if (best.value < 0) return false;
+    if (best.moves_home) MoveHome(best.value);
     return best.copy ? CopyOut(best.value) : Forget(best.value);
   }
 
@@ -215,13 +239,18 @@ class EvictionPass {
     const ValueState& state = values_[value];
     if (state.pins > 0) return;
     const int next = uses_.Next(value);
-    if (next <= uses_.clock() || next >= uses_.end()) return;
+    if (next <= uses_.clock() && started_) return;
+    Eviction eviction;
+    eviction.value = value;
+    eviction.moves_home = MovesHome(value, next);
+    if (!started_ && !eviction.moves_home) return;
+    const bool leaves = eviction.moves_home || homes_.OnHost(value);
+    if (next >= uses_.end() && (!leaves || model_.is_output[value])) return;
     const double idle_ns = 1 + compute_ns_[next] - compute_ns_[uses_.clock()];
     const double scale =
         1 / (idle_ns * static_cast<double>(model_.bytes[value]));
-    Eviction eviction;
-    eviction.value = value;
-    eviction.cost_ns = CopyCost(value, idle_ns);
+    eviction.cost_ns =
+        CopyCost(value, next < uses_.end(), eviction.moves_home, idle_ns);
     eviction.copy = eviction.cost_ns < kImpossible;
     // A rerun that cannot be cheap enough is not looked at.
     const double most_ns = std::min(eviction.cost_ns, best.score / scale);
@@ -229,29 +258,57 @@ class EvictionPass {
         state.unread_copy >= 0 ? kImpossible : RerunCost(value, next, most_ns);
     if (rerun_ns < eviction.cost_ns) {
       eviction.cost_ns = rerun_ns;
-      eviction.copy = false;
+      eviction.copy = eviction.moves_home = false;
     }
     if (eviction.cost_ns == kImpossible) return;
     eviction.score = (1 + eviction.cost_ns) * scale;
     if (eviction.score < best.score) best = eviction;
   }
 
-  double CopyCost(int value, double idle_ns) const {
+  // Only a value at home on the host is absent at the start or the end of the
+  // step.
+  bool MovesHome(int value, int next) const {
+    const ValueState& state = values_[value];
+    return homes_.MayMove(value) &&
+           host_bytes_ + homes_.HostBytes(value) <= model_.host_limit_bytes &&
+           (next >= uses_.end() || (state.initial && !homes_.WasRead(value)));
+  }
+
+  // `returns`: whether the value is copied back.
+  double CopyCost(int value, bool returns, bool moves_home,
+                  double idle_ns) const {
     const ValueState& state = values_[value];
     if (!MayCopy(value)) return kImpossible;
-    double out_ns = 0, wait_ns = 0;
-    if (!state.on_host) {
-      if (host_bytes_ + model_.bytes[value] > model_.host_limit_bytes) {
+    const bool there =
+        state.on_host || (moves_home && value == homes_.First(value));
+    double wait_ns = 0, lanes_ns = 0, copies = 0;
+    if (!there) {
+      if (!moves_home && !homes_.OnHost(value) &&
+          host_bytes_ + model_.bytes[value] > model_.host_limit_bytes) {
         return kImpossible;
       }
-      out_ns = model_.out_ns[value];
-      wait_ns = std::max(
-          0.0, std::max(d2h_free_ns_, state.made_ns) + out_ns - now_ns_);
+      wait_ns = std::max(0.0, std::max(d2h_free_ns_, state.made_ns) +
+                                  model_.out_ns[value] - now_ns_);
+      lanes_ns += model_.out_ns[value];
+      ++copies;
     }
-    const double in_ns = model_.in_ns[value];
-    if (model_.copies_stop_compute) return out_ns + in_ns;
-    return wait_ns + std::max(0.0, in_ns - idle_ns) +
-           tuning_.lane_price * (out_ns + in_ns);
+    if (returns) {
+      wait_ns += std::max(0.0, model_.in_ns[value] - idle_ns);
+      lanes_ns += model_.in_ns[value];
+      ++copies;
+    }
+    // What the new home asks for at the other end of the step.
+    if (moves_home && there && homes_.IsUpdated(value)) {
+      lanes_ns += model_.out_ns[value];
+      ++copies;
+    }
+    if (moves_home && homes_.WasRead(value)) {
+      lanes_ns += model_.in_ns[value];
+      ++copies;
+    }
+    const double overhead_ns = copies * model_.copy_overhead_ns;
+    if (model_.copies_exclude_compute) return lanes_ns + overhead_ns;
+    return wait_ns + tuning_.lane_price * lanes_ns + overhead_ns;
   }
 
   // Time of the nodes that must run again so that `value` can be read at
@@ -316,7 +373,8 @@ class EvictionPass {
     if (!state.on_host) {
       if (!AddItem(ItemKind::kOut, value)) return false;
       state.on_host = true;
-      host_bytes_ += model_.bytes[value];
+      state.out_item = LastItem();
+      if (!homes_.OnHost(value)) host_bytes_ += model_.bytes[value];
       d2h_free_ns_ =
           std::max(d2h_free_ns_, state.made_ns) + model_.out_ns[value];
       now_ns_ = std::max(now_ns_, d2h_free_ns_);
@@ -326,11 +384,24 @@ class EvictionPass {
     return true;
   }
 
+  // The chain's first version is then on the host all the time.
+  void MoveHome(int value) {
+    homes_.Move(value);
+    host_bytes_ += homes_.HostBytes(value);
+    ValueState& first = values_[homes_.First(value)];
+    first.on_host = true;
+    if (first.out_item < 0) return;
+    cancelled_[first.out_item] = 1;
+    host_bytes_ -= model_.bytes[value];
+  }
+
+  int LastItem() const { return static_cast<int>(items_.size()) - 1; }
+
   bool CopyBack(int value) {
     if (!AddItem(ItemKind::kIn, value)) return false;
     h2d_free_ns_ = std::max(h2d_free_ns_, now_ns_) + model_.in_ns[value];
     Place(value);
-    values_[value].unread_copy = static_cast<int>(result_.items.size()) - 1;
+    values_[value].unread_copy = LastItem();
     values_[value].made_ns = h2d_free_ns_;
     return true;
   }
@@ -362,11 +433,13 @@ class EvictionPass {
   const int most_source_nodes_;
   Random random_;
   NextUses uses_;
+  LateHomes homes_;
   std::vector<int> job_of_;         // by node
   std::vector<int> position_of_;    // by node: of its first run, in the order
   std::vector<double> compute_ns_;  // by position: of all first runs before it
-  Schedule result_;
-  std::vector<char> cancelled_;  // by item of result_
+  std::vector<Item> items_;
+  std::vector<char> cancelled_;  // by item
+  bool started_ = false;         // the first item may be added
   std::vector<ValueState> values_;
   std::vector<int> pool_;  // resident values that may be evicted at some time
   std::vector<Frame> frames_;
@@ -389,9 +462,27 @@ class EvictionPass {
 std::optional<Schedule> EvictionStart(const SearchModel& model,
                                       const Schedule& order,
                                       int64_t target_bytes, uint64_t seed) {
+  std::vector<PassOptions> passes;
   for (int most_nodes : model.tuning.eviction.most_source_nodes) {
+    passes.push_back({most_nodes, false});
+  }
+  // Only where nodes may run again as well: a search with copies alone is also
+  // a start of the search with both, which must not miss what a retry would
+  // find.
+  const bool reruns =
+      std::any_of(model.may_rerun.begin(), model.may_rerun.end(),
+                  [](char may) { return may != 0; });
+  const bool homes =
+      reruns && std::any_of(model.chains.begin(), model.chains.end(),
+                            [](const Chain& chain) { return chain.can_host; });
+  if (homes) {
+    // Copies alone last: what is on the host is never missing.
+    passes.push_back({model.tuning.eviction.most_source_nodes.front(), true});
+    passes.push_back({0, true});
+  }
+  for (const PassOptions& options : passes) {
     std::optional<Schedule> schedule =
-        EvictionPass(model, order, target_bytes, most_nodes, seed).Run();
+        EvictionPass(model, order, target_bytes, options, seed).Run();
     if (!schedule) continue;
     const Lifetimes lives = FindLifetimes(model, *schedule);
     if (lives.valid && lives.peak_bytes <= target_bytes) return schedule;

@@ -261,7 +261,7 @@ class Greedy {
         state_.PassedNs(last) -
         (gap.from_item >= 0 ? state_.PassedNs(gap.from_item) : 0);
     const double stall =
-        model_.copies_stop_compute ? lane : std::max(0.0, lane - idle);
+        model_.copies_exclude_compute ? lane : std::max(0.0, lane - idle);
     candidate.estimate =
         saved /
         (stall + (options_.lane_price + tuning_.least_lane_price) * lane +

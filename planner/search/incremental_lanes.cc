@@ -39,7 +39,7 @@ double IncrementalLanes::Makespan(double limit_ns) {
   if (model_.d2h_bytes_per_ns <= 0) {
     return compute > limit_ns ? kNever : compute;
   }
-  const double switches_ns = model_.switch_ns * totals_.copy_count;
+  const double switches_ns = model_.copy_overhead_ns * totals_.copy_count;
   const double lanes_ns = limit_ns - switches_ns;
   const double end = model_.bidirectional < 1 ? RunCoupled(lanes_ns)
                                               : RunIndependent(lanes_ns);
@@ -122,7 +122,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
       }
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
-      const double ready = model_.copies_stop_compute
+      const double ready = model_.copies_exclude_compute
                                ? at.passed
                                : ReadyAt(links.SourceOf(item));
       if (ready > at.out_free) {
@@ -138,7 +138,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
         at.in_free = at.passed;
       }
       at.in_free += model_.in_ns[what.id];
-      if (model_.copies_stop_compute) Stall(at.in_free, at);
+      if (model_.copies_exclude_compute) Stall(at.in_free, at);
       if (TooLate(at, limit_ns)) return kNever;
     }
     trial_[item] = at;

@@ -56,9 +56,9 @@ class IncrementalLanes {
   int first_changed() const { return first_changed_; }
   int last_changed() const { return last_changed_; }
 
-  // With the pending edits. End of the last lane plus SearchModel::switch_ns
-  // for each copy, or infinity if that is surely above `limit_ns`. The schedule
-  // must be valid.
+  // With the pending edits. End of the last lane plus
+  // SearchModel::copy_overhead_ns for each copy, or infinity if that is surely
+  // above `limit_ns`. The schedule must be valid.
   double Makespan(double limit_ns);
   int64_t compute_ns() const { return totals_.compute_ns; }
   int copy_count() const { return totals_.copy_count; }

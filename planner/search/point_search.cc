@@ -42,9 +42,10 @@ class PointSearch {
     const bool descend = !IsLarge() || finds_.empty();
     if (options_.repair) {
       if (descend) Repair(starts.front());
+      if (MustEvict()) Evict();
     } else {
       if (descend) GreedyDescents(starts);
-      if (options_.must_find && finds_.empty() && !IsLarge()) Evict();
+      if (MustEvict()) Evict();
       if (!Done()) PlaceBest();
       if (!Done()) FindBound();
       if (!Done()) ColdAnneals();
@@ -177,18 +178,23 @@ class PointSearch {
            model_.node_count >= model_.tuning.eviction.many_nodes;
   }
 
-  // Starts that need no search, from one order after the other.
+  bool MustEvict() const {
+    return options_.must_find && finds_.empty() && !IsLarge();
+  }
+
+  // Starts that need no search, from one order after the other. A large problem
+  // takes the first; elsewhere another may have the better layout.
   void Evict() {
     if (!model_.tuning.eviction.enabled) return;
-    std::optional<Schedule> start;
-    for (size_t i = 0; i < orders_.size() && !start; ++i) {
+    for (size_t i = 0; i < orders_.size(); ++i) {
       // With copies, updates run early: see Order.
       const size_t from = copies_ ? (i + 1) % orders_.size() : i;
       if (effort_.Interrupted()) return;
-      start = EvictionStart(model_, orders_[from], options_.target_bytes,
-                            options_.seed);
+      const std::optional<Schedule> start = EvictionStart(
+          model_, orders_[from], options_.target_bytes, options_.seed);
+      if (start) Offer(*start);
+      if (start && IsLarge()) return;
     }
-    if (start) Offer(*start);
   }
 
   void PlaceBest() {

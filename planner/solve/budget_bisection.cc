@@ -120,7 +120,7 @@ void BudgetBisection::SearchPoint(const Point& point) {
   const BudgetTask task = {
       point.bytes, point.share * static_cast<double>(options_.work_limit),
       options_.seed * static_cast<uint64_t>(points_.count()) + seed,
-      searches_harder_};
+      must_find_};
   std::vector<const LaidOutSchedule*> others;
   for (const auto& mode : modes_) {
     const bool asked = mode == modes_.back();
@@ -198,7 +198,7 @@ void BudgetBisection::SearchHarder(int64_t times) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   options_.work_limit =
       options_.work_limit > kMost / times ? kMost : options_.work_limit * times;
-  searches_harder_ = true;
+  must_find_ = true;
   RestartBelow(smallest().arena_bytes);
 }
 

@@ -45,7 +45,6 @@ struct BudgetBisectionOptions {
   SearchModelOptions model;  // what plans may do, and the tuning
   int64_t work_limit = 0;
   uint64_t seed = 0;
-  SearchTuning tuning;
 };
 
 class BudgetBisection {
@@ -110,12 +109,12 @@ class BudgetBisection {
   std::unique_ptr<const CoarseLayers> coarse_layers_;  // null: no layers
   std::vector<std::unique_ptr<SearchMode>> modes_;     // the last is asked for
   const BudgetPoints points_;
+  bool must_find_ = false;   // SearchHarder was called
   int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
   int lowest_ = 0;           // the last point below the bound
   int lower_ = 0, upper_ = 0;
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;
   bool lower_searched_ = false;
-  bool searches_harder_ = false;  // SearchHarder was called
 };
 
 }  // namespace loadline::planner

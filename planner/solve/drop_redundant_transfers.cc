@@ -1,8 +1,5 @@
-// The search's clean-up once more, with the budget itself as its target. It
-// must not remove a copy that the step waits for: that step would be faster
-// than the one that larger budgets get (where copies have calls to pay, a copy
-// that saves no more time than all calls together may go). A schedule that then
-// lies too high is tried again with fewer bytes. Tested in
+// The search's clean-up once more, with the budget itself as its target. A
+// schedule that then lies too high is tried again with fewer bytes. Tested in
 // drop_redundant_transfers_test.cc and transformer_test.cc.
 #include "planner/solve/drop_redundant_transfers.h"
 
@@ -15,7 +12,7 @@
 namespace loadline::planner {
 std::optional<LaidOutSchedule> DropRedundantTransfers(
     const SearchModel& model, const LaidOutSchedule& laid_out,
-    int64_t budget_bytes, WorkBudget work) {
+    int64_t budget_bytes, double floor_ns, WorkBudget work) {
   const auto& tuning = model.tuning.drop_redundant_transfers;
   if (!tuning.enabled) return std::nullopt;
   const int64_t peak_bytes = FindLifetimes(model, laid_out.schedule).peak_bytes;
@@ -23,9 +20,6 @@ std::optional<LaidOutSchedule> DropRedundantTransfers(
   for (int tried = 0; tried < tuning.most_tries && target_bytes > peak_bytes;
        ++tried) {
     SearchState state(model, laid_out.schedule, target_bytes);
-    // Without calls to pay, the plan's own time. A dropped copy saves its call.
-    const double floor_ns =
-        laid_out.step_ns - model.switch_ns * state.copy_count();
     CleanUp(state, work, floor_ns);
     const double step_ns = std::round(state.Makespan());
     if (step_ns > laid_out.step_ns || step_ns < floor_ns) return std::nullopt;

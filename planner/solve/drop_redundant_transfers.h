@@ -13,13 +13,12 @@ namespace loadline::planner {
 
 // `laid_out` was made for fewer bytes than `budget_bytes`, or by a search to
 // which hidden copies cost nothing. Returns a schedule with fewer of them, laid
-// out within the budget, with the same step time to the nanosecond, so that a
-// larger budget is still never slower (where copies have calls to pay: no more
-// time, and at most all calls less). None if nothing can be removed or the rest
-// cannot be laid out.
+// out within the budget, that takes no longer, and no less than `floor_ns`: the
+// step time that larger budgets reach. None if nothing can be removed or the
+// rest cannot be laid out.
 std::optional<LaidOutSchedule> DropRedundantTransfers(
     const SearchModel& model, const LaidOutSchedule& laid_out,
-    int64_t budget_bytes, WorkBudget work);
+    int64_t budget_bytes, double floor_ns, WorkBudget work);
 
 }  // namespace loadline::planner
 

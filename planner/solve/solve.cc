@@ -21,7 +21,6 @@
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
-#include "planner/solve/objective.h"
 #include "planner/verify/verify.h"
 
 namespace loadline::planner {
@@ -127,7 +126,7 @@ class Solver {
       WorkBudget work = outside_;
       work.left = policy_.work_limit;
       if (const auto fewer = DropRedundantTransfers(
-              model_, *best_, options_.budget_bytes, work)) {
+              model_, *best_, options_.budget_bytes, best_->step_ns, work)) {
         best_ = *fewer;
       }
       return Finish(*best_);
@@ -288,8 +287,7 @@ absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
                           ? INT64_MAX
                           : policy.work_limit * policy.stall_factor;
   const absl::StatusOr<Plan> longer = Solver(problem, options, policy).Solve();
-  return longer.ok() &&
-                 ObjectiveNs(problem, *longer) < ObjectiveNs(problem, *plan)
+  return longer.ok() && longer->predicted.step_ns < plan->predicted.step_ns
              ? longer
              : plan;
 }

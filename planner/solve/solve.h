@@ -34,7 +34,7 @@ struct SolveOptions {
   int64_t budget_bytes = 0;  // budget.h has shares and the smallest
   bool allow_recompute = true;
   // Copies are made only where they pay: each is priced with its time on the
-  // lanes and Machine::switch_ns.
+  // lanes and Machine::copy_overhead_ns.
   bool allow_offload = true;
   // Codecs and variants of the problem; by default those that change no bit.
   Permissions permissions;

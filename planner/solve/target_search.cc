@@ -6,6 +6,7 @@
 
 #include "planner/layout/fit_layout.h"
 #include "planner/schedule/simulate.h"
+#include "planner/solve/drop_redundant_transfers.h"
 
 namespace loadline::planner {
 namespace {
@@ -33,13 +34,27 @@ TargetSearch::TargetSearch(SearchMode& mode, const BudgetTask& task,
 }
 
 void TargetSearch::Run(const std::vector<const LaidOutSchedule*>& others) {
+  Search(others);
+  // Only where a copy costs time although it hides behind compute: elsewhere
+  // the search's own clean-up has dropped what makes a step shorter.
+  if (!mode_.here || mode_.model.copy_overhead_ns == 0) return;
+  WorkBudget work = outside_;
+  work.left = Share(mode_.share, task_.work);
+  if (const auto fewer =
+          DropRedundantTransfers(mode_.model, *mode_.here, task_.budget_bytes,
+                                 options_.floor_ns, work)) {
+    mode_.here = *fewer;
+  }
+}
+
+void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
   mode_.here = mode_.lower;
   if (!mode_.upper || mode_.bound_bytes > task_.budget_bytes) return;
   starts_ = {mode_.upper->schedule};
   for (const LaidOutSchedule* other : others) Take(*other);
   if (mode_.least_target_bytes > task_.budget_bytes) return;
-  if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
   options_.must_find = task_.must_find && !mode_.here;
+  if (mode_.here) starts_.insert(starts_.begin(), mode_.here->schedule);
   const int most_rounds =
       tuning_.layout_retries ? tuning_.most_layout_tries : 1;
   for (int round = 0; round < most_rounds && !FoundFastest(); ++round) {

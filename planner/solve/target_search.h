@@ -16,8 +16,8 @@ struct BudgetTask {
   int64_t budget_bytes = 0;
   double work = 0;
   uint64_t seed = 0;
-  bool must_find =
-      false;  // PointSearchOptions::must_find, until a plan is known
+  // PointSearchOptions::must_find, until a plan is known.
+  bool must_find = false;
 };
 
 // A schedule within the budget may need more bytes once its buffers have
@@ -35,6 +35,8 @@ class TargetSearch {
   void Run(const std::vector<const LaidOutSchedule*>& others);
 
  private:
+  void Search(const std::vector<const LaidOutSchedule*>& others);
+
   // What became of the finds of one search.
   struct Layouts {
     bool best_fits = true;     // the fastest find that would be an improvement

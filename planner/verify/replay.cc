@@ -1,10 +1,11 @@
 // An event simulation of the three lanes. Time is a double in nanoseconds and
-// is rounded once, at the end. At each moment: first every step that ends, ends
-// and frees its buffers; then every lane whose next step may start starts it;
-// then the bytes alive are counted. A step of no length starts and ends so in
-// two rounds at one moment. A copy first waits its latency, moving nothing,
-// then moves its bytes; the rates change whenever the number of lanes that move
-// bytes does. Tested in tests/planner/verify/replay_test.cc.
+// is rounded once, at the end; the copies' overhead is added then. At each
+// moment: first every step that ends, ends and frees its buffers; then every
+// lane whose next step may start starts it; then the bytes alive are counted. A
+// step of no length starts and ends so in two rounds at one moment. A copy
+// first waits its latency, moving nothing, then moves its bytes; the rates
+// change whenever the number of lanes that move bytes does. Tested in
+// tests/planner/verify/replay_test.cc.
 #include "planner/verify/replay.h"
 
 #include <algorithm>
@@ -273,8 +274,7 @@ class Simulation {
     }
     const int64_t bytes = plan_.buffer(step.from).bytes;
     Running& running = running_[lane];
-    running.until_ns =
-        now_ns_ + static_cast<double>(problem_.machine->copy_latency_ns);
+    running.until_ns = now_ns_ + static_cast<double>(LinkOf(lane).latency_ns);
     running.moving = false;
     running.bytes_left = static_cast<double>(bytes);
     int64_t& sum = step.lane == Lane::kD2h ? result_.prediction.d2h_bytes
@@ -282,18 +282,25 @@ class Simulation {
     if (__builtin_add_overflow(sum, bytes, &sum)) {
       return Invalid("the bytes copied overflow 64 bits");
     }
+    int64_t& overhead_ns = copy_overheads_ns_;
+    if (__builtin_add_overflow(overhead_ns, problem_.machine->copy_overhead_ns,
+                               &overhead_ns)) {
+      return Invalid("copy_overhead_ns times the copies overflows 64 bits");
+    }
     return absl::OkStatus();
+  }
+
+  const Link& LinkOf(size_t lane) const {
+    const Machine& machine = *problem_.machine;
+    return lane == static_cast<size_t>(Lane::kD2h) ? machine.d2h : machine.h2d;
   }
 
   // Bytes per nanosecond of a lane that moves bytes now.
   double Rate(size_t lane) const {
-    const Machine& machine = *problem_.machine;
-    const bool d2h = lane == static_cast<size_t>(Lane::kD2h);
-    const double rate =
-        (d2h ? machine.d2h_bytes_per_s : machine.h2d_bytes_per_s) * 1e-9;
+    const double rate = LinkOf(lane).bytes_per_s * 1e-9;
     const bool both = running_[1].step != kNoStep && running_[1].moving &&
                       running_[2].step != kNoStep && running_[2].moving;
-    return both ? rate * machine.bidirectional : rate;
+    return both ? rate * problem_.machine->d2h_h2d_factor : rate;
   }
 
   // When the lane's running step next changes, if the rates stay.
@@ -341,9 +348,13 @@ class Simulation {
     running = Running();
   }
 
-  ReplayResult Result() {
+  absl::StatusOr<ReplayResult> Result() {
     Prediction& prediction = result_.prediction;
     prediction.step_ns = std::llround(now_ns_);
+    if (__builtin_add_overflow(prediction.step_ns, copy_overheads_ns_,
+                               &prediction.step_ns)) {
+      return Invalid("the replay takes 2^63 ns or more");
+    }
     // Beyond 2^53 the rounded end may lie before the exact sum.
     prediction.stall_ns =
         std::max<int64_t>(0, prediction.step_ns - prediction.compute_ns);
@@ -363,6 +374,7 @@ class Simulation {
   std::vector<bool> ended_;
   std::vector<int64_t> runs_;  // by node, so far
   double now_ns_ = 0;
+  int64_t copy_overheads_ns_ = 0;  // of the copies so far
   ReplayResult result_;
 };
 

@@ -29,10 +29,9 @@ absl::Status CheckHeader(const Problem& problem, const Plan& plan) {
     return Invalid("the plan is for problem '", plan.problem_name, "', not '",
                    problem.name, "'");
   }
-  const std::string hash = ProblemSha256(problem);
-  if (plan.problem_sha256 != hash) {
+  if (!IsProblemSha256(problem, plan.problem_sha256)) {
     return Invalid("the plan is for a problem with sha256 '",
-                   plan.problem_sha256, "', not ", hash);
+                   plan.problem_sha256, "', not ", ProblemSha256(problem));
   }
   if (plan.arena_bytes < 0 || plan.host_bytes < 0) {
     return Invalid("arena_bytes or host_bytes is negative");
@@ -105,7 +104,19 @@ double Tolerance(int64_t actual) {
   return std::max(1.0, 1e-6 * std::fabs(static_cast<double>(actual)));
 }
 
-absl::Status CheckPredicted(const Prediction& said, const Prediction& actual) {
+// Plans made before step times counted the overhead of copies say less.
+std::string OverheadHint(const Problem& problem, absl::string_view name) {
+  if (!problem.machine.has_value() || problem.machine->copy_overhead_ns == 0 ||
+      (name != "step_ns" && name != "stall_ns")) {
+    return "";
+  }
+  return absl::StrCat(", which counts the machine's ",
+                      problem.machine->copy_overhead_ns,
+                      " ns of overhead for each copy");
+}
+
+absl::Status CheckPredicted(const Problem& problem, const Prediction& said,
+                            const Prediction& actual) {
   const struct {
     absl::string_view name;
     int64_t said;
@@ -124,7 +135,8 @@ absl::Status CheckPredicted(const Prediction& said, const Prediction& actual) {
         static_cast<double>(row.said) - static_cast<double>(row.actual);
     if (std::fabs(difference) > Tolerance(row.actual)) {
       return Invalid("predicted.", row.name, " is ", row.said,
-                     ", but the replay gives ", row.actual);
+                     ", but the replay gives ", row.actual,
+                     OverheadHint(problem, row.name));
     }
   }
   return absl::OkStatus();
@@ -169,7 +181,8 @@ absl::Status CheckNumbers(const Problem& problem, const Plan& plan,
                           const PlanFacts& facts) {
   LOADLINE_ASSIGN_OR_RETURN(const ReplayResult result,
                             ReplaySteps(problem, plan, facts));
-  LOADLINE_RETURN_IF_ERROR(CheckPredicted(plan.predicted, result.prediction));
+  LOADLINE_RETURN_IF_ERROR(
+      CheckPredicted(problem, plan.predicted, result.prediction));
   LOADLINE_RETURN_IF_ERROR(CheckBounds(plan.bounds, result.prediction));
   if (problem.addresses) return absl::OkStatus();
   if (plan.arena_bytes != result.prediction.peak_bytes) {

@@ -134,7 +134,7 @@ LOADLINE_EXPORT loadline_status loadline_verify(const char* problem,
                                                 const char* plan,
                                                 size_t plan_bytes);
 
-/* The nominal profile (loadline.machine/1) of a well-known GPU, by a name such
+/* The nominal profile (loadline.machine/2) of a well-known GPU, by a name such
  * as "h100-sxm" or by its driver's, such as "NVIDIA L4".
  * LOADLINE_INVALID_ARGUMENT, with all names, if there is none. */
 LOADLINE_EXPORT loadline_status loadline_known_machine(const char* name,

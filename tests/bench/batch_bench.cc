@@ -131,7 +131,7 @@ void BenchInstance(const std::string& name, Problem problem,
   if (settings.copy_bytes_per_s > 0) {
     Machine machine;
     machine.name = "batch_bench";
-    machine.d2h_bytes_per_s = machine.h2d_bytes_per_s =
+    machine.d2h.bytes_per_s = machine.h2d.bytes_per_s =
         settings.copy_bytes_per_s * settings.unit_ns;
     machine.device_bytes = machine.host_bytes = int64_t{1} << 60;
     problem.machine = machine;

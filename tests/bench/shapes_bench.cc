@@ -84,8 +84,8 @@ Problem ChainWithCopies(int nodes) {
   machine.name = "copies";
   machine.device_bytes = int64_t{1} << 40;
   machine.host_bytes = int64_t{1} << 40;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 1e10;
-  machine.copy_latency_ns = 100;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 1e10;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = 100;
   problem.machine = machine;
   return problem;
 }

@@ -38,8 +38,8 @@ TEST(MeasureCudaMachine, FillsTheProfile) {
   EXPECT_EQ(driver.live(), 0);
   EXPECT_GT(machine.host_bytes, 0);
   EXPECT_TRUE(machine.CanCopy());
-  EXPECT_GT(machine.copy_latency_ns, 0);
-  EXPECT_FALSE(machine.copies_stop_compute);
+  EXPECT_GT(machine.d2h.latency_ns, 0);
+  EXPECT_FALSE(machine.copies_exclude_compute);
   ASSERT_TRUE(machine.rates.has_value());
   EXPECT_GT(machine.rates->matmul_flop_per_s.at("f32"), 0);
   EXPECT_GT(machine.rates->matmul_flop_per_s.at("bf16"), 0);
@@ -53,8 +53,8 @@ TEST(MeasureCudaMachine, FillsTheProfile) {
     sizes.push_back(rates.bytes);
     EXPECT_GT(rates.d2h_bytes_per_s, 0);
     EXPECT_GT(rates.h2d_bytes_per_s, 0);
-    EXPECT_GT(rates.bidirectional, 0);
-    EXPECT_LE(rates.bidirectional, 1);
+    EXPECT_GT(rates.d2h_h2d_factor, 0);
+    EXPECT_LE(rates.d2h_h2d_factor, 1);
   }
   EXPECT_THAT(sizes, testing::ElementsAre(kCopyBytes / 64, kCopyBytes / 16,
                                           kCopyBytes / 4, kCopyBytes));

@@ -26,10 +26,10 @@ planner::Machine MadeUpGpu() {
   planner::Machine machine;
   machine.name = "made-up-gpu";
   machine.device_bytes = int64_t{80} << 30;
-  machine.d2h_bytes_per_s = 25e9;
-  machine.h2d_bytes_per_s = 25e9;
-  machine.copy_latency_ns = 2000;
-  machine.bidirectional = 0.9;
+  machine.d2h.bytes_per_s = 25e9;
+  machine.h2d.bytes_per_s = 25e9;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = 2000;
+  machine.d2h_h2d_factor = 0.9;
   machine.host_bytes = int64_t{32} << 30;
   machine.rates = planner::Rates{{{"bf16", 4e14}, {"f32", 3e13}},
                                  /*memory_bytes_per_s=*/2e12,

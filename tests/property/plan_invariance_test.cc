@@ -123,10 +123,10 @@ planner::Machine SlowMachine() {
   machine.name = "made up";
   machine.device_bytes = int64_t{1} << 30;
   machine.host_bytes = int64_t{1} << 30;
-  machine.d2h_bytes_per_s = 1e9;
-  machine.h2d_bytes_per_s = 1e9;
-  machine.copy_latency_ns = 1000;
-  machine.bidirectional = 0.8;
+  machine.d2h.bytes_per_s = 1e9;
+  machine.h2d.bytes_per_s = 1e9;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = 1000;
+  machine.d2h_h2d_factor = 0.8;
   machine.rates = planner::Rates{.matmul_flop_per_s = {{"f32", 1e10}},
                                  .memory_bytes_per_s = 5e9,
                                  .launch_ns = 500};

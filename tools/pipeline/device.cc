@@ -112,7 +112,7 @@ absl::StatusOr<executor::MeasuredMachine> MeasureDevice(
                               executor::MeasureMachine(options));
     if (!CanMeasureFully(most_bytes)) machine.provisional = "little memory";
     if (device == kCpu && HostStoreFolder().empty()) {
-      machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 0;
+      machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 0;
       machine.host_bytes = 0;
     }
     return executor::MeasuredMachine{std::move(machine), {}};

@@ -30,7 +30,7 @@ absl::Status TakePlan(const std::string& plan_path,
   }
   LOADLINE_ASSIGN_OR_RETURN(step->plan, ReadPlanFile(plan_path, step->problem));
   if (problem_path.empty() &&
-      step->plan.problem_sha256 != planner::ProblemSha256(step->problem)) {
+      !planner::IsProblemSha256(step->problem, step->plan.problem_sha256)) {
     return absl::FailedPreconditionError(absl::StrCat(
         plan_path,
         ": the plan is for another problem than these flags and this "

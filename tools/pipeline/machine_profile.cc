@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "executor/measure/calibrate.h"
@@ -112,6 +113,21 @@ bool IsBounded(const PlanFlags& flags) {
   return flags.device == kCpu && !flags.budget.empty();
 }
 
+// The file beside a kept profile that says why it is provisional.
+std::string ProvisionalMark(const std::string& path) {
+  return absl::StrCat(path, ".provisional");
+}
+
+// A profile with its mark.
+absl::StatusOr<planner::Machine> ReadKeptProfile(const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, ReadMachineFile(path));
+  const std::string mark = ProvisionalMark(path);
+  if (!fs::exists(mark)) return machine;
+  LOADLINE_ASSIGN_OR_RETURN(const std::string why, ReadFile(mark));
+  machine.provisional = std::string(absl::StripAsciiWhitespace(why));
+  return machine;
+}
+
 // A request for a plan to measure in: found quickly, or not at all.
 absl::StatusOr<PlanRequest> MeasuringRequest(const StepFlags& flags) {
   PlanFlags plan = flags.plan;
@@ -141,7 +157,7 @@ absl::StatusOr<int64_t> BudgetBytesOf(const StepFlags& flags,
                                       const models::Graph& graph) {
   planner::Machine any;
   any.name = "not measured";
-  any.d2h_bytes_per_s = any.h2d_bytes_per_s = 1e9;
+  any.d2h.bytes_per_s = any.h2d.bytes_per_s = 1e9;
   any.host_bytes = std::numeric_limits<int64_t>::max();
   any.rates = planner::Rates{.matmul_flop_per_s = {{"f32", 1e9}},
                              .memory_bytes_per_s = 1e9};
@@ -181,7 +197,7 @@ absl::Status CheckIsHere(const planner::Machine& machine) {
   if (!machine.nominal) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--machine ", machine.name,
-      ": a nominal profile (extra.nominal) is of no machine that is here, and "
+      ": a nominal profile is of no machine that is here, and "
       "this one is where operators are measured and steps run; leave --machine "
       "out"));
 }
@@ -210,7 +226,19 @@ absl::Status MakeFolderOf(const std::string& path) {
 absl::Status KeepProfile(const std::string& path,
                          const planner::Machine& machine) {
   LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
-  return WriteFile(path, planner::MachineToJson(machine) + "\n");
+  // Whatever the order in which the two files appear, a provisional profile is
+  // never taken for another.
+  const std::string mark = ProvisionalMark(path);
+  if (!machine.provisional.empty()) {
+    LOADLINE_RETURN_IF_ERROR(WriteFile(mark, machine.provisional + "\n"));
+  }
+  LOADLINE_RETURN_IF_ERROR(
+      WriteFile(path, planner::MachineToJson(machine) + "\n"));
+  if (!machine.provisional.empty()) return absl::OkStatus();
+  std::error_code error;
+  fs::remove(mark, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(mark, ": ", error.message()));
 }
 
 absl::StatusOr<planner::Machine> AddToProfile(
@@ -218,7 +246,7 @@ absl::StatusOr<planner::Machine> AddToProfile(
   LOADLINE_RETURN_IF_ERROR(MakeFolderOf(path));
   LOADLINE_ASSIGN_OR_RETURN(const planner::FileLock lock,
                             planner::FileLock::Acquire(path));
-  absl::StatusOr<planner::Machine> machine = ReadMachineFile(path);
+  absl::StatusOr<planner::Machine> machine = ReadKeptProfile(path);
   if (!machine.ok()) machine = measured;  // removed, or damaged
   AddMeasured(measured, &*machine);
   LOADLINE_RETURN_IF_ERROR(KeepProfile(path, *machine));
@@ -239,7 +267,7 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
   const std::string own = OwnProfilePath(device);
   std::map<std::string, int64_t> ops;
   if (fs::exists(own)) {
-    auto machine = ReadMachineFile(own);
+    auto machine = ReadKeptProfile(own);
     if (machine.ok()) {
       if (machine->provisional.empty()) return machine;
       LOADLINE_RETURN_IF_ERROR(read_limit());

@@ -12,8 +12,8 @@
 #include "planner/base/check.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
-#include "planner/solve/objective.h"
 #include "planner/solve/solve.h"
+#include "planner/solve/take_faster.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
@@ -42,7 +42,7 @@ absl::Status PriceAnew(const StepFlags& flags, planner::Machine machine,
         planner::Reprice(step->problem, std::move(point.plan), permitted));
     if (i == 0) continue;
     const ParetoPoint& smaller = (*points)[i - 1];
-    if (planner::TakeFaster(step->problem, smaller.plan, &point.plan)) {
+    if (planner::TakeFaster(smaller.plan, &point.plan)) {
       point.measured = smaller.measured;
     }
   }
@@ -60,25 +60,29 @@ planner::Machine MiddleOf(const std::vector<planner::Machine>& rounds) {
     return planner::MiddleMeanNs(std::move(all));
   };
   // Times are averaged; rates are inverse times.
-  const auto rate = [&](double planner::Machine::*field) {
+  const auto middle_link = [&](planner::Link planner::Machine::*field) {
     constexpr double kBytes = 1e12;
-    if (!rounds[0].CanCopy()) return rounds[0].*field;
-    return kBytes / static_cast<double>(middle([&](const auto& round) {
-             return static_cast<int64_t>(kBytes / (round.*field) * 1e9);
-           })) *
-           1e9;
+    planner::Link link = rounds[0].*field;
+    link.latency_ns =
+        middle([&](const auto& round) { return (round.*field).latency_ns; });
+    if (!rounds[0].CanCopy()) return link;
+    link.bytes_per_s = kBytes /
+                       static_cast<double>(middle([&](const auto& round) {
+                         const double rate = (round.*field).bytes_per_s;
+                         return static_cast<int64_t>(kBytes / rate * 1e9);
+                       })) *
+                       1e9;
+    return link;
   };
   planner::Machine machine = rounds[0];
   for (auto& [key, ns] : machine.ops) {
     ns = middle([&key = key](const auto& round) { return round.ops.at(key); });
   }
-  machine.d2h_bytes_per_s = rate(&planner::Machine::d2h_bytes_per_s);
-  machine.h2d_bytes_per_s = rate(&planner::Machine::h2d_bytes_per_s);
-  machine.copy_latency_ns =
-      middle([](const auto& round) { return round.copy_latency_ns; });
-  if (machine.switch_ns > 0) {
-    machine.switch_ns =
-        middle([](const auto& round) { return round.switch_ns; });
+  machine.d2h = middle_link(&planner::Machine::d2h);
+  machine.h2d = middle_link(&planner::Machine::h2d);
+  if (machine.copy_overhead_ns > 0) {
+    machine.copy_overhead_ns =
+        middle([](const auto& round) { return round.copy_overhead_ns; });
   }
   return machine;
 }

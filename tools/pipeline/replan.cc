@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "planner/base/status_macros.h"
-#include "planner/solve/objective.h"
 #include "planner/solve/solve.h"
+#include "planner/solve/take_faster.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/sweep.h"
@@ -70,13 +70,12 @@ planner::Machine MachineAsRun(planner::Machine machine,
                               const executor::StepTimes& times,
                               bool latency_in_spans) {
   for (const auto& [key, ns] : times.Operators()) machine.ops[key] = ns;
-  const auto rate = [&](planner::Lane lane, double before) {
-    return RateAsRun(before, WorkOf(plan, lane, predicted),
-                     machine.copy_latency_ns, times.CopyNs(lane),
-                     latency_in_spans);
+  const auto rate = [&](planner::Lane lane, const planner::Link& link) {
+    return RateAsRun(link.bytes_per_s, WorkOf(plan, lane, predicted),
+                     link.latency_ns, times.CopyNs(lane), latency_in_spans);
   };
-  machine.d2h_bytes_per_s = rate(planner::Lane::kD2h, machine.d2h_bytes_per_s);
-  machine.h2d_bytes_per_s = rate(planner::Lane::kH2d, machine.h2d_bytes_per_s);
+  machine.d2h.bytes_per_s = rate(planner::Lane::kD2h, machine.d2h);
+  machine.h2d.bytes_per_s = rate(planner::Lane::kH2d, machine.h2d);
   return machine;
 }
 
@@ -106,7 +105,7 @@ absl::Status PlanAgain(const StepFlags& flags, const executor::StepTimes& times,
   LOADLINE_RETURN_IF_ERROR(found.status());
   step->plan = *std::move(found);
   run->same_plan = as_run.arena_bytes <= step->plan.budget_bytes &&
-                   planner::TakeFaster(step->problem, as_run, &step->plan);
+                   planner::TakeFaster(as_run, &step->plan);
   return absl::OkStatus();
 }
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
-#include "planner/solve/objective.h"
+#include "planner/solve/take_faster.h"
 #include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<planner::Plan>> SweepBudgets(
         planner::Plan plan,
         SolveFor(step.problem, request, step.keep_everything, cancel));
     plan.budget_bytes = budgets[i];
-    planner::TakeFaster(step.problem, plans.back(), &plan);
+    planner::TakeFaster(plans.back(), &plan);
     plans.push_back(std::move(plan));
   }
   return plans;

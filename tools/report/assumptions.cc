@@ -14,27 +14,33 @@
 namespace loadline::tools {
 namespace {
 
+std::string LatencyText(const planner::Machine& machine) {
+  const std::string out = FormatNs(machine.d2h.latency_ns);
+  const std::string in = FormatNs(machine.h2d.latency_ns);
+  return out == in ? out : absl::StrCat(out, " and ", in);
+}
+
 std::string Copies(const planner::Machine& machine) {
   if (!machine.CanCopy()) return "The profile has no copy rates: no copies.";
   std::string text =
       fmt::format("Copies: {:.3g} GB/s out, {:.3g} GB/s in, {} of latency each",
-                  machine.d2h_bytes_per_s / 1e9, machine.h2d_bytes_per_s / 1e9,
-                  FormatNs(machine.copy_latency_ns));
-  if (machine.copies_stop_compute) {
+                  machine.d2h.bytes_per_s / 1e9, machine.h2d.bytes_per_s / 1e9,
+                  LatencyText(machine));
+  if (machine.copies_exclude_compute) {
     return text +
            ". They share cores or memory with computing, so neither runs "
            "beside "
            "the other.";
   }
-  if (machine.bidirectional < 1) {
+  if (machine.d2h_h2d_factor < 1) {
     text += fmt::format("; while both lanes copy, each at {:.0f} % of that",
-                        100 * machine.bidirectional);
+                        100 * machine.d2h_h2d_factor);
   }
-  if (machine.switch_ns > 0) {
+  if (machine.copy_overhead_ns > 0) {
     text += fmt::format(
-        "; {} of computing for each, which the choice of what to copy counts "
-        "and the timeline does not",
-        FormatNs(machine.switch_ns));
+        "; {} of computing for each, which the step time counts and the "
+        "timeline does not show",
+        FormatNs(machine.copy_overhead_ns));
   }
   return text +
          ". They are taken to slow no kernel; where they share cores or memory "

@@ -218,8 +218,8 @@ absl::StatusOr<Json> ReportDocument(const ReportInput& input) {
     out["machine"] = {{"name", problem.machine->name},
                       {"nominal", problem.machine->nominal},
                       {"reserved_bytes", problem.machine->reserved_bytes},
-                      {"d2h_bytes_per_s", problem.machine->d2h_bytes_per_s},
-                      {"h2d_bytes_per_s", problem.machine->h2d_bytes_per_s}};
+                      {"d2h_bytes_per_s", problem.machine->d2h.bytes_per_s},
+                      {"h2d_bytes_per_s", problem.machine->h2d.bytes_per_s}};
   }
   out["assumptions"] = input.assumptions;
   out["kinds"] = Json::array();

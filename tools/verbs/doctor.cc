@@ -45,24 +45,24 @@ void PrintTable(const executor::MeasuredMachine& measured,
     Print("{:<22}{}\n", "launch", FormatNs(machine.rates->launch_ns));
   }
   Print("{:<22}{:.1f} GB/s\n", "copy to the host",
-        machine.d2h_bytes_per_s / 1e9);
+        machine.d2h.bytes_per_s / 1e9);
   Print("{:<22}{:.1f} GB/s\n", "copy from the host",
-        machine.h2d_bytes_per_s / 1e9);
+        machine.h2d.bytes_per_s / 1e9);
   Print("{:<22}{:.0f} % of their rates\n", "both at once",
-        machine.bidirectional * 100);
+        machine.d2h_h2d_factor * 100);
   for (const executor::CopyRates& rates : measured.copies) {
     Print("{:<22}{:.1f} GB/s out, {:.1f} in, {:.0f} % of that together\n",
           "copies of " + FormatBytes(rates.bytes), rates.d2h_bytes_per_s / 1e9,
-          rates.h2d_bytes_per_s / 1e9, rates.bidirectional * 100);
+          rates.h2d_bytes_per_s / 1e9, rates.d2h_h2d_factor * 100);
   }
-  Print("{:<22}{}\n", "latency of a copy", FormatNs(machine.copy_latency_ns));
-  if (machine.switch_ns > 0) {
+  Print("{:<22}{}\n", "latency of a copy", FormatNs(machine.d2h.latency_ns));
+  if (machine.copy_overhead_ns > 0) {
     Print("{:<22}{} of computing\n", "each copy costs",
-          FormatNs(machine.switch_ns));
+          FormatNs(machine.copy_overhead_ns));
   }
   Print("{:<22}{}\n", "copies and computing",
-        machine.copies_stop_compute ? "one after the other"
-                                    : "beside each other");
+        machine.copies_exclude_compute ? "one after the other"
+                                       : "beside each other");
   Print("{:<22}{}\n", "device memory", FormatBytes(machine.device_bytes));
   if (machine.reserved_bytes > 0) {
     Print("{:<22}{}\n", "of it reserved", FormatBytes(machine.reserved_bytes));

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
-#include "planner/solve/objective.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
 #include "tools/cli/exit_code.h"
@@ -257,8 +256,8 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
     const auto better =
         SolveFor(best.problem, flags.step, best.keep_everything, stop);
     // At equal objectives the longer search has the better bounds.
-    if (better.ok() && planner::ObjectiveNs(best.problem, *better) <=
-                           planner::ObjectiveNs(best.problem, best.plan)) {
+    if (better.ok() &&
+        better->predicted.step_ns <= best.plan.predicted.step_ns) {
       best.plan = *better;
     }
   }

@@ -1,4 +1,4 @@
-"""The machine that will run a plan: loadline.machine/1 (docs/formats.md)."""
+"""The machine that will run a plan: loadline.machine/2 (docs/formats.md)."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,10 +12,15 @@ from loadline.budget import check_whole
 from loadline.errors import InvalidArgument
 
 _RATES = ("matmul_flop_per_s", "memory_bytes_per_s", "launch_ns")
-_WHOLE = ("device_bytes", "reserved_bytes", "copy_latency_ns", "host_bytes",
-          "switch_ns")
-# Fields of `extra` that plans use; the others are for executors.
-_EXTRA = ("copies_stop_compute", "switch_ns", "nominal")
+_LINKS = ("d2h", "h2d", "write", "read")
+_LINK_FIELDS = ("bytes_per_s", "latency_ns")
+_WHOLE = ("device_bytes", "reserved_bytes", "host_bytes", "disk_bytes",
+          "copy_overhead_ns", *(f"{link}_latency_ns" for link in _LINKS))
+# For Loadline's executors.
+_UNUSED = ("ops", "algorithms", "extra")
+# Fields of `extra` in loadline.machine/1, and what they are now.
+_EXTRA_1 = {"copies_stop_compute": "copies_exclude_compute",
+            "switch_ns": "copy_overhead_ns", "nominal": "nominal"}
 
 
 def cache_folder() -> pathlib.Path:
@@ -32,17 +37,26 @@ class Machine:
     name: str
     device_bytes: int = 0
     reserved_bytes: int = 0  # outside our control: context, libraries
+    host_bytes: int = 0  # limit for host buffers
+    # Copies to the host and back; a latency is of each copy.
     d2h_bytes_per_s: float = 0
     h2d_bytes_per_s: float = 0
-    copy_latency_ns: int = 0
-    bidirectional: float = 1.0  # factor on both rates while both move bytes
-    host_bytes: int = 0  # limit for host buffers
+    d2h_latency_ns: int = 0
+    h2d_latency_ns: int = 0
+    d2h_h2d_factor: float = 1.0  # on both rates while both move bytes
+    # A disk, from and to the host: kept, and used by no plan.
+    disk_bytes: int = 0
+    write_bytes_per_s: float = 0
+    read_bytes_per_s: float = 0
+    write_latency_ns: int = 0
+    read_latency_ns: int = 0
+    write_read_factor: float = 1.0
     # Rates for operators that were never measured.
     matmul_flop_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     memory_bytes_per_s: float = 0
     launch_ns: int = 0
-    copies_stop_compute: bool = False  # copies and compute share cores or memory
-    switch_ns: int = 0  # compute time lost per copy besides waiting
+    copies_exclude_compute: bool = False  # they share cores or memory
+    copy_overhead_ns: int = 0  # compute time lost per copy besides waiting
     nominal: bool = False  # from a data sheet, not measured
 
     @staticmethod
@@ -59,7 +73,7 @@ class Machine:
                 return Machine.from_document(json.load(file))
             except (ValueError, KeyError, TypeError) as error:
                 raise InvalidArgument(
-                    f"{os.fspath(path)}: no loadline.machine/1: {error}") from error
+                    f"{os.fspath(path)}: no loadline.machine/2 or /1: {error}") from error
 
     @staticmethod
     def known(name: str) -> Machine:
@@ -69,24 +83,54 @@ class Machine:
 
     @staticmethod
     def from_document(document: dict[str, Any]) -> Machine:
-        fields = dict(document)
-        if fields.pop("format", None) != "loadline.machine/1":
-            raise InvalidArgument('field "format" must be "loadline.machine/1"')
-        fields.pop("ops", None)  # for operators of Loadline's executors
-        extra, rates = fields.pop("extra", {}), fields.pop("rates", {})
-        heeded = {name: extra[name] for name in _EXTRA if name in extra}
-        machine = Machine(**fields, **heeded, **rates)
+        """A loadline.machine/2, or a /1."""
+        version = document.get("format")
+        if version == "loadline.machine/1":
+            fields = _fields_of_1(document)
+        elif version == "loadline.machine/2":
+            fields = dict(document)
+        else:
+            raise InvalidArgument(
+                'field "format" must be "loadline.machine/2" or "loadline.machine/1"')
+        for name in ("format", *_UNUSED):
+            fields.pop(name, None)
+        for link in _LINKS:
+            for name, value in fields.pop(link, {}).items():
+                if name not in (*_LINK_FIELDS, "extra"):
+                    raise InvalidArgument(f'field "{link}.{name}" is unknown')
+                if name != "extra":
+                    fields[f"{link}_{name}"] = value
+        rates = fields.pop("rates", {})
+        machine = Machine(**fields, **rates)
         for name in _WHOLE:
             check_whole(name, getattr(machine, name))
         return machine
 
     def document(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"format": "loadline.machine/1"}
+        """A loadline.machine/2."""
+        fields: dict[str, Any] = {"format": "loadline.machine/2"}
         fields.update(dataclasses.asdict(self))
         rates = {name: fields.pop(name) for name in _RATES}
+        for link in _LINKS:
+            parts = {name: fields.pop(f"{link}_{name}") for name in _LINK_FIELDS}
+            if parts["bytes_per_s"]:
+                fields[link] = parts
         if any(rates.values()):
             fields["rates"] = rates
-        extra = {name: value for name in _EXTRA if (value := fields.pop(name))}
-        if extra:
-            fields["extra"] = extra
         return fields
+
+
+def _fields_of_1(document: dict[str, Any]) -> dict[str, Any]:
+    """A loadline.machine/1 with the fields of a /2."""
+    fields = dict(document)
+    for link in ("d2h", "h2d"):
+        rate = fields.pop(f"{link}_bytes_per_s", 0)
+        if rate:
+            fields[link] = {"bytes_per_s": rate,
+                            "latency_ns": fields.get("copy_latency_ns", 0)}
+    fields.pop("copy_latency_ns", None)
+    if "bidirectional" in fields:
+        fields["d2h_h2d_factor"] = fields.pop("bidirectional")
+    extra = fields.get("extra", {})
+    fields.update({new: extra[old] for old, new in _EXTRA_1.items() if old in extra})
+    return fields

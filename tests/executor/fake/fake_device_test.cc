@@ -81,8 +81,7 @@ TEST(FakeDevice, ASlowLaneHoldsTheStepUp) {
 }
 
 TEST(FakeDevice, FindsAMissingWait) {
-  FakeDevice device(
-      {.machine = {.d2h_bytes_per_s = 1e9, .h2d_bytes_per_s = 1e9}});
+  FakeDevice device({.machine = {.d2h = {1e9}, .h2d = {1e9}}});
   ASSERT_TRUE(device
                   .CreateArena({.arena_bytes = 4096,
                                 .host_bytes = 4096,

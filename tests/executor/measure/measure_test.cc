@@ -22,11 +22,11 @@ TEST(MeasureMachine, FillsTheProfile) {
   const auto machine = MeasureMachine({.buffer_bytes = 1 << 22, .meter_ns = 0});
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_TRUE(machine->CanCopy());
-  EXPECT_GT(machine->d2h_bytes_per_s, 1e7);
-  EXPECT_GT(machine->h2d_bytes_per_s, 1e7);
-  EXPECT_GT(machine->bidirectional, 0);
-  EXPECT_LE(machine->bidirectional, 1);
-  EXPECT_GT(machine->copy_latency_ns, 0);
+  EXPECT_GT(machine->d2h.bytes_per_s, 1e7);
+  EXPECT_GT(machine->h2d.bytes_per_s, 1e7);
+  EXPECT_GT(machine->d2h_h2d_factor, 0);
+  EXPECT_LE(machine->d2h_h2d_factor, 1);
+  EXPECT_GT(machine->d2h.latency_ns, 0);
   EXPECT_GT(machine->device_bytes, 1 << 20);
   ASSERT_TRUE(machine->rates.has_value());
   EXPECT_GT(machine->rates->matmul_flop_per_s.at("f32"), 1e7);

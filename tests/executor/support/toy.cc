@@ -191,11 +191,10 @@ planner::Problem MakeProblem(const Graph& graph, const ToyOptions& options) {
   for (ValueId id : graph.outputs) problem.outputs.push_back(Planned(id));
   problem.machine = planner::Machine{.name = "toy",
                                      .device_bytes = int64_t{1} << 30,
-                                     .d2h_bytes_per_s = 1e9,
-                                     .h2d_bytes_per_s = 0.8e9,
-                                     .copy_latency_ns = 100,
-                                     .bidirectional = 0.7,
-                                     .host_bytes = int64_t{1} << 30};
+                                     .host_bytes = int64_t{1} << 30,
+                                     .d2h = {1e9, 100},
+                                     .h2d = {0.8e9, 100},
+                                     .d2h_h2d_factor = 0.7};
   return problem;
 }
 

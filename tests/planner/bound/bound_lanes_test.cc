@@ -50,9 +50,9 @@ TEST(AddLaneRows, ARerunTakesTheComputeLaneOfItsEpoch) {
 TEST(AddLaneRows, OneCopyOutAndBackIsNeverBothLanesAtOnce) {
   Problem problem = LineProblemWithCopies();
   for (Node& node : problem.nodes) node.time_ns = 1;
-  problem.machine->copy_latency_ns = 0;
+  problem.machine->d2h.latency_ns = problem.machine->h2d.latency_ns = 0;
   for (const double factor : {0.5, 0.625, 0.75, 0.875}) {
-    problem.machine->bidirectional = factor;
+    problem.machine->d2h_h2d_factor = factor;
     const SearchModel model = MakeSearchModel(problem, true, true);
     ProgramParts parts(model, {.cuts = {2}, .horizon_ns = 1000});
     AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
@@ -63,15 +63,32 @@ TEST(AddLaneRows, OneCopyOutAndBackIsNeverBothLanesAtOnce) {
   }
 }
 
+TEST(AddLaneRows, CountsTheOverheadOfACopyOutAndBack) {
+  Problem problem = LineProblemWithCopies();
+  const auto extra_ns = [&](int64_t overhead_ns, double horizon_ns) {
+    problem.machine->copy_overhead_ns = overhead_ns;
+    const SearchModel model = MakeSearchModel(problem, true, true);
+    ProgramParts parts(model, {.cuts = {2}, .horizon_ns = horizon_ns});
+    AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
+    const ValueColumn& a = *parts.values.Find(1, 1);
+    return parts.LeastCost({{a.host, 1}, {a.in, 1}}).value_or(-1);
+  };
+  const double lanes_ns = extra_ns(0, 1000);
+  EXPECT_NEAR(extra_ns(7, 1000), lanes_ns + 2 * 7, 1e-6);
+  // No more than the horizon for each, so that coefficients stay small.
+  EXPECT_LT(extra_ns(INT64_MAX, 1000), 3000);
+  EXPECT_GT(extra_ns(INT64_MAX, 1000), 1000);
+}
+
 // y goes out before the cut at G while w comes in; w' goes out afterwards.
 // 10 and 10 ns out and 5 ns in, alone.
 TEST(AddLaneRows, BothLanesTogetherDoTwiceTheFactorOfOne) {
   Problem problem = WeightProblem();
   for (Node& node : problem.nodes) node.time_ns = 0;
   problem.values[2].offload = true;
-  problem.machine->copy_latency_ns = 0;
+  problem.machine->d2h.latency_ns = problem.machine->h2d.latency_ns = 0;
   for (const double factor : {1.0, 0.875, 0.75, 0.625, 0.5625, 0.5, 0.25}) {
-    problem.machine->bidirectional = factor;
+    problem.machine->d2h_h2d_factor = factor;
     const SearchModel model = MakeSearchModel(problem, true, true);
     ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
     AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
@@ -92,7 +109,7 @@ TEST(AddLaneRows, LatenciesAreNotShared) {
   for (Node& node : problem.nodes) node.time_ns = 0;
   problem.values[2].offload = true;
   for (const double factor : {1.0, 0.75, 0.5, 0.25}) {
-    problem.machine->bidirectional = factor;
+    problem.machine->d2h_h2d_factor = factor;
     const SearchModel model = MakeSearchModel(problem, true, true);
     ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
     AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);
@@ -112,7 +129,7 @@ TEST(AddLaneRows, LatenciesAreNotShared) {
 double WeightExtraNs(bool on_host) {
   Problem problem = WeightProblem();
   for (Node& node : problem.nodes) node.time_ns = 0;
-  problem.machine->copy_latency_ns = 0;
+  problem.machine->d2h.latency_ns = problem.machine->h2d.latency_ns = 0;
   const SearchModel model = MakeSearchModel(problem, true, true);
   ProgramParts parts(model, {.cuts = {1}, .horizon_ns = 1000});
   AddLaneRows(parts.context, *parts.times, parts.values, parts.chains);

@@ -34,10 +34,11 @@ Problem SmallProblem(uint64_t seed, bool copies) {
   }
   if (problem.machine) {
     const double rates[] = {2e9, 4e9, 8e9, 16e9};
-    problem.machine->d2h_bytes_per_s = rates[random.In(0, 3)];
-    problem.machine->h2d_bytes_per_s = rates[random.In(0, 3)];
+    problem.machine->d2h.bytes_per_s = rates[random.In(0, 3)];
+    problem.machine->h2d.bytes_per_s = rates[random.In(0, 3)];
     const double factors[] = {1.0, 0.875, 0.75, 0.625, 0.5, 0.25};
-    problem.machine->bidirectional = factors[random.In(0, 5)];
+    problem.machine->d2h_h2d_factor = factors[random.In(0, 5)];
+    if (seed % 3 == 0) problem.machine->copy_overhead_ns = random.In(1, 300);
   }
   return problem;
 }
@@ -136,9 +137,9 @@ TEST(BoundStepAt, SlowIsNeverAboveTheOptimumOfThousands) {
   EXPECT_GE(reruns.plan_met * 1000, reruns.dearer * 998);
   const Tally copies = CompareSeeds(301, 700, true, false, true);
   EXPECT_GT(copies.solved, 1000);
-  // Budgets closer than a 6400th part of the peak are not told apart. Seen: 966
-  // of 973; with lane factors of 1.0 and 0.5 alone, 972 of 977.
-  EXPECT_GE(copies.plan_met * 1000, copies.dearer * 992);
+  // Budgets closer than a 6400th part of the peak are not told apart. Seen:
+  // 1000 of 1009; without overheads of copies, 966 of 973.
+  EXPECT_GE(copies.plan_met * 1000, copies.dearer * 990);
 }
 
 TEST(BoundStepAt, IsNeverAboveTheOptimumWithoutCopies) {

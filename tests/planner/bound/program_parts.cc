@@ -25,9 +25,9 @@ Machine SlowMachine() {
   Machine machine;
   machine.name = "test";
   machine.device_bytes = 1 << 20;
-  machine.d2h_bytes_per_s = 1e9;
-  machine.h2d_bytes_per_s = 2e9;
-  machine.copy_latency_ns = 4;
+  machine.d2h.bytes_per_s = 1e9;
+  machine.h2d.bytes_per_s = 2e9;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = 4;
   machine.host_bytes = 1000;
   return machine;
 }

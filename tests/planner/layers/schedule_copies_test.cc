@@ -28,7 +28,7 @@ Problem OneIdleValue() {
                         .outputs = {ValueId{n + 1}}};
   }
   Machine machine;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 1e9 / 1.5;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 1e9 / 1.5;
   machine.host_bytes = 1 << 20;
   problem.machine = machine;
   return problem;

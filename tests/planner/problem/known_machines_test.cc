@@ -34,7 +34,7 @@ TEST(KnownMachine, IsAProfileThatReadsBack) {
     const double f32 = rates.matmul_flop_per_s.at("f32");
     EXPECT_GT(f32, rates.memory_bytes_per_s) << name;
     EXPECT_GT(rates.matmul_flop_per_s.at("f16"), f32) << name;
-    EXPECT_GT(rates.memory_bytes_per_s, again->d2h_bytes_per_s) << name;
+    EXPECT_GT(rates.memory_bytes_per_s, again->d2h.bytes_per_s) << name;
     EXPECT_GT(again->device_bytes, 10 * again->reserved_bytes) << name;
   }
 }
@@ -54,8 +54,8 @@ TEST(KnownMachine, IsNearWhatWasMeasured) {
   EXPECT_THAT(machine.rates->matmul_flop_per_s.at("bf16"), near(7.607e14));
   EXPECT_THAT(machine.rates->matmul_flop_per_s.at("f32"), near(5.080e13));
   EXPECT_THAT(machine.rates->memory_bytes_per_s, near(2.723e12));
-  EXPECT_THAT(machine.d2h_bytes_per_s, near(5.426e10));
-  EXPECT_THAT(machine.h2d_bytes_per_s, near(5.249e10));
+  EXPECT_THAT(machine.d2h.bytes_per_s, near(5.426e10));
+  EXPECT_THAT(machine.h2d.bytes_per_s, near(5.249e10));
   EXPECT_THAT(static_cast<double>(machine.device_bytes), near(85'017'493'504));
   EXPECT_THAT(static_cast<double>(machine.reserved_bytes), near(569'180'159));
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "planner/base/sha256.h"
 #include "planner/problem/problem.h"
@@ -57,19 +58,81 @@ constexpr char kCanonical[] =
     R"("rates":{"matmul_flop_per_s":{"f32":1e+22},"memory_bytes_per_s":1,)"
     R"("launch_ns":4}}})";
 
-TEST(ProblemJson, WritesTheCanonicalBytes) {
+// The machine of kCanonical as a file has it, and as the hash has it.
+constexpr char kMachine2[] =
+    R"({"format":"loadline.machine/2","name":"m","device_bytes":100,)"
+    R"("reserved_bytes":1,"host_bytes":9,)"
+    R"("d2h":{"bytes_per_s":2.5,"latency_ns":3},)"
+    R"("h2d":{"bytes_per_s":50000000000,"latency_ns":3},)"
+    R"("d2h_h2d_factor":0.6)";
+constexpr char kOutsideHash[] =
+    R"(,"nominal":true,"algorithms":{"a":"b"},"ops":{"a":1,"b":2},)"
+    R"("rates":{"matmul_flop_per_s":{"f32":1e+22},"memory_bytes_per_s":1,)"
+    R"("launch_ns":4})";
+
+std::string WithMachine(absl::string_view machine) {
+  const absl::string_view canonical = kCanonical;
+  const size_t begin = canonical.find("{\"format\":\"loadline.machine/1\"");
+  return absl::StrCat(canonical.substr(0, begin), machine, "}}");
+}
+
+TEST(ProblemJson, HashesTheCanonicalBytes) {
   const auto problem = ProblemFromJson(kText);
   ASSERT_TRUE(problem.ok()) << problem.status();
-  EXPECT_EQ(ProblemToJson(*problem), kCanonical);
   EXPECT_EQ(ProblemSha256(*problem), Sha256Hex(kCanonical));
+  const std::string canonical = WithMachine(kMachine2);
+  const std::string file = WithMachine(absl::StrCat(kMachine2, kOutsideHash));
+  const auto problem2 = ProblemFromJson(file);
+  ASSERT_TRUE(problem2.ok()) << problem2.status();
+  EXPECT_EQ(ProblemToJson(*problem2), file);
+  EXPECT_EQ(ProblemSha256(*problem2), Sha256Hex(canonical));
   EXPECT_EQ(problem->values[1].file_id, 7);
   EXPECT_EQ(problem->nodes[0].inputs[1], ValueId(0));
 }
 
 TEST(ProblemJson, KeepsTheHashOfTheSmallProblem) {
-  // If this changes, every plan written so far loses its problem.
-  EXPECT_EQ(ProblemSha256(SmallProblem()),
+  // If one of these changes, every plan written so far loses its problem.
+  Problem problem = SmallProblem();
+  EXPECT_EQ(ProblemSha256(problem),
+            "25a97e4910b081ff08302db347dc62437f7fca753430d2638b3a11d1d48289dc");
+  problem.machine->format_version = 1;
+  EXPECT_EQ(ProblemSha256(problem),
             "10c1daa45a40920dafd954b2cd00d248172005491afc7c9070f677d507b9ac7a");
+}
+
+TEST(ProblemJson, WrittenAgainAProblemKeepsItsPlans) {
+  const auto read = ProblemFromJson(kText);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const auto again = ProblemFromJson(ProblemToJson(*read));
+  ASSERT_TRUE(again.ok()) << again.status();
+  const std::string hash = ProblemSha256(*read);
+  EXPECT_NE(ProblemSha256(*again), hash);
+  EXPECT_TRUE(IsProblemSha256(*again, hash));
+  EXPECT_TRUE(IsProblemSha256(*read, ProblemSha256(*again)));
+  EXPECT_FALSE(IsProblemSha256(*again, ""));
+}
+
+TEST(ProblemJson, EveryFieldThatPlansDependOnChangesTheHash) {
+  const Problem problem = SmallProblem();
+  const auto changed = [&](auto change) {
+    Problem other = problem;
+    change(*other.machine);
+    return !IsProblemSha256(other, ProblemSha256(problem));
+  };
+  EXPECT_TRUE(changed([](Machine& m) { ++m.host_bytes; }));
+  EXPECT_TRUE(changed([](Machine& m) { ++m.disk_bytes; }));
+  EXPECT_TRUE(changed([](Machine& m) { ++m.d2h.latency_ns; }));
+  EXPECT_TRUE(changed([](Machine& m) { ++m.h2d.bytes_per_s; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.write.bytes_per_s = 1; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.read.bytes_per_s = 1; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.d2h_h2d_factor = 0.25; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.write_read_factor = 0.25; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.copy_overhead_ns = 1; }));
+  EXPECT_TRUE(changed([](Machine& m) { m.copies_exclude_compute = true; }));
+  EXPECT_FALSE(changed([](Machine& m) { m.nominal = true; }));
+  EXPECT_FALSE(changed([](Machine& m) { m.algorithms["a"] = "b"; }));
+  EXPECT_FALSE(changed([](Machine& m) { m.ops["a"] = 1; }));
+  EXPECT_FALSE(changed([](Machine& m) { m.rates.emplace(); }));
 }
 
 TEST(ProblemJson, ReadsBackWhatItWrites) {

@@ -23,9 +23,9 @@ Times TimesOf(const Problem& problem, const std::vector<Item>& items) {
 
 TEST(FindTimes, ComputeWaitsForItsCopies) {
   Problem problem = SmallProblem();
-  problem.machine->switch_ns = 7;
+  problem.machine->copy_overhead_ns = 7;
   for (double bidirectional : {1.0, 0.5}) {
-    problem.machine->bidirectional = bidirectional;
+    problem.machine->d2h_h2d_factor = bidirectional;
     const Times times =
         TimesOf(problem, {kForward, kOutY, kInY, kGrad, kUpdate});
     // Out 1000..1200, In 1200..1350, grad waits for it.
@@ -45,14 +45,14 @@ TEST(FindTimes, CoupledLanesMoveAtHalfRateTogether) {
   // half rate until the In ends at 1350; the Out has 50 bytes left: 1400.
   EXPECT_EQ(TimesOf(problem, items).passed_ns,
             (std::vector<double>{0, 1150, 1150, 1400, 3400, 6400, 6600}));
-  problem.machine->bidirectional = 1;
+  problem.machine->d2h_h2d_factor = 1;
   EXPECT_EQ(TimesOf(problem, items).passed_ns,
             (std::vector<double>{0, 1150, 1150, 1350, 3350, 6350, 6550}));
 }
 
 TEST(FindTimes, CopiesThatStopComputeRunOneAfterTheOther) {
   Problem problem = SmallProblem();
-  problem.machine->copies_stop_compute = true;
+  problem.machine->copies_exclude_compute = true;
   const Times times =
       TimesOf(problem, {kForward, kInW, kOutY, kGrad, kUpdate, kOutNewW});
   EXPECT_EQ(times.passed_ns,
@@ -63,7 +63,7 @@ TEST(FindTimes, TheEventSimulationEqualsThePassWhereLanesAreNotSlowed) {
   int with_copies = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Problem problem = RandomProblem(seed, 25, seed % 2 == 0, true);
-    problem.machine->bidirectional = 1;
+    problem.machine->d2h_h2d_factor = 1;
     const SearchModel model = MakeSearchModel(problem);
     SearchModel events = model;
     events.bidirectional = 1 - 1e-12;

@@ -22,7 +22,7 @@ Problem Empty(std::vector<Value> values) {
   machine.name = "test";
   machine.device_bytes = 1'000'000;
   machine.host_bytes = 1'000'000;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 1e9;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 1e9;
   problem.machine = machine;
   return problem;
 }

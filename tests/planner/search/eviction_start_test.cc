@@ -158,5 +158,64 @@ TEST(EvictionStart, DropsTheValueThatIsCheaperToMake) {
   EXPECT_EQ(FindTimes(model, *start).compute_ns, 6000 + 100);
 }
 
+// Layers of which each updates its own weights at its end. All of them together
+// fill most of the memory.
+Problem UpdatedLayers(int layers, int64_t host_bytes) {
+  Problem problem;
+  problem.addresses = false;
+  const auto add_value = [&](int64_t bytes, bool persistent) {
+    const auto id = static_cast<int64_t>(problem.values.size());
+    problem.values.push_back(
+        {.file_id = id, .bytes = bytes, .persistent = persistent});
+    return ValueId{static_cast<int>(id)};
+  };
+  ValueId flows = add_value(10, false);
+  for (int layer = 0; layer < layers; ++layer) {
+    const ValueId weights = add_value(1000, true);
+    const ValueId output = add_value(10, false);
+    const ValueId updated = add_value(1000, true);
+    problem.nodes.push_back({.file_id = 2 * layer,
+                             .time_ns = 1000,
+                             .inputs = {flows, weights},
+                             .outputs = {output}});
+    problem.nodes.push_back({.file_id = 2 * layer + 1,
+                             .time_ns = 1000,
+                             .inputs = {output, weights},
+                             .outputs = {updated},
+                             .recompute = false,
+                             .inplace = {{weights, updated}}});
+    flows = output;
+  }
+  problem.outputs = {flows};
+  problem.machine.emplace();
+  problem.machine->host_bytes = host_bytes;
+  problem.machine->d2h.bytes_per_s = problem.machine->h2d.bytes_per_s = 1e9;
+  return problem;
+}
+
+TEST(EvictionStart, MovesTheHomesOfWeightsThatDoNotAllFit) {
+  const Problem problem = UpdatedLayers(20, 1 << 20);
+  ASSERT_TRUE(ValidateProblem(problem).ok());
+  const SearchModel model = MakeSearchModel(problem);
+  const Schedule order = GivenOrder(model);
+  ASSERT_GT(PeakOf(model, order), 20'000);
+  for (const int64_t target_bytes : {19'000, 10'000, 5'000, 1'020}) {
+    const auto start = EvictionStart(model, order, target_bytes, 1);
+    ASSERT_TRUE(start.has_value()) << target_bytes;
+    EXPECT_LE(PeakOf(model, *start), target_bytes);
+    // As few as the target asks for, and those that a draw mistook.
+    const auto moved =
+        std::count(start->host_home.begin(), start->host_home.end(), char{1});
+    EXPECT_GE(moved, (20'000 - target_bytes) / 1000) << target_bytes;
+    EXPECT_LE(moved, 20) << target_bytes;
+    const SearchState state(model, *start, target_bytes);
+    EXPECT_TRUE(state.valid());
+  }
+  // Not if the host has no room.
+  const Problem no_host = UpdatedLayers(20, 1500);
+  const SearchModel small = MakeSearchModel(no_host);
+  EXPECT_FALSE(EvictionStart(small, order, 19'000, 1).has_value());
+}
+
 }  // namespace
 }  // namespace loadline::planner

@@ -29,9 +29,9 @@ TEST(IncrementalLanes, FollowCommitsAndForgetUndoneEdits) {
     SCOPED_TRACE(seed);
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
                                     seed % 3 != 0, true);
-    problem.machine->bidirectional = seed % 2 == 0 ? 0.6 : 1.0;
-    problem.machine->copies_stop_compute = seed % 5 == 0;
-    problem.machine->switch_ns = seed % 3 == 0 ? 7 : 0;
+    problem.machine->d2h_h2d_factor = seed % 2 == 0 ? 0.6 : 1.0;
+    problem.machine->copies_exclude_compute = seed % 5 == 0;
+    problem.machine->copy_overhead_ns = seed % 3 == 0 ? 7 : 0;
     const SearchModel model = MakeSearchModel(problem);
     SearchState state(model, GivenOrder(model), 0);
     TestRandom random(seed);

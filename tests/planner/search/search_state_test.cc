@@ -41,8 +41,9 @@ TEST(SearchState, FollowsTheSimulationThroughRandomEdits) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 25),
                                     seed % 3 != 0, seed % 4 != 1);
     if (seed % 2 == 0) AddRandomChoices(seed, problem);
-    if (problem.machine) problem.machine->copies_stop_compute = seed % 5 == 2;
-    if (problem.machine && seed % 3 == 0) problem.machine->switch_ns = 7;
+    if (problem.machine)
+      problem.machine->copies_exclude_compute = seed % 5 == 2;
+    if (problem.machine && seed % 3 == 0) problem.machine->copy_overhead_ns = 7;
     const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
     const Schedule start = GivenOrder(model);
     const int64_t peak = FindLifetimes(model, start).peak_bytes;
@@ -121,8 +122,8 @@ TEST(FindTimes, EqualsReplayOfTheEmittedPlanAndLanesApartAreNoFaster) {
     Problem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 20),
                                     seed % 3 != 0, true);
     problem.addresses = seed % 2 == 0;
-    problem.machine->bidirectional = seed % 5 == 0 ? 1.0 : 0.6;
-    problem.machine->copies_stop_compute = seed % 5 < 2;
+    problem.machine->d2h_h2d_factor = seed % 5 == 0 ? 1.0 : 0.6;
+    problem.machine->copies_exclude_compute = seed % 5 < 2;
     if (seed % 4 < 2) AddRandomChoices(seed, problem);
     const SearchModel model = MakeSearchModel(problem, true, true, kEverything);
     const SearchModel apart = WithApartLanes(model);

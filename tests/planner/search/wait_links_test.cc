@@ -112,7 +112,7 @@ TEST(WaitLinks, EqualASearchThroughTheScheduleUnderRandomMoves) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     Problem problem = RandomProblem(seed, 20, seed % 2 == 0, true);
-    problem.machine->bidirectional = seed % 4 < 2 ? 0.6 : 1.0;
+    problem.machine->d2h_h2d_factor = seed % 4 < 2 ? 0.6 : 1.0;
     const SearchModel model = MakeSearchModel(problem);
     TestRandom random(seed);
     Links state(model, RandomSchedule(model, random, 40));

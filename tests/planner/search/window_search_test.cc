@@ -22,7 +22,7 @@ TEST(SearchWindow, MeetsItsGoalAndLeavesTheStateAsItWas) {
     SCOPED_TRACE(seed);
     Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 8),
                                     seed % 4 == 0, seed % 2 == 0);
-    if (problem.machine) problem.machine->bidirectional = 1;
+    if (problem.machine) problem.machine->d2h_h2d_factor = 1;
     const SearchModel model = MakeSearchModel(problem);
     const Schedule start = GivenOrder(model);
     const int64_t target = FindLifetimes(model, start).peak_bytes * 8 / 10;

@@ -147,7 +147,7 @@ TEST(ImproveWindows, AWindowOverAllEqualsEverySequenceOfSteps) {
     Problem problem = RandomProblem(seed, 6 + static_cast<int>(seed % 8),
                                     seed % 4 == 0, seed % 3 != 0);
     if (seed % 5 == 0) AddRandomChoices(seed, problem);
-    if (problem.machine) problem.machine->bidirectional = 1;
+    if (problem.machine) problem.machine->d2h_h2d_factor = 1;
     SearchModelOptions one_window;
     one_window.tuning.window.least_items = 1000;
     one_window.tuning.window.most_items = 1000;

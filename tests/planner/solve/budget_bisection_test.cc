@@ -59,7 +59,7 @@ TEST(BudgetBisection, MeetsBudgetsAtTheBoundByACopyOfAFewBytes) {
   Machine machine;
   machine.name = "test";
   machine.device_bytes = machine.host_bytes = 1 << 20;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 1e9;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 1e9;
   problem.machine = machine;
   SolveOptions options;
   options.work_limit = kWork;

@@ -30,7 +30,7 @@ Problem TwoIdleValues() {
                         .outputs = {ValueId{n + 1}}};
   }
   Machine machine;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 2e9;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 2e9;
   machine.host_bytes = 1 << 20;
   problem.machine = machine;
   return problem;
@@ -75,11 +75,31 @@ TEST(DropRedundantTransfers, TakesOutCopiesThatHideAlthoughOthersStallTheStep) {
   WorkBudget effort;
   effort.left = 10'000;
   const std::optional<LaidOutSchedule> relaxed =
-      DropRedundantTransfers(model, placed, 8000, effort);
+      DropRedundantTransfers(model, placed, 8000, placed.step_ns, effort);
   ASSERT_TRUE(relaxed.has_value());
   EXPECT_EQ(Copies(relaxed->schedule), 2);  // those of value 2
   EXPECT_EQ(FindTimes(model, relaxed->schedule).step_ns, 6500);
   EXPECT_LE(relaxed->arena_bytes, 8000);
+}
+
+TEST(DropRedundantTransfers, KeepsTheCopiesThatTheFloorNeeds) {
+  Problem problem = TwoIdleValues();
+  problem.machine->copy_overhead_ns = 10;
+  const SearchModel model = MakeSearchModel(problem, true, true);
+  const LaidOutSchedule placed = PlaceIt(model, OneHidesOneStalls(model));
+  ASSERT_EQ(placed.step_ns, 6540);
+  WorkBudget effort;
+  effort.left = 10'000;
+  // Two copies go, but not all four: 6000 ns would be below the floor.
+  for (double floor_ns : {6500.0, 6520.0}) {
+    const std::optional<LaidOutSchedule> fewer =
+        DropRedundantTransfers(model, placed, 8000, floor_ns, effort);
+    ASSERT_TRUE(fewer.has_value()) << floor_ns;
+    EXPECT_EQ(Copies(fewer->schedule), 2) << floor_ns;
+    EXPECT_EQ(fewer->step_ns, 6520) << floor_ns;
+  }
+  EXPECT_FALSE(
+      DropRedundantTransfers(model, placed, 8000, 6521, effort).has_value());
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ Problem Waiting(int64_t bytes, int64_t workspace_bytes, bool recompute) {
   Machine machine;
   machine.name = "slow";
   machine.device_bytes = 1000;
-  machine.d2h_bytes_per_s = 1;
-  machine.h2d_bytes_per_s = 1;
-  machine.bidirectional = 0.001;
+  machine.d2h.bytes_per_s = 1;
+  machine.h2d.bytes_per_s = 1;
+  machine.d2h_h2d_factor = 0.001;
   machine.host_bytes = int64_t{1} << 62;
   problem.machine = machine;
   return problem;
@@ -140,14 +140,21 @@ TEST(OddProblems, CopiesThatTakeYears) {
   const int64_t petabyte = 1'000'000'000'000'000;
   ExpectAnswers(Waiting(petabyte, petabyte / 2 * 3, false));
   Problem latency = Waiting(10, 20, true);
-  latency.machine->copy_latency_ns = 9'000'000'000'000'000'000;
-  latency.machine->h2d_bytes_per_s = 1e18;
+  Link& d2h = latency.machine->d2h;
+  Link& h2d = latency.machine->h2d;
+  d2h.latency_ns = h2d.latency_ns = 9'000'000'000'000'000'000;
+  h2d.bytes_per_s = 1e18;
   ExpectAnswers(latency);
-  latency.machine->copy_latency_ns = 1'000'000'000'000'000'000;
+  d2h.latency_ns = h2d.latency_ns = 1'000'000'000'000'000'000;
   latency.machine->host_bytes = INT64_MAX;
   ExpectAnswers(latency);
   latency.nodes[0].recompute = latency.nodes[1].recompute = false;
   ExpectAnswers(latency);
+  d2h.latency_ns = h2d.latency_ns = 1;
+  for (int64_t overhead_ns : {INT64_MAX, INT64_MAX / 2, INT64_MAX / 5}) {
+    latency.machine->copy_overhead_ns = overhead_ns;
+    ExpectAnswers(latency);
+  }
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ void GiveCopies(double bytes_per_s, Problem& problem) {
   Machine machine;
   machine.name = "test";
   machine.device_bytes = 1 << 20;
-  machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = bytes_per_s;
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = bytes_per_s;
   machine.host_bytes = 1 << 20;
   problem.machine = machine;
 }

@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "planner/layout/laid_out_schedule.h"
+#include "planner/schedule/simulate.h"
+#include "planner/search/eviction_start.h"
+#include "planner/search/search.h"
 #include "planner/verify/verify.h"
 #include "tests/planner/support/random_problem.h"
+#include "tests/planner/support/transformer_problem.h"
 
 namespace loadline::planner {
 namespace {
@@ -144,7 +150,7 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
                                     seed % 3 != 0, true);
-    problem.machine->copies_stop_compute = true;
+    problem.machine->copies_exclude_compute = true;
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
     SolveOptions options;
@@ -158,10 +164,11 @@ TEST(Solve, CopiesThatStopComputeRunAlone) {
     for (const Step& step : plan->steps) {
       if (step.kind != StepKind::kCopy) continue;
       ++copied;
-      alone_ns += static_cast<double>(machine.copy_latency_ns) +
+      const Link& link = step.lane == Lane::kD2h ? machine.d2h : machine.h2d;
+      alone_ns += static_cast<double>(link.latency_ns) +
+                  static_cast<double>(machine.copy_overhead_ns) +
                   static_cast<double>(plan->buffer(step.from).bytes) * 1e9 /
-                      (step.lane == Lane::kD2h ? machine.d2h_bytes_per_s
-                                               : machine.h2d_bytes_per_s);
+                      link.bytes_per_s;
     }
     EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns), alone_ns, 1)
         << "seed " << seed;
@@ -175,9 +182,9 @@ struct Switching {
   int64_t step_ns = 0;
 };
 
-absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
+absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t overhead_ns,
                                         int64_t budget_bytes) {
-  problem.machine->switch_ns = switch_ns;
+  problem.machine->copy_overhead_ns = overhead_ns;
   SolveOptions options;
   options.budget_bytes = budget_bytes;
   options.work_limit = kWork;
@@ -193,22 +200,22 @@ absl::StatusOr<Switching> PlanSwitching(Problem problem, int64_t switch_ns,
 
 TEST(Solve, CopiesAreWorthWhatTheyCostComputing) {
   int64_t copies = 0, fewer = 0;
-  double free_ns = 0, dear_ns = 0;  // what both come to where switches cost
+  double free_ns = 0, dear_ns = 0;  // what both come to where copies cost that
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Problem problem = RandomProblem(seed, 8 + static_cast<int>(seed % 30),
                                           seed % 3 != 0, true);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
-    const int64_t switch_ns = all->predicted.step_ns / 50;
+    const int64_t overhead_ns = all->predicted.step_ns / 50;
     const int64_t bytes = Percent(*all, 60);
     const absl::StatusOr<Switching> free = PlanSwitching(problem, 0, bytes);
     const absl::StatusOr<Switching> dear =
-        PlanSwitching(problem, switch_ns, bytes);
+        PlanSwitching(problem, overhead_ns, bytes);
     if (!free.ok() || !dear.ok()) continue;
     copies += free->copies;
     fewer += dear->copies;
-    free_ns += static_cast<double>(free->step_ns + switch_ns * free->copies);
-    dear_ns += static_cast<double>(dear->step_ns + switch_ns * dear->copies);
+    free_ns += static_cast<double>(free->step_ns + overhead_ns * free->copies);
+    dear_ns += static_cast<double>(dear->step_ns);
   }
   EXPECT_LT(fewer, copies * 3 / 4);
   EXPECT_GT(fewer, 0);
@@ -329,6 +336,46 @@ TEST(Solve, LargerBudgetsAreNeverSlower) {
       smaller = options.budget_bytes;
     }
   }
+}
+
+// Whether the eviction pass over some order gives a plan within the budget.
+bool EvictionFits(const SearchModel& model, int64_t budget_bytes) {
+  for (const Schedule& order : SeedOrders(model)) {
+    const std::optional<Schedule> start =
+        EvictionStart(model, order, budget_bytes, 0);
+    if (!start) continue;
+    const auto laid_out =
+        LayOutTightest(model, *start, FindTimes(model, *start).step_ns, 1000);
+    if (laid_out.ok() && laid_out->arena_bytes <= budget_bytes) return true;
+  }
+  return false;
+}
+
+TEST(Solve, LittleWorkFindsAPlanWhereEvictionDoes) {
+  int fits = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Problem problem =
+        seed == 1 ? TransformerProblem({.layers = 2})
+                  : RandomProblem(seed, 20 + static_cast<int>(seed % 60),
+                                  seed % 3 != 0, seed % 4 != 1);
+    const absl::StatusOr<Plan> all = KeepEverything(problem);
+    ASSERT_TRUE(all.ok());
+    const SearchModel model = MakeSearchModel(problem);
+    for (int percent : {90, 80, 70, 60, 50, 35}) {
+      SolveOptions options;
+      options.budget_bytes = Percent(*all, percent);
+      options.bound_work_limit = 0;
+      if (!EvictionFits(model, options.budget_bytes)) continue;
+      ++fits;
+      for (int64_t work : {200, 2000}) {
+        options.work_limit = work;
+        const absl::StatusOr<Plan> plan = Solve(problem, options);
+        EXPECT_TRUE(plan.ok()) << seed << " at " << percent << " %, " << work
+                               << " units of work: " << plan.status();
+      }
+    }
+  }
+  EXPECT_GT(fits, 100);
 }
 
 TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
@@ -569,9 +616,11 @@ TEST(Solve, RecomputationIsNeverWorseThanOrdersAlone) {
 // As if the machine had become slower in all it does.
 Problem Slower(Problem problem, int64_t factor) {
   for (Node& node : problem.nodes) node.time_ns *= factor;
-  problem.machine->d2h_bytes_per_s /= static_cast<double>(factor);
-  problem.machine->h2d_bytes_per_s /= static_cast<double>(factor);
-  problem.machine->copy_latency_ns *= factor;
+  for (Link* link : {&problem.machine->d2h, &problem.machine->h2d}) {
+    link->bytes_per_s /= static_cast<double>(factor);
+    link->latency_ns *= factor;
+  }
+  problem.machine->copy_overhead_ns *= factor;
   return problem;
 }
 

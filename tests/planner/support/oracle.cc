@@ -145,8 +145,8 @@ class Search {
         continue;
       }
       DeviceState next = state;
-      next.lanes[1] = Copy(value, problem_.machine->d2h_bytes_per_s);
-      Offer(next, now_ns);
+      next.lanes[1] = Copy(value, problem_.machine->d2h);
+      Offer(next, now_ns + OverheadNs());
     }
   }
 
@@ -160,15 +160,21 @@ class Search {
       DeviceState next = state;
       next.device |= Bit(value);
       next.arriving |= Bit(value);
-      next.lanes[2] = Copy(value, problem_.machine->h2d_bytes_per_s);
-      OfferWithDrops(next, now_ns, 0);
+      next.lanes[2] = Copy(value, problem_.machine->h2d);
+      OfferWithDrops(next, now_ns + OverheadNs(), 0);
     }
   }
 
-  Running Copy(int v, double bytes_per_s) const {
-    return {
-        v, static_cast<double>(problem_.machine->copy_latency_ns),
-        static_cast<double>(problem_.values[v].bytes) / (bytes_per_s / 1e9)};
+  Running Copy(int v, const Link& link) const {
+    return {v, static_cast<double>(link.latency_ns),
+            static_cast<double>(problem_.values[v].bytes) /
+                (link.bytes_per_s / 1e9)};
+  }
+
+  // What is left to do does not depend on when the state was reached, so that
+  // the overhead of copies is time that has passed.
+  double OverheadNs() const {
+    return static_cast<double>(problem_.machine->copy_overhead_ns);
   }
 
   // Lets time pass to the next moment at which something ends.
@@ -176,7 +182,7 @@ class Search {
     const bool both = state.lanes[1].id >= 0 && state.lanes[2].id >= 0 &&
                       state.lanes[1].fixed_ns == 0 &&
                       state.lanes[2].fixed_ns == 0;
-    const double speed = both ? problem_.machine->bidirectional : 1;
+    const double speed = both ? problem_.machine->d2h_h2d_factor : 1;
     double span_ns = -1;
     for (const Running& lane : state.lanes) {
       if (lane.id < 0) continue;

@@ -227,11 +227,13 @@ class Builder {
     Machine machine;
     machine.name = "test";
     machine.device_bytes = int64_t{1} << 40;
-    machine.d2h_bytes_per_s = static_cast<double>(random_.In(1, 40)) * 1e9;
-    machine.h2d_bytes_per_s = static_cast<double>(random_.In(1, 40)) * 1e9;
-    machine.copy_latency_ns = random_.In(0, 500);
-    machine.bidirectional = random_.OneIn(2) ? 1.0 : 0.6;
+    machine.d2h.bytes_per_s = static_cast<double>(random_.In(1, 40)) * 1e9;
+    machine.h2d.bytes_per_s = static_cast<double>(random_.In(1, 40)) * 1e9;
+    machine.d2h.latency_ns = machine.h2d.latency_ns = random_.In(0, 500);
+    machine.d2h_h2d_factor = random_.OneIn(2) ? 1.0 : 0.6;
     machine.host_bytes = int64_t{1} << 40;
+    if (random_.OneIn(4)) machine.h2d.latency_ns = random_.In(0, 500);
+    if (random_.OneIn(3)) machine.copy_overhead_ns = random_.In(1, 300);
     return machine;
   }
 

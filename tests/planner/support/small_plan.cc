@@ -29,10 +29,10 @@ Problem SmallProblem() {
   Machine machine;
   machine.name = "test";
   machine.device_bytes = 1 << 20;
-  machine.d2h_bytes_per_s = 1e9;
-  machine.h2d_bytes_per_s = 2e9;
-  machine.copy_latency_ns = 100;
-  machine.bidirectional = 0.5;
+  machine.d2h.bytes_per_s = 1e9;
+  machine.h2d.bytes_per_s = 2e9;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = 100;
+  machine.d2h_h2d_factor = 0.5;
   machine.host_bytes = 1000;
   problem.machine = machine;
   return problem;

@@ -129,11 +129,13 @@ class TinyMaker {
     machine.device_bytes = 1000;
     machine.host_bytes = 1000;
     const double rates[] = {0.125e9, 0.25e9, 1e9, 4e9};
-    machine.d2h_bytes_per_s = rates[random_.In(0, 3)];
-    machine.h2d_bytes_per_s = rates[random_.In(0, 3)];
-    machine.copy_latency_ns = random_.OneIn(2) ? 0 : 4;
+    machine.d2h.bytes_per_s = rates[random_.In(0, 3)];
+    machine.h2d.bytes_per_s = rates[random_.In(0, 3)];
+    machine.d2h.latency_ns = machine.h2d.latency_ns = random_.OneIn(2) ? 0 : 4;
     const double factors[] = {1.0, 0.875, 0.75, 0.625, 0.5, 0.25};
-    machine.bidirectional = factors[random_.In(0, 5)];
+    machine.d2h_h2d_factor = factors[random_.In(0, 5)];
+    if (random_.OneIn(4)) machine.h2d.latency_ns = 2;
+    if (random_.OneIn(3)) machine.copy_overhead_ns = random_.In(1, 20);
     problem_.machine = machine;
   }
 

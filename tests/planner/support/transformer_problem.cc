@@ -22,9 +22,9 @@ class Builder {
     if (shape_.copies) {
       Machine machine;
       machine.name = "test";
-      machine.d2h_bytes_per_s = machine.h2d_bytes_per_s = 5e9;
-      machine.copy_latency_ns = 10'000;
-      machine.bidirectional = 0.8;
+      machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 5e9;
+      machine.d2h.latency_ns = machine.h2d.latency_ns = 10'000;
+      machine.d2h_h2d_factor = 0.8;
       machine.host_bytes = int64_t{1} << 40;
       problem_.machine = machine;
     }

@@ -31,6 +31,35 @@ TEST(Replay, AddsLatencyAndBytesOverRate) {
   EXPECT_EQ(prediction->peak_bytes, 310);
 }
 
+TEST(Replay, AddsTheOverheadOfEveryCopyToTheStep) {
+  Problem problem = SmallProblem();
+  problem.machine->copy_overhead_ns = 7;
+  const auto prediction = Replay(problem, SmallPlan(problem));
+  ASSERT_TRUE(prediction.ok()) << prediction.status();
+  EXPECT_EQ(prediction->step_ns, 6350 + 2 * 7);
+  EXPECT_EQ(prediction->compute_ns, 6000);
+  EXPECT_EQ(prediction->stall_ns, 350 + 2 * 7);
+}
+
+TEST(Replay, RefusesAnOverheadThatOverflows) {
+  Problem problem = SmallProblem();
+  const Plan plan = SmallPlan(problem);
+  for (const int64_t overhead_ns : {INT64_MAX, INT64_MAX / 2}) {
+    problem.machine->copy_overhead_ns = overhead_ns;
+    EXPECT_EQ(Replay(problem, plan).status().code(),
+              absl::StatusCode::kFailedPrecondition)
+        << overhead_ns;
+  }
+}
+
+TEST(Replay, EachLinkHasItsOwnLatency) {
+  Problem problem = SmallProblem();
+  problem.machine->h2d.latency_ns = 30;
+  const auto prediction = Replay(problem, SmallPlan(problem));
+  ASSERT_TRUE(prediction.ok()) << prediction.status();
+  EXPECT_EQ(prediction->step_ns, 6350 - 70);
+}
+
 // Two copies that do not wait for each other: `d2h` bytes out, `h2d` back.
 Prediction TwoCopies(int64_t d2h, int64_t h2d, double bidirectional) {
   Problem problem;
@@ -40,7 +69,7 @@ Prediction TwoCopies(int64_t d2h, int64_t h2d, double bidirectional) {
   problem.values[0] = {0, "a", d2h, true, true, {}};
   problem.values[1] = {1, "b", h2d, true, true, {}};
   problem.machine = SmallProblem().machine;
-  problem.machine->bidirectional = bidirectional;
+  problem.machine->d2h_h2d_factor = bidirectional;
   Plan plan;
   plan.buffers = {{ValueId(0), d2h, Space::kDevice, 0},
                   {ValueId(0), d2h, Space::kHost, 0},

@@ -59,7 +59,7 @@ TEST(Verify, NamesTheRuleAboutStepsThatAPlanBreaks) {
        }},
       {"the problem's machine has no copy rates",
        [](Problem& q, Plan& p) {
-         q.machine->h2d_bytes_per_s = 0;
+         q.machine->h2d.bytes_per_s = 0;
          p.problem_sha256 = ProblemSha256(q);
        }},
       {"node 9 'extra' never runs",

@@ -46,6 +46,33 @@ TEST(Verify, NamesWhatAPlanSaysWronglyOfItself) {
   });
 }
 
+TEST(Verify, SaysThatAStepTimeLacksTheOverheadOfCopies) {
+  Problem problem = SmallProblem();
+  problem.machine->format_version = 1;  // whose hash knows no overhead
+  const Plan plan = SmallPlan(problem);
+  problem.machine->copy_overhead_ns = 7;
+  EXPECT_THAT(std::string(Verify(problem, plan).message()),
+              HasSubstr("predicted.step_ns is 6350, but the replay gives 6364, "
+                        "which counts the machine's 7 ns of overhead for each "
+                        "copy"));
+}
+
+TEST(Verify, AcceptsAPlanThatNamesTheMachinesOtherVersion) {
+  Problem problem = SmallProblem();
+  const Plan plan2 = SmallPlan(problem);
+  problem.machine->format_version = 1;
+  const Plan plan1 = SmallPlan(problem);
+  EXPECT_NE(plan1.problem_sha256, plan2.problem_sha256);
+  for (const int version : {1, 2}) {
+    problem.machine->format_version = version;
+    EXPECT_EQ(Verify(problem, plan1), absl::OkStatus());
+    EXPECT_EQ(Verify(problem, plan2), absl::OkStatus());
+  }
+  problem.machine->h2d.latency_ns = 99;
+  EXPECT_THAT(std::string(Verify(problem, plan1).message()),
+              HasSubstr("sha256"));
+}
+
 TEST(Verify, AcceptsTheSmallPlan) {
   const Problem problem = SmallProblem();
   EXPECT_EQ(Verify(problem, SmallPlan(problem)), absl::OkStatus());

@@ -127,7 +127,9 @@ class Machines(unittest.TestCase):
             "made for tests", device_bytes=1 << 30, d2h_bytes_per_s=1e9,
             h2d_bytes_per_s=2e9, host_bytes=1 << 30,
             matmul_flop_per_s={"f32": 1e11}, memory_bytes_per_s=1e10,
-            copies_stop_compute=True, switch_ns=2000)
+            copies_exclude_compute=True, copy_overhead_ns=2000,
+            h2d_latency_ns=7, d2h_h2d_factor=0.75, disk_bytes=5,
+            write_bytes_per_s=3e9, read_bytes_per_s=4e9, write_read_factor=0.5)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "machine.json"
             path.write_text(json.dumps(machine.document()))
@@ -135,9 +137,12 @@ class Machines(unittest.TestCase):
             # What is for others there does not get in the way.
             path.write_text(json.dumps({
                 **machine.document(), "ops": {"Add(f32[1])->(f32[1])": 7},
-                "extra": {"switch_ns": 2000, "copies_stop_compute": True,
-                          "algorithms": {"Conv": "eng1"}, "rack": 7}}))
+                "algorithms": {"Conv": "eng1"}, "extra": {"switch_ns": 3}}))
             self.assertEqual(loadline.Machine.load(path), machine)
+            path.write_text(json.dumps({
+                **machine.document(), "d2h": {"bytes_per_s": 1e9, "delay": 1}}))
+            with self.assertRaisesRegex(loadline.InvalidArgument, "d2h.delay"):
+                loadline.Machine.load(path)
             path.write_text("{}")
             with self.assertRaisesRegex(loadline.InvalidArgument, "machine.json"):
                 loadline.Machine.load(path)
@@ -146,11 +151,27 @@ class Machines(unittest.TestCase):
         plan = loadline.plan(problem, 310, recompute=False, work_limit=WORK)
         self.assertGreater(plan.document["predicted"]["d2h_bytes"], 0)
 
+    def test_a_profile_of_version_1_is_read(self):
+        machine = loadline.Machine.from_document({
+            "format": "loadline.machine/1", "name": "old", "device_bytes": 7,
+            "reserved_bytes": 1, "d2h_bytes_per_s": 1e9, "h2d_bytes_per_s": 2e9,
+            "copy_latency_ns": 300, "bidirectional": 0.8, "host_bytes": 9,
+            "ops": {"Add": 1}, "extra": {
+                "switch_ns": 700, "copies_stop_compute": True, "nominal": True,
+                "algorithms": {"Conv": "eng1"}, "rack": 7}})
+        self.assertEqual(machine, loadline.Machine(
+            "old", device_bytes=7, reserved_bytes=1, d2h_bytes_per_s=1e9,
+            h2d_bytes_per_s=2e9, d2h_latency_ns=300, h2d_latency_ns=300,
+            d2h_h2d_factor=0.8, host_bytes=9, copy_overhead_ns=700,
+            copies_exclude_compute=True, nominal=True))
+        with self.assertRaisesRegex(loadline.InvalidArgument, "format"):
+            loadline.Machine.from_document({"format": "loadline.machine/3"})
+
     def test_a_known_gpu_goes_by_its_name(self):
         machine = loadline.Machine.load("h100-sxm")
         self.assertEqual(machine, loadline.Machine.known("NVIDIA H100 80GB HBM3"))
         self.assertTrue(machine.nominal)
-        self.assertGreater(machine.switch_ns, 0)
+        self.assertGreater(machine.copy_overhead_ns, 0)
         with self.assertRaisesRegex(loadline.InvalidArgument, "h300.*h200-sxm"):
             loadline.Machine.load("h300")
         with self.assertRaises(FileNotFoundError):

@@ -102,13 +102,17 @@ def random_step(seed: int) -> dict:
         gradient = below
     document = {"format": "loadline.problem/1", "name": f"step{seed}", "values": values,
                 "nodes": nodes, "outputs": [], "alignment_bytes": 256}
-    if seed <= 2:
+    if seed == 1:
         document["machine"] = {
             "format": "loadline.machine/1", "name": "test", "device_bytes": 1 << 30,
             "reserved_bytes": 12_345, "d2h_bytes_per_s": 2e10, "h2d_bytes_per_s": 2e10,
             "copy_latency_ns": 300, "bidirectional": 0.8, "host_bytes": 1 << 30}
     if seed == 2:
-        document["machine"]["extra"] = {"switch_ns": 700, "nominal": True}
+        link = {"bytes_per_s": 2e10, "latency_ns": 300}
+        document["machine"] = {
+            "format": "loadline.machine/2", "name": "test", "device_bytes": 1 << 30,
+            "reserved_bytes": 12_345, "host_bytes": 1 << 30, "d2h": link, "h2d": link,
+            "d2h_h2d_factor": 0.8, "copy_overhead_ns": 700, "nominal": True}
     return document
 
 
@@ -139,7 +143,7 @@ class SamePlan(unittest.TestCase):
                 # The command's bytes are those of a whole GPU; the others' where they
                 # say so.
                 machine = json.loads(problem).get("machine", {})
-                nominal = machine.get("extra", {}).get("nominal", False)
+                nominal = machine.get("nominal", False)
                 reserved = machine["reserved_bytes"] if nominal else 0
                 bytes_ = peak * 9 // 10 + reserved
                 self.check(

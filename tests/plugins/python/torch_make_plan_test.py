@@ -115,23 +115,24 @@ class LongSearch(unittest.TestCase):
 
 class CopyCalls(unittest.TestCase):
     def test_are_priced_for_a_gpu_only(self):
-        machine = dataclasses.replace(COPIES, switch_ns=2000)
-        self.assertEqual(with_copy_calls(machine, GPU).switch_ns, 2000 + COPY_CALL_NS)
+        machine = dataclasses.replace(COPIES, copy_overhead_ns=2000)
+        self.assertEqual(with_copy_calls(machine, GPU).copy_overhead_ns,
+                         2000 + COPY_CALL_NS)
         self.assertEqual(with_copy_calls(machine, CPU), machine)
         self.assertEqual(with_copy_calls(machine, None), machine)
 
     def test_are_in_the_problem_that_is_planned(self):
-        for device, extra in ((CPU, {}), (GPU, {"switch_ns": COPY_CALL_NS})):
+        for device, overhead_ns in ((CPU, 0), (GPU, COPY_CALL_NS)):
             with mock.patch.object(partitioner, "copied_device", return_value=device):
                 graph = graph_of("mlp", machine=COPIES, work_limit=1000)
-            self.assertEqual(graph.problem["machine"].get("extra", {}), extra)
+            self.assertEqual(graph.problem["machine"]["copy_overhead_ns"], overhead_ns)
 
     def test_decide_between_copies_and_none(self):
         cheap = dataclasses.replace(COPIES, d2h_bytes_per_s=1e13, h2d_bytes_per_s=1e13)
         problem = trace("gpt", cheap).problem
         found = {call_ns: loadline.plan(
-            {**problem, "machine": {**problem["machine"], "extra": {
-                "switch_ns": call_ns}}}, "70%", effort="moderate", work_limit=100_000)
+            {**problem, "machine": {**problem["machine"], "copy_overhead_ns": call_ns}},
+            "70%", effort="moderate", work_limit=100_000)
             for call_ns in (0, COPY_CALL_NS)}
         self.assertGreater(copies_in(found[0]), 0)
         self.assertEqual(copies_in(found[COPY_CALL_NS]), 0)

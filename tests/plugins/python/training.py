@@ -11,7 +11,7 @@ OPTIONS = {"inner": "aot_eager", "work_limit": 20_000}
 # Fast enough for copies of small tensors to be worth their time.
 COPIES = dataclasses.replace(
     NOMINAL, name="with copies", d2h_bytes_per_s=2e10, h2d_bytes_per_s=2e10,
-    host_bytes=1 << 30, bidirectional=0.8)
+    host_bytes=1 << 30, d2h_h2d_factor=0.8)
 
 
 def wide_mlp():

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -135,11 +136,32 @@ TEST(LoadProfile, MeasuresAProvisionalOneAgainOnceItMay) {
   EXPECT_NE(measured->name, kept.name);
   EXPECT_EQ(measured->provisional, "");
   EXPECT_EQ(measured->ops, kept.ops);
+  EXPECT_EQ(LoadProfile(kCpu, "")->provisional, "");
   const auto limit = []() -> absl::StatusOr<int64_t> {
     ADD_FAILURE() << "nothing is measured";
     return 0;
   };
   EXPECT_TRUE(LoadProfile(kCpu, "", limit).ok());
+}
+
+TEST(LoadProfile, TakesAKeptProfileOfVersion1) {
+  const std::string folder = EmptyFolder("profile_version_1");
+  const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
+  ASSERT_TRUE(MakeFolderOf(OwnProfilePath(kCpu)).ok());
+  const auto write = [](const char* extra) {
+    std::ofstream(OwnProfilePath(kCpu))
+        << R"({"format":"loadline.machine/1","name":"kept","device_bytes":5,)"
+        << R"("reserved_bytes":0,"ops":{"a":7},"extra":)" << extra << "}";
+  };
+  write(R"({"copies_stop_compute":true})");
+  const auto kept = LoadProfile(kCpu, "");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->name, "kept");
+  EXPECT_TRUE(kept->copies_exclude_compute);
+  EXPECT_EQ(kept->ops.at("a"), 7);
+  write(R"({"provisional":"little memory"})");
+  const auto small = [] { return int64_t{40} << 20; };
+  EXPECT_EQ(LoadProfile(kCpu, "", small)->provisional, "little memory");
 }
 
 TEST(LoadProfile, SaysThatALimitMadeItProvisional) {
@@ -150,8 +172,10 @@ TEST(LoadProfile, SaysThatALimitMadeItProvisional) {
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->provisional, "little memory");
   EXPECT_GT(measured->device_bytes, 0);
-  EXPECT_EQ(LoadProfile(kCpu, OwnProfilePath(kCpu))->provisional,
-            "little memory");
+  EXPECT_EQ(LoadProfile(kCpu, "", small)->provisional, "little memory");
+  // Adding operators keeps it so.
+  ASSERT_TRUE(AddToProfile(OwnProfilePath(kCpu), *measured).ok());
+  EXPECT_EQ(LoadProfile(kCpu, "", small)->provisional, "little memory");
 }
 
 }  // namespace

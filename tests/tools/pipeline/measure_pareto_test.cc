@@ -12,9 +12,9 @@ namespace {
 planner::Machine Round(int64_t op_ns, double bytes_per_s) {
   planner::Machine machine;
   machine.ops["Relu"] = op_ns;
-  machine.d2h_bytes_per_s = bytes_per_s;
-  machine.h2d_bytes_per_s = 2 * bytes_per_s;
-  machine.copy_latency_ns = op_ns / 10;
+  machine.d2h.bytes_per_s = bytes_per_s;
+  machine.h2d.bytes_per_s = 2 * bytes_per_s;
+  machine.d2h.latency_ns = machine.h2d.latency_ns = op_ns / 10;
   return machine;
 }
 
@@ -36,15 +36,16 @@ TEST(MiddleOf, TakesEachPriceByItself) {
   const planner::Machine machine = MiddleOf(
       {Round(100, 1e9), Round(9000, 1e6), Round(200, 2e9), Round(300, 4e9)});
   EXPECT_EQ(machine.ops.at("Relu"), 250);  // of 200 and 300
-  EXPECT_EQ(machine.copy_latency_ns, 25);
+  EXPECT_EQ(machine.d2h.latency_ns, 25);
+  EXPECT_EQ(machine.h2d.latency_ns, 25);
   // Of the times 1/2e9 and 1/1e9 are the middle two.
-  EXPECT_NEAR(machine.d2h_bytes_per_s, 1e9 / 0.75, 1e3);
-  EXPECT_NEAR(machine.h2d_bytes_per_s, 2e9 / 0.75, 1e3);
+  EXPECT_NEAR(machine.d2h.bytes_per_s, 1e9 / 0.75, 1e3);
+  EXPECT_NEAR(machine.h2d.bytes_per_s, 2e9 / 0.75, 1e3);
 }
 
 TEST(MiddleOf, LeavesAMachineThatCannotCopySo) {
   const planner::Machine machine = MiddleOf({Round(100, 0), Round(200, 0)});
-  EXPECT_EQ(machine.d2h_bytes_per_s, 0);
+  EXPECT_EQ(machine.d2h.bytes_per_s, 0);
   EXPECT_FALSE(machine.CanCopy());
 }
 

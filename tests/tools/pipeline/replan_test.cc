@@ -72,20 +72,21 @@ TEST_F(Replan, TheNewDeviceTakesTheProfilesAlgorithms) {
 }
 
 TEST_F(Replan, AsPredictedChangesNoPrice) {
-  step_.machine.copy_latency_ns = step_.problem.machine->copy_latency_ns;
+  step_.machine.d2h.latency_ns = step_.problem.machine->d2h.latency_ns;
+  step_.machine.h2d.latency_ns = step_.problem.machine->h2d.latency_ns;
   const planner::Machine machine =
       MachineAsRun(step_.machine, step_.plan, spans_, Times(1, 1, 1), true);
-  EXPECT_NEAR(machine.d2h_bytes_per_s / step_.machine.d2h_bytes_per_s, 1, 1e-3);
-  EXPECT_NEAR(machine.h2d_bytes_per_s / step_.machine.h2d_bytes_per_s, 1, 1e-3);
+  EXPECT_NEAR(machine.d2h.bytes_per_s / step_.machine.d2h.bytes_per_s, 1, 1e-3);
+  EXPECT_NEAR(machine.h2d.bytes_per_s / step_.machine.h2d.bytes_per_s, 1, 1e-3);
 }
 
 TEST_F(Replan, ALaneThatTookLongerHasALowerRate) {
-  step_.machine.copy_latency_ns = 0;
+  step_.machine.d2h.latency_ns = step_.machine.h2d.latency_ns = 0;
   const planner::Machine machine =
       MachineAsRun(step_.machine, step_.plan, spans_, Times(3, 4, 1), true);
-  EXPECT_NEAR(machine.d2h_bytes_per_s / step_.machine.d2h_bytes_per_s, 0.25,
+  EXPECT_NEAR(machine.d2h.bytes_per_s / step_.machine.d2h.bytes_per_s, 0.25,
               1e-2);
-  EXPECT_NEAR(machine.h2d_bytes_per_s / step_.machine.h2d_bytes_per_s, 1, 1e-2);
+  EXPECT_NEAR(machine.h2d.bytes_per_s / step_.machine.h2d.bytes_per_s, 1, 1e-2);
   // Every operator of the plan has its measured time, whatever the profile has.
   for (const planner::Step& step : step_.plan.steps) {
     if (step.kind != planner::StepKind::kNode) continue;

@@ -30,7 +30,8 @@ def with_copy_calls(machine: Machine, device: torch.device | None) -> Machine:
     On a CPU the copy itself is the host's work, so its call has no price of its own."""
     if device is None or device.type == "cpu":
         return machine
-    return dataclasses.replace(machine, switch_ns=machine.switch_ns + COPY_CALL_NS)
+    return dataclasses.replace(
+        machine, copy_overhead_ns=machine.copy_overhead_ns + COPY_CALL_NS)
 
 
 def _meta(argument: object) -> object:

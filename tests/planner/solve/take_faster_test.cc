@@ -1,5 +1,5 @@
 // Plans that have only predictions and copies.
-#include "planner/solve/objective.h"
+#include "planner/solve/take_faster.h"
 
 #include "gtest/gtest.h"
 
@@ -16,19 +16,6 @@ Plan PlanWith(int64_t step_ns, int copies) {
   return plan;
 }
 
-TEST(TakeFaster, CountsTheCallsOfCopies) {
-  Problem problem;
-  problem.machine.emplace();
-  const Plan many = PlanWith(1000, 9);
-  Plan few = PlanWith(1010, 2);
-  problem.machine->switch_ns = 2;
-  EXPECT_FALSE(TakeFaster(problem, many, &few));
-  EXPECT_EQ(few.steps.size(), 2u);
-  problem.machine->switch_ns = 1;
-  EXPECT_TRUE(TakeFaster(problem, many, &few));
-  EXPECT_EQ(few.steps.size(), 9u);
-}
-
 TEST(TakeFaster, KeepsTheBudgetAndItsBounds) {
   Plan smaller = PlanWith(900, 0);
   smaller.budget_bytes = 50;
@@ -36,13 +23,13 @@ TEST(TakeFaster, KeepsTheBudgetAndItsBounds) {
   Plan larger = PlanWith(1000, 3);
   larger.budget_bytes = 80;
   larger.bounds = {.peak_bytes = 3, .step_ns = 4};
-  EXPECT_TRUE(TakeFaster(Problem(), smaller, &larger));
+  EXPECT_TRUE(TakeFaster(smaller, &larger));
   EXPECT_TRUE(larger.steps.empty());
   EXPECT_EQ(larger.predicted.step_ns, 900);
   EXPECT_EQ(larger.budget_bytes, 80);
   EXPECT_EQ(larger.bounds.peak_bytes, 3);
   EXPECT_EQ(larger.bounds.step_ns, 4);
-  EXPECT_FALSE(TakeFaster(Problem(), smaller, &larger));
+  EXPECT_FALSE(TakeFaster(smaller, &larger));
 }
 
 }  // namespace
