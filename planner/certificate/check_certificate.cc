@@ -1,9 +1,12 @@
 // A plan is a point with columns in their ranges that obeys every row. So it
 // obeys any sum of rows with multipliers that are not negative:
 //   a * extra + b_1 * start_1 + ... + (terms in columns of {0, 1}) >= rhs.
-// Each column of {0, 1} adds at most its positive coefficient, and no start is
-// later than the end, which is `extra` after the first runs: what is left is a
-// bound on `extra`. Wrong multipliers give a weak bound, never a false one.
+// No start is later than the end, which is `extra` after the first runs, so
+//   (a + b_1 + ...) * extra + (terms in columns of {0, 1}) >= another rhs.
+// The time of the part is `extra` and the overheads of copies. To bound it, the
+// overheads are taken off the terms. Each column of {0, 1} then adds at most
+// its positive coefficient. Wrong multipliers give a weak bound, never a false
+// one.
 // Tested in tests/planner/certificate/check_certificate_test.cc and
 // certificate_oracle_test.cc.
 #include "planner/certificate/check_certificate.h"
@@ -39,6 +42,11 @@ class Exact {
     overflow_ |= __builtin_add_overflow(sum_, number, &sum_);
   }
   void AddProduct(int64_t a, int64_t b) { Add(static_cast<Wide>(a) * b); }
+  void AddWideProduct(Wide a, Wide b) {
+    Wide product = 0;
+    overflow_ |= __builtin_mul_overflow(a, b, &product);
+    Add(product);
+  }
   bool overflow() const { return overflow_; }
   Wide sum() const { return sum_; }
 
@@ -88,38 +96,28 @@ class Combination {
     return overflow_ || rhs_.overflow() ? Overflow() : absl::OkStatus();
   }
 
-  // Bound on `extra`, in ticks.
+  // Bound on the time of the part, in ticks.
   absl::StatusOr<int64_t> Bound(const std::vector<FixedColumn>& fixed) const {
     absl::flat_hash_map<CertificateColumn, int> values;
     for (const FixedColumn& column : fixed)
       values[column.column] = column.value;
+    LOADLINE_ASSIGN_OR_RETURN(const Ends ends, SumOfEnds());
     Exact numerator = rhs_;
-    Exact denominator;
-    Exact starts;
+    numerator.Add(-ends.starts * compute_ticks());
+    const Wide below = ends.extras + ends.starts;
     for (const auto& [column, coefficient] : terms_) {
       if (coefficient.overflow()) return Overflow();
-      const Wide factor = coefficient.sum();
-      if (column.kind == ColumnKind::kExtra) {
-        denominator.Add(factor);
-        continue;
-      }
-      if (column.kind == ColumnKind::kStart) {
-        if (factor > 0) starts.Add(factor);
-        continue;
-      }
+      if (column.kind >= ColumnKind::kExtra) continue;
+      Exact factor = coefficient;
+      factor.AddWideProduct(-below, OverheadTicks(part_, column));
+      if (factor.overflow()) return Overflow();
       const auto found = values.find(column);
-      const bool one = found == values.end() ? factor > 0 : found->second == 1;
-      if (one) numerator.Add(-factor);
+      const bool one =
+          found == values.end() ? factor.sum() > 0 : found->second == 1;
+      if (one) numerator.Add(-factor.sum());
     }
-    // A start is at most `extra` after all first runs.
-    denominator.Add(starts.sum());
-    if (starts.overflow() || starts.sum() >= (Wide{1} << 64)) return Overflow();
-    const Wide compute_ticks =
-        static_cast<Wide>(part_.problem().compute_ns) * kTicksPerNs;
-    numerator.Add(-starts.sum() * compute_ticks);
-    if (numerator.overflow() || denominator.overflow()) return Overflow();
+    if (numerator.overflow()) return Overflow();
     const Wide above = numerator.sum();
-    const Wide below = denominator.sum();
     if (above <= 0 || below < 0) return 0;
     if (below == 0) return INT64_MAX;
     const Wide ticks = above / below + (above % below != 0);
@@ -127,6 +125,34 @@ class Combination {
   }
 
  private:
+  // The coefficients of `extra` and of the starts that the sum has as if they
+  // were at the end.
+  struct Ends {
+    Wide extras = 0;
+    Wide starts = 0;
+  };
+  absl::StatusOr<Ends> SumOfEnds() const {
+    Exact extras;
+    Exact starts;
+    for (const auto& [column, coefficient] : terms_) {
+      if (coefficient.overflow()) return Overflow();
+      if (column.kind == ColumnKind::kExtra) extras.Add(coefficient.sum());
+      if (column.kind == ColumnKind::kStart && coefficient.sum() > 0) {
+        starts.Add(coefficient.sum());
+      }
+    }
+    constexpr Wide kMost = Wide{1} << 64;
+    const bool fits = !extras.overflow() && !starts.overflow() &&
+                      starts.sum() < kMost && extras.sum() < kMost &&
+                      extras.sum() > -kMost;
+    if (!fits) return Overflow();
+    return Ends{extras.sum(), starts.sum()};
+  }
+
+  Wide compute_ticks() const {
+    return static_cast<Wide>(part_.problem().compute_ns) * kTicksPerNs;
+  }
+
   void AddRow(const LinearRow& row, int64_t multiplier) {
     for (const auto& [column, coefficient] : row.terms) {
       terms_[column].AddProduct(multiplier, coefficient);

@@ -20,21 +20,24 @@ std::vector<int> Distinct(const std::vector<ValueId>& ids) {
   return values;
 }
 
+int64_t AtMost(Wide ticks) {
+  constexpr Wide kMost = int64_t{1} << 61;
+  return static_cast<int64_t>(std::min(ticks, kMost));
+}
+
 // At most the ticks in which so many bytes are copied: the rate is rounded up,
 // the quotient down.
-int64_t CopyTicks(int64_t latency_ns, int64_t bytes, double bytes_per_s) {
+int64_t CopyTicks(const Link& link, int64_t bytes) {
   constexpr int kRateBits = 20;
-  constexpr Wide kMost = int64_t{1} << 61;
   const Wide rate =
-      static_cast<Wide>(std::ceil(std::ldexp(bytes_per_s, kRateBits)));
+      static_cast<Wide>(std::ceil(std::ldexp(link.bytes_per_s, kRateBits)));
   const Wide moving =
       (static_cast<Wide>(bytes) * 1'000'000'000 * kTicksPerNs / rate) *
           (Wide{1} << kRateBits) +
       ((static_cast<Wide>(bytes) * 1'000'000'000 * kTicksPerNs % rate) *
        (Wide{1} << kRateBits)) /
           rate;
-  const Wide ticks = static_cast<Wide>(latency_ns) * kTicksPerNs + moving;
-  return static_cast<int64_t>(std::min(ticks, kMost));
+  return AtMost(static_cast<Wide>(link.latency_ns) * kTicksPerNs + moving);
 }
 
 int64_t LeastRawBytes(const Value& value) {
@@ -89,13 +92,12 @@ void ProblemFacts::AddValues() {
     copyable.push_back(can_copy && value.offload);
     copies = copies || copyable.back();
     const int64_t least = LeastRawBytes(value);
-    const auto ticks = [&](double rate) {
-      if (!can_copy) return int64_t{0};
-      return CopyTicks(problem.machine->copy_latency_ns, least, rate);
-    };
-    out_ticks.push_back(can_copy ? ticks(problem.machine->d2h_bytes_per_s) : 0);
-    in_ticks.push_back(can_copy ? ticks(problem.machine->h2d_bytes_per_s) : 0);
+    out_ticks.push_back(can_copy ? CopyTicks(problem.machine->d2h, least) : 0);
+    in_ticks.push_back(can_copy ? CopyTicks(problem.machine->h2d, least) : 0);
   }
+  if (!can_copy) return;
+  copy_overhead_ticks = AtMost(
+      static_cast<Wide>(problem.machine->copy_overhead_ns) * kTicksPerNs);
 }
 
 void ProblemFacts::AddPersistents() {

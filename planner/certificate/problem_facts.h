@@ -53,6 +53,7 @@ struct ProblemFacts {
   bool copies = false;  // some value is copyable
   // By value: the quickest copy of any representation, nothing else running.
   std::vector<int64_t> out_ticks, in_ticks;
+  int64_t copy_overhead_ticks = 0;  // that a copy adds to the step
 
   // By node: nodes that first run before (after) it in every valid plan; the
   // direct ones.

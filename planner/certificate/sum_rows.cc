@@ -23,6 +23,17 @@ int EpochPlace(ColumnKind kind) {
 
 bool IsSumRow(RowKind kind) { return kind >= RowKind::kBudget; }
 
+int64_t OverheadTicks(const PartFacts& part, const CertificateColumn& column) {
+  // What was copied out by one cut was by the next, so one column counts it.
+  const int value_out = part.cuts();
+  const int home_out = part.cuts() + 1;
+  const bool copy =
+      column.kind == ColumnKind::kIn || column.kind == ColumnKind::kHomeIn ||
+      (column.kind == ColumnKind::kHost && column.arguments[1] == value_out) ||
+      (column.kind == ColumnKind::kHomeOut && column.arguments[1] == home_out);
+  return copy && part.to_end() ? part.problem().copy_overhead_ticks : 0;
+}
+
 SumRows::SumRows(const PartFacts& part, int64_t budget_bytes,
                  const std::vector<CertificateColumn>& mentioned)
     : part_(part),
@@ -297,30 +308,34 @@ LinearRow SumRows::InsBefore(int i) const {
 // of one lane alone, and never less than one lane. Latencies move nothing.
 LinearRow SumRows::BothLanes() const {
   constexpr int64_t kWhole = int64_t{1} << 20;
-  const double both = std::ceil(2 * problem_.problem.machine->bidirectional *
-                                static_cast<double>(kWhole));
+  const Machine& machine = *problem_.problem.machine;
+  const double both =
+      std::ceil(2 * machine.d2h_h2d_factor * static_cast<double>(kWhole));
   const int64_t speed = std::max(kWhole, static_cast<int64_t>(both));
-  const int64_t latency =
-      problem_.problem.machine->copy_latency_ns * kTicksPerNs;
-  const auto moving = [&](int64_t ticks) {
-    return static_cast<int64_t>(static_cast<Wide>(ticks - latency) * kWhole /
+  const auto moving = [&](const Link& link, int64_t ticks) {
+    const Wide latency = static_cast<Wide>(link.latency_ns) * kTicksPerNs;
+    return static_cast<int64_t>(std::max<Wide>(ticks - latency, 0) * kWhole /
                                 speed);
   };
   const int last = part_.cuts();
   LinearRow row;
   AddSpan(0, last + 1, row);
   for (const CertificateColumn& column : Of(ColumnKind::kHost, last)) {
-    row.Add(column, -moving(problem_.out_ticks[column.arguments[0]]));
+    row.Add(column,
+            -moving(machine.d2h, problem_.out_ticks[column.arguments[0]]));
   }
   for (const CertificateColumn& column : Of(ColumnKind::kHomeOut, last + 1)) {
-    row.Add(column, -moving(Persistent(column.arguments[0]).out_ticks));
+    row.Add(column,
+            -moving(machine.d2h, Persistent(column.arguments[0]).out_ticks));
   }
   for (int i = 0; i <= last; ++i) {
     for (const CertificateColumn& column : Of(ColumnKind::kIn, i)) {
-      row.Add(column, -moving(problem_.in_ticks[column.arguments[0]]));
+      row.Add(column,
+              -moving(machine.h2d, problem_.in_ticks[column.arguments[0]]));
     }
     for (const CertificateColumn& column : Of(ColumnKind::kHomeIn, i)) {
-      row.Add(column, -moving(Persistent(column.arguments[0]).in_ticks));
+      row.Add(column,
+              -moving(machine.h2d, Persistent(column.arguments[0]).in_ticks));
     }
   }
   return row;

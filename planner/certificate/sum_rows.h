@@ -15,6 +15,10 @@ namespace loadline::planner {
 
 bool IsSumRow(RowKind kind);
 
+// By how much the step is longer if the column is 1, besides the time of the
+// lanes: the overhead of a copy that only this column says is made.
+int64_t OverheadTicks(const PartFacts& part, const CertificateColumn& column);
+
 class SumRows {
  public:
   // `mentioned`: distinct columns. The part must outlive this.

@@ -331,7 +331,10 @@ int PartProgram::ColumnFor(const CertificateColumn& column) {
     const bool binary = column.kind < ColumnKind::kExtra;
     const bool time =
         column.kind == ColumnKind::kExtra || column.kind == ColumnKind::kStart;
-    program_.AddColumn(0, binary || time ? 0 : -kNoLimit, binary ? 1 : kNoLimit,
+    const double overhead =
+        static_cast<double>(OverheadTicks(part_, column)) / unit_ticks_;
+    program_.AddColumn(std::min(overhead, kElasticCost),
+                       binary || time ? 0 : -kNoLimit, binary ? 1 : kNoLimit,
                        binary);
     columns_.push_back(column);
   }
