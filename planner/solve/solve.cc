@@ -79,13 +79,15 @@ class Solver {
         policy_(policy),
         problem_(problem),
         model_(MakeSearchModel(problem, ModelOptions(options))),
-        start_(absl::Now()) {
-    outside_.cancel = options.cancel;
-    if (options.time_limit) outside_.deadline = start_ + *options.time_limit;
+        start_(absl::Now()),
+        workers_(options.threads) {
+    outside_.stop.cancel = options.cancel;
+    outside_.workers = &workers_;
   }
 
   absl::StatusOr<Plan> Solve() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
+    SetDeadline();
     if (kept_->arena_bytes <= options_.budget_bytes) {
       Improved(*kept_);
       return Finish(*kept_);
@@ -115,6 +117,7 @@ class Solver {
     if (best_) {
       WorkBudget work = outside_;
       work.left = policy_.work_limit;
+      if (options_.time_limit && work.Interrupted()) return Finish(*best_);
       if (const auto fewer = DropRedundantTransfers(
               model_, *best_, options_.budget_bytes, work)) {
         best_ = *fewer;
@@ -151,8 +154,31 @@ class Solver {
     plan.budget_bytes = std::max(options_.budget_bytes, laid_out.arena_bytes);
     plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
-        Complete(model_, laid_out.schedule, policy_.bound_work_limit, plan));
+        Complete(model_, laid_out.schedule, BoundWork(), plan));
     return plan;
+  }
+
+  // Of a time limit some is left for the bound and for checks, which take about
+  // as long as the layouts and models before the search.
+  void SetDeadline() {
+    if (!options_.time_limit) return;
+    const SearchTuning::Bisection& tuning = model_.tuning.bisection;
+    const absl::Duration limit = *options_.time_limit;
+    const absl::Duration finish =
+        std::max(tuning.finish_share * limit,
+                 tuning.finish_setups * (absl::Now() - start_));
+    outside_.stop.deadline = start_ + limit - std::min(finish, limit / 4);
+  }
+
+  int64_t BoundWork() const {
+    if (!options_.time_limit) return policy_.bound_work_limit;
+    const SearchTuning::Bisection& tuning = model_.tuning.bisection;
+    const double left_s =
+        absl::ToDoubleSeconds(start_ + *options_.time_limit - absl::Now());
+    const auto work = static_cast<int64_t>(std::clamp(
+        left_s * tuning.bound_node_iterations_per_s / (1 + model_.node_count),
+        0.0, static_cast<double>(policy_.bound_work_limit)));
+    return work < tuning.least_bound_iterations ? 0 : work;
   }
 
   void Improved(const LaidOutSchedule& laid_out) {
@@ -184,13 +210,16 @@ class Solver {
   // The order that needs the smallest arena: a plan without overhead.
   absl::Status TryOrders() {
     orders_ = SeedOrders(model_);
-    for (const Schedule& order : orders_) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          LaidOutSchedule laid_out,
-          LayOutTightest(model_, order, static_cast<double>(model_.compute_ns),
-                         PackWork()));
-      if (kept_ && kept_->arena_bytes <= laid_out.arena_bytes) continue;
-      kept_ = std::move(laid_out);
+    std::vector<absl::StatusOr<LaidOutSchedule>> layouts(orders_.size());
+    workers_.Run(static_cast<int>(orders_.size()), [&](int i) {
+      layouts[i] =
+          LayOutTightest(model_, orders_[i],
+                         static_cast<double>(model_.compute_ns), PackWork());
+    });
+    for (absl::StatusOr<LaidOutSchedule>& laid_out : layouts) {
+      LOADLINE_RETURN_IF_ERROR(laid_out.status());
+      if (kept_ && kept_->arena_bytes <= laid_out->arena_bytes) continue;
+      kept_ = *std::move(laid_out);
     }
     return absl::OkStatus();
   }
@@ -232,6 +261,7 @@ class Solver {
   const Problem& problem_;
   const SearchModel model_;
   const absl::Time start_;
+  Workers workers_;
   WorkBudget outside_;
   std::vector<Schedule> orders_;
   std::optional<LaidOutSchedule> kept_;
@@ -244,6 +274,9 @@ absl::Status CheckOptions(const SolveOptions& options) {
       options.bound_work_limit.value_or(0) < 0) {
     return absl::InvalidArgumentError(
         "the budget and the work limits may not be negative");
+  }
+  if (options.threads < 0) {
+    return absl::InvalidArgumentError("the threads may not be negative");
   }
   return absl::OkStatus();
 }

@@ -122,7 +122,7 @@ TEST(SolveSmallest, GreaterEffortsGoLower) {
 // A thorough search replaces a plan that stalls long by a better one only.
 TEST(Solve, ThoroughSearchesAgainWhereAPlanStallsLong) {
   int stalls = 0, better = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 90; ++seed) {
     const Problem problem = RandomProblem(seed, 30, true, true);
     SolveOptions options;
     options.budget_bytes =
