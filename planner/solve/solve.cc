@@ -37,6 +37,9 @@ SearchModel ModelOfAllPlans(const Problem& problem) {
                          {.permissions = {.lossy = true, .inexact = true}});
 }
 
+// Work for the bound on the step: the nodes' own times alone, without cuts.
+constexpr int64_t kNoCuts = -1;
+
 // Sets prediction (by replay) and bounds, and verifies the plan.
 absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
                      Plan& plan) {
@@ -47,8 +50,9 @@ absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
   plan.bounds.peak_bytes = BoundPeak(all).bytes;
   StepBoundOptions options;
   options.budget_bytes = plan.budget_bytes;
-  options.known_step_ns = plan.predicted.step_ns;
-  options.work_limit = bound_work_limit;
+  options.known_step_ns =
+      bound_work_limit == kNoCuts ? 0 : plan.predicted.step_ns;
+  options.work_limit = std::max<int64_t>(0, bound_work_limit);
   const StepBound bound = BoundStepAt(all, options);
   plan.bounds.step_ns = bound.step_ns;
   LOADLINE_RETURN_IF_ERROR(CheckBounds(plan, bound.no_plan));
@@ -175,10 +179,15 @@ class Solver {
     const SearchTuning::Bisection& tuning = model_.tuning.bisection;
     const double left_s =
         absl::ToDoubleSeconds(start_ + *options_.time_limit - absl::Now());
-    const auto work = static_cast<int64_t>(std::clamp(
-        left_s * tuning.bound_node_iterations_per_s / (1 + model_.node_count),
-        0.0, static_cast<double>(policy_.bound_work_limit)));
-    return work < tuning.least_bound_iterations ? 0 : work;
+    const double iterations =
+        left_s * tuning.bound_node_iterations_per_s / (1.0 + model_.node_count);
+    if (iterations < static_cast<double>(tuning.least_ranking_iterations)) {
+      return kNoCuts;
+    }
+    if (iterations < static_cast<double>(tuning.least_bound_iterations)) {
+      return 0;
+    }
+    return std::min(policy_.bound_work_limit, static_cast<int64_t>(iterations));
   }
 
   void Improved(const LaidOutSchedule& laid_out) {
