@@ -294,11 +294,11 @@ struct SearchTuning {
     int most_bound_nodes = 1000;
 
     // All anneals are of several walks (anneal.cc): one per so many moves per
-    // node, at most `most_walks`; and the segments of each. On gen5 at 20 %
-    // four walks of 8 segments end 0.26 points lower than one walk with as much
-    // work, and differ less from seed to seed.
+    // node, at most `most_walks`; and the segments of each. On gen5 at 20 % two
+    // walks of 8 segments end 0.2 points lower than one walk with as much work.
+    // Four end there too, but 0.3 points higher on grace: each is too short.
     int64_t moves_per_walk_per_node = 800;
-    int64_t most_walks = 4;
+    int64_t most_walks = 2;
     int segments = 8;
 
     // Annealing from an order. Worth 6 points on the 7B.
