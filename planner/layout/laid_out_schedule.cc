@@ -33,7 +33,7 @@ std::optional<LaidOutSchedule> LayOut(const SearchModel& model,
   LowerScheduleOptions lower;
   lower.budget_bytes = options.budget_bytes;
   lower.pack_work_limit = options.pack_work_limit;
-  lower.cancel = options.cancel;
+  lower.stop = options.stop;
   PackReport report;
   absl::StatusOr<Plan> plan = LowerSchedule(model, schedule, lower, &report);
   if (!plan.ok()) {

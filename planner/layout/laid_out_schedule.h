@@ -2,11 +2,11 @@
 #ifndef LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
 #define LOADLINE_PLANNER_LAYOUT_LAID_OUT_SCHEDULE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "planner/base/stop.h"
 #include "planner/problem/plan.h"
 #include "planner/schedule/schedule.h"
 #include "planner/schedule/search_model.h"
@@ -24,7 +24,7 @@ struct LaidOutSchedule {
 struct LayOutOptions {
   int64_t budget_bytes = 0;
   int64_t pack_work_limit = 0;
-  const std::atomic<bool>* cancel = nullptr;
+  Stop stop;
 };
 
 // The schedule, whose step takes `step_ns`, laid out within the budget. None if

@@ -136,7 +136,7 @@ class Lowering {
     pack.alignment_bytes = model_.alignment_bytes;
     pack.work_limit = options_.pack_work_limit;
     pack.seed = options_.seed;
-    pack.cancel = options_.cancel;
+    pack.stop = options_.stop;
     PackReport best;
     if (report == nullptr) report = &best;
     absl::StatusOr<std::vector<int64_t>> packed = Pack(items, pack, report);

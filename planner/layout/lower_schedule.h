@@ -2,10 +2,10 @@
 #ifndef LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
 #define LOADLINE_PLANNER_LAYOUT_LOWER_SCHEDULE_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "planner/base/stop.h"
 #include "planner/pack/pack.h"
 #include "planner/problem/plan.h"
 #include "planner/schedule/schedule.h"
@@ -19,7 +19,7 @@ struct LowerScheduleOptions {
   bool tightest = false;
   int64_t pack_work_limit = 20'000'000;
   uint64_t seed = 0;
-  const std::atomic<bool>* cancel = nullptr;
+  Stop stop;
 };
 
 // The plan of a valid schedule, without prediction, bounds and decisions.

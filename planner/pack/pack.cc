@@ -41,8 +41,8 @@ class FloorTries {
         packer_(blocks) {}
 
   // Runs whatever the work limit, so that there is a layout; of very many
-  // blocks only one rule.
-  void TryRules();
+  // blocks, or once it must stop, only one rule.
+  void TryRules(const Stop& stop);
   void TrySqueakyWheel(PackWork& work);
 
   bool Fits() const { return best_.height_bytes <= target_; }
@@ -57,11 +57,14 @@ class FloorTries {
   std::vector<double> best_keys_;  // of the lowest layout of the rules
 };
 
-void FloorTries::TryRules() {
+void FloorTries::TryRules(const Stop& stop) {
   std::vector<double> keys(blocks_.blocks.size());
   for (double power : tuning_.life_powers) {
     if (Fits()) return;
-    if (!best_keys_.empty() && keys.size() > tuning_.most_rule_blocks) return;
+    if (!best_keys_.empty() &&
+        (keys.size() > tuning_.most_rule_blocks || stop.Now())) {
+      return;
+    }
     for (size_t b = 0; b < keys.size(); ++b) {
       keys[b] = std::log(static_cast<double>(blocks_.blocks[b].padded)) +
                 power * std::log(static_cast<double>(blocks_.blocks[b].life));
@@ -99,7 +102,7 @@ class Packer {
         options_(options),
         tuning_(options.tuning),
         blocks_(std::move(blocks)),
-        work_{options.work_limit, options.cancel},
+        work_{options.work_limit, options.stop},
         lower_bound_(PackLowerBound(items, options.alignment_bytes)),
         target_(std::max(std::min(options.capacity_bytes, kMostTarget),
                          lower_bound_)) {}
@@ -144,7 +147,7 @@ void Packer::TryExact(const PackBlocks& blocks, PackWork work,
         low + (round == 0 ? 0 : (best_.height_bytes - low) / 2);
     PackWork share{work.left / (round == 0 ? tuning_.exact_first_part
                                            : tuning_.exact_part),
-                   work.cancel};
+                   work.stop};
     const int64_t given = share.left;
     if (given < tuning_.least_exact_work) return;
     PackLayout layout;
@@ -170,10 +173,10 @@ void Packer::TryJoined(const PackBlocks& blocks) {
     return joined.Split(blocks, layout);
   };
   FloorTries floor(joined.blocks, target_, tuning_);
-  floor.TryRules();
+  floor.TryRules(work_.stop);
   floor.TrySqueakyWheel(work_);
   Take(split(floor.best()));
-  TryExact(joined.blocks, {work_.left / tuning_.joined_part, work_.cancel},
+  TryExact(joined.blocks, {work_.left / tuning_.joined_part, work_.stop},
            split);
 }
 
@@ -235,16 +238,16 @@ void Packer::Try() {
     return;
   }
   FloorTries floor(blocks_, target_, tuning_);
-  floor.TryRules();
+  floor.TryRules(work_.stop);
   Take(floor.best());
-  if (Fits()) return;
+  if (Fits() || work_.stop.Now()) return;
   std::optional<PackBlocks> stacked;
   if (tuning_.stack_stage) stacked = StackAround(blocks_, tuning_);
   const PackBlocks& blocks = stacked ? *stacked : blocks_;
   std::optional<FloorTries> stacked_floor;
   if (stacked) {
     stacked_floor.emplace(blocks, target_, tuning_);
-    stacked_floor->TryRules();
+    stacked_floor->TryRules(work_.stop);
     Take(stacked_floor->best());
   }
   if (!Fits() && tuning_.join_stage) TryJoined(blocks);
@@ -266,7 +269,7 @@ void Packer::Try() {
   if (!tuning_.improve_stage || !first_fit || Fits() ||
       best_.height_bytes <= lower_bound_)
     return;
-  PackWork own{options_.work_limit, options_.cancel};
+  PackWork own{options_.work_limit, options_.stop};
   first_fit->Improve(own, best_);
 }
 

@@ -9,11 +9,11 @@
 #ifndef LOADLINE_PLANNER_PACK_PACK_H_
 #define LOADLINE_PLANNER_PACK_PACK_H_
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/base/stop.h"
 #include "planner/pack/pack_tuning.h"
 
 namespace loadline::planner {
@@ -38,7 +38,7 @@ struct PackOptions {
   // positions at which items start or end, at least 16.
   int64_t work_limit = 100'000'000;
   uint64_t seed = 0;
-  const std::atomic<bool>* cancel = nullptr;  // polled; may be null
+  Stop stop;  // ends it with the best layout so far; one is always made
   PackTuning tuning;
 };
 

@@ -2,13 +2,13 @@
 #ifndef LOADLINE_PLANNER_PACK_PACK_PARTS_H_
 #define LOADLINE_PLANNER_PACK_PACK_PARTS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/base/stop.h"
 #include "planner/pack/pack.h"
 
 namespace loadline::planner {
@@ -56,10 +56,8 @@ struct PackLayout {
 
 struct PackWork {
   int64_t left = 0;
-  const std::atomic<bool>* cancel = nullptr;
-  bool Done() const {
-    return left <= 0 || (cancel != nullptr && cancel->load());
-  }
+  Stop stop;
+  bool Done() const { return left <= 0 || stop.Now(); }
 };
 
 // Greedy: places next the block with the lowest legal offset on the skyline;

@@ -293,34 +293,32 @@ struct SearchTuning {
     // Larger problems skip the bound: it would cost more than it saves.
     int most_bound_nodes = 1000;
 
-    // Annealing from an order. Worth 6 to 18 points on the 7B.
+    // All anneals are of several walks (anneal.cc): one per so many moves per
+    // node, at most `most_walks`; and the segments of each. On gen5 at 20 % two
+    // walks of 8 segments end 0.2 points lower than one walk with as much work.
+    // Four end there too, but 0.3 points higher on grace: each is too short.
+    int64_t moves_per_walk_per_node = 800;
+    int64_t most_walks = 2;
+    int segments = 8;
+
+    // Annealing from an order. Worth 6 points on the 7B.
     bool cold_anneal = true;
     double cold_share = 0.45;
     double cold_share_with_copies = 0.52;
-    Cooling cold = {};
-    // Cooler: with copies the order from the start is near enough.
-    Cooling cold_with_copies = {.first_temperature = 0.35};
+    Cooling cold = {.first_temperature = 0.8};
+    Cooling cold_with_copies = {.first_temperature = 0.7};
     // Fewer moves per node cannot settle an order: skipped if a plan is known.
     int64_t least_cold_moves_per_node = 60;
-    // One anneal per so many moves per node: which local optimum an anneal ends
-    // in is luck, so several are tried where each is long enough.
-    int64_t moves_per_cold_anneal_per_node = 800;
-    int64_t most_cold_anneals = 4;
 
-    // Annealing from the plan of the next larger budget.
+    // Annealing from the plan of the next larger budget and from the best.
     bool warm_anneal = true;
-    double warm_share = 0.15;
+    double warm_share = 0.25;
     Cooling warm = {.first_temperature = 0.2, .first_lambda = 1};
-
-    // A short anneal at low temperature around the best schedule.
-    bool polish = true;
-    double polish_share = 0.1;
-    Cooling polish_cooling = {.first_temperature = 0.08, .first_lambda = 6};
 
     // Anneals from the best schedule over what remains of the work, in equal
     // parts. Worth 0.16 points on RLG2 (0.57 against 0.73 %).
     bool reheat = true;
-    std::array<double, 4> reheat_temperatures = {0.1, 0.2, 0.05, 0.1};
+    std::array<double, 2> reheat_temperatures = {0.1, 0.05};
     Cooling reheat_cooling = {.first_lambda = 3};  // temperature: the list's
     // One reheat where no plan is known yet, from where the last anneal ended:
     // probably there is no plan, so a high price of excess area must decide.
@@ -332,10 +330,12 @@ struct SearchTuning {
     bool finish_greedily = true;
     int64_t finish_part = 50;
 
-    // Repairs: a descent with half of the work and a polish of the given
-    // schedule, for schedules that are close to what is wanted.
+    // Repairs: a descent with half of the work and an anneal at low
+    // temperatures from the given schedule, for schedules that are close to
+    // what is wanted.
     bool repair = true;
     double repair_share = 0.5;
+    Cooling repair_cooling = {.first_temperature = 0.08, .first_lambda = 6};
 
     // Shorter anneals are skipped: they only cost the set-up.
     int64_t least_moves = 200;
@@ -412,11 +412,12 @@ struct SearchTuning {
     bool layout_retries = true;
     int most_layout_tries = 5;
     // Shares of the mode's work: the first search (problems without addresses
-    // need no others, and give it all), each later one, and each later one
-    // while nothing is laid out.
-    double first_share = 0.8;
-    double retry_share = 0.05;
-    double retry_share_without_plan = 0.12;
+    // need no others, and give it all; what is searched by layers is repaired
+    // with little), and each later one. If the first find can be laid out at
+    // once, one more search from it gets what the first has left.
+    double first_share = 0.5;
+    double layered_first_share = 0.8;
+    double retry_share = 0.12;
     // The next target is lower by this share of the bytes by which the layout
     // was too high, and by so much more after each failure: in the end one
     // fits.
@@ -431,20 +432,35 @@ struct SearchTuning {
     // Targets closer than 1/same_budget_part of the budget are the same.
     int64_t same_budget_part = 1000;
     // Finds whose pressure is reduced where they lie too high (ReducePressure),
-    // and the share of the mode's work that each gets.
+    // and the share of the mode's work that each gets. On gen5 at 20 % with 3
+    // million units, 0.03 leaves one seed of four without a plan, 0.1 none.
     int pressure_finds = 2;
-    double pressure_share = 0.03;
+    double pressure_share = 0.1;
     // A layout may examine this many neighbours per unit of the search's work,
     // but at least `least_pack_work`: it takes a small part of the search's
     // time, and a layout that fits saves further searches.
     int64_t pack_work_per_unit = 2;
     int64_t least_pack_work = 2000;
 
-    // With a time limit: work of the first round; each round doubles it. The
-    // last is more than anybody waits for, because rounds with nothing left to
-    // search take no time.
+    // With a time limit: work of the first round, and how much more each round
+    // may have: few rounds, because longer anneals end lower. The last is to
+    // take `timed_fill` of the time left, and no round more than anybody waits
+    // for: rounds with nothing left to search take no time.
     double first_timed_work = 2e5;
+    double timed_growth = 8;
+    double timed_fill = 0.85;
     double last_timed_work = 1e15;
+    // Of a time limit: the share for the bound and for checks after the search,
+    // at least `finish_setups` times what layouts and models took before it, at
+    // most a quarter.
+    double finish_share = 0.05;
+    double finish_setups = 2;
+    // Simplex iterations times nodes that a second is good for. With fewer
+    // iterations than the first of these, no linear program proves anything;
+    // with fewer than the second, there is no time to rank cuts either.
+    double bound_node_iterations_per_s = 3e6;
+    int64_t least_bound_iterations = 1000;
+    int64_t least_ranking_iterations = 60;
   } bisection;
 
   // Search over a few of many equal layers (planner/layers/).

@@ -5,10 +5,17 @@
 // acceptance threshold is drawn before the move, so the cheap terms (broken
 // rules, compute time, excess area) reject most moves before the lanes are
 // simulated, and that simulation stops at the threshold. The moves are in
-// anneal_moves.h. Tested in anneal_test.cc.
+// anneal_moves.h.
+//
+// Where one walk ends is luck, so several anneal together. After each segment
+// of the course the walks of higher energy continue from where those of lower
+// energy are ("go with the winners": Aldous, Vazirani 1994): chance is selected
+// while it still matters. Tested in anneal_test.cc.
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "planner/base/random.h"
 #include "planner/search/anneal_moves.h"
@@ -19,36 +26,49 @@ namespace {
 
 class Annealer {
  public:
-  Annealer(SearchState& state, const AnnealOptions& options, WorkBudget& effort)
+  Annealer(SearchState& state, uint64_t seed, const AnnealOptions& options,
+           WorkBudget& effort)
       : state_(state),
         model_(state.model()),
         tuning_(model_.tuning.anneal),
         options_(options),
         effort_(effort),
-        random_(options.seed),
+        random_(seed),
         moves_(state, random_) {}
 
-  void Run(std::optional<Schedule>* best, double* best_step_ns) {
+  // Makes the moves of the course up to `end`, which ends early at a schedule
+  // that is fast enough.
+  void RunTo(int64_t end, AnnealWalk& walk) {
     if (moves_.values().empty() || model_.node_count == 0) return;
     SetScales();
     const int64_t price = MovePrice(state_);
     step_ns_ = state_.Makespan();
-    for (int64_t move = 0; move < options_.moves; ++move) {
-      if (move % tuning_.refresh_moves == 0) {
+    for (int64_t made = 0; move_ < end; ++made, ++move_) {
+      if (made % tuning_.refresh_moves == 0) {
         if (effort_.Spent()) break;
         moves_.Refresh();
-        Cool(static_cast<double>(move) / static_cast<double>(options_.moves));
+        Cool(static_cast<double>(move_) / static_cast<double>(options_.moves));
       }
       effort_.left -= price;
       if (!Step()) continue;
       const double step_ns = std::round(step_ns_);
-      if (state_.excess_area() <= 0 && step_ns < *best_step_ns &&
+      if (state_.excess_area() <= 0 && step_ns < walk.best_step_ns &&
           step_ns >= options_.floor_ns) {
-        *best_step_ns = step_ns;
-        *best = state_.ToSchedule();
+        walk.best_step_ns = step_ns;
+        walk.best = state_.ToSchedule();
         if (step_ns <= options_.enough_ns) break;
       }
     }
+  }
+
+  double lambda() const { return lambda_; }
+  double Energy(double lambda) {
+    return step_ns_ + lambda * state_.excess_area();
+  }
+  // Continues from where another walk is.
+  void Follow(const Annealer& other) {
+    state_.Load(other.state_.ToSchedule());
+    pressure_ = other.pressure_;
   }
 
   // See ReducePressure.
@@ -159,11 +179,30 @@ class Annealer {
   WorkBudget& effort_;
   Random random_;
   Moves moves_;
+  int64_t move_ = 0;  // of the course
   double run_ns_ = 1, lambda_unit_ = 1;
   double lambda_ = 0, temperature_ = 0, step_ns_ = 0;
   double pressure_ = 1;
   double allowed_ = 0;  // what the present move may cost
 };
+
+// The worse half continues from where the better half is. Energies are compared
+// at one price of excess area.
+void Select(std::vector<std::unique_ptr<Annealer>>& annealers) {
+  double lambda = 0;
+  for (const auto& annealer : annealers) {
+    lambda = std::max(lambda, annealer->lambda());
+  }
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < annealers.size(); ++i) {
+    order.emplace_back(annealers[i]->Energy(lambda), i);
+  }
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size() / 2; ++i) {
+    annealers[order[order.size() - 1 - i].second]->Follow(
+        *annealers[order[i].second]);
+  }
+}
 
 }  // namespace
 
@@ -179,14 +218,35 @@ void ReducePressure(SearchState& state, const ReducePressureOptions& options,
   if (!state.model().tuning.reduce_pressure.enabled) return;
   AnnealOptions anneal;
   anneal.floor_ns = options.floor_ns;
-  anneal.seed = options.seed;
-  Annealer(state, anneal, effort).RunReducePressure();
+  Annealer(state, options.seed, anneal, effort).RunReducePressure();
 }
 
-void Anneal(SearchState& state, const AnnealOptions& options,
-            WorkBudget& effort, std::optional<Schedule>* best,
-            double* best_step_ns) {
-  Annealer(state, options, effort).Run(best, best_step_ns);
+void Anneal(absl::Span<AnnealWalk> walks, const AnnealOptions& options,
+            WorkBudget& effort) {
+  const int count = static_cast<int>(walks.size());
+  // Each its own, so that none depends on another's speed.
+  std::vector<WorkBudget> budgets(walks.size(), effort);
+  std::vector<std::unique_ptr<Annealer>> annealers;
+  for (int i = 0; i < count; ++i) {
+    budgets[i].left = effort.left / count;
+    annealers.push_back(std::make_unique<Annealer>(
+        *walks[i].state, walks[i].seed, options, budgets[i]));
+  }
+  const int64_t granted = count * (effort.left / std::max(1, count));
+  const auto enough = [&] {
+    return std::any_of(walks.begin(), walks.end(), [&](const AnnealWalk& walk) {
+      return walk.best_step_ns <= options.enough_ns;
+    });
+  };
+  for (int segment = 1; segment <= options.segments && !enough(); ++segment) {
+    if (segment > 1) Select(annealers);
+    effort.ForEach(count, [&](int i) {
+      annealers[i]->RunTo(options.moves * segment / options.segments, walks[i]);
+    });
+    if (effort.Interrupted()) break;
+  }
+  effort.left -= granted;
+  for (const WorkBudget& budget : budgets) effort.left += budget.left;
 }
 
 }  // namespace loadline::planner

@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "planner/bound/bound.h"
 #include "planner/schedule/simulate.h"
@@ -48,12 +51,8 @@ class PointSearch {
       if (MustEvict()) Evict();
       if (!Done()) PlaceBest();
       if (!Done()) FindBound();
-      if (!Done()) ColdAnneals();
-      // The last start is the plan of the next larger budget.
-      if (!Done() && !starts.empty()) WarmAnneal(starts.back());
-    }
-    if (!Done() && !finds_.empty()) {
-      Polish(finds_.front().schedule, tuning_.polish_share);
+      if (!Done()) ColdAnneal();
+      if (!Done()) WarmAnneal(starts);
     }
     const size_t reheats =
         tuning_.reheat ? tuning_.reheat_temperatures.size() : 0;
@@ -217,7 +216,7 @@ class PointSearch {
   void Repair(const Schedule& start) {
     if (!tuning_.repair) return;
     Descend(start, tuning_.lane_prices[0], effort_.left / 2);
-    Polish(start, tuning_.repair_share);
+    AnnealFrom({start}, tuning_.repair_share, tuning_.repair_cooling);
   }
 
   // A proven bound of the step ends the search like the floor does.
@@ -259,55 +258,86 @@ class PointSearch {
     return std::max(options_.floor_ns, proof_.enough_ns);
   }
 
-  void WarmAnneal(const Schedule& start) {
-    if (!tuning_.warm_anneal) return;
-    AnnealFrom(start, tuning_.warm_share, tuning_.warm);
+  // How many walks share so much work: where one ends is luck, but each must be
+  // long enough.
+  int64_t WalksFor(int64_t work, int64_t price) const {
+    return std::clamp<int64_t>(
+        work / price / (tuning_.moves_per_walk_per_node * model_.node_count), 1,
+        tuning_.most_walks);
   }
 
-  // Spends at most `share` of the work.
-  void AnnealFrom(const Schedule& start, double share, const Cooling& cooling) {
-    WorkBudget effort = effort_;
-    effort.left = std::min(
+  // Anneals with `share` of the point's work, in turns from each of the starts.
+  void AnnealFrom(const std::vector<Schedule>& starts, double share,
+                  const Cooling& cooling) {
+    const int64_t granted = std::min(
         effort_.left,
         static_cast<int64_t>(share * static_cast<double>(options_.work)));
-    const int64_t granted = effort.left;
-    SearchState state(model_, start, options_.target_bytes);
-    if (!state.valid()) return;
+    std::vector<AnnealWalk> walks;
+    const auto add = [&](const Schedule& start) {
+      AnnealWalk walk;
+      walk.state =
+          std::make_unique<SearchState>(model_, start, options_.target_bytes);
+      walk.seed = options_.seed * 64 + ++round_;
+      if (walk.state->valid()) walks.push_back(std::move(walk));
+    };
+    for (const Schedule& start : starts) add(start);
+    if (walks.empty()) return;
+    const int64_t price = MovePrice(*walks.front().state);
+    const int64_t count = WalksFor(granted, price);
+    for (int64_t i = std::ssize(walks); i < count; ++i) {
+      add(starts[i % std::ssize(starts)]);
+    }
     AnnealOptions anneal;
     anneal.cooling = cooling;
-    anneal.moves = effort.left / MovePrice(state);
+    anneal.moves = granted / price / std::ssize(walks);
     if (anneal.moves < tuning_.least_moves) return;
-    anneal.seed = options_.seed * 64 + ++round_;
     anneal.floor_ns = options_.floor_ns;
     anneal.enough_ns = EnoughNs();
-    std::optional<Schedule> best;
-    double step_ns = std::numeric_limits<double>::infinity();
-    Anneal(state, anneal, effort, &best, &step_ns);
+    anneal.segments = tuning_.segments;
+    WorkBudget effort = effort_;
+    effort.left = granted;
+    Anneal(absl::MakeSpan(walks), anneal, effort);
     effort_.left -= granted - effort.left;
-    if (best) {
-      Keep(*std::move(best), step_ns);
-    } else {
-      unfinished_ = state.ToSchedule();
-    }
-    if (state.excess_area() > 0 && !finds_.empty()) FinishGreedily(state);
+    Take(walks);
   }
 
-  // Descends from where an anneal ended above the target. Only if a plan is
+  void Take(std::vector<AnnealWalk>& walks) {
+    for (AnnealWalk& walk : walks) {
+      if (walk.best) {
+        Keep(*std::move(walk.best), walk.best_step_ns);
+      } else {
+        unfinished_ = walk.state->ToSchedule();
+      }
+    }
+    if (!Done() && !finds_.empty()) FinishGreedily(walks);
+  }
+
+  // Descends from where anneals ended above the target. Only if a plan is
   // known: otherwise all later reheats would start from this one.
-  void FinishGreedily(SearchState& state) {
+  void FinishGreedily(std::vector<AnnealWalk>& walks) {
     if (!tuning_.finish_greedily) return;
     WorkBudget effort = effort_;
     effort.left = std::min(effort_.left, options_.work / tuning_.finish_part);
-    const int64_t granted = effort.left;
-    if (LowerPeak(state, {.lane_price = tuning_.lane_prices[0]}, effort)) {
-      const double step_ns = state.Makespan();
-      Keep(state.ToSchedule(), step_ns);
+    std::vector<int64_t> left(walks.size(), effort.left);
+    std::vector<std::optional<FoundSchedule>> found(walks.size());
+    effort.ForEach(static_cast<int>(walks.size()), [&](int i) {
+      SearchState& state = *walks[i].state;
+      WorkBudget own = effort;
+      if (state.excess_area() > 0 &&
+          LowerPeak(state, {.lane_price = tuning_.lane_prices[0]}, own)) {
+        const double step_ns = state.Makespan();
+        found[i] = {state.ToSchedule(), step_ns};
+      }
+      left[i] = own.left;
+    });
+    for (size_t i = 0; i < walks.size(); ++i) {
+      effort_.left -= effort.left - left[i];
+      if (found[i]) Keep(std::move(found[i]->schedule), found[i]->step_ns);
     }
-    effort_.left -= granted - effort.left;
   }
 
-  // One anneal or several from the order.
-  void ColdAnneals() {
+  // Anneals from the order.
+  void ColdAnneal() {
     if (!tuning_.cold_anneal) return;
     const double share =
         copies_ ? tuning_.cold_share_with_copies : tuning_.cold_share;
@@ -317,18 +347,19 @@ class PointSearch {
     const int64_t enough =
         tuning_.least_cold_moves_per_node * model_.node_count;
     if (moves < enough && !finds_.empty()) return;
-    const int64_t anneals = std::clamp<int64_t>(
-        moves / (tuning_.moves_per_cold_anneal_per_node * model_.node_count), 1,
-        tuning_.most_cold_anneals);
-    for (int64_t i = 0; i < anneals && !Done(); ++i) {
-      AnnealFrom(Order(), share / static_cast<double>(anneals),
-                 copies_ ? tuning_.cold_with_copies : tuning_.cold);
-    }
+    AnnealFrom({Order()}, share,
+               copies_ ? tuning_.cold_with_copies : tuning_.cold);
   }
 
-  void Polish(const Schedule& start, double share) {
-    if (!tuning_.polish) return;
-    AnnealFrom(start, share, tuning_.polish_cooling);
+  // Anneals from the plan of the next larger budget, which is the last start,
+  // and from the best schedule.
+  void WarmAnneal(const std::vector<Schedule>& starts) {
+    if (!tuning_.warm_anneal) return;
+    std::vector<Schedule> from;
+    if (!starts.empty()) from.push_back(starts.back());
+    if (!finds_.empty()) from.push_back(finds_.front().schedule);
+    if (from.empty()) return;
+    AnnealFrom(from, tuning_.warm_share, tuning_.warm);
   }
 
   void Reheat(size_t round) {
@@ -339,12 +370,12 @@ class PointSearch {
     if (!finds_.empty()) {
       Cooling cooling = tuning_.reheat_cooling;
       cooling.first_temperature = tuning_.reheat_temperatures[round];
-      AnnealFrom(finds_.front().schedule, share, cooling);
+      AnnealFrom({finds_.front().schedule}, share, cooling);
       return;
     }
     // No plan yet, so probably there is none: try once only.
     if (round > 0) return;
-    AnnealFrom(unfinished_ ? Schedule(*unfinished_) : orders_[0], share,
+    AnnealFrom({unfinished_ ? *unfinished_ : orders_[0]}, share,
                tuning_.unfinished);
   }
 

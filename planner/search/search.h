@@ -4,24 +4,28 @@
 #ifndef LOADLINE_PLANNER_SEARCH_SEARCH_H_
 #define LOADLINE_PLANNER_SEARCH_SEARCH_H_
 
-#include <atomic>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "planner/base/stop.h"
+#include "planner/base/workers.h"
 #include "planner/schedule/schedule.h"
 #include "planner/search/search_state.h"
 
 namespace loadline::planner {
 
-// When a search stops: after counted work, at a deadline, or when cancelled.
+// When a search stops: after counted work, at a deadline, or when cancelled;
+// and the threads that it may use.
 struct WorkBudget {
   // Work left, in candidate edits of a short sequence.
   int64_t left = 0;
-  absl::Time deadline = absl::InfiniteFuture();
-  const std::atomic<bool>* cancel = nullptr;
+  Stop stop;
+  Workers* workers = nullptr;  // null: the caller's thread alone
 
   // Work of pricing one edit: it reads the whole sequence.
   int64_t PriceOf(const SearchState& state) const {
@@ -30,11 +34,12 @@ struct WorkBudget {
                                          ? work.edit_slots_coupled
                                          : work.edit_slots);
   }
-  // Whether the deadline has passed or the search was cancelled.
-  bool Interrupted() const {
-    return (cancel != nullptr && cancel->load(std::memory_order_relaxed)) ||
-           (deadline != absl::InfiniteFuture() && absl::Now() >= deadline);
+  // Workers::Run.
+  void ForEach(int count, absl::FunctionRef<void(int)> task) const {
+    if (workers != nullptr) return workers->Run(count, task);
+    for (int i = 0; i < count; ++i) task(i);
   }
+  bool Interrupted() const { return stop.Now(); }
   bool Spent() const { return left <= 0 || Interrupted(); }
 };
 
@@ -63,18 +68,30 @@ void CleanUp(SearchState& state, WorkBudget& effort, double floor_ns = 0);
 int64_t MovePrice(const SearchState& state);
 
 struct AnnealOptions {
-  int64_t moves = 0;
+  int64_t moves = 0;  // of each walk
   Cooling cooling;
   double floor_ns = 0;   // faster schedules are not recorded
   double enough_ns = 0;  // stops at a schedule as fast as this
-  uint64_t seed = 0;
+  // Equal parts of the course. After each the walks of higher energy continue
+  // from where the others are.
+  int segments = 1;
 };
 
-// Simulated annealing around the state's schedule; leaves the best schedule
-// within the target in `best` (with its step time) if one was seen.
-void Anneal(SearchState& state, const AnnealOptions& options,
-            WorkBudget& effort, std::optional<Schedule>* best,
-            double* best_step_ns);
+// One of the walks that anneal together, each from its own state.
+struct AnnealWalk {
+  std::unique_ptr<SearchState> state;
+  uint64_t seed = 0;
+  // The best schedule within the target that was seen, and its step time.
+  std::optional<Schedule> best;
+  double best_step_ns = std::numeric_limits<double>::infinity();
+};
+
+// Simulated annealing of a population of walks: they run at the same time on
+// the threads of `effort`, meet after each segment, and give the same result
+// for any number of threads. The work is the moves of all. With one walk and
+// one segment this is plain simulated annealing.
+void Anneal(absl::Span<AnnealWalk> walks, const AnnealOptions& options,
+            WorkBudget& effort);
 
 struct ReducePressureOptions {
   double floor_ns = 0;  // the step does not get shorter

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/time/clock.h"
 #include "planner/bound/bound.h"
 #include "planner/schedule/simulate.h"
 
@@ -121,13 +122,15 @@ void BudgetBisection::SearchPoint(const Point& point) {
       point.bytes, point.share * static_cast<double>(options_.work_limit),
       options_.seed * static_cast<uint64_t>(points_.count()) + seed,
       must_find_};
-  std::vector<const LaidOutSchedule*> others;
-  for (const auto& mode : modes_) {
-    const bool asked = mode == modes_.back();
-    TargetSearch(*mode, task, outside_)
-        .Run(asked ? others : std::vector<const LaidOutSchedule*>());
-    if (mode->here) others.push_back(&Timed(*mode));
+  const int others = static_cast<int>(modes_.size()) - 1;
+  outside_.ForEach(others, [&](int mode) {
+    TargetSearch(*modes_[mode], task, outside_).Run({});
+  });
+  std::vector<const LaidOutSchedule*> plans;
+  for (int mode = 0; mode < others; ++mode) {
+    if (modes_[mode]->here) plans.push_back(&Timed(*modes_[mode]));
   }
+  TargetSearch(Asked(), task, outside_).Run(plans);
 }
 
 const LaidOutSchedule& BudgetBisection::Timed(SearchMode& mode) const {
@@ -202,6 +205,18 @@ void BudgetBisection::SearchHarder(int64_t times) {
   RestartBelow(smallest().arena_bytes);
 }
 
+// Little is lost when a round is interrupted, but nothing should be.
+double BudgetBisection::NextTimedWork(double work, absl::Duration took) const {
+  const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
+  const double rounds_left =
+      absl::FDivDuration(outside_.stop.deadline - absl::Now(),
+                         std::max(took, absl::Nanoseconds(1)));
+  return std::min(
+      tuning.last_timed_work,
+      std::clamp(tuning.timed_fill * rounds_left * work,
+                 tuning.first_timed_work, tuning.timed_growth * work));
+}
+
 void BudgetBisection::SearchUntilDeadline(
     int64_t budget_bytes,
     const std::function<void(const LaidOutSchedule&)>& improved) {
@@ -212,12 +227,11 @@ void BudgetBisection::SearchUntilDeadline(
   }
   asked.share = 1;
   BudgetTask task = {budget_bytes, 0, options_.seed, /*must_find=*/true};
-  // Each round has twice the work of the one before, so that little is lost
-  // when the last is interrupted.
-  for (task.work = tuning.first_timed_work; !outside_.Interrupted();
-       task.work = std::min(2 * task.work, tuning.last_timed_work)) {
+  for (task.work = tuning.first_timed_work; !outside_.Interrupted();) {
+    const absl::Time begin = absl::Now();
     TargetSearch(asked, task, outside_).Run({});
     ++task.seed;
+    task.work = NextTimedWork(task.work, absl::Now() - begin);
     if (!asked.here) continue;
     if (!asked.lower || asked.here->step_ns < asked.lower->step_ns) {
       improved(*asked.here);

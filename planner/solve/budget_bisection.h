@@ -31,6 +31,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "planner/layers/coarsen_layers.h"
 #include "planner/layout/laid_out_schedule.h"
 #include "planner/problem/plan.h"
@@ -91,6 +92,8 @@ class BudgetBisection {
   SearchMode& Asked() { return *modes_.back(); }
   const SearchMode& Asked() const { return *modes_.back(); }
   std::optional<Point> NextPoint() const;
+  // Of a search until a deadline, after a round with `work` that took so long.
+  double NextTimedWork(double work, absl::Duration took) const;
   void SearchPoint(const Point& point);
   // What the mode found, with the step time that the mode asked for gives it.
   const LaidOutSchedule& Timed(SearchMode& mode) const;

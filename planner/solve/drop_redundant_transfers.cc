@@ -26,7 +26,7 @@ std::optional<LaidOutSchedule> DropRedundantTransfers(
     int64_t excess_bytes = 0;
     std::optional<LaidOutSchedule> fewer_transfers =
         LayOut(model, state.ToSchedule(), step_ns,
-               {budget_bytes, model.tuning.layout.pack_work, work.cancel},
+               {budget_bytes, model.tuning.layout.pack_work, work.stop},
                &excess_bytes);
     if (fewer_transfers) {
       const bool fewer =

@@ -38,6 +38,9 @@ SearchModel ModelOfAllPlans(const Problem& problem) {
                          {.permissions = {.lossy = true, .inexact = true}});
 }
 
+// Work for the bound on the step: the nodes' own times alone, without cuts.
+constexpr int64_t kNoCuts = -1;
+
 // Sets prediction (by replay) and bounds, and verifies the plan.
 absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
                      Plan& plan) {
@@ -49,8 +52,9 @@ absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
       std::min(BoundPeak(all).bytes, CertifiedPeakBytes(problem));
   StepBoundOptions options;
   options.budget_bytes = plan.budget_bytes;
-  options.known_step_ns = plan.predicted.step_ns;
-  options.work_limit = bound_work_limit;
+  options.known_step_ns =
+      bound_work_limit == kNoCuts ? 0 : plan.predicted.step_ns;
+  options.work_limit = std::max<int64_t>(0, bound_work_limit);
   const StepBound bound = BoundStepAt(all, options);
   // Only what is certified is written. The bound itself is checked as well: one
   // above the plan is an error of our own.
@@ -89,13 +93,15 @@ class Solver {
         policy_(policy),
         problem_(problem),
         model_(MakeSearchModel(problem, ModelOptions(options))),
-        start_(absl::Now()) {
-    outside_.cancel = options.cancel;
-    if (options.time_limit) outside_.deadline = start_ + *options.time_limit;
+        start_(absl::Now()),
+        workers_(options.threads) {
+    outside_.stop.cancel = options.cancel;
+    outside_.workers = &workers_;
   }
 
   absl::StatusOr<Plan> Solve() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
+    SetDeadline();
     if (kept_->arena_bytes <= options_.budget_bytes) {
       Improved(*kept_);
       return Finish(*kept_);
@@ -125,6 +131,7 @@ class Solver {
     if (best_) {
       WorkBudget work = outside_;
       work.left = policy_.work_limit;
+      if (options_.time_limit && work.Interrupted()) return Finish(*best_);
       if (const auto fewer = DropRedundantTransfers(
               model_, *best_, options_.budget_bytes, best_->step_ns, work)) {
         best_ = *fewer;
@@ -161,8 +168,36 @@ class Solver {
     plan.budget_bytes = std::max(options_.budget_bytes, laid_out.arena_bytes);
     plan.searched = searched_;
     LOADLINE_RETURN_IF_ERROR(
-        Complete(model_, laid_out.schedule, policy_.bound_work_limit, plan));
+        Complete(model_, laid_out.schedule, BoundWork(), plan));
     return plan;
+  }
+
+  // Of a time limit some is left for the bound and for checks, which take about
+  // as long as the layouts and models before the search.
+  void SetDeadline() {
+    if (!options_.time_limit) return;
+    const SearchTuning::Bisection& tuning = model_.tuning.bisection;
+    const absl::Duration limit = *options_.time_limit;
+    const absl::Duration finish =
+        std::max(tuning.finish_share * limit,
+                 tuning.finish_setups * (absl::Now() - start_));
+    outside_.stop.deadline = start_ + limit - std::min(finish, limit / 4);
+  }
+
+  int64_t BoundWork() const {
+    if (!options_.time_limit) return policy_.bound_work_limit;
+    const SearchTuning::Bisection& tuning = model_.tuning.bisection;
+    const double left_s =
+        absl::ToDoubleSeconds(start_ + *options_.time_limit - absl::Now());
+    const double iterations =
+        left_s * tuning.bound_node_iterations_per_s / (1.0 + model_.node_count);
+    if (iterations < static_cast<double>(tuning.least_ranking_iterations)) {
+      return kNoCuts;
+    }
+    if (iterations < static_cast<double>(tuning.least_bound_iterations)) {
+      return 0;
+    }
+    return std::min(policy_.bound_work_limit, static_cast<int64_t>(iterations));
   }
 
   void Improved(const LaidOutSchedule& laid_out) {
@@ -194,13 +229,16 @@ class Solver {
   // The order that needs the smallest arena: a plan without overhead.
   absl::Status TryOrders() {
     orders_ = SeedOrders(model_);
-    for (const Schedule& order : orders_) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          LaidOutSchedule laid_out,
-          LayOutTightest(model_, order, static_cast<double>(model_.compute_ns),
-                         PackWork()));
-      if (kept_ && kept_->arena_bytes <= laid_out.arena_bytes) continue;
-      kept_ = std::move(laid_out);
+    std::vector<absl::StatusOr<LaidOutSchedule>> layouts(orders_.size());
+    workers_.Run(static_cast<int>(orders_.size()), [&](int i) {
+      layouts[i] =
+          LayOutTightest(model_, orders_[i],
+                         static_cast<double>(model_.compute_ns), PackWork());
+    });
+    for (absl::StatusOr<LaidOutSchedule>& laid_out : layouts) {
+      LOADLINE_RETURN_IF_ERROR(laid_out.status());
+      if (kept_ && kept_->arena_bytes <= laid_out->arena_bytes) continue;
+      kept_ = *std::move(laid_out);
     }
     return absl::OkStatus();
   }
@@ -244,6 +282,7 @@ class Solver {
   const Problem& problem_;
   const SearchModel model_;
   const absl::Time start_;
+  Workers workers_;
   WorkBudget outside_;
   std::vector<Schedule> orders_;
   std::optional<LaidOutSchedule> kept_;
@@ -256,6 +295,9 @@ absl::Status CheckOptions(const SolveOptions& options) {
       options.bound_work_limit.value_or(0) < 0) {
     return absl::InvalidArgumentError(
         "the budget and the work limits may not be negative");
+  }
+  if (options.threads < 0) {
+    return absl::InvalidArgumentError("the threads may not be negative");
   }
   return absl::OkStatus();
 }

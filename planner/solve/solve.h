@@ -51,6 +51,10 @@ struct SolveOptions {
   // the best plan found. Neither deterministic nor monotone in the budget.
   std::optional<absl::Duration> time_limit;
   uint64_t seed = 0;
+  // At most so many threads search at a time; 0: one per processor that the
+  // process may run on. The plan is the same for any number, except with a time
+  // limit. `progress` is called in the caller's thread.
+  int threads = 0;
   // Constants and stage switches of the search, for tests and benchmarks.
   SearchTuning tuning;
   std::function<void(const Progress&)> progress;  // may be empty

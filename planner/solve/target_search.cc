@@ -22,13 +22,16 @@ TargetSearch::TargetSearch(SearchMode& mode, const BudgetTask& task,
     : mode_(mode),
       task_(task),
       outside_(outside),
-      tuning_(mode.model.tuning.bisection) {
+      tuning_(mode.model.tuning.bisection),
+      next_share_(tuning_.retry_share) {
   if (!mode.upper) return;
-  const bool addresses = mode.model.problem->addresses;
   options_.target_bytes = task.budget_bytes;
   options_.floor_ns = mode.upper->step_ns;
-  options_.work =
-      Share((addresses ? tuning_.first_share : 1) * mode.share, task.work);
+  if (mode.model.problem->addresses) {
+    first_share_ = mode.search->IsCostly() ? tuning_.layered_first_share
+                                           : tuning_.first_share;
+  }
+  options_.work = Share(first_share_ * mode.share, task.work);
   options_.seed = task.seed;
   pressure_work_ = Share(tuning_.pressure_share * mode.share, task.work);
 }
@@ -63,10 +66,8 @@ void TargetSearch::Search(const std::vector<const LaidOutSchedule*>& others) {
     const Layouts layouts = LayOutFinds(finds);
     if (outside_.Interrupted()) return;
     if (!MoveTarget(round, layouts, finds)) return;
-    options_.work = Share(
-        (mode_.here ? tuning_.retry_share : tuning_.retry_share_without_plan) *
-            mode_.share,
-        task_.work);
+    options_.work = Share(next_share_ * mode_.share, task_.work);
+    next_share_ = tuning_.retry_share;
     options_.repair = true;
     ++options_.seed;
   }
@@ -93,7 +94,7 @@ TargetSearch::Layouts TargetSearch::LayOutFinds(
                  std::max(tuning_.least_pack_work,
                           tuning_.pack_work_per_unit * options_.work));
     const FitLayoutOptions fit = {
-        {task_.budget_bytes, pack_work, outside_.cancel},
+        {task_.budget_bytes, pack_work, outside_.stop},
         options_.floor_ns,
         tried++ < tuning_.pressure_finds ? pressure_work_ : 0,
         options_.seed};
@@ -115,7 +116,7 @@ TargetSearch::Layouts TargetSearch::LayOutFinds(
 bool TargetSearch::MoveTarget(int round, const Layouts& layouts,
                               const std::vector<FoundSchedule>& finds) {
   if (layouts.best_fits) {
-    if (too_many_ < 0) return false;
+    if (too_many_ < 0) return round == 0 && ContinueFromBest();
     enough_ = options_.target_bytes;
   } else {
     too_many_ = options_.target_bytes;
@@ -124,6 +125,16 @@ bool TargetSearch::MoveTarget(int round, const Layouts& layouts,
   }
   if (enough_ >= 0) return HalveTarget();
   LowerTarget(round, layouts.excess_bytes, finds.front().schedule);
+  return true;
+}
+
+// The work that later searches would have had is not needed for layouts.
+bool TargetSearch::ContinueFromBest() {
+  if (!mode_.here || first_share_ == 1 || mode_.search->IsCostly()) {
+    return false;
+  }
+  starts_.insert(starts_.begin(), mode_.here->schedule);
+  next_share_ = 1 - first_share_;
   return true;
 }
 

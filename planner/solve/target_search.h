@@ -52,12 +52,16 @@ class TargetSearch {
   // Below `excess_bytes`, by more with every round.
   void LowerTarget(int round, int64_t excess_bytes, const Schedule& found);
   bool HalveTarget();
+  // At the same target; false: not worth it.
+  bool ContinueFromBest();
 
   SearchMode& mode_;
   const BudgetTask task_;
   const WorkBudget& outside_;
   const SearchTuning::Bisection& tuning_;
   PointSearchOptions options_;  // of the next search
+  double first_share_ = 1;      // of the work: the first search
+  double next_share_ = 0;       // the next one
   int64_t pressure_work_ = 0;
   std::vector<Schedule> starts_;
   // Targets: the fewest bytes whose best find could not be laid out in the

@@ -146,6 +146,9 @@ absl::StatusOr<Request> ReadRequest(const loadline_solve_options* options) {
       given.effort > LOADLINE_EFFORT_MODERATE) {
     return absl::InvalidArgumentError("options.effort is not an effort");
   }
+  if (given.threads < 0) {
+    return absl::InvalidArgumentError("options.threads is negative");
+  }
   Request request;
   LOADLINE_ASSIGN_OR_RETURN(request.budget, ReadBudget(given));
   planner::SolveOptions& solve = request.options;
@@ -160,6 +163,7 @@ absl::StatusOr<Request> ReadRequest(const loadline_solve_options* options) {
     solve.time_limit = absl::Nanoseconds(given.time_limit_ns);
   }
   solve.seed = given.seed;
+  solve.threads = given.threads;
   if (given.cancel != nullptr) solve.cancel = &given.cancel->now;
   if (given.progress != nullptr) {
     solve.progress = [given](const planner::Progress& found) {

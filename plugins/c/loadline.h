@@ -111,6 +111,8 @@ typedef struct loadline_solve_options {
   int32_t budget_counts_reserved; /* budget_bytes are a whole GPU's: the
                                      machine's reserved_bytes come off */
   int32_t effort;                 /* loadline_effort */
+  int32_t threads; /* at most so many search at a time; 0: one per processor.
+                      Without a time limit the plan is the same for any */
 } loadline_solve_options;
 
 /* A verified plan within the budget, as loadline.plan/1. Stopped by cancel or

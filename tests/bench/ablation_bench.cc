@@ -92,8 +92,6 @@ std::vector<Stage> AllStages() {
        [](Options& o) -> bool& { return o.tuning.point.cold_anneal; }},
       {"point.warm_anneal",
        [](Options& o) -> bool& { return o.tuning.point.warm_anneal; }},
-      {"point.polish",
-       [](Options& o) -> bool& { return o.tuning.point.polish; }},
       {"point.reheat",
        [](Options& o) -> bool& { return o.tuning.point.reheat; }},
       {"point.finish_greedily",

@@ -1,9 +1,10 @@
 // Plans every loadline.problem/1 file of a folder at several budgets and
 // prints one line each: overhead over pure compute, proven bound, seconds of
-// processor time, the program's peak memory.
+// processor time and of wall time, the program's peak memory.
 //
-//   planner_bench FOLDER [PERCENT...] [--work=N] [--seed=N] [--recompute-only]
-//                 [--copies-only] [--no-addresses]
+//   planner_bench FOLDER [PERCENT...] [--work=N] [--seed=N] [--threads=N]
+//                 [--limit_s=N] [--recompute-only] [--copies-only]
+//                 [--no-addresses]
 //   planner_bench --transformer=LAYERS [PERCENT...] [the same]
 //   planner_bench --transformer=LAYERS --write=FILE
 //
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "planner/solve/solve.h"
 #include "tests/bench/problem_files.h"
 #include "tests/planner/support/transformer_problem.h"
@@ -61,8 +64,10 @@ void BenchProblem(const std::string& name, Problem problem,
     SolveOptions options = settings.options;
     options.budget_bytes = static_cast<int64_t>(
         percent / 100 * static_cast<double>(all->predicted.peak_bytes));
+    const absl::Time begin = absl::Now();
     const std::clock_t start = std::clock();
     const absl::StatusOr<Plan> plan = Solve(problem, options);
+    const double wall_s = absl::ToDoubleSeconds(absl::Now() - begin);
     const double seconds =
         static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     if (!plan.ok()) {
@@ -83,13 +88,13 @@ void BenchProblem(const std::string& name, Problem problem,
     }
     std::printf(
         "  %5.1f %%  +%.4f %% (bound +%.4f %%), rerun %.4f %%, stall %.4f %%, "
-        "%.2f s, %.0f MB\n",
+        "%.2f s of processors in %.2f s, %.0f MB\n",
         percent,
         100 * (static_cast<double>(plan->predicted.step_ns) / compute_ns - 1),
         100 * (static_cast<double>(plan->bounds.step_ns) / compute_ns - 1),
         100 * static_cast<double>(plan->predicted.recompute_ns) / compute_ns,
         100 * static_cast<double>(plan->predicted.stall_ns) / compute_ns,
-        seconds, PeakMegabytes());
+        seconds, wall_s, PeakMegabytes());
     std::fflush(stdout);
   }
 }
@@ -113,6 +118,10 @@ int Main(int argc, char** argv) {
     } else if (arg.rfind("--seed=", 0) == 0) {
       settings.options.seed =
           static_cast<uint64_t>(std::atoll(arg.c_str() + 7));
+    } else if (arg.rfind("--threads=", 0) == 0) {
+      settings.options.threads = std::atoi(arg.c_str() + 10);
+    } else if (arg.rfind("--limit_s=", 0) == 0) {
+      settings.options.time_limit = absl::Seconds(std::atof(arg.c_str() + 10));
     } else if (arg.rfind("--transformer=", 0) == 0) {
       layers.push_back(std::atoi(arg.c_str() + 14));
     } else if (arg.rfind("--write=", 0) == 0) {

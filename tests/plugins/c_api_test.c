@@ -160,6 +160,10 @@ static void BadInputIsNamed(void) {
   options.time_limit_ns = -1;
   EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
   EXPECT(strstr(loadline_last_error(), "time_limit_ns") != NULL);
+  options = Budget(500);
+  options.threads = -1;
+  EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(strstr(loadline_last_error(), "threads") != NULL);
   EXPECT(plan == NULL);
   loadline_free(NULL);
   loadline_cancel_now(NULL);

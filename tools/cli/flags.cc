@@ -117,6 +117,10 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--time-limit", &flags->time_limit,
        "Stop planning by the clock, such as 10s")
       ->type_name("TIME");
+  Last(app, "--threads", &flags->threads,
+       "Most threads that plan (default: one per processor)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
   Last(app, "--machine", &flags->machine,
        "Profile, or a GPU such as l4 (default: this machine)")
       ->type_name("FILE");

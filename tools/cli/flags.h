@@ -53,6 +53,7 @@ struct PlanFlags {
   bool no_recompute = false;
   bool no_offload = false;
   std::string time_limit;  // empty: only work is limited
+  int threads = 0;         // SolveOptions::threads
   uint64_t plan_seed = 0;
   std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks

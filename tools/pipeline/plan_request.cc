@@ -31,6 +31,7 @@ absl::StatusOr<PlanRequest> ReadPlanRequest(const PlanFlags& flags,
   request.on_gpu = flags.device == kCuda;
   request.options = PermittedBy(flags);
   request.options.seed = flags.plan_seed;
+  request.options.threads = flags.threads;
   request.options.effort = purpose.effort;
   request.options.work_limit = purpose.work_limit;
   if (!flags.time_limit.empty()) {

@@ -83,7 +83,7 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
          offload: bool = True, lossy: bool = False, inexact: bool = False,
          work_limit: int = 0, harder: bool = True, effort: str = "normal",
          counts_reserved: bool = False,
-         time_limit_s: float | None = None, seed: int = 0,
+         time_limit_s: float | None = None, seed: int = 0, threads: int = 0,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%", 0.6 or
     "smallest".
@@ -92,11 +92,12 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
     or "moderate" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that
     the first search may price; 0: the effort's. harder: False: never search again.
     counts_reserved: a budget in bytes is a whole GPU's, so the machine's reserved_bytes
-    are subtracted. time_limit_s: plans then differ from run to run. Raises Infeasible
-    with the smallest budget met.
+    are subtracted. time_limit_s: plans then differ from run to run. threads: the most that
+    search at a time; 0: one per processor. Raises Infeasible with the smallest budget met.
     """
     check_whole("work_limit", work_limit)
     check_whole("seed", seed, (1 << 64) - 1)
+    check_whole("threads", threads, (1 << 31) - 1)
     if time_limit_s is not None and not 0 < time_limit_s < 1e9:
         raise InvalidArgument(
             f"time_limit_s={time_limit_s!r}: want seconds, more than 0")
@@ -116,6 +117,7 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
          "allow_inexact": inexact, "work_limit": work_limit,
          "forbid_harder": not harder, "effort": _EFFORTS.index(effort),
          "budget_counts_reserved": counts_reserved, "seed": seed,
+         "threads": threads,
          "time_limit_ns": int((time_limit_s or 0) * 1e9)},
         report if progress is not None else None))
 

@@ -21,7 +21,7 @@ TEST(PackFirstFit, LaysOutValidlyAndImproves) {
     first_fit.TryRules(layout);
     ExpectValid(items, blocks, layout);
     const int64_t by_rules = layout.height_bytes;
-    PackWork work{200'000, nullptr};
+    PackWork work{200'000};
     first_fit.Improve(work, layout);
     ExpectValid(items, blocks, layout);
     EXPECT_LE(layout.height_bytes, by_rules);

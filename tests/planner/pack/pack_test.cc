@@ -191,7 +191,7 @@ TEST(Pack, IsNeverTallerThanFirstFitAlone) {
                            options.capacity_bytes, options.capacity_bytes, seed,
                            options.tuning);
     PackLayout alone;
-    PackWork work{options.work_limit, nullptr};
+    PackWork work{options.work_limit};
     first_fit.TryRules(alone);
     first_fit.Improve(work, alone);
     EXPECT_LE(report.height_bytes, alone.height_bytes) << seed;

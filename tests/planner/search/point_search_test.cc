@@ -61,7 +61,6 @@ const auto kSwitches = [](SearchTuning& tuning) {
                             &point.stop_at_bound,
                             &point.cold_anneal,
                             &point.warm_anneal,
-                            &point.polish,
                             &point.reheat,
                             &point.finish_greedily,
                             &tuning.peak_cut_seed.enabled,

@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <new>
-#include <optional>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "planner/pack/pack_parts.h"
 #include "planner/schedule/simulate.h"
@@ -48,12 +49,12 @@ namespace {
 // Of one annealing with so many moves, from the given order.
 int64_t AllocationsOf(const SearchModel& model, int64_t target_bytes,
                       int64_t moves) {
-  SearchState state(model, GivenOrder(model), target_bytes);
+  AnnealWalk walk;
+  walk.state =
+      std::make_unique<SearchState>(model, GivenOrder(model), target_bytes);
   WorkBudget effort{.left = std::numeric_limits<int64_t>::max()};
-  std::optional<Schedule> best;
-  double step_ns = std::numeric_limits<double>::infinity();
   const int64_t before = allocations;
-  Anneal(state, {.moves = moves}, effort, &best, &step_ns);
+  Anneal(absl::MakeSpan(&walk, 1), {.moves = moves}, effort);
   return allocations - before;
 }
 

@@ -288,7 +288,7 @@ TEST(ImproveWindows, StopsAtItsLimitAndWhenCancelled) {
   state.Load(old);
   const std::atomic<bool> cancel = true;
   WorkBudget cancelled = EffortOf(kPlenty);
-  cancelled.cancel = &cancel;
+  cancelled.stop.cancel = &cancel;
   EXPECT_EQ(ImproveWindows(state, {.window_work = kPlenty}, cancelled).searched,
             0);
   EXPECT_EQ(state.ToSchedule().items, old.items);

@@ -144,7 +144,7 @@ TEST(Solve, ThoroughSearchesAgainWhereAPlanStallsLong) {
     better += thorough->predicted.step_ns < normal->predicted.step_ns;
   }
   EXPECT_GT(stalls, 5);
-  EXPECT_GT(better, 2);
+  EXPECT_GT(better, 1);
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ class Planning(unittest.TestCase):
     def test_numbers_that_cannot_be_are_refused_by_name(self):
         for name, value in (("work_limit", 1 << 63), ("work_limit", "many"),
                             ("work_limit", -1), ("seed", -1), ("seed", 1 << 64),
+                            ("threads", -1), ("threads", 1.5), ("threads", 1 << 31),
                             ("time_limit_s", 0), ("time_limit_s", float("inf"))):
             with self.subTest(f"{name} {value}"):
                 with self.assertRaisesRegex(loadline.InvalidArgument, name):

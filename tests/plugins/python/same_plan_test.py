@@ -29,6 +29,7 @@ class Options(ctypes.Structure):
         ("user", ctypes.c_void_p), ("cancel", ctypes.c_void_p),
         ("forbid_harder", ctypes.c_int32), ("budget_share_ppb", ctypes.c_int64),
         ("budget_counts_reserved", ctypes.c_int32), ("effort", ctypes.c_int32),
+        ("threads", ctypes.c_int32),
     ]
 
 
@@ -180,6 +181,13 @@ class SamePlan(unittest.TestCase):
                        by_c(problem, budget_share_ppb=850_000_000, effort=number,
                             work_limit=20_000),
                        by_python(problem, "85%", effort=name, work_limit=20_000))
+
+    def test_threads(self):
+        problem = json.dumps(random_step(2)).encode()
+        self.check(problem, by_c(problem, budget_share_ppb=750_000_000, threads=1),
+                   by_c(problem, budget_share_ppb=750_000_000, threads=8),
+                   by_command(problem, "--budget", "75%", "--threads", "2"),
+                   by_python(problem, "75%", threads=3))
 
     # 0.55 * 100 is above 55 in floating point: one byte more.
     def test_shares_are_the_same_bytes(self):

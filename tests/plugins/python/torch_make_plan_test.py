@@ -112,6 +112,12 @@ class LongSearch(unittest.TestCase):
             with self.assertRaisesRegex(loadline.InvalidArgument, "time_limit_s"):
                 Options.read({**OPTIONS, "time_limit_s": wrong}, CPU)
 
+    def test_has_a_number_of_threads(self):
+        self.assertEqual(Options.read({**OPTIONS, "threads": 2}, CPU).threads, 2)
+        for wrong in (-1, 1 << 31, "1", True):
+            with self.assertRaisesRegex(loadline.InvalidArgument, "threads"):
+                Options.read({**OPTIONS, "threads": wrong}, CPU)
+
 
 class CopyCalls(unittest.TestCase):
     def test_are_priced_for_a_gpu_only(self):

@@ -22,6 +22,7 @@ TEST(ReadPlanRequest, TurnsFlagsIntoThePlannersTypes) {
   flags.no_offload = true;
   flags.plan_seed = 7;
   flags.time_limit = "2s";
+  flags.threads = 3;
   const auto request = ReadPlanRequest(
       flags, {.effort = planner::Effort::kQuick, .work_limit = 5});
   ASSERT_TRUE(request.ok()) << request.status();
@@ -30,6 +31,7 @@ TEST(ReadPlanRequest, TurnsFlagsIntoThePlannersTypes) {
   EXPECT_FALSE(request->options.allow_offload);
   EXPECT_EQ(request->options.seed, 7u);
   EXPECT_EQ(request->options.time_limit, absl::Seconds(2));
+  EXPECT_EQ(request->options.threads, 3);
   EXPECT_EQ(request->options.effort, planner::Effort::kQuick);
   EXPECT_EQ(request->options.work_limit, 5);
   flags.budget = "3";

@@ -122,6 +122,8 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
     cases.push_back({Mlp(verb, Plain("1KiB")), 3, "no plan within"});
     cases.push_back({Mlp(verb, {"--time-limit", "5"}), 2, "--time-limit '5'"});
     cases.push_back({Mlp(verb, {"--time-limit", "-5s"}), 2, "above zero"});
+    cases.push_back({Mlp(verb, {"--threads", "0"}), 2, "--threads"});
+    cases.push_back({Mlp(verb, {"--threads", "two"}), 2, "--threads"});
   }
   cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
   cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});

@@ -57,6 +57,7 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
             return planning.plan(
                 problem, budget, recompute=options.recompute, offload=options.offload,
                 effort=effort, work_limit=options.work_limit, seed=options.seed,
+                threads=options.threads,
                 time_limit_s=options.time_limit_s, progress=progress)
     except Infeasible as error:
         if reserved == 0 and share == 1:

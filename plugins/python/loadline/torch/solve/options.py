@@ -36,6 +36,7 @@ class Options:
     offload: bool = True  # where the machine has copies
     work_limit: int = 0  # candidate edits of the first search; 0: the effort's
     seed: int = 0
+    threads: int = 0  # that search at a time; 0: one per processor
     # Seconds after which the search stops, with the best plan found or loadline.Stopped.
     # Without it the same graph and options give the same plan.
     time_limit_s: float | None = None
@@ -82,6 +83,7 @@ class Options:
         for name in ("reserve_bytes", "outside_bytes", "work_limit", "seed", "loss_bytes",
                      "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
+        check_whole("option threads", result.threads, (1 << 31) - 1)
         limit = result.time_limit_s
         if limit is not None and (isinstance(limit, bool) or not isinstance(
                 limit, (int, float)) or not 0 < limit < 1e9):
