@@ -120,7 +120,8 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--threads", &flags->threads,
        "Most threads that plan (default: one per processor)")
       ->check(CLI::Range(1, 1024))
-      ->type_name("N");
+      ->type_name("N")
+      ->group(kRareFlags);
   Last(app, "--machine", &flags->machine,
        "Profile, or a GPU such as l4 (default: this machine)")
       ->type_name("FILE");

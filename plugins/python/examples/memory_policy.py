@@ -61,4 +61,7 @@ if dist.get_rank() == 0:
     print("losses", losses)
     if len(sys.argv) > 1:
         print(loadline.torch.report())
+# Gloo's threads may still hold tensors of the last collective, which they free with
+# the interpreter's help. So let them finish before the interpreter ends.
+dist.barrier()
 dist.destroy_process_group()
