@@ -127,6 +127,31 @@ TEST(CheckCertificate, TakesTheLeastOfATreesLeaves) {
   EXPECT_EQ(Proven(part), -1);
 }
 
+// Where A may not run again, a goes out and comes back: two overheads.
+TEST(CheckCertificate, CountsTheOverheadOfCopies) {
+  Problem problem = AgainProblem();
+  problem.nodes[0].recompute = false;
+  problem.values[0].offload = true;
+  problem.machine.emplace();
+  problem.machine->host_bytes = 100;
+  problem.machine->d2h = problem.machine->h2d = {1e15, 0};
+  const auto proven = [&](int64_t overhead_ns) {
+    problem.machine->copy_overhead_ns = overhead_ns;
+    CertificateTreeNode leaf;
+    leaf.rows = {{RowKind::kNeed, {0, 3, 1, 2}, 8 * 7168},
+                 {RowKind::kBudget, {1}, 2 * 7168},
+                 {RowKind::kBack, {0, 1}, 4 * 7168},
+                 {RowKind::kTotal, {}, 4}};
+    const auto step_ns =
+        CertifiedStepNs(problem, 10, {{{{NodeId{2}}, NodeId{-1}, {leaf}}}});
+    return step_ns.ok() ? *step_ns : -1;
+  };
+  EXPECT_EQ(proven(7), 30 + 2 * 7);
+  EXPECT_EQ(proven(100), 30 + 2 * 7);  // the multipliers are for 7 ns
+  EXPECT_EQ(proven(0), 30);
+  EXPECT_EQ(proven(INT64_MAX), 30 + 2 * 7);
+}
+
 TEST(CheckCertificate, AddsPartsThatFollowOneAnother) {
   const Problem problem = AgainProblem();
   CertificatePart first = Again();

@@ -35,7 +35,8 @@ TEST(CertifyStep, KeepsMostOfTheBoundOfATransformer) {
     TransformerShape shape;
     shape.layers = 2;
     shape.copies = copies;
-    const Problem problem = TransformerProblem(shape);
+    Problem problem = TransformerProblem(shape);
+    if (copies) problem.machine->copy_overhead_ns = 20'000;
     const SearchModel model = MakeSearchModel(problem, true, true);
     StepBoundOptions options;
     options.budget_bytes =
