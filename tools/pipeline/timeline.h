@@ -42,8 +42,8 @@ struct Timeline {
 
 // Follows the rules of loadline.plan/1 (docs/formats.md, "Replay"): the last
 // span ends at predicted.step_ns less the overhead of copies, and the largest
-// sample has predicted.peak_bytes. Requires a plan that Verify accepts. Errors: those of
-// Replay.
+// sample has predicted.peak_bytes. Requires a plan that Verify accepts. Errors:
+// those of Replay.
 absl::StatusOr<Timeline> ReplayTimeline(const planner::Problem& problem,
                                         const planner::Plan& plan);
 
