@@ -100,13 +100,17 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
   for (const char* none :
        {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
         "Or", "Xor", "Not", "Shape", "Size", "ConstantOfShape", "Floor", "Ceil",
-        "Round", "Sign", "Range"}) {
+        "Round", "Sign", "Range", "EyeLike"}) {
     if (op == none) return false;
   }
+  for (const char* scatter : {"Scatter", "ScatterElements", "ScatterND"}) {
+    if (op == scatter) return i != 1;
+  }
+  if (op == "OneHot") return i == 2;
   for (const char* first :
-       {"Reshape", "Expand", "Slice", "Gather", "Squeeze", "Unsqueeze", "Split",
-        "Tile", "Trilu", "Dropout", "CastLike", "ReduceSum", "ReduceMean",
-        "SplitToSequence", "SequenceAt"}) {
+       {"GatherElements", "GatherND", "Reshape", "Expand", "Slice", "Gather",
+        "Squeeze", "Unsqueeze", "Split", "Tile", "Trilu", "Dropout", "CastLike",
+        "ReduceSum", "ReduceMean", "SplitToSequence", "SequenceAt"}) {
     if (op == first) return i == 0;
   }
   if (op == "Cast") {

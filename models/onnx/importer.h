@@ -119,6 +119,8 @@ bool HasRule(const std::string& op_type);
 // The rules by operator family, one file each (rules_*.cc).
 const std::map<std::string, Rule>& PointwiseRules();
 const std::map<std::string, Rule>& ShapeRules();
+const std::map<std::string, Rule>& RearrangeRules();
+const std::map<std::string, Rule>& IndexRules();
 const std::map<std::string, Rule>& LinearRules();
 const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();

@@ -167,5 +167,25 @@ INSTANTIATE_TEST_SUITE_P(Onnx, ImportedOperator, testing::ValuesIn(Cases()),
                            return std::string(info.param.name);
                          });
 
+// Column 2 does not exist; the flat position of [0, 2] is that of [1, 0].
+TEST(GatherElements, FailsTheStepOnAnIndexThatLeavesItsAxis) {
+  const auto imported = models::ImportText(
+      "g (float[2,2] x, int64[2,1] i) => (float[a,b] y) {"
+      " y = GatherElements<axis=1>(x, i) }");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  auto run = Interpreter::Make(imported->graph);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const absl::Span<int64_t> indices =
+      (*run)->Contents<int64_t>(imported->value_of.at("i"));
+  const StepScalars scalars = {.learning_rate = 0, .step = 0, .seed = 0};
+  indices[0] = -2;
+  indices[1] = 1;
+  EXPECT_TRUE((*run)->Run(scalars).ok());
+  for (const int64_t outside : {2, -3}) {
+    indices[0] = outside;
+    EXPECT_EQ((*run)->Run(scalars).code(), absl::StatusCode::kOutOfRange);
+  }
+}
+
 }  // namespace
 }  // namespace loadline::executor

@@ -168,6 +168,37 @@ void AddGatherCases(std::vector<OperatorCase>& cases) {
   }
 }
 
+void AddScatterCases(std::vector<OperatorCase>& cases) {
+  struct Written {
+    Ints data;
+    int64_t count;
+  };
+  for (const Written& w : std::vector<Written>{{{11, 7}, 1},
+                                               {{11, 7}, 4},
+                                               {{3, 5}, 40},
+                                               {{9}, 5},
+                                               {{4, 3}, 0},
+                                               {{65, 128}, 800}}) {
+    Ints updates = w.data;
+    updates[0] = w.count;
+    const double last = static_cast<double>(w.data[0] - 1);
+    const std::string what = std::to_string(cases.size());
+    // An update that a later one overwrites has no slope, but gets a gradient.
+    cases.push_back({"Scatter",
+                     what,
+                     {F32(w.data), I64({w.count}, 0, last), F32(updates)},
+                     {},
+                     0,
+                     /*smooth=*/w.count <= 1});
+    cases.push_back(
+        {"Scatter",
+         what + " i32",
+         {I64(w.data, 0, 99), I32({w.count}, 0, last), I64(updates, 0, 99)},
+         {},
+         0});
+  }
+}
+
 void AddProductCases(std::vector<OperatorCase>& cases) {
   struct Product {
     Ints a, b;
@@ -269,6 +300,7 @@ void AddShapeCases(std::vector<OperatorCase>& cases) {
   AddTransposeCases(cases);
   AddMoveCases(cases);
   AddGatherCases(cases);
+  AddScatterCases(cases);
   AddProductCases(cases);
 }
 

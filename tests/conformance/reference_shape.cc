@@ -139,6 +139,17 @@ void GatherGrad(const Call& c) {
   });
 }
 
+void Scatter(const Call& c) {
+  c.out().values = c.in(0).values;
+  const Array& updates = c.in(2);
+  ForEachIndex(updates.type.dims, [&](const Ints& index) {
+    Ints to = index;
+    to[0] = static_cast<int64_t>(c.in(1).values[index[0]]);
+    c.out().values[Position(c.out().type.dims, to)] =
+        updates.values[Position(updates.type.dims, index)];
+  });
+}
+
 // An element of the last two dimensions, by batch index, row and column.
 double MatrixAt(const Array& a, bool transposed, Ints index, int64_t row,
                 int64_t column) {
@@ -218,6 +229,7 @@ void AddShapeReferences(ReferenceTable& t) {
   t["Expand"] = Expand;
   t["Gather"] = Gather;
   t["GatherGrad"] = GatherGrad;
+  t["Scatter"] = Scatter;
   t["MatMul"] = MatMul;
   t["Gemm"] = Gemm;
   t["GemmBiasGrad"] = GemmBiasGrad;
