@@ -97,10 +97,27 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
   const std::string& op = node.op_type();
   if (op == "Where") return i > 0;
   if (op == "BatchNormalization") return i < 3;
-  for (const char* none :
-       {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-        "Or", "Xor", "Not", "Shape", "Size", "ConstantOfShape", "Floor", "Ceil",
-        "Round", "Sign", "Range", "EyeLike"}) {
+  for (const char* none : {"Equal",
+                           "Less",
+                           "LessOrEqual",
+                           "Greater",
+                           "GreaterOrEqual",
+                           "And",
+                           "Or",
+                           "Xor",
+                           "Not",
+                           "Shape",
+                           "Size",
+                           "ConstantOfShape",
+                           "Floor",
+                           "Ceil",
+                           "Round",
+                           "Sign",
+                           "Range",
+                           "EyeLike",
+                           "ArgMax",
+                           "ArgMin",
+                           "Hardmax"}) {
     if (op == none) return false;
   }
   for (const char* scatter : {"Scatter", "ScatterElements", "ScatterND"}) {
@@ -108,9 +125,12 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
   }
   if (op == "OneHot") return i == 2;
   for (const char* first :
-       {"GatherElements", "GatherND", "Reshape", "Expand", "Slice", "Gather",
-        "Squeeze", "Unsqueeze", "Split", "Tile", "Trilu", "Dropout", "CastLike",
-        "ReduceSum", "ReduceMean", "SplitToSequence", "SequenceAt"}) {
+       {"GatherElements", "GatherND",        "TopK",       "CumSum",
+        "ReduceMax",      "ReduceMin",       "ReduceProd", "ReduceLogSumExp",
+        "Reshape",        "Expand",          "Slice",      "Gather",
+        "Squeeze",        "Unsqueeze",       "Split",      "Tile",
+        "Trilu",          "Dropout",         "CastLike",   "ReduceSum",
+        "ReduceMean",     "SplitToSequence", "SequenceAt"}) {
     if (op == first) return i == 0;
   }
   if (op == "Cast") {

@@ -1,7 +1,6 @@
 // Rules for operators that are movements or comparisons with constants. Tested
 // in tests/conformance/imported_operators_test.cc and onnx_node_test.cc.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -78,15 +77,6 @@ absl::Status Trilu(Importer& importer, const onnx::NodeProto& node) {
   return e.Define(0, e.Emit("Where", {mask, e.Input(0), zero}));
 }
 
-// The numbers 0, 1, ... along `axis` of a tensor of this rank.
-Tensor Positions(int64_t count, size_t rank, size_t axis) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  Ints dims(rank, 1);
-  dims[axis] = count;
-  return MakeTensor({DType::kI64, std::move(dims)}, numbers.data());
-}
-
 // Compares the indices with every class. One outside all classes is no error:
 // it equals none.
 absl::Status OneHot(Importer& importer, const onnx::NodeProto& node) {
@@ -107,7 +97,7 @@ absl::Status OneHot(Importer& importer, const onnx::NodeProto& node) {
   Emitter e(importer, node);
   const ValueId indices = e.Reshape(e.Cast(e.Input(0), DType::kI64), shape);
   const ValueId classes =
-      e.Constant(Positions(depth, shape.size(), static_cast<size_t>(axis)));
+      e.Constant(AxisPositions(depth, shape.size(), static_cast<size_t>(axis)));
   const ValueId size = e.Number(static_cast<double>(depth), DType::kI64);
   const ValueId from_end = e.Emit("Add", {indices, size});
   const ValueId hot = e.Emit("Or", {e.Emit("Equal", {indices, classes}),

@@ -66,6 +66,22 @@ std::vector<GradientCase> ImportedGradientCases() {
       Imported("Trilu",
                "g (float[2,3,4] x) => (float[a,b,c] y) {"
                " k = Constant<value_int=1>() y = Trilu<upper=0>(x, k) }"),
+      Imported("ReduceMax of two axes apart",
+               "g (float[2,3,4] x) => (float[a] y) {"
+               " s = Constant<value_ints=[0,2]>()"
+               " y = ReduceMax<keepdims=0>(x, s) }"),
+      Imported("ReduceProd with a zero",
+               "g (float[2,3] x, float[2,1] z) => (float[a,b] y) {"
+               " n = Sub(z, z) s = Constant<value_ints=[1]>()"
+               " c = Concat<axis=1>(x, n) y = ReduceProd(c, s) }"),
+      Imported("ReduceLogSumExp",
+               "g (float[2,3,4] x) => (float[a,b] y) {"
+               " s = Constant<value_ints=[1]>()"
+               " y = ReduceLogSumExp<keepdims=0>(x, s) }"),
+      Imported("TopK",
+               "g (float[3,5,2] x) => (float[a,b,c] y) {"
+               " k = Constant<value_ints=[2]>()"
+               " y, i = TopK<axis=1, largest=0>(x, k) }"),
       Imported("OneHot of trained values",
                "g (float[2] v) => (float[a,b] y) <int64[3] i = {0, 4, -2}> {"
                " d = Constant<value_int=4>() y = OneHot(i, d, v) }"),

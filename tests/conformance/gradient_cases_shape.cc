@@ -161,6 +161,14 @@ std::vector<GradientCase> ShapeGradientCases() {
                        b.graph.AddConstant("rows", models::Int64Tensor(rows)),
                        b.Parameter({3, 3})})};
        }},
+      UnaryCase("ReduceMax", -1, 1, {{"axis", int64_t{1}}}),
+      UnaryCase("ReduceMin", -1, 1, {{"axis", int64_t{0}}}),
+      UnaryCase("CumSum", -1, 1, {{"axis", int64_t{1}}}),
+      UnaryCase("CumSum", -1, 1,
+                {{"axis", int64_t{0}},
+                 {"exclusive", int64_t{1}},
+                 {"reverse", int64_t{1}}},
+                " exclusive from the end"),
       {"Gather columns",
        [](GradientGraph& b) -> std::vector<ValueId> {
          return {b.Op("Gather", {b.Parameter({2, 5, 3}), b.Indices({4}, 5)},
