@@ -117,7 +117,10 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
                            "EyeLike",
                            "ArgMax",
                            "ArgMin",
-                           "Hardmax"}) {
+                           "Hardmax",
+                           "RandomUniformLike",
+                           "RandomNormalLike",
+                           "Bernoulli"}) {
     if (op == none) return false;
   }
   for (const char* scatter : {"Scatter", "ScatterElements", "ScatterND"}) {

@@ -406,8 +406,8 @@ absl::StatusOr<Imported> Importer::Run() {
 Rule FindRule(const std::string& op_type) {
   for (const auto* family :
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
-        &AlongAxisRules(), &LinearRules(), &NormalizationRules(),
-        &PoolingRules(), &PadRules(), &ResizeRules()}) {
+        &AlongAxisRules(), &EinsumRules(), &RandomRules(), &LinearRules(),
+        &NormalizationRules(), &PoolingRules(), &PadRules(), &ResizeRules()}) {
     auto it = family->find(op_type);
     if (it != family->end()) return it->second;
   }

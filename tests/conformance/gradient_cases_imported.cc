@@ -82,6 +82,34 @@ std::vector<GradientCase> ImportedGradientCases() {
                "g (float[3,5,2] x) => (float[a,b,c] y) {"
                " k = Constant<value_ints=[2]>()"
                " y, i = TopK<axis=1, largest=0>(x, k) }"),
+      Imported("Einsum of batches",
+               "g (float[2,3,4] a, float[4,2,5] b) => (float[x,y,z] y) {"
+               " y = Einsum<equation=\"bij,jbk->kbi\">(a, b) }"),
+      Imported("Einsum of three operands, a diagonal and a sum",
+               "g (float[3,3,2] a, float[2,3] b, float[4] c) => (float[x,y] y)"
+               " { y = Einsum<equation=\"iij,ji,k->jk\">(a, b, c) }"),
+      Imported("Einsum with an ellipsis",
+               "g (float[2,3,4] a, float[1,4,3] b) => (float[x,y,z] y) {"
+               " y = Einsum<equation=\"...ij,...jk->...ik\">(a, b) }"),
+      Imported("LayerNormalization whose statistics are read",
+               "g (float[2,5] x, float[5] s) => (float[a,b] y) {"
+               " n, m, r = LayerNormalization(x, s)"
+               " p = Mul(n, m) y = Add(p, r) }"),
+      Imported("GroupNormalization",
+               "g (float[2,4,3] x, float[4] s, float[4] t) => (float[a,b,c] y) "
+               "{ y = GroupNormalization<num_groups=2, epsilon=0.01>(x, s, t)"
+               " }"),
+      Imported("LpNormalization",
+               "g (float[2,5] x) => (float[a,b] y) {"
+               " y = LpNormalization<axis=1, p=2>(x) }"),
+      Imported("LRN",
+               "g (float[2,5,3] x) => (float[a,b,c] y) {"
+               " y = LRN<size=3, alpha=0.5>(x) }"),
+      Imported("SoftmaxCrossEntropyLoss",
+               "g (float[3,5] x, float[5] w) => (float y)"
+               " <int64[3] t = {1, -100, 4}> {"
+               " y = SoftmaxCrossEntropyLoss<ignore_index=-100>(x, t, w) }",
+               0.1f, 2),
       Imported("OneHot of trained values",
                "g (float[2] v) => (float[a,b] y) <int64[3] i = {0, 4, -2}> {"
                " d = Constant<value_int=4>() y = OneHot(i, d, v) }"),

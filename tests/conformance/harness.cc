@@ -90,6 +90,7 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       {"ReduceMin", {}},
       {"CumSum", {}},
       {"TopK", {}},
+      {"RandomUniform", {}},
       {"SoftmaxCrossEntropy", {{{}, {0, 1}}}},
       {"SoftmaxCrossEntropyGrad", {{{0, 3}, {}}}},
       {"MseLoss", {{{}, {0}}}},

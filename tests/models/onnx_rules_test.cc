@@ -111,6 +111,16 @@ TEST(ImportRules, SliceWithANegativeStepIsAGather) {
   EXPECT_EQ(OutputType(g), "f32[3,5]");
 }
 
+TEST(ImportRules, EinsumIsAMatrixProduct) {
+  const Graph g = Import(
+      "g (float[2,3,4] a, float[2,4,5] b) => (float[x,y,z] y) {"
+      " y = Einsum<equation=\"bij,bjk->bik\">(a, b) }");
+  EXPECT_THAT(Ops(g), ElementsAre("MatMul"));
+  EXPECT_THAT(ErrorOf("g (float[2,3] a) => (float[x,y] y) {"
+                      " [bad] y = Einsum<equation=\"ij->ii\">(a) }"),
+              HasSubstr("bad"));
+}
+
 // Indices that are known become positions at import.
 TEST(ImportRules, IndicesBecomeFlatPositions) {
   const Graph g = Import(
