@@ -22,6 +22,14 @@ struct CurveMath {
   static float Sin(float x) { return std::sin(x); }
   static float Cos(float x) { return std::cos(x); }
   static float Atan(float x) { return std::atan(x); }
+  static float Sqrt(float x) { return std::sqrt(x); }
+  static float Asin(float x) { return std::asin(x); }
+  static float Acos(float x) { return std::acos(x); }
+  static float Sinh(float x) { return std::sinh(x); }
+  static float Cosh(float x) { return std::cosh(x); }
+  static float Asinh(float x) { return std::asinh(x); }
+  static float Acosh(float x) { return std::acosh(x); }
+  static float Atanh(float x) { return std::atanh(x); }
   static float Floor(float x) { return std::floor(x); }
   static float Rint(float x) { return std::rint(x); }
 };

@@ -1,8 +1,8 @@
-// Dropout. Element e is kept where word e % 4 of Philox's output is at least
-// ratio * 2^32. The counter's words are e / 4 (low, high), the step and the
-// salt (both modulo 2^32); the key is the run's seed. The mask needs no memory:
-// the gradient and recomputations draw it again. Tested in tests/conformance/
-// and tests/executor/ops/kernel_philox_test.cc.
+// Dropout and RandomUniform. Element e is kept where word e % 4 of Philox's
+// output is at least ratio * 2^32. The counter's words are e / 4 (low, high),
+// the step and the salt (both modulo 2^32); the key is the run's seed. The mask
+// needs no memory: the gradient and recomputations draw it again. Tested in
+// tests/conformance/ and tests/executor/ops/kernel_philox_test.cc.
 #include <algorithm>
 
 #include "executor/cpu/dropout_mask.h"
@@ -62,7 +62,30 @@ PreparedKernel Dropout(const Prepare& p) {
       });
 }
 
-constexpr KernelEntry kKernels[] = {{"Dropout", Dropout}};
+PreparedKernel RandomUniform(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.output(0).elements();
+  LOADLINE_ASSIGN_OR_RETURN(const DropoutSettings settings,
+                            MakeDropoutSettings(p));
+  return MakeKernel(
+      [any_step = DropoutMask{settings}, n](const KernelArgs& args) {
+        const float range = *In(args, 0);
+        float* y = Out(args, 0);
+        const DropoutMask words_of = any_step.At(*args.scalars);
+        ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
+          for (int64_t at = begin; at < end; at += kBatchElements) {
+            const PhiloxBatch words = words_of.Words(at);
+            const int64_t count = std::min(kBatchElements, end - at);
+            for (int64_t i = 0; i < count; ++i) {
+              y[at + i] = range * UniformOf(words.words[i % 4][i / 4]);
+            }
+          }
+        });
+      });
+}
+
+constexpr KernelEntry kKernels[] = {{"Dropout", Dropout},
+                                    {"RandomUniform", RandomUniform}};
 
 }  // namespace
 

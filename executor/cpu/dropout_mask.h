@@ -27,9 +27,9 @@ struct DropoutMask {
     return mask;
   }
 
-  // Writes the factors of elements [begin, begin + kBatchElements); begin must
-  // be a multiple of 4.
-  void Factors(int64_t begin, float* factors) const {
+  // Random words of elements [begin, begin + kBatchElements): word w of counter
+  // i belongs to element begin + 4 i + w. begin must be a multiple of 4.
+  PhiloxBatch Words(int64_t begin) const {
     PhiloxBatch batch;
     const uint64_t first = static_cast<uint64_t>(begin) / 4;
     for (int i = 0; i < kPhiloxBatch; ++i) {
@@ -41,6 +41,12 @@ struct DropoutMask {
     }
     PhiloxRounds(batch, static_cast<uint32_t>(seed),
                  static_cast<uint32_t>(seed >> 32));
+    return batch;
+  }
+
+  // Writes the factors of the same elements.
+  void Factors(int64_t begin, float* factors) const {
+    const PhiloxBatch batch = Words(begin);
     for (int i = 0; i < kPhiloxBatch; ++i) {
       for (int w = 0; w < 4; ++w) {
         factors[4 * i + w] =

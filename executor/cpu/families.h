@@ -13,6 +13,7 @@ absl::Span<const KernelEntry> CurveKernels();
 absl::Span<const KernelEntry> CastKernels();
 absl::Span<const KernelEntry> BroadcastKernels();
 absl::Span<const KernelEntry> ReduceKernels();
+absl::Span<const KernelEntry> AlongAxisKernels();
 absl::Span<const KernelEntry> TransposeKernels();
 absl::Span<const KernelEntry> ShapeKernels();
 absl::Span<const KernelEntry> GatherKernels();

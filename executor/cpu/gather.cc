@@ -1,6 +1,6 @@
-// Gather and its gradient. GatherGrad adds in index order, and threads divide
-// the columns but not the rows, so repeated indices always round the same.
-// Tested in tests/conformance/.
+// Gather, its gradient, and Scatter. GatherGrad adds in index order, and
+// threads divide the columns but not the rows, so repeated indices always round
+// the same. Tested in tests/conformance/.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +12,8 @@
 
 namespace loadline::executor::cpu {
 namespace {
+
+constexpr int64_t kScatterBytes = 256;  // of a row that one thread writes
 
 template <typename Index>
 absl::Status CheckIndices(const Index* indices, const GatherLayout& l,
@@ -95,8 +97,40 @@ PreparedKernel GatherGrad(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Gather", Gather},
-                                    {"GatherGrad", GatherGrad}};
+// Copies data, then writes the updates in their order: the last one stays.
+// Threads divide the columns, so that the order holds in each.
+PreparedKernel Scatter(const Prepare& p) {
+  const GatherLayout layout = MakeGatherLayout(p, p.input(0));
+  const int64_t bytes =
+      layout.data.inner * models::DTypeBytes(p.input(0).dtype);
+  return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel(
+        [layout, bytes, name = p.node().name](const KernelArgs& args) {
+          const Index* indices = In<Index>(args, 1);
+          LOADLINE_RETURN_IF_ERROR(CheckIndices(indices, layout, name));
+          const std::byte* data = args.inputs[0];
+          const std::byte* updates = args.inputs[2];
+          std::byte* y = args.outputs[0];
+          if (y != data && bytes > 0) {
+            std::memcpy(y, data, layout.data.size * bytes);
+          }
+          const int64_t block =
+              layout.count * bytes < kElementBlock ? bytes : kScatterBytes;
+          ParallelFor(bytes, block, [&](int64_t begin, int64_t end) {
+            for (int64_t i = 0; i < layout.count; ++i) {
+              std::memcpy(
+                  y + GatherRow(indices[i], layout.data.size) * bytes + begin,
+                  updates + i * bytes + begin, end - begin);
+            }
+          });
+          return absl::OkStatus();
+        });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"Gather", Gather}, {"GatherGrad", GatherGrad}, {"Scatter", Scatter}};
 
 }  // namespace
 

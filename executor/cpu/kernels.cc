@@ -15,13 +15,16 @@ namespace {
 
 const KernelTable<Prepare>& Kernels() {
   static const auto* table = new KernelTable<Prepare>(
-      {cpu::PointwiseKernels(), cpu::CurveKernels(), cpu::CastKernels(),
-       cpu::BroadcastKernels(), cpu::ReduceKernels(), cpu::TransposeKernels(),
-       cpu::ShapeKernels(), cpu::GatherKernels(), cpu::MatMulKernels(),
-       cpu::GemmGradientKernels(), cpu::ConvKernels(), cpu::BatchNormKernels(),
-       cpu::LayerNormKernels(), cpu::SoftmaxKernels(), cpu::AttentionKernels(),
-       cpu::PoolKernels(), cpu::DropoutKernels(), cpu::LossKernels(),
-       cpu::OptimizerKernels()});
+      {cpu::PointwiseKernels(),    cpu::CurveKernels(),
+       cpu::CastKernels(),         cpu::BroadcastKernels(),
+       cpu::ReduceKernels(),       cpu::AlongAxisKernels(),
+       cpu::TransposeKernels(),    cpu::ShapeKernels(),
+       cpu::GatherKernels(),       cpu::MatMulKernels(),
+       cpu::GemmGradientKernels(), cpu::ConvKernels(),
+       cpu::BatchNormKernels(),    cpu::LayerNormKernels(),
+       cpu::SoftmaxKernels(),      cpu::AttentionKernels(),
+       cpu::PoolKernels(),         cpu::DropoutKernels(),
+       cpu::LossKernels(),         cpu::OptimizerKernels()});
   return *table;
 }
 

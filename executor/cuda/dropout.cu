@@ -1,7 +1,8 @@
-// Dropout with the CPU's bits. Element e is kept where word e % 4 of Philox's
-// output is at least ratio * 2^32. The counter's words are e / 4 (low, high),
-// the step and the salt (both modulo 2^32); the key is the run's seed. A thread
-// computes the four elements of one counter. Tested in tests/conformance/.
+// Dropout and RandomUniform with the CPU's bits. Element e is kept where word e
+// % 4 of Philox's output is at least ratio * 2^32. The counter's words are e /
+// 4 (low, high), the step and the salt (both modulo 2^32); the key is the run's
+// seed. A thread computes the four elements of one counter. Tested in
+// tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
@@ -14,6 +15,20 @@ namespace loadline::executor::cuda {
 namespace {
 
 constexpr int kWords = 4;
+
+// The random words of counter i.
+__device__ PhiloxCounters<1> WordsOf(int64_t i, uint32_t salt,
+                                     const StepScalars* scalars) {
+  const uint64_t seed = scalars->seed;
+  PhiloxCounters<1> words;
+  words.words[0][0] = static_cast<uint32_t>(i);
+  words.words[1][0] = static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32);
+  words.words[2][0] = static_cast<uint32_t>(scalars->step);
+  words.words[3][0] = salt;
+  PhiloxRounds(words, static_cast<uint32_t>(seed),
+               static_cast<uint32_t>(seed >> 32));
+  return words;
+}
 
 struct KeptOf {
   DropoutSettings settings;
@@ -30,18 +45,9 @@ template <typename T>
 __global__ void DropoutKernel(DropoutSettings settings,
                               const StepScalars* scalars, const T* x, T* y,
                               int64_t n) {
-  const uint64_t seed = scalars->seed;
-  const auto step = static_cast<uint32_t>(scalars->step);
   const int64_t counters = (n + kWords - 1) / kWords;
   for (int64_t i = GridThread(); i < counters; i += GridThreads()) {
-    KeptOf kept = {settings, {}};
-    kept.words.words[0][0] = static_cast<uint32_t>(i);
-    kept.words.words[1][0] =
-        static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32);
-    kept.words.words[2][0] = step;
-    kept.words.words[3][0] = settings.salt;
-    PhiloxRounds(kept.words, static_cast<uint32_t>(seed),
-                 static_cast<uint32_t>(seed >> 32));
+    const KeptOf kept = {settings, WordsOf(i, settings.salt, scalars)};
     if ((i + 1) * kWords <= n) {
       Pack<T, kWords> pack = LoadPack<kWords>(x + i * kWords);
 #pragma unroll
@@ -73,7 +79,32 @@ PreparedKernel Dropout(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Dropout", Dropout}};
+__global__ void RandomUniformKernel(uint32_t salt, const StepScalars* scalars,
+                                    const float* range, float* y, int64_t n) {
+  const int64_t counters = (n + kWords - 1) / kWords;
+  for (int64_t i = GridThread(); i < counters; i += GridThreads()) {
+    const PhiloxCounters<1> words = WordsOf(i, salt, scalars);
+    for (int w = 0; w < kWords && i * kWords + w < n; ++w) {
+      y[i * kWords + w] = *range * UniformOf(words.words[w][0]);
+    }
+  }
+}
+
+PreparedKernel RandomUniform(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  LOADLINE_ASSIGN_OR_RETURN(const DropoutSettings settings,
+                            MakeDropoutSettings(p));
+  const int64_t n = p.output(0).elements();
+  return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
+    if (n == 0) return absl::OkStatus();
+    return LaunchKernel(RandomUniformKernel, GridFor(n / kWords + 1), kBlock, 0,
+                        launch.stream, settings.salt, args.scalars, In(args, 0),
+                        Out(args, 0), n);
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Dropout", Dropout},
+                                    {"RandomUniform", RandomUniform}};
 
 }  // namespace
 

@@ -1,8 +1,9 @@
-// Gather and its gradient. GatherGrad sorts the positions by row on the device;
-// each row of the result then sums its own, in the order of positions and in
-// float. So equal indices always round the same, and nothing is added
-// atomically. An index out of range is reported; it reads zeros and adds to no
-// row. Tested in tests/conformance/.
+// Gather, its gradient, and Scatter. GatherGrad and Scatter sort the positions
+// by row on the device. A row of GatherGrad's result then sums its own, in the
+// order of positions and in float; a row of Scatter's takes its last one. So
+// equal indices always give the same bits, and nothing is added atomically. An
+// index out of range is reported; it reads zeros and adds to no row. Tested in
+// tests/conformance/.
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -162,11 +163,10 @@ absl::Status LaunchAddRows(const GatherLayout& l, const Keyed* items,
                       begins, In<T>(args, 0), Out<T>(args, 0));
 }
 
-template <typename T, typename Index>
-absl::Status LaunchGrad(const GatherLayout& l, const StableSort& sort,
-                        const KernelArgs& args, const LaunchContext& launch) {
-  if (l.data.outer * l.data.size * l.data.inner == 0) return absl::OkStatus();
-  auto* begins = Workspace<int32_t>(args);
+// Sorts the positions by row. `begins` gets each row's first sorted item.
+template <typename Index>
+absl::Status SortByRow(const GatherLayout& l, const StableSort& sort,
+                       const KernelArgs& args, const LaunchContext& launch) {
   std::byte* lists = args.workspace + BeginsBytes(l);
   if (l.count > 0) {
     LOADLINE_RETURN_IF_ERROR(LaunchKernel(
@@ -174,10 +174,33 @@ absl::Status LaunchGrad(const GatherLayout& l, const StableSort& sort,
         In<Index>(args, 1), sort.Unsorted(lists), launch.sink()));
     LOADLINE_RETURN_IF_ERROR(sort.Enqueue(lists, launch.stream));
   }
-  const Keyed* items = sort.Sorted(lists);
-  LOADLINE_RETURN_IF_ERROR(LaunchKernel(FindRowsKernel,
-                                        GridFor(l.data.size + 1), kBlock, 0,
-                                        launch.stream, l, items, begins));
+  return LaunchKernel(FindRowsKernel, GridFor(l.data.size + 1), kBlock, 0,
+                      launch.stream, l, sort.Sorted(lists),
+                      Workspace<int32_t>(args));
+}
+
+// y[row, j]: of the row's last update, or of data where it has none.
+template <typename Bits>
+__global__ void ScatterKernel(GatherLayout l, Divider by_inner,
+                              const Keyed* items, const int32_t* begins,
+                              const Bits* data, const Bits* updates, Bits* y) {
+  const int64_t n = l.data.size * l.data.inner;
+  for (int64_t e = GridThread(); e < n; e += GridThreads()) {
+    const int64_t row = by_inner.Divide(e);
+    const int32_t end = begins[row + 1];
+    y[e] = begins[row] == end ? data[e]
+                              : updates[items[end - 1].position * l.data.inner +
+                                        e - row * l.data.inner];
+  }
+}
+
+template <typename T, typename Index>
+absl::Status LaunchGrad(const GatherLayout& l, const StableSort& sort,
+                        const KernelArgs& args, const LaunchContext& launch) {
+  if (l.data.outer * l.data.size * l.data.inner == 0) return absl::OkStatus();
+  LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
+  const auto* begins = Workspace<int32_t>(args);
+  const Keyed* items = sort.Sorted(args.workspace + BeginsBytes(l));
   if (l.data.inner % kPackWidth<T> == 0) {
     return LaunchAddRows<kPackWidth<T>, T>(l, items, begins, args,
                                            launch.stream);
@@ -185,12 +208,15 @@ absl::Status LaunchGrad(const GatherLayout& l, const StableSort& sort,
   return LaunchAddRows<1, T>(l, items, begins, args, launch.stream);
 }
 
+absl::Status CheckSortable(const Prepare& p, const GatherLayout& l) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (l.count < kMost && l.data.size < kMost) return absl::OkStatus();
+  return p.Invalid("2^31 indices or rows, or more");
+}
+
 PreparedKernel GatherGrad(const Prepare& p) {
   const GatherLayout l = MakeGatherLayout(p, p.output(0));
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (l.count >= kMost || l.data.size >= kMost) {
-    return p.Invalid("2^31 indices or rows, or more");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckSortable(p, l));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {}, {0}));
   const StableSort sort(l.count, l.data.size + 1);
   return WithFloat(p, p.output(0).dtype, [&](auto type) {
@@ -206,8 +232,33 @@ PreparedKernel GatherGrad(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Gather", Gather},
-                                    {"GatherGrad", GatherGrad}};
+PreparedKernel Scatter(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {2}, {0}));
+  const GatherLayout l = MakeGatherLayout(p, p.input(0));
+  LOADLINE_RETURN_IF_ERROR(CheckSortable(p, l));
+  const StableSort sort(l.count, l.data.size + 1);
+  return WithBits(p.output(0).dtype, [&](auto bits) {
+    using Bits = decltype(bits);
+    return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel(
+          [l, sort](const KernelArgs& args, const LaunchContext& launch) {
+            if (l.data.size * l.data.inner == 0) return absl::OkStatus();
+            LOADLINE_RETURN_IF_ERROR(SortByRow<Index>(l, sort, args, launch));
+            return LaunchKernel(ScatterKernel<Bits>,
+                                GridFor(l.data.size * l.data.inner), kBlock, 0,
+                                launch.stream, l, Divider(l.data.inner),
+                                sort.Sorted(args.workspace + BeginsBytes(l)),
+                                Workspace<int32_t>(args), In<Bits>(args, 0),
+                                In<Bits>(args, 2), Out<Bits>(args, 0));
+          },
+          BeginsBytes(l) + sort.workspace_bytes(), DescribeIndex(p, l));
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"Gather", Gather}, {"GatherGrad", GatherGrad}, {"Scatter", Scatter}};
 
 }  // namespace
 

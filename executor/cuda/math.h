@@ -23,6 +23,14 @@ struct Math {
   LOADLINE_HOST_DEVICE static float Sin(float x) { return sinf(x); }
   LOADLINE_HOST_DEVICE static float Cos(float x) { return cosf(x); }
   LOADLINE_HOST_DEVICE static float Atan(float x) { return atanf(x); }
+  LOADLINE_HOST_DEVICE static float Sqrt(float x) { return sqrtf(x); }
+  LOADLINE_HOST_DEVICE static float Asin(float x) { return asinf(x); }
+  LOADLINE_HOST_DEVICE static float Acos(float x) { return acosf(x); }
+  LOADLINE_HOST_DEVICE static float Sinh(float x) { return sinhf(x); }
+  LOADLINE_HOST_DEVICE static float Cosh(float x) { return coshf(x); }
+  LOADLINE_HOST_DEVICE static float Asinh(float x) { return asinhf(x); }
+  LOADLINE_HOST_DEVICE static float Acosh(float x) { return acoshf(x); }
+  LOADLINE_HOST_DEVICE static float Atanh(float x) { return atanhf(x); }
   LOADLINE_HOST_DEVICE static float Floor(float x) { return floorf(x); }
   LOADLINE_HOST_DEVICE static float Rint(float x) { return rintf(x); }
   LOADLINE_HOST_DEVICE static float Sigmoid(float x) {

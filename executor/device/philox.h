@@ -44,6 +44,12 @@ LOADLINE_HOST_DEVICE inline void PhiloxRounds(PhiloxCounters<kCounters>& b,
   }
 }
 
+// A number in [0, 1) from a random word: its upper 24 bits, which a float
+// holds.
+LOADLINE_HOST_DEVICE inline float UniformOf(uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
+
 }  // namespace loadline::executor
 
 #endif  // LOADLINE_EXECUTOR_DEVICE_PHILOX_H_

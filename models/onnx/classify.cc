@@ -97,16 +97,43 @@ bool GradientFlows(const onnx::NodeProto& node, int i) {
   const std::string& op = node.op_type();
   if (op == "Where") return i > 0;
   if (op == "BatchNormalization") return i < 3;
-  for (const char* none :
-       {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-        "Or", "Xor", "Not", "Shape", "Size", "ConstantOfShape", "Floor", "Ceil",
-        "Round", "Sign", "Range"}) {
+  for (const char* none : {"Equal",
+                           "Less",
+                           "LessOrEqual",
+                           "Greater",
+                           "GreaterOrEqual",
+                           "And",
+                           "Or",
+                           "Xor",
+                           "Not",
+                           "Shape",
+                           "Size",
+                           "ConstantOfShape",
+                           "Floor",
+                           "Ceil",
+                           "Round",
+                           "Sign",
+                           "Range",
+                           "EyeLike",
+                           "ArgMax",
+                           "ArgMin",
+                           "Hardmax",
+                           "RandomUniformLike",
+                           "RandomNormalLike",
+                           "Bernoulli"}) {
     if (op == none) return false;
   }
+  for (const char* scatter : {"Scatter", "ScatterElements", "ScatterND"}) {
+    if (op == scatter) return i != 1;
+  }
+  if (op == "OneHot") return i == 2;
   for (const char* first :
-       {"Reshape", "Expand", "Slice", "Gather", "Squeeze", "Unsqueeze", "Split",
-        "Tile", "Trilu", "Dropout", "CastLike", "ReduceSum", "ReduceMean",
-        "SplitToSequence", "SequenceAt"}) {
+       {"GatherElements", "GatherND",        "TopK",       "CumSum",
+        "ReduceMax",      "ReduceMin",       "ReduceProd", "ReduceLogSumExp",
+        "Reshape",        "Expand",          "Slice",      "Gather",
+        "Squeeze",        "Unsqueeze",       "Split",      "Tile",
+        "Trilu",          "Dropout",         "CastLike",   "ReduceSum",
+        "ReduceMean",     "SplitToSequence", "SequenceAt"}) {
     if (op == first) return i == 0;
   }
   if (op == "Cast") {

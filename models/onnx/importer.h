@@ -116,9 +116,18 @@ using Rule = absl::Status (*)(Importer& importer, const onnx::NodeProto& node);
 Rule FindRule(const std::string& op_type);
 bool HasRule(const std::string& op_type);
 
+// The axes of a reduction, normalized; none if it does nothing.
+absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
+                                 const onnx::NodeProto& node);
+
 // The rules by operator family, one file each (rules_*.cc).
 const std::map<std::string, Rule>& PointwiseRules();
 const std::map<std::string, Rule>& ShapeRules();
+const std::map<std::string, Rule>& RearrangeRules();
+const std::map<std::string, Rule>& IndexRules();
+const std::map<std::string, Rule>& AlongAxisRules();
+const std::map<std::string, Rule>& EinsumRules();
+const std::map<std::string, Rule>& RandomRules();
 const std::map<std::string, Rule>& LinearRules();
 const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();

@@ -2,10 +2,22 @@
 // tests/conformance/imported_operators_test.cc.
 #include "models/onnx/movement.h"
 
+#include <numeric>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
+
+Tensor AxisPositions(int64_t count, size_t rank, size_t axis) {
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Ints dims(rank, 1);
+  dims[axis] = count;
+  return MakeTensor({DType::kI64, std::move(dims)}, numbers.data());
+}
 
 absl::StatusOr<ValueId> EmitTake(Importer& importer,
                                  const onnx::NodeProto& node, ValueId x,

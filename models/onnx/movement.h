@@ -14,6 +14,9 @@ namespace loadline::models::onnx_internal {
 inline constexpr int64_t kMaxAxis = int64_t{1} << 20;
 inline constexpr int64_t kMaxConstant = int64_t{1} << 22;
 
+// The numbers 0, 1, ... along `axis` of a tensor of this rank; i64.
+Tensor AxisPositions(int64_t count, size_t rank, size_t axis);
+
 // Takes elements of x at constant positions along an axis.
 absl::StatusOr<ValueId> EmitTake(Importer& importer,
                                  const onnx::NodeProto& node, ValueId x,

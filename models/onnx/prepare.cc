@@ -33,6 +33,7 @@ namespace {
 constexpr int64_t kSmallBytes = 1024;
 constexpr int kMaxNodes = 1 << 16;
 constexpr size_t kMaxNameBytes = 4096;
+constexpr int kMostCompositeDepth = 2;
 constexpr int kMinIrVersion = 10;  // as opset kOpset requires
 
 // Runs a step of the onnx library and turns its exceptions into a status. They
@@ -302,9 +303,14 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
           *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
         }));
   }
-  if (!Contains(*proto, CompositeOperators())) return absl::OkStatus();
-  return Guard("writing out composite operators",
-               [&] { Inline(CompositeOperators(), proto); });
+  // The body of a composite operator may have another one.
+  for (int depth = 0; depth < kMostCompositeDepth; ++depth) {
+    if (!Contains(*proto, CompositeOperators())) return absl::OkStatus();
+    LOADLINE_RETURN_IF_ERROR(Guard("writing out composite operators", [&] {
+      Inline(CompositeOperators(), proto);
+    }));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Rules for normalizations, softmax and dropout, whose training and inference
 // forms may differ. Tested in tests/models/onnx_rules_test.cc.
 #include "absl/strings/str_cat.h"
+#include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
@@ -126,6 +127,28 @@ absl::Status InstanceNormalization(Importer& importer,
   return importer.EmitOne(node, "Reshape", {x}, {{"shape", dims}});
 }
 
+// Mean and 1 / sqrt(variance + epsilon) of each row, as values of their own:
+// the statistics that LayerNormalization saves have no gradient.
+absl::Status EmitRowStatistics(Importer& importer, const onnx::NodeProto& node,
+                               int64_t axis) {
+  Emitter e(importer, node);
+  const ValueId x = e.Input(0);
+  Ints axes;
+  for (int64_t i = axis; i < importer.Type(node, 0).rank(); ++i) {
+    axes.push_back(i);
+  }
+  const Attributes rows = {{"axes", axes}, {"keepdims", int64_t{1}}};
+  const ValueId mean = e.Emit("ReduceMean", {x}, rows);
+  const ValueId apart = e.Emit("Sub", {x, mean});
+  const ValueId variance =
+      e.Emit("ReduceMean", {e.Emit("Mul", {apart, apart})}, rows);
+  const ValueId shifted = e.Emit(
+      "Add", {variance, e.Number(FloatAttribute(node, "epsilon", 1e-5))});
+  const ValueId rstd = e.Emit("Reciprocal", {e.Emit("Sqrt", {shifted})});
+  LOADLINE_RETURN_IF_ERROR(e.Define(1, mean));
+  return e.Define(2, rstd);
+}
+
 absl::Status LayerNormalization(Importer& importer,
                                 const onnx::NodeProto& node) {
   LOADLINE_ASSIGN_OR_RETURN(int64_t axis,
@@ -136,15 +159,90 @@ absl::Status LayerNormalization(Importer& importer,
     LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }
-  for (int i = 1; i < 3; ++i) {
-    if (!importer.Wants(node, i)) continue;
-    // ONNX keeps the normalized axes with size 1; our operator drops them.
-    importer.Unsupported(node, "whose statistics are read");
-    return absl::OkStatus();
+  if (importer.Wants(node, 1) || importer.Wants(node, 2)) {
+    LOADLINE_RETURN_IF_ERROR(EmitRowStatistics(importer, node, axis));
   }
   return importer.EmitOne(
       node, "LayerNormalization", std::move(inputs),
       {{"axis", axis}, {"epsilon", FloatAttribute(node, "epsilon", 1e-5)}});
+}
+
+// Batch statistics of a batch of one, whose channels are the groups of every
+// example; then scale and bias of each channel.
+absl::Status GroupNormalization(Importer& importer,
+                                const onnx::NodeProto& node) {
+  const TensorType type = importer.Type(node, 0);
+  const int64_t groups = IntAttribute(node, "num_groups", 1);
+  if (type.rank() < 2 || type.elements() == 0 || groups < 1 ||
+      type.dims[1] % groups != 0) {
+    return absl::InvalidArgumentError("its groups do not divide the channels");
+  }
+  const int64_t all_groups = type.dims[0] * groups;
+  Ints column(type.dims.size() - 1, 1);
+  column[0] = type.dims[1];
+  for (int i : {1, 2}) {
+    if (importer.Type(node, i).dims == Ints{type.dims[1]}) continue;
+    importer.Unsupported(node, "with a scale for each group");
+    return absl::OkStatus();
+  }
+  Emitter e(importer, node);
+  const ValueId flat =
+      e.Reshape(e.Input(0), {1, all_groups, type.elements() / all_groups});
+  const ValueId normal =
+      e.Emit("BatchNormTraining",
+             {flat, e.Expand(e.Number(1), {all_groups}),
+              e.Expand(e.Number(0), {all_groups})},
+             {{"epsilon", FloatAttribute(node, "epsilon", 1e-5)}});
+  const ValueId scaled = e.Emit(
+      "Mul", {e.Reshape(normal, type.dims), e.Reshape(e.Input(1), column)});
+  return e.Define(0, e.Emit("Add", {scaled, e.Reshape(e.Input(2), column)}));
+}
+
+// x / |x| along an axis; 0 where the norm is 0.
+absl::Status LpNormalization(Importer& importer, const onnx::NodeProto& node) {
+  const int64_t p = IntAttribute(node, "p", 2);
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t axis,
+                            NormalizeAxis(IntAttribute(node, "axis", -1),
+                                          importer.Type(node, 0).rank()));
+  Emitter e(importer, node);
+  const ValueId x = e.Input(0);
+  const ValueId power = p == 1 ? e.Emit("Abs", {x}) : e.Emit("Mul", {x, x});
+  const ValueId sum = e.Emit("ReduceSum", {power},
+                             {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}});
+  const ValueId none = e.Emit("Equal", {sum, e.Number(0)});
+  const ValueId safe = e.Emit("Where", {none, e.Number(1), sum});
+  const ValueId norm = p == 1 ? safe : e.Emit("Sqrt", {safe});
+  return e.Define(0, e.Emit("Div", {x, norm}));
+}
+
+// x / (bias + alpha * mean of the squares of `size` neighbouring channels) ^
+// beta, where channels beyond the ends count as 0.
+absl::Status Lrn(Importer& importer, const onnx::NodeProto& node) {
+  const Ints dims = importer.Type(node, 0).dims;
+  const int64_t size = IntAttribute(node, "size", 1);
+  if (dims.size() < 2 || size < 1) {
+    return absl::InvalidArgumentError("needs channels and a size");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t plane,
+                            ElementCount(Ints(dims.begin() + 2, dims.end())));
+  Emitter e(importer, node);
+  const ValueId x = e.Input(0);
+  const ValueId squares =
+      e.Reshape(e.Emit("Mul", {x, x}), {dims[0], 1, dims[1], plane});
+  const ValueId means = e.Emit("AveragePool", {squares},
+                               {{"kernel_shape", Ints{size, 1}},
+                                {"strides", Ints{1, 1}},
+                                {"pads", Ints{(size - 1) / 2, 0, size / 2, 0}},
+                                {"dilations", Ints{1, 1}},
+                                {"ceil_mode", int64_t{0}},
+                                {"count_include_pad", int64_t{1}}});
+  const ValueId scaled =
+      e.Emit("Mul", {means, e.Number(FloatAttribute(node, "alpha", 1e-4))});
+  const ValueId base =
+      e.Emit("Add", {scaled, e.Number(FloatAttribute(node, "bias", 1))});
+  const ValueId factor =
+      e.Emit("Pow", {base, e.Number(-FloatAttribute(node, "beta", 0.75))});
+  return e.Define(0, e.Emit("Mul", {x, e.Reshape(factor, dims)}));
 }
 
 absl::Status Softmax(Importer& importer, const onnx::NodeProto& node) {
@@ -195,6 +293,9 @@ const std::map<std::string, Rule>& NormalizationRules() {
       {"BatchNormalization", BatchNormalization},
       {"InstanceNormalization", InstanceNormalization},
       {"LayerNormalization", LayerNormalization},
+      {"GroupNormalization", GroupNormalization},
+      {"LpNormalization", LpNormalization},
+      {"LRN", Lrn},
       {"Softmax", Softmax},
       {"LogSoftmax", Softmax},
       {"Dropout", Dropout},

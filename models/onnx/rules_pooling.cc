@@ -8,6 +8,22 @@
 #include "planner/base/status_macros.h"
 
 namespace loadline::models::onnx_internal {
+
+absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
+                                 const onnx::NodeProto& node) {
+  const int64_t rank = importer.Type(node, 0).rank();
+  Ints axes;
+  if (importer.Has(node, 1)) {
+    LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 1));
+    LOADLINE_ASSIGN_OR_RETURN(axes, NormalizeAxes(axes, rank));
+  }
+  if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) == 0) {
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  return axes;
+}
+
 namespace {
 
 absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
@@ -64,22 +80,6 @@ absl::Status GlobalAveragePool(Importer& importer,
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
   return EmitReduce(importer, node, "ReduceMean", std::move(axes), 1);
-}
-
-// The axes of a reduction; none if it does nothing.
-absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
-                                 const onnx::NodeProto& node) {
-  const int64_t rank = importer.Type(node, 0).rank();
-  Ints axes;
-  if (importer.Has(node, 1)) {
-    LOADLINE_ASSIGN_OR_RETURN(axes, importer.ConstantInts(node, 1));
-    LOADLINE_ASSIGN_OR_RETURN(axes, NormalizeAxes(axes, rank));
-  }
-  if (axes.empty() && IntAttribute(node, "noop_with_empty_axes", 0) == 0) {
-    axes.resize(static_cast<size_t>(rank));
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  return axes;
 }
 
 absl::Status Reduce(Importer& importer, const onnx::NodeProto& node) {

@@ -177,6 +177,32 @@ absl::Status SequenceAt(Importer& importer, const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
+// The axes with a negative step, by Gather; removes them from `spec`.
+absl::StatusOr<ValueId> TakeBackwards(Importer& importer,
+                                      const onnx::NodeProto& node, ValueId x,
+                                      SliceSpec* spec) {
+  SliceSpec forwards;
+  for (size_t i = 0; i < spec->axes.size(); ++i) {
+    if (spec->steps[i] > 0) {
+      forwards.starts.push_back(spec->starts[i]);
+      forwards.ends.push_back(spec->ends[i]);
+      forwards.axes.push_back(spec->axes[i]);
+      forwards.steps.push_back(spec->steps[i]);
+      continue;
+    }
+    const int64_t length =
+        SliceLength(spec->starts[i], spec->ends[i], spec->steps[i]);
+    Ints positions;
+    for (int64_t k = 0; k < length; ++k) {
+      positions.push_back(spec->starts[i] + k * spec->steps[i]);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        x, EmitTake(importer, node, x, spec->axes[i], positions));
+  }
+  *spec = std::move(forwards);
+  return x;
+}
+
 absl::Status Slice(Importer& importer, const onnx::NodeProto& node) {
   SliceSpec spec;
   LOADLINE_ASSIGN_OR_RETURN(spec.starts, importer.ConstantInts(node, 1));
@@ -189,12 +215,12 @@ absl::Status Slice(Importer& importer, const onnx::NodeProto& node) {
   }
   LOADLINE_ASSIGN_OR_RETURN(
       spec, ResolveSlice(importer.Type(node, 0).dims, std::move(spec)));
-  if (std::any_of(spec.steps.begin(), spec.steps.end(),
-                  [](int64_t step) { return step < 0; })) {
-    importer.Unsupported(node, "with a negative step");
+  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
+  LOADLINE_ASSIGN_OR_RETURN(x, TakeBackwards(importer, node, x, &spec));
+  if (spec.axes.empty() && importer.Type(node, 0).rank() > 0) {
+    importer.Define(node, 0, x);
     return absl::OkStatus();
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   return importer.EmitOne(node, "Slice", {x},
                           {{"starts", spec.starts},
                            {"ends", spec.ends},

@@ -48,8 +48,17 @@ const std::vector<std::string>& LateOperators() {
 }
 
 const std::vector<std::string>& CompositeOperators() {
-  static const auto* const kNames = new std::vector<std::string>{
-      "ReduceL1", "ReduceLogSum", "ReduceSumSquare"};
+  static const auto* const kNames =
+      new std::vector<std::string>{"ReduceL1",
+                                   "ReduceLogSum",
+                                   "ReduceSumSquare",
+                                   "NegativeLogLikelihoodLoss",
+                                   "SoftmaxCrossEntropyLoss",
+                                   "MeanVarianceNormalization",
+                                   "CenterCropPad",
+                                   "HannWindow",
+                                   "HammingWindow",
+                                   "BlackmanWindow"};
   return *kNames;
 }
 

@@ -10,7 +10,8 @@
 //   Value<M>(x, a)      f(x), where a has the attributes in the order of kFacts
 //   Slope<M>(x, a)      its derivative; PyTorch's at kinks
 // `M` has the device's elementary functions: Exp, Expm1OfNegative, Log1pOfUnit,
-// Sigmoid, Sin, Cos, Atan, Floor, Rint. Choose with ?: between finite terms:
+// Sigmoid, Sqrt, Sin, Cos, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh,
+// Floor, Rint. Choose with ?: between finite terms:
 // all of them are computed.
 #ifndef LOADLINE_MODELS_OPS_CURVES_H_
 #define LOADLINE_MODELS_OPS_CURVES_H_
@@ -50,6 +51,9 @@ struct CurveFacts {
   // Points that tests compare, such as kinks. curves_test.cc has those of the
   // curves without.
   CurvePoint known[2] = {};
+  // Tests compare kernels with formulas between these: f must be defined.
+  double lowest = -30;
+  double highest = 30;
 };
 
 // e^x - 1 below 0.
@@ -362,13 +366,141 @@ struct Tan {
   }
 };
 
+struct Asin {
+  static constexpr CurveFacts kFacts = {
+      "Asin", "AsinGrad",
+      {},     20,
+      -0.9,   0.9,
+      false,  {{0, 0, 1}, {0.5, 0.52359877559829887, 1.1547005383792517}},
+      -0.95,  0.95};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Asin(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{1} / M::Sqrt(R{1} - x * x);
+  }
+};
+
+struct Acos {
+  static constexpr CurveFacts kFacts = {
+      "Acos",
+      "AcosGrad",
+      {},
+      20,
+      -0.9,
+      0.9,
+      false,
+      {{0, 1.5707963267948966, -1},
+       {0.5, 1.0471975511965979, -1.1547005383792517}},
+      -0.95,
+      0.95};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Acos(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{-1} / M::Sqrt(R{1} - x * x);
+  }
+};
+
+struct Sinh {
+  static constexpr CurveFacts kFacts = {
+      "Sinh", "SinhGrad",
+      {},     20,
+      -4,     4,
+      false,  {{0, 0, 1}, {1, 1.1752011936438014, 1.5430806348152437}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Sinh(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return M::Cosh(x);
+  }
+};
+
+struct Cosh {
+  static constexpr CurveFacts kFacts = {
+      "Cosh", "CoshGrad",
+      {},     20,
+      -4,     4,
+      false,  {{0, 1, 0}, {1, 1.5430806348152437, 1.1752011936438014}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Cosh(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return M::Sinh(x);
+  }
+};
+
+struct Asinh {
+  static constexpr CurveFacts kFacts = {
+      "Asinh", "AsinhGrad",
+      {},      25,
+      -4,      4,
+      false,   {{0, 0, 1}, {1, 0.88137358701954305, 0.70710678118654752}}};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Asinh(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{1} / M::Sqrt(x * x + R{1});
+  }
+};
+
+struct Acosh {
+  static constexpr CurveFacts kFacts = {
+      "Acosh",
+      "AcoshGrad",
+      {},
+      25,
+      1.1,
+      4,
+      false,
+      {{1.25, 0.69314718055994531, 1.3333333333333333},
+       {2, 1.3169578969248167, 0.57735026918962576}},
+      1.05,
+      30};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Acosh(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{1} / M::Sqrt(x * x - R{1});
+  }
+};
+
+struct Atanh {
+  static constexpr CurveFacts kFacts = {
+      "Atanh", "AtanhGrad",
+      {},      25,
+      -0.9,    0.9,
+      false,   {{0, 0, 1}, {0.5, 0.54930614433405485, 1.3333333333333333}},
+      -0.95,   0.95};
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Value(R x, const R*) {
+    return M::Atanh(x);
+  }
+  template <typename M, typename R>
+  LOADLINE_HOST_DEVICE static R Slope(R x, const R*) {
+    return R{1} / (R{1} - x * x);
+  }
+};
+
 template <typename... C>
 struct CurveList {};
 
-using Curves =
-    CurveList<Elu, Selu, Celu, Softplus, Mish, LeakyRelu, ThresholdedRelu,
-              HardSigmoid, HardSwish, Softsign, Clip, Sin, Cos, Shrink, Sign,
-              Floor, Ceil, Round, Atan, Tan>;
+using Curves = CurveList<Elu, Selu, Celu, Softplus, Mish, LeakyRelu,
+                         ThresholdedRelu, HardSigmoid, HardSwish, Softsign,
+                         Clip, Sin, Cos, Shrink, Sign, Floor, Ceil, Round, Atan,
+                         Tan, Asin, Acos, Sinh, Cosh, Asinh, Acosh, Atanh>;
 
 // Calls body(C{}) for each struct of the list.
 template <typename Body, typename... C>

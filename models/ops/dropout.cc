@@ -1,6 +1,7 @@
-// Dropout. Its mask is a function of (seed, step, salt, element), so the
-// gradient is the same operator with the same salt and nothing is saved.
-// Tested in tests/models/infer_test.cc and gradient_test.cc.
+// Dropout, and random numbers of the same kind. Dropout's mask is a function of
+// (seed, step, salt, element), so the gradient is the same operator with the
+// same salt and nothing is saved. Tested in tests/models/infer_test.cc and
+// gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -34,6 +35,12 @@ OperatorCost DropoutCost(const Node&, InputTypes inputs,
   return cost;
 }
 
+absl::StatusOr<OutputTypes> InferRandomUniform(const Node& node,
+                                               InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, TensorType{DType::kF32, {}}));
+  return One(CheckedShape(node, DType::kF32));
+}
+
 }  // namespace
 
 std::vector<Operator> DropoutOperators() {
@@ -45,7 +52,13 @@ std::vector<Operator> DropoutOperators() {
   dropout.inplace = {{0, 0}};
   dropout.attributes = {{"ratio", AttributeKind::kFloat, true},
                         {"salt", AttributeKind::kInt, true}};
-  return {dropout};
+  Operator uniform;
+  uniform.name = "RandomUniform";
+  uniform.infer = InferRandomUniform;
+  uniform.cost = DropoutCost;
+  uniform.attributes = {{"shape", AttributeKind::kInts, true},
+                        {"salt", AttributeKind::kInt, true}};
+  return {dropout, uniform};
 }
 
 }  // namespace loadline::models

@@ -13,6 +13,7 @@ std::vector<Operator> PointwiseOperators();
 std::vector<Operator> CurveOperators();
 std::vector<Operator> BinaryOperators();
 std::vector<Operator> ReduceOperators();
+std::vector<Operator> AlongAxisOperators();
 std::vector<Operator> ShapeOperators();
 std::vector<Operator> SliceOperators();
 std::vector<Operator> GatherOperators();

@@ -1,4 +1,4 @@
-// Gather (embedding lookup) and its gradient. Tested in
+// Gather (embedding lookup) with its gradient, and Scatter. Tested in
 // tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
@@ -50,6 +50,50 @@ absl::Status GatherGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// As a forward operator GatherGrad adds up rows.
+absl::Status GatherGradGradient(GradientContext& c) {
+  if (!c.wanted(0)) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      ValueId dx, c.Emit("Gather", {c.output_gradient(0), c.input(1)},
+                         {{"axis", c.forward().attributes.Int("axis", 0)}}));
+  c.SetInputGradient(0, dx);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferScatter(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 1, {DType::kI64, DType::kI32}));
+  if (inputs[0]->rank() < 1 || inputs[1]->rank() != 1) {
+    return Refuse("data is ", inputs[0]->ToString(), " and indices are ",
+                  inputs[1]->ToString(), ", not rows and a list of them");
+  }
+  TensorType updates = *inputs[0];
+  updates.dims[0] = inputs[1]->dims[0];
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 2, updates));
+  return OutputTypes{*inputs[0]};
+}
+
+// Reads only the indices. A row that several updates write gives its gradient
+// to each of them, as in PyTorch.
+absl::Status ScatterGradient(GradientContext& c) {
+  const ValueId dy = c.output_gradient(0);
+  if (c.wanted(0)) {
+    LOADLINE_ASSIGN_OR_RETURN(ValueId zero, c.Scalar(0.0f));
+    const Ints written = c.type(c.input(2)).dims;
+    LOADLINE_ASSIGN_OR_RETURN(ValueId zeros,
+                              c.Emit("Expand", {zero}, {{"shape", written}}));
+    LOADLINE_ASSIGN_OR_RETURN(ValueId ddata,
+                              c.Emit("Scatter", {dy, c.input(1), zeros}));
+    c.SetInputGradient(0, ddata);
+  }
+  if (c.wanted(2)) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        ValueId dupdates,
+        c.Emit("Gather", {dy, c.input(1)}, {{"axis", int64_t{0}}}));
+    c.SetInputGradient(2, dupdates);
+  }
+  return absl::OkStatus();
+}
+
 // Only the selected rows of data are read.
 OperatorCost GatherCost(const Node&, InputTypes inputs,
                         absl::Span<const TensorType> outputs) {
@@ -81,11 +125,18 @@ std::vector<Operator> GatherOperators() {
   grad.name = "GatherGrad";
   grad.min_inputs = grad.max_inputs = 2;
   grad.infer = InferGatherGrad;
+  grad.gradient = GatherGradGradient;
   grad.cost = GatherGradCost;
   // The axis refers to `shape`, not to dy, so it is never negative.
   grad.attributes = {{"axis", AttributeKind::kInt, true},
                      {"shape", AttributeKind::kInts, true}};
-  return {gather, grad};
+  Operator scatter;
+  scatter.name = "Scatter";
+  scatter.min_inputs = scatter.max_inputs = 3;
+  scatter.infer = InferScatter;
+  scatter.gradient = ScatterGradient;
+  scatter.inplace = {{0, 0}};
+  return {gather, grad, scatter};
 }
 
 }  // namespace loadline::models

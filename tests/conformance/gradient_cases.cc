@@ -17,25 +17,22 @@ using models::Ints;
 using models::TensorType;
 using models::ValueId;
 
-std::vector<float> GradientGraph::Spaced(size_t count, float low, float high) {
-  std::vector<float> numbers(count);
-  for (size_t i = 0; i < count; ++i) {
-    numbers[i] = low + (high - low) * (i + 0.5f) / count;
+models::Tensor GradientGraph::Numbers(Ints dims, float low, float high) {
+  const TensorType type{DType::kF32, std::move(dims)};
+  std::vector<float> numbers(static_cast<size_t>(type.elements()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = low + (high - low) * (i + 0.5f) / numbers.size();
   }
   std::shuffle(numbers.begin(), numbers.end(), random_);
-  return numbers;
+  return models::MakeTensor(type, numbers.data());
 }
 
 ValueId GradientGraph::Parameter(Ints dims, float low, float high) {
-  const TensorType type{DType::kF32, std::move(dims)};
-  return graph.AddParameter(
-      "p", models::MakeTensor(type, Spaced(type.elements(), low, high).data()));
+  return graph.AddParameter("p", Numbers(std::move(dims), low, high));
 }
 
 ValueId GradientGraph::Constant(Ints dims, float low, float high) {
-  const TensorType type{DType::kF32, std::move(dims)};
-  return graph.AddConstant(
-      "c", models::MakeTensor(type, Spaced(type.elements(), low, high).data()));
+  return graph.AddConstant("c", Numbers(std::move(dims), low, high));
 }
 
 ValueId GradientGraph::Indices(Ints dims, int64_t limit) {
@@ -111,7 +108,8 @@ std::vector<GradientCase> AllGradientCases() {
   std::vector<GradientCase> all;
   for (const auto& family :
        {PointwiseGradientCases, ShapeGradientCases, ProductGradientCases,
-        NormalizationAndPoolingGradientCases, CompositionGradientCases}) {
+        NormalizationAndPoolingGradientCases, CompositionGradientCases,
+        ImportedGradientCases}) {
     const std::vector<GradientCase> cases = family();
     all.insert(all.end(), cases.begin(), cases.end());
   }

@@ -37,11 +37,12 @@ class GradientGraph {
   models::ValueId Op(absl::string_view op, std::vector<models::ValueId> inputs,
                      models::Attributes attributes = {});
 
+  // An f32 tensor with contents in (low, high).
+  models::Tensor Numbers(models::Ints dims, float low, float high);
+
   models::Graph graph;
 
  private:
-  std::vector<float> Spaced(size_t count, float low, float high);
-
   std::mt19937_64 random_;
 };
 
@@ -64,6 +65,8 @@ std::vector<GradientCase> ProductGradientCases();
 std::vector<GradientCase> NormalizationAndPoolingGradientCases();
 // Several operators together: attention, a residual block, a tied embedding.
 std::vector<GradientCase> CompositionGradientCases();
+// ONNX operators that the importer builds from others.
+std::vector<GradientCase> ImportedGradientCases();
 // All of these.
 std::vector<GradientCase> AllGradientCases();
 

@@ -148,6 +148,27 @@ std::vector<GradientCase> ShapeGradientCases() {
          return {b.Op("Gather", {b.Parameter({5, 3}), b.Indices({2, 6}, 4)},
                       {{"axis", int64_t{0}}})};
        }},
+      {"GatherGrad of rows with repeats",
+       [](GradientGraph& b) -> std::vector<ValueId> {
+         return {b.Op("GatherGrad", {b.Parameter({6, 3}), b.Indices({6}, 4)},
+                      {{"axis", int64_t{0}}, {"shape", Ints{5, 3}}})};
+       }},
+      {"Scatter of distinct rows",
+       [](GradientGraph& b) -> std::vector<ValueId> {
+         const int64_t rows[] = {4, 0, -3};
+         return {b.Op("Scatter",
+                      {b.Parameter({5, 3}),
+                       b.graph.AddConstant("rows", models::Int64Tensor(rows)),
+                       b.Parameter({3, 3})})};
+       }},
+      UnaryCase("ReduceMax", -1, 1, {{"axis", int64_t{1}}}),
+      UnaryCase("ReduceMin", -1, 1, {{"axis", int64_t{0}}}),
+      UnaryCase("CumSum", -1, 1, {{"axis", int64_t{1}}}),
+      UnaryCase("CumSum", -1, 1,
+                {{"axis", int64_t{0}},
+                 {"exclusive", int64_t{1}},
+                 {"reverse", int64_t{1}}},
+                " exclusive from the end"),
       {"Gather columns",
        [](GradientGraph& b) -> std::vector<ValueId> {
          return {b.Op("Gather", {b.Parameter({2, 5, 3}), b.Indices({4}, 5)},

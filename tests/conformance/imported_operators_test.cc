@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -166,6 +169,75 @@ INSTANTIATE_TEST_SUITE_P(Onnx, ImportedOperator, testing::ValuesIn(Cases()),
                          [](const auto& info) {
                            return std::string(info.param.name);
                          });
+
+// Column 2 does not exist; the flat position of [0, 2] is that of [1, 0].
+TEST(GatherElements, FailsTheStepOnAnIndexThatLeavesItsAxis) {
+  const auto imported = models::ImportText(
+      "g (float[2,2] x, int64[2,1] i) => (float[a,b] y) {"
+      " y = GatherElements<axis=1>(x, i) }");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  auto run = Interpreter::Make(imported->graph);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const absl::Span<int64_t> indices =
+      (*run)->Contents<int64_t>(imported->value_of.at("i"));
+  const StepScalars scalars = {.learning_rate = 0, .step = 0, .seed = 0};
+  indices[0] = -2;
+  indices[1] = 1;
+  EXPECT_TRUE((*run)->Run(scalars).ok());
+  for (const int64_t outside : {2, -3}) {
+    indices[0] = outside;
+    EXPECT_EQ((*run)->Run(scalars).code(), absl::StatusCode::kOutOfRange);
+  }
+}
+
+// The contents of the model's output in one step.
+std::vector<float> Drawn(const std::string& text, int64_t step) {
+  const auto imported = models::ImportText(text);
+  EXPECT_TRUE(imported.ok()) << imported.status();
+  auto run = Interpreter::Make(imported->graph);
+  EXPECT_TRUE(run.ok()) << run.status();
+  EXPECT_TRUE((*run)->Run({.learning_rate = 0, .step = step, .seed = 5}).ok());
+  const absl::Span<float> y =
+      (*run)->Contents<float>(imported->graph.outputs[0]);
+  return {y.begin(), y.end()};
+}
+
+double MeanOf(const std::vector<float>& numbers, int power) {
+  double sum = 0;
+  for (float x : numbers) sum += std::pow(x, power);
+  return sum / static_cast<double>(numbers.size());
+}
+
+// Limits of five standard deviations of the mean of 40000 numbers.
+TEST(RandomNumbers, HaveTheirDistributions) {
+  const std::string head = "g (float[200,200] x) => (float[a,b] y) { ";
+  const auto uniform =
+      Drawn(head + "y = RandomUniformLike<low=-1.0, high=3.0>(x) }", 0);
+  EXPECT_NEAR(MeanOf(uniform, 1), 1, 0.03);
+  EXPECT_NEAR(MeanOf(uniform, 2), 1 + 16.0 / 12, 0.05);
+  EXPECT_GE(*std::min_element(uniform.begin(), uniform.end()), -1);
+  EXPECT_LT(*std::max_element(uniform.begin(), uniform.end()), 3);
+  const auto normal =
+      Drawn(head + "y = RandomNormalLike<mean=2.0, scale=0.5>(x) }", 0);
+  EXPECT_NEAR(MeanOf(normal, 1), 2, 0.0125);
+  EXPECT_NEAR(MeanOf(normal, 2), 4.25, 0.06);
+  EXPECT_NEAR(MeanOf(normal, 3), 9.5, 0.25);  // as skew would change
+  const auto hits = Drawn(
+      "g (float[1] x) => (float[a,b] y) { s = Constant<value_ints=[200,200]>()"
+      " p = ConstantOfShape<value=float[1] {0.3}>(s) y = Bernoulli(p) }",
+      0);
+  EXPECT_NEAR(MeanOf(hits, 1), 0.3, 0.012);
+  EXPECT_EQ(MeanOf(hits, 1), MeanOf(hits, 2));  // 0 and 1 only
+}
+
+TEST(RandomNumbers, DependOnTheStepAndTheNode) {
+  const std::string text =
+      "g (float[64] x) => (float[a] y) { u = RandomUniformLike(x)"
+      " v = RandomUniformLike(x) y = Sub(u, v) }";
+  EXPECT_EQ(Drawn(text, 1), Drawn(text, 1));
+  EXPECT_NE(Drawn(text, 1), Drawn(text, 2));
+  EXPECT_NE(MeanOf(Drawn(text, 1), 2), 0);
+}
 
 }  // namespace
 }  // namespace loadline::executor

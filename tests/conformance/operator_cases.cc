@@ -75,13 +75,13 @@ void AddCurveCases(std::vector<OperatorCase>& cases) {
           {name, what, {F32(dims, facts.low, facts.high)}, attributes});
       cases.push_back({name,
                        what + " whole",
-                       {F32(dims, -30, 30)},
+                       {F32(dims, facts.lowest, facts.highest)},
                        attributes,
                        2e-6,
                        false});
       cases.push_back({gradient,
                        what,
-                       {F32(dims), F32(dims, -30, 30)},
+                       {F32(dims), F32(dims, facts.lowest, facts.highest)},
                        attributes,
                        2e-6,
                        false});

@@ -264,6 +264,13 @@ void AddPoolCases(std::vector<OperatorCase>& cases) {
 }
 
 void AddDropoutCases(std::vector<OperatorCase>& cases) {
+  for (const Ints& dims : std::vector<Ints>{{7, 13}, {3}, {}, {0}, {5000}}) {
+    cases.push_back({"RandomUniform",
+                     std::to_string(cases.size()),
+                     {F32({})},
+                     {{"shape", dims}, {"salt", int64_t{5}}},
+                     1e-7});
+  }
   for (double ratio : {0.0, 0.1, 0.5, 0.9}) {
     for (const Ints& dims : std::vector<Ints>{{7, 13}, {1}, {0}, {40001}}) {
       cases.push_back({"Dropout",

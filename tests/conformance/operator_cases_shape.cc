@@ -168,6 +168,69 @@ void AddGatherCases(std::vector<OperatorCase>& cases) {
   }
 }
 
+void AddScatterCases(std::vector<OperatorCase>& cases) {
+  struct Written {
+    Ints data;
+    int64_t count;
+  };
+  for (const Written& w : std::vector<Written>{{{11, 7}, 1},
+                                               {{11, 7}, 4},
+                                               {{3, 5}, 40},
+                                               {{9}, 5},
+                                               {{4, 3}, 0},
+                                               {{65, 128}, 800}}) {
+    Ints updates = w.data;
+    updates[0] = w.count;
+    const double last = static_cast<double>(w.data[0] - 1);
+    const std::string what = std::to_string(cases.size());
+    // An update that a later one overwrites has no slope, but gets a gradient.
+    cases.push_back({"Scatter",
+                     what,
+                     {F32(w.data), I64({w.count}, 0, last), F32(updates)},
+                     {},
+                     0,
+                     /*smooth=*/w.count <= 1});
+    cases.push_back(
+        {"Scatter",
+         what + " i32",
+         {I64(w.data, 0, 99), I32({w.count}, 0, last), I64(updates, 0, 99)},
+         {},
+         0});
+  }
+}
+
+void AddLineCases(std::vector<OperatorCase>& cases) {
+  const std::vector<std::pair<Ints, int64_t>> shapes = {
+      {{5}, 0},        {{7, 13}, 1}, {{7, 13}, 0},
+      {{2, 3, 5}, -2}, {{3, 1}, 1},  {{40, 60, 30}, 1}};
+  for (const auto& [dims, axis] : shapes) {
+    for (const bool integers : {false, true}) {
+      const InputSpec x = integers ? I64(dims, -3, 3) : F32(dims);
+      const std::string what = std::to_string(cases.size());
+      for (const char* op : {"ReduceMax", "ReduceMin"}) {
+        cases.push_back({op, what, {x}, {{"axis", axis}}, 0});
+      }
+      for (const int64_t flag : {0, 1}) {
+        cases.push_back(
+            {"CumSum",
+             what + (flag != 0 ? " reverse" : " exclusive"),
+             {x},
+             {{"axis", axis}, {"exclusive", 1 - flag}, {"reverse", flag}},
+             1e-5});
+        const int64_t size = dims[axis < 0 ? axis + dims.size() : axis];
+        cases.push_back({"TopK",
+                         what + (flag != 0 ? " last" : " smallest"),
+                         {x},
+                         {{"axis", axis},
+                          {"k", std::min<int64_t>(size, 4)},
+                          {"largest", flag},
+                          {"last", flag}},
+                         0});
+      }
+    }
+  }
+}
+
 void AddProductCases(std::vector<OperatorCase>& cases) {
   struct Product {
     Ints a, b;
@@ -269,6 +332,8 @@ void AddShapeCases(std::vector<OperatorCase>& cases) {
   AddTransposeCases(cases);
   AddMoveCases(cases);
   AddGatherCases(cases);
+  AddScatterCases(cases);
+  AddLineCases(cases);
   AddProductCases(cases);
 }
 

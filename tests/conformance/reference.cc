@@ -122,6 +122,14 @@ struct DoubleMath {
   static double Sin(double x) { return std::sin(x); }
   static double Cos(double x) { return std::cos(x); }
   static double Atan(double x) { return std::atan(x); }
+  static double Sqrt(double x) { return std::sqrt(x); }
+  static double Asin(double x) { return std::asin(x); }
+  static double Acos(double x) { return std::acos(x); }
+  static double Sinh(double x) { return std::sinh(x); }
+  static double Cosh(double x) { return std::cosh(x); }
+  static double Asinh(double x) { return std::asinh(x); }
+  static double Acosh(double x) { return std::acosh(x); }
+  static double Atanh(double x) { return std::atanh(x); }
   static double Floor(double x) { return std::floor(x); }
   static double Rint(double x) { return std::rint(x); }
 };

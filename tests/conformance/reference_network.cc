@@ -218,6 +218,20 @@ void Dropout(const Call& c) {
   }
 }
 
+uint32_t RandomWord(const Call& c, int64_t i) {
+  return Philox(
+      {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
+       static_cast<uint32_t>(c.attributes.Int("salt", 0))},
+      c.scalars.seed)[i % 4];
+}
+
+void RandomUniform(const Call& c) {
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    c.out().values[i] = c.in(0).values[0] *
+                        std::floor(std::ldexp(RandomWord(c, i), -8)) * 0x1p-24;
+  }
+}
+
 constexpr double kIgnored = -100;  // torch's ignore_index
 
 void CrossEntropy(const Call& c) {
@@ -346,11 +360,7 @@ std::vector<uint32_t> Philox(std::vector<uint32_t> counter, uint64_t seed) {
 }
 
 bool DropoutKeeps(const Call& c, double ratio, int64_t i) {
-  const auto words = Philox(
-      {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
-       static_cast<uint32_t>(c.attributes.Int("salt", 0))},
-      c.scalars.seed);
-  return words[i % 4] / 4294967296.0 >= ratio;
+  return RandomWord(c, i) / 4294967296.0 >= ratio;
 }
 
 void AddNetworkReferences(ReferenceTable& t) {
@@ -365,6 +375,7 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["SoftmaxGrad"] = [](const Call& c) { SoftmaxGrad(c, false); };
   t["LogSoftmaxGrad"] = [](const Call& c) { SoftmaxGrad(c, true); };
   t["Dropout"] = Dropout;
+  t["RandomUniform"] = RandomUniform;
   t["SoftmaxCrossEntropy"] = CrossEntropy;
   t["SoftmaxCrossEntropyGrad"] = CrossEntropyGrad;
   t["CountCorrect"] = CountCorrect;

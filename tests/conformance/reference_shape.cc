@@ -1,6 +1,7 @@
 // References of operators that move or sum elements: reductions, transposes,
 // slices, gathers, matrix products.
 #include <algorithm>
+#include <numeric>
 
 #include "tests/conformance/reference.h"
 
@@ -139,6 +140,80 @@ void GatherGrad(const Call& c) {
   });
 }
 
+void Scatter(const Call& c) {
+  c.out().values = c.in(0).values;
+  const Array& updates = c.in(2);
+  ForEachIndex(updates.type.dims, [&](const Ints& index) {
+    Ints to = index;
+    to[0] = static_cast<int64_t>(c.in(1).values[index[0]]);
+    c.out().values[Position(c.out().type.dims, to)] =
+        updates.values[Position(updates.type.dims, index)];
+  });
+}
+
+// Calls body(positions of a line of x, line of the output) for every line.
+void ForLines(const Call& c,
+              const std::function<void(const std::vector<int64_t>&,
+                                       const std::vector<int64_t>&)>& body) {
+  const int64_t axis = Axis(c, c.in(0));
+  const auto line = [axis](const Array& a, Ints index) {
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < a.type.dims[axis]; ++i) {
+      index[axis] = i;
+      positions.push_back(Position(a.type.dims, index));
+    }
+    return positions;
+  };
+  Ints others = c.in(0).type.dims;
+  others[axis] = 1;
+  ForEachIndex(others, [&](const Ints& index) {
+    body(line(c.in(0), index), line(c.out(), index));
+  });
+}
+
+void Extreme(const Call& c, double sign) {
+  ForLines(c, [&](const auto& x, const auto& y) {
+    double best = c.in(0).values[x[0]];
+    for (int64_t at : x) {
+      best = sign * std::max(sign * best, sign * c.in(0).values[at]);
+    }
+    c.out().values[y[0]] = best;
+  });
+}
+
+void CumSum(const Call& c) {
+  const bool exclusive = c.attributes.Int("exclusive", 0) != 0;
+  ForLines(c, [&](std::vector<int64_t> x, std::vector<int64_t> y) {
+    if (c.attributes.Int("reverse", 0) != 0) {
+      std::reverse(x.begin(), x.end());
+      std::reverse(y.begin(), y.end());
+    }
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double with = sum + c.in(0).values[x[i]];
+      c.out().values[y[i]] = exclusive ? sum : with;
+      sum = with;
+    }
+  });
+}
+
+void TopK(const Call& c) {
+  const bool largest = c.attributes.Int("largest", 1) != 0;
+  const bool last = c.attributes.Int("last", 0) != 0;
+  ForLines(c, [&](const auto& x, const auto& y) {
+    std::vector<int64_t> order(x.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (last) std::reverse(order.begin(), order.end());
+    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      const double a = c.in(0).values[x[i]], b = c.in(0).values[x[j]];
+      return largest ? a > b : a < b;
+    });
+    for (size_t i = 0; i < y.size(); ++i) {
+      c.out().values[y[i]] = static_cast<double>(order[i]);
+    }
+  });
+}
+
 // An element of the last two dimensions, by batch index, row and column.
 double MatrixAt(const Array& a, bool transposed, Ints index, int64_t row,
                 int64_t column) {
@@ -218,6 +293,11 @@ void AddShapeReferences(ReferenceTable& t) {
   t["Expand"] = Expand;
   t["Gather"] = Gather;
   t["GatherGrad"] = GatherGrad;
+  t["Scatter"] = Scatter;
+  t["ReduceMax"] = [](const Call& c) { Extreme(c, 1); };
+  t["ReduceMin"] = [](const Call& c) { Extreme(c, -1); };
+  t["CumSum"] = CumSum;
+  t["TopK"] = TopK;
   t["MatMul"] = MatMul;
   t["Gemm"] = Gemm;
   t["GemmBiasGrad"] = GemmBiasGrad;

@@ -96,12 +96,47 @@ TEST(ImportRules, SliceIsNormalized) {
   EXPECT_THAT(attributes.IntList("ends"), ElementsAre(8, 4));
   EXPECT_THAT(attributes.IntList("axes"), ElementsAre(1, 0));
   EXPECT_EQ(OutputType(g), "f32[3,2]");
-  EXPECT_THAT(ErrorOf("g (float[5] x) => (float[a] y) {"
-                      " s = Constant<value_ints=[-1]>()"
-                      " e = Constant<value_ints=[-9]>()"
-                      " a = Constant<value_ints=[0]>() [rev]"
-                      " y = Slice(x, s, e, a, s) }"),
-              HasSubstr("Slice (with a negative step) x1: rev"));
+}
+
+TEST(ImportRules, SliceWithANegativeStepIsAGather) {
+  const Graph g = Import(
+      "g (float[5,8] x) => (float[a,b] y) {"
+      " s = Constant<value_ints=[-1,3]>() e = Constant<value_ints=[-9,8]>()"
+      " a = Constant<value_ints=[0,1]>() p = Constant<value_ints=[-2,1]>()"
+      " y = Slice(x, s, e, a, p) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Gather", "Slice"));
+  EXPECT_THAT(g.value(NodeWith(g, "Gather").inputs[1]).initial->as<int64_t>(),
+              ElementsAre(4, 2, 0));
+  EXPECT_THAT(NodeWith(g, "Slice").attributes.IntList("axes"), ElementsAre(1));
+  EXPECT_EQ(OutputType(g), "f32[3,5]");
+}
+
+TEST(ImportRules, EinsumIsAMatrixProduct) {
+  const Graph g = Import(
+      "g (float[2,3,4] a, float[2,4,5] b) => (float[x,y,z] y) {"
+      " y = Einsum<equation=\"bij,bjk->bik\">(a, b) }");
+  EXPECT_THAT(Ops(g), ElementsAre("MatMul"));
+  EXPECT_THAT(ErrorOf("g (float[2,3] a) => (float[x,y] y) {"
+                      " [bad] y = Einsum<equation=\"ij->ii\">(a) }"),
+              HasSubstr("bad"));
+}
+
+// Indices that are known become positions at import.
+TEST(ImportRules, IndicesBecomeFlatPositions) {
+  const Graph g = Import(
+      "g (float[2,3] x) => (float[a,b] y) <int64[2,1] i = {2, -3}> {"
+      " y = GatherElements<axis=1>(x, i) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Reshape", "Gather"));
+  EXPECT_THAT(g.value(NodeWith(g, "Gather").inputs[1]).initial->as<int64_t>(),
+              ElementsAre(2, 3));
+  EXPECT_THAT(ErrorOf("g (float[2,3] x, float[1,3] u) => (float[a,b] y)"
+                      " <int64[1,1] i = {2}> { [bad]"
+                      " y = ScatterND(x, i, u) }"),
+              HasSubstr("node 'bad' (ScatterND): index 2 on an axis of 2"));
+  EXPECT_THAT(ErrorOf("g (float[2,3] x, float[1,3] u) => (float[a,b] y)"
+                      " <int64[1,1] i = {0}> { [bad]"
+                      " y = ScatterND<reduction=\"mul\">(x, i, u) }"),
+              HasSubstr("ScatterND (with reduction mul) x1: bad"));
 }
 
 TEST(ImportRules, ConstantGatherIndicesAreMadePositive) {

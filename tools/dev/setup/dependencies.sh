@@ -3,8 +3,9 @@
 # CACHE/deps-HASH holds hard links to all of them and is reached through
 # build/deps. So adding a package does not build the others again.
 #   onednn  CPU kernels: the library and its headers, ready built
-#   onnx    the C++ library, from its source distribution (needs CMake 3.26,
-#           newer than Debian's, fetched only to build it)
+#   onnx    the C++ library and the tests of its operators, from its source
+#           distribution (needs CMake 3.26, newer than Debian's, fetched only to
+#           build it)
 #   highs   linear and mixed-integer programs, from the source distribution of
 #           its Python package
 #   web     ECharts and Tabulator for the report, taken from the wheel of Panel,
@@ -122,6 +123,9 @@ make_onnx() {
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF \
     -DONNX_BUILD_PYTHON=OFF -DONNX_USE_LITE_PROTO=OFF
   CCACHE_BASEDIR=$work ninja -C "$work/build" install
+  mkdir -p "$made/share"
+  cp -r "$work/source/onnx/backend/test/data/node" \
+    "$made/share/onnx_node_tests"
 }
 
 # The source distribution lacks two files that its CMakeLists.txt names; empty

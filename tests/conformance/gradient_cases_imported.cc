@@ -1,0 +1,119 @@
+// Gradient cases of ONNX operators that the importer builds from others.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/gradient_cases.h"
+#include "tests/models/onnx_test_util.h"
+
+namespace loadline::executor {
+
+using models::ValueId;
+using models::ValueKind;
+
+namespace {
+
+// The model's f32 inputs become parameters.
+GradientCase Imported(const std::string& name, const std::string& text,
+                      float low = -2, float high = 2) {
+  return {"imported " + name, [=](GradientGraph& b) -> std::vector<ValueId> {
+            auto imported = models::ImportText(text);
+            EXPECT_TRUE(imported.ok()) << imported.status();
+            if (!imported.ok()) return {};
+            b.graph = std::move(imported->graph);
+            for (const ValueId input : b.graph.inputs) {
+              models::Value& value = b.graph.value(input);
+              EXPECT_EQ(value.type.dtype, models::DType::kF32) << value.name;
+              value.kind = ValueKind::kParameter;
+              value.initial = b.Numbers(value.type.dims, low, high);
+            }
+            b.graph.inputs.clear();
+            return b.graph.outputs;
+          }};
+}
+
+}  // namespace
+
+std::vector<GradientCase> ImportedGradientCases() {
+  return {
+      Imported("GatherElements with repeats",
+               "g (float[3,4] x) => (float[a,b] y)"
+               " <int64[2,4] i = {0, 2, -1, 1, 0, 0, 2, -2}> {"
+               " y = GatherElements<axis=0>(x, i) }"),
+      Imported("GatherND in batches",
+               "g (float[2,3,4] x) => (float[a,b,c] y)"
+               " <int64[2,2,1] i = {0, -1, 1, 1}> {"
+               " y = GatherND<batch_dims=1>(x, i) }"),
+      Imported("ScatterElements",
+               "g (float[3,4] x, float[2,4] u) => (float[a,b] y)"
+               " <int64[2,4] i = {0, 2, 2, 1, 1, 0, 0, -1}> {"
+               " y = ScatterElements<axis=0>(x, i, u) }"),
+      Imported("ScatterElements that adds",
+               "g (float[3,4] x, float[3,2] u) => (float[a,b] y)"
+               " <int64[3,2] i = {0, 0, 2, 1, 3, -1}> {"
+               " y = ScatterElements<axis=1, reduction=\"add\">(x, i, u) }"),
+      Imported("ScatterND",
+               "g (float[4,3] x, float[2,3] u) => (float[a,b] y)"
+               " <int64[2,1] i = {3, 1}> { y = ScatterND(x, i, u) }"),
+      Imported(
+          "Slice backwards",
+          "g (float[5,4] x) => (float[a,b] y) {"
+          " s = Constant<value_ints=[4,3]>()"
+          " e = Constant<value_ints=[0,-9]>()"
+          " a = Constant<value_ints=[0,1]>()"
+          " t = Constant<value_ints=[-2,-1]>() y = Slice(x, s, e, a, t) }"),
+      Imported("DepthToSpace",
+               "g (float[1,8,2,3] x) => (float[a,b,c,d] y) {"
+               " y = DepthToSpace<blocksize=2, mode=\"CRD\">(x) }"),
+      Imported("Trilu",
+               "g (float[2,3,4] x) => (float[a,b,c] y) {"
+               " k = Constant<value_int=1>() y = Trilu<upper=0>(x, k) }"),
+      Imported("ReduceMax of two axes apart",
+               "g (float[2,3,4] x) => (float[a] y) {"
+               " s = Constant<value_ints=[0,2]>()"
+               " y = ReduceMax<keepdims=0>(x, s) }"),
+      Imported("ReduceProd with a zero",
+               "g (float[2,3] x, float[2,1] z) => (float[a,b] y) {"
+               " n = Sub(z, z) s = Constant<value_ints=[1]>()"
+               " c = Concat<axis=1>(x, n) y = ReduceProd(c, s) }"),
+      Imported("ReduceLogSumExp",
+               "g (float[2,3,4] x) => (float[a,b] y) {"
+               " s = Constant<value_ints=[1]>()"
+               " y = ReduceLogSumExp<keepdims=0>(x, s) }"),
+      Imported("TopK",
+               "g (float[3,5,2] x) => (float[a,b,c] y) {"
+               " k = Constant<value_ints=[2]>()"
+               " y, i = TopK<axis=1, largest=0>(x, k) }"),
+      Imported("Einsum of batches",
+               "g (float[2,3,4] a, float[4,2,5] b) => (float[x,y,z] y) {"
+               " y = Einsum<equation=\"bij,jbk->kbi\">(a, b) }"),
+      Imported("Einsum of three operands, a diagonal and a sum",
+               "g (float[3,3,2] a, float[2,3] b, float[4] c) => (float[x,y] y)"
+               " { y = Einsum<equation=\"iij,ji,k->jk\">(a, b, c) }"),
+      Imported("Einsum with an ellipsis",
+               "g (float[2,3,4] a, float[1,4,3] b) => (float[x,y,z] y) {"
+               " y = Einsum<equation=\"...ij,...jk->...ik\">(a, b) }"),
+      Imported("LayerNormalization whose statistics are read",
+               "g (float[2,5] x, float[5] s) => (float[a,b] y) {"
+               " n, m, r = LayerNormalization(x, s)"
+               " p = Mul(n, m) y = Add(p, r) }"),
+      Imported("GroupNormalization",
+               "g (float[2,4,3] x, float[4] s, float[4] t) => (float[a,b,c] y) "
+               "{ y = GroupNormalization<num_groups=2, epsilon=0.01>(x, s, t)"
+               " }"),
+      Imported("LpNormalization",
+               "g (float[2,5] x) => (float[a,b] y) {"
+               " y = LpNormalization<axis=1, p=2>(x) }"),
+      Imported("LRN",
+               "g (float[2,5,3] x) => (float[a,b,c] y) {"
+               " y = LRN<size=3, alpha=0.5>(x) }"),
+      Imported("SoftmaxCrossEntropyLoss",
+               "g (float[3,5] x, float[5] w) => (float y)"
+               " <int64[3] t = {1, -100, 4}> {"
+               " y = SoftmaxCrossEntropyLoss<ignore_index=-100>(x, t, w) }",
+               0.1f, 2),
+      Imported("OneHot of trained values",
+               "g (float[2] v) => (float[a,b] y) <int64[3] i = {0, 4, -2}> {"
+               " d = Constant<value_int=4>() y = OneHot(i, d, v) }"),
+  };
+}
+
+}  // namespace loadline::executor
