@@ -78,6 +78,15 @@ absl::StatusOr<planner::Machine> NamedProfile(const std::string& name) {
                    machine.status().message()));
 }
 
+// The kept profile of this machine. A nominal one, which somebody has put
+// there, is of no machine that is here.
+absl::StatusOr<planner::Machine> ReadOwnProfile(const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, ReadMachineFile(path));
+  if (!machine.nominal) return machine;
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": a nominal profile (extra.nominal), which was not measured"));
+}
+
 // The graph with only the nodes whose times the machine lacks.
 models::Graph Unmeasured(const models::Graph& graph,
                          const planner::Machine& machine) {
@@ -239,7 +248,7 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
   const std::string own = OwnProfilePath(device);
   std::map<std::string, int64_t> ops;
   if (fs::exists(own)) {
-    auto machine = ReadMachineFile(own);
+    auto machine = ReadOwnProfile(own);
     if (machine.ok()) {
       if (machine->provisional.empty()) return machine;
       LOADLINE_RETURN_IF_ERROR(read_limit());
