@@ -76,8 +76,11 @@ absl::StatusOr<std::vector<std::byte>> ReadEntry(zip_t* archive,
   std::vector<std::byte> data;
   while (true) {
     const size_t had = data.size();
-    data.resize(had + kChunkBytes);
-    const zip_int64_t n = zip_fread(file.get(), data.data() + had, kChunkBytes);
+    // One byte more than should be left, to notice an entry that goes on.
+    const size_t chunk =
+        std::min<zip_uint64_t>(kChunkBytes, stat.size - had + 1);
+    data.resize(had + chunk);
+    const zip_int64_t n = zip_fread(file.get(), data.data() + had, chunk);
     if (n < 0) return absl::InvalidArgumentError(zip_file_strerror(file.get()));
     data.resize(had + static_cast<size_t>(n));
     if (n == 0) break;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +19,7 @@
 namespace loadline::executor {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // finds keys by search, not one by one
 using models::DType;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
@@ -103,21 +104,44 @@ absl::Status ReadMetadata(const Json& json, SafetensorsFile* file) {
   return absl::OkStatus();
 }
 
-// nlohmann keeps the last of two equal keys; the format forbids duplicates.
-bool HasDuplicateTopLevelKey(absl::string_view text) {
-  std::map<std::string, int> seen;
-  bool duplicate = false;
-  const nlohmann::json::parser_callback_t watch =
-      [&](int depth, nlohmann::json::parse_event_t event,
-          nlohmann::json& parsed) {
-        if (event == nlohmann::json::parse_event_t::key && depth == 1) {
-          duplicate = duplicate || ++seen[parsed.get<std::string>()] > 1;
-        }
-        return true;
-      };
-  const auto parsed = nlohmann::json::parse(text.begin(), text.end(), watch,
-                                            /*allow_exceptions=*/false);
-  return duplicate || parsed.is_discarded();
+// Whether a name of the outermost object comes twice: the format forbids it,
+// and nlohmann's tree keeps the last. Its parser with a callback would say so
+// too, but it looks through all names at the end of each tensor's object.
+class DuplicateFinder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(std::string& name) override {
+    return depth_ > 1 || seen_.insert(name).second;
+  }
+  bool parse_error(size_t, const std::string&,
+                   const Json::exception&) override {
+    return false;
+  }
+
+ private:
+  int64_t depth_ = 0;
+  std::set<std::string> seen_;
+};
+
+absl::StatusOr<Json> ParseHeader(absl::string_view text) {
+  DuplicateFinder finder;
+  if (!Json::sax_parse(text.begin(), text.end(), &finder)) {
+    return Bad("the header is not JSON, or names a tensor twice");
+  }
+  Json header = Json::parse(text.begin(), text.end(), nullptr,
+                            /*allow_exceptions=*/false);
+  if (!header.is_object()) return Bad("the header is no JSON object");
+  return header;
 }
 
 }  // namespace
@@ -127,7 +151,8 @@ absl::Status WriteSafetensors(
     const std::map<std::string, std::string>& metadata,
     const std::function<absl::Status(size_t, absl::Span<std::byte>)>&
         contents) {
-  Json header = Json::object();
+  // In the order of the data, as people expect to see it.
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
   header["__metadata__"] = metadata;
   int64_t offset = 0;
   int64_t largest = 0;
@@ -173,12 +198,7 @@ absl::StatusOr<SafetensorsFile> ParseSafetensors(absl::string_view bytes) {
   }
   const absl::string_view text = bytes.substr(8, length);
   const absl::string_view data = bytes.substr(8 + length);
-  if (HasDuplicateTopLevelKey(text)) {
-    return Bad("the header is not JSON, or names a tensor twice");
-  }
-  const Json header = Json::parse(text.begin(), text.end(), nullptr,
-                                  /*allow_exceptions=*/false);
-  if (!header.is_object()) return Bad("the header is no JSON object");
+  LOADLINE_ASSIGN_OR_RETURN(const Json header, ParseHeader(text));
 
   SafetensorsFile file;
   std::vector<Entry> entries;

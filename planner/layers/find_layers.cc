@@ -257,10 +257,13 @@ class Finder {
         assign(node.inputs[i], n, -1 - static_cast<int>(i));
       }
     }
+    std::vector<char> repeats;  // by role
+    for (const std::vector<int>& all : layers_.values) {
+      repeats.push_back(all.size() - std::count(all.begin(), all.end(), -1) >
+                        1);
+    }
     for (size_t v = 0; v < value_count; ++v) {
-      if (layers_.value_role[v] < 0) continue;
-      const std::vector<int>& all = layers_.values[layers_.value_role[v]];
-      if (all.size() - std::count(all.begin(), all.end(), -1) > 1) continue;
+      if (layers_.value_role[v] < 0 || repeats[layers_.value_role[v]]) continue;
       layers_.value_layer[v] = layers_.value_role[v] = -1;
     }
   }

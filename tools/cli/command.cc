@@ -101,12 +101,15 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status);
 }
 
-// `loadline` and `loadline help` show the verbs, `loadline help VERB` its
-// flags.
+// `loadline`, `loadline help` and `loadline help help` show the verbs,
+// `loadline help VERB` its flags.
 std::vector<std::string> WithHelpAsFlag(std::vector<std::string> args) {
   if (args.empty()) return {"--help"};
   if (args[0] != "help") return args;
-  args.erase(args.begin());
+  args.erase(args.begin(),
+             std::find_if(args.begin(), args.end(), [](const std::string& arg) {
+               return arg != "help";
+             }));
   args.push_back("--help");
   return args;
 }

@@ -19,7 +19,7 @@ namespace {
 
 // Bytes in one of a unit; 0: not a unit.
 int64_t UnitBytes(absl::string_view unit) {
-  static constexpr std::array<std::pair<absl::string_view, int64_t>, 13>
+  static constexpr std::array<std::pair<absl::string_view, int64_t>, 17>
       kUnits = {{{"b", 1},
                  {"kib", int64_t{1} << 10},
                  {"mib", int64_t{1} << 20},
@@ -29,6 +29,10 @@ int64_t UnitBytes(absl::string_view unit) {
                  {"m", int64_t{1} << 20},
                  {"g", int64_t{1} << 30},
                  {"t", int64_t{1} << 40},
+                 {"ki", int64_t{1} << 10},  // as Kubernetes has them
+                 {"mi", int64_t{1} << 20},
+                 {"gi", int64_t{1} << 30},
+                 {"ti", int64_t{1} << 40},
                  {"kb", 1'000},
                  {"mb", 1'000'000},
                  {"gb", 1'000'000'000},

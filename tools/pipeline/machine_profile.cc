@@ -118,9 +118,14 @@ std::string ProvisionalMark(const std::string& path) {
   return absl::StrCat(path, ".provisional");
 }
 
-// A profile with its mark.
+// The kept profile of this machine, with its mark. A nominal one, which somebody
+// has put there, is of no machine that is here.
 absl::StatusOr<planner::Machine> ReadKeptProfile(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, ReadMachineFile(path));
+  if (machine.nominal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a nominal profile, which was not measured"));
+  }
   const std::string mark = ProvisionalMark(path);
   if (!fs::exists(mark)) return machine;
   LOADLINE_ASSIGN_OR_RETURN(const std::string why, ReadFile(mark));

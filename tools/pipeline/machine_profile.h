@@ -28,8 +28,8 @@ using BytesLimit = std::function<absl::StatusOr<int64_t>()>;
 
 // The profile at `path`, or the known machine that --machine names instead
 // (planner/problem/known_machines.h). "": this machine's own profile, which is
-// measured (some seconds) and stored if there is none yet, or if it is
-// provisional and `most_bytes` now suffice.
+// measured (some seconds) and stored if there is none yet, if it cannot be read
+// or is nominal, or if it is provisional and `most_bytes` now suffice.
 absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
                                              const std::string& path,
                                              const BytesLimit& most_bytes = {});

@@ -9,10 +9,10 @@ from loadline.errors import InvalidArgument
 WHOLE_PPB = 10**9  # a share of 1, in the planner's billionths
 # The largest number that the planner takes; ctypes would silently truncate more.
 _MOST = (1 << 63) - 1
-_UNITS = {"B": 1}
-for _power, _letter in enumerate("KMGT", 1):
-    _UNITS[f"{_letter}iB"] = 1024**_power
-    _UNITS[f"{_letter}B"] = 1000**_power
+_UNITS = {"b": 1}  # in lower case: any case is read, as by the command
+for _power, _letter in enumerate("kmgt", 1):
+    _UNITS[f"{_letter}ib"] = _UNITS[f"{_letter}i"] = 1024**_power
+    _UNITS[f"{_letter}b"] = 1000**_power
     _UNITS[_letter] = 1024**_power
 _FORM = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+|%)\s*")
 
@@ -82,8 +82,8 @@ def _parse_text(budget: int | float | str) -> tuple[int, int]:
     scaled = int(whole + fraction)  # exact: no float in between
     if unit == "%":
         result = (0, -(-scaled * WHOLE_PPB // (100 * scale)))
-    elif unit in _UNITS:
-        result = (scaled * _UNITS[unit] // scale, 0)
+    elif unit.lower() in _UNITS:
+        result = (scaled * _UNITS[unit.lower()] // scale, 0)
     else:
         raise InvalidArgument(f"budget {budget!r}: no unit {unit!r}; {hint}")
     if not any(result):

@@ -101,6 +101,7 @@ class Budgets(unittest.TestCase):
     def test_are_read_exactly(self):
         for text, bytes_ in (("1B", 1), ("3GiB", 3 << 30), ("1.5 MB", 1_500_000),
                              (" 2 KiB ", 2048), ("3G", 3 << 30), ("7K", 7 << 10),
+                             ("3Gi", 3 << 30), ("3gib", 3 << 30),
                              ("9007199254740993B", 2**53 + 1)):
             self.assertEqual(loadline.parse_budget(text), bytes_)
         self.assertEqual(loadline.parse_budget(7), 7)

@@ -79,6 +79,8 @@ TEST(HelpCommand, IsShownHoweverItIsAskedFor) {
   EXPECT_EQ(RunInProcess({}).exit_code, 0);
   EXPECT_EQ(RunInProcess({"help"}).out, verbs.out);
   EXPECT_EQ(RunInProcess({"help", "--help"}).out, verbs.out);
+  EXPECT_EQ(RunInProcess({"help", "help"}).out, verbs.out);
+  EXPECT_EQ(RunInProcess({"help", "help"}).exit_code, 0);
   const CommandOutput plan = RunInProcess({"help", "plan"});
   EXPECT_EQ(plan.exit_code, 0);
   EXPECT_EQ(plan.out, RunInProcess({"plan", "--help"}).out);

@@ -21,11 +21,15 @@ TEST(ParseBudget, ReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(ParseBudget("4096B")->bytes, 4096);
 }
 
-TEST(ParseBudget, ReadsALetterAsTheBinaryUnit) {
+TEST(ParseBudget, ReadsALetterWithOrWithoutIAsTheBinaryUnit) {
   EXPECT_EQ(ParseBudget("3G")->bytes, ParseBudget("3GiB")->bytes);
   EXPECT_EQ(ParseBudget("1.5m")->bytes, ParseBudget("1.5MiB")->bytes);
   EXPECT_EQ(ParseBudget("7 K")->bytes, 7 << 10);
   EXPECT_EQ(ParseBudget("2T")->bytes, 2LL << 40);
+  EXPECT_EQ(ParseBudget("3Gi")->bytes, ParseBudget("3GiB")->bytes);
+  EXPECT_EQ(ParseBudget("5ki")->bytes, 5 << 10);
+  EXPECT_EQ(ParseBudget("6 Mi")->bytes, 6 << 20);
+  EXPECT_EQ(ParseBudget("2TI")->bytes, 2LL << 40);
 }
 
 TEST(ParseBudget, TakesAShareOfTheWhole) {

@@ -120,6 +120,21 @@ TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsBroken) {
   EXPECT_TRUE(LoadProfile(kCpu, OwnProfilePath(kCpu)).ok());
 }
 
+// Such as one of a GPU, copied there by hand: nobody gave --machine, so nothing
+// may ask to leave it out.
+TEST(LoadProfile, MeasuresAnewWhereTheKeptOneIsNominal) {
+  const std::string folder = EmptyFolder("profile_nominal");
+  const ScopedEnvironment own("LOADLINE_CACHE", folder.c_str());
+  planner::Machine kept = Made();
+  kept.nominal = true;
+  ASSERT_TRUE(KeepProfile(OwnProfilePath(kCpu), kept).ok());
+  const auto machine = LoadProfile(kCpu, "");
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_FALSE(machine->nominal);
+  EXPECT_NE(machine->name, kept.name);
+  EXPECT_TRUE(CheckIsHere(*LoadProfile(kCpu, OwnProfilePath(kCpu))).ok());
+}
+
 // Measured while a small budget allowed little memory.
 TEST(LoadProfile, MeasuresAProvisionalOneAgainOnceItMay) {
   const std::string folder = EmptyFolder("profile_provisional");
