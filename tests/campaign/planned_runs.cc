@@ -10,7 +10,6 @@
 //
 // Case i of --seed S is case 0 of --seed S+i: a finding prints its command.
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,12 +17,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/fake/fake_device.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
 #include "planner/verify/verify.h"
+#include "tests/campaign/arguments.h"
 #include "tests/campaign/faulty_device.h"
 #include "tests/planner/support/random_problem.h"
 #include "tests/property/random_network.h"
@@ -202,23 +201,10 @@ class Case {
   int done_ = 0;
 };
 
-// The number after a flag; -1: there is none.
-int64_t NumberOf(int argc, char** argv, const char* flag, int64_t fallback) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], flag) != 0) continue;
-    int64_t value = -1;
-    return i + 1 < argc && absl::SimpleAtoi(argv[i + 1], &value) ? value : -1;
-  }
-  return fallback;
-}
-
 int Main(int argc, char** argv) {
-  const int64_t seed = NumberOf(argc, argv, "--seed", 1);
-  const int64_t cases = NumberOf(argc, argv, "--count", 100);
-  if (seed < 0 || cases < 1) {
-    std::fprintf(stderr, "usage: %s --seed S --count N\n", argv[0]);
-    return 2;
-  }
+  const auto arguments = campaign::ReadArguments(argc, argv, 100);
+  if (!arguments.has_value()) return 2;
+  const auto [seed, cases] = *arguments;
   std::map<std::string, int64_t> count;
   int64_t findings = 0;
   for (int64_t i = 0; i < cases; ++i) {

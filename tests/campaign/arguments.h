@@ -1,0 +1,39 @@
+// What every campaign is given.
+#ifndef LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
+#define LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+
+namespace loadline::campaign {
+
+struct Arguments {
+  int64_t seed = 1;
+  int64_t count = 0;
+};
+
+// Reads --seed S --count N. None, with a message, for anything else.
+inline std::optional<Arguments> ReadArguments(int argc, char** argv,
+                                              int64_t default_count) {
+  Arguments arguments{.count = default_count};
+  bool good = argc % 2 == 1;
+  for (int i = 1; good && i < argc; i += 2) {
+    int64_t* const number =
+        std::strcmp(argv[i], "--seed") == 0    ? &arguments.seed
+        : std::strcmp(argv[i], "--count") == 0 ? &arguments.count
+                                               : nullptr;
+    good = number != nullptr && absl::SimpleAtoi(argv[i + 1], number) &&
+           *number >= 0;
+  }
+  if (good && arguments.count > 0) return arguments;
+  std::fprintf(stderr, "usage: %s --seed S --count N\n", argv[0]);
+  return std::nullopt;
+}
+
+}  // namespace loadline::campaign
+
+#endif  // LOADLINE_TESTS_CAMPAIGN_ARGUMENTS_H_
