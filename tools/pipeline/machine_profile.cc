@@ -118,8 +118,8 @@ std::string ProvisionalMark(const std::string& path) {
   return absl::StrCat(path, ".provisional");
 }
 
-// The kept profile of this machine, with its mark. A nominal one, which somebody
-// has put there, is of no machine that is here.
+// The kept profile of this machine, with its mark. A nominal one, which
+// somebody has put there, is of no machine that is here.
 absl::StatusOr<planner::Machine> ReadKeptProfile(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(planner::Machine machine, ReadMachineFile(path));
   if (machine.nominal) {
