@@ -406,8 +406,9 @@ absl::StatusOr<Imported> Importer::Run() {
 Rule FindRule(const std::string& op_type) {
   for (const auto* family :
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
-        &AlongAxisRules(), &EinsumRules(), &RandomRules(), &LinearRules(),
-        &NormalizationRules(), &PoolingRules(), &PadRules(), &ResizeRules()}) {
+        &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
+        &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
+        &ResizeRules()}) {
     auto it = family->find(op_type);
     if (it != family->end()) return it->second;
   }

@@ -128,6 +128,7 @@ const std::map<std::string, Rule>& IndexRules();
 const std::map<std::string, Rule>& AlongAxisRules();
 const std::map<std::string, Rule>& EinsumRules();
 const std::map<std::string, Rule>& RandomRules();
+const std::map<std::string, Rule>& GridSampleRules();
 const std::map<std::string, Rule>& LinearRules();
 const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
@@ -26,16 +27,46 @@ absl::Status Same(Importer& importer, const onnx::NodeProto& node) {
 
 // In ONNX the exponent's type may differ from the base's.
 absl::Status Pow(Importer& importer, const onnx::NodeProto& node) {
-  if (!importer.IsConstant(node, 1) ||
-      importer.Type(node, 0).dtype == importer.Type(node, 1).dtype ||
-      importer.Type(node, 1).elements() != 1) {
+  if (importer.Type(node, 0).dtype == importer.Type(node, 1).dtype) {
     return Same(importer, node);
+  }
+  if (!importer.IsConstant(node, 1) || importer.Type(node, 1).elements() != 1) {
+    Emitter e(importer, node);
+    const ValueId base = e.Input(0);
+    return e.Define(
+        0, e.Emit("Pow", {base, e.Cast(e.Input(1), e.type(base).dtype)}));
   }
   LOADLINE_ASSIGN_OR_RETURN(double exponent, importer.ConstantReal(node, 1));
   LOADLINE_ASSIGN_OR_RETURN(ValueId base, importer.Use(node, 0));
   Tensor scalar = ScalarTensor(static_cast<float>(exponent));
   const ValueId power = importer.UseTensor(node.input(1), scalar);
   return importer.EmitOne(node, "Pow", {base, power});
+}
+
+// The rest of a division of integers. It has the sign of the divisor, as in
+// Python, or that of the dividend with `fmod`.
+absl::Status Mod(Importer& importer, const onnx::NodeProto& node) {
+  const DType dtype = importer.Type(node, 0).dtype;
+  if (dtype != DType::kI64 && dtype != DType::kI32) {
+    importer.Unsupported(node, "of other numbers than i64 and i32");
+    return absl::OkStatus();
+  }
+  Emitter e(importer, node);
+  const ValueId a = e.Input(0), b = e.Input(1);
+  const ValueId whole = e.Emit("Mul", {e.Emit("Div", {a, b}), b});
+  const ValueId rest = e.Emit("Sub", {a, whole});
+  if (IntAttribute(node, "fmod", 0) != 0) return e.Define(0, rest);
+  const ValueId zero = e.Number(0, dtype);
+  // The product of two numbers of different signs could overflow.
+  const ValueId below = e.Emit("Less", {rest, zero});
+  const ValueId divisor_below = e.Emit("Less", {b, zero});
+  const ValueId either = e.Emit("Or", {below, divisor_below});
+  const ValueId both = e.Emit("And", {below, divisor_below});
+  const ValueId differ = e.Emit("And", {either, e.Emit("Not", {both})});
+  const ValueId none = e.Emit("Equal", {rest, zero});
+  const ValueId moves = e.Emit("And", {differ, e.Emit("Not", {none})});
+  const ValueId moved = e.Emit("Add", {rest, b});
+  return e.Define(0, e.Emit("Where", {moves, moved, rest}));
 }
 
 absl::Status Gelu(Importer& importer, const onnx::NodeProto& node) {
@@ -222,13 +253,13 @@ absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
 const std::map<std::string, Rule>& PointwiseRules() {
   static const auto* const kRules = [] {
     auto* rules = new std::map<std::string, Rule>{
-        {"Pow", Pow},     {"Gelu", Gelu},
-        {"Cast", Cast},   {"CastLike", CastLike},
-        {"Sum", Sum},     {"Max", Extreme},
-        {"Min", Extreme}, {"Identity", Identity},
-        {"IsNaN", IsNaN}, {"Mean", Mean},
-        {"PRelu", PRelu}, {"IsInf", IsInf},
-        {"Xor", Xor}};
+        {"Pow", Pow},           {"Gelu", Gelu},
+        {"Mod", Mod},           {"Cast", Cast},
+        {"CastLike", CastLike}, {"Sum", Sum},
+        {"Max", Extreme},       {"Min", Extreme},
+        {"Identity", Identity}, {"IsNaN", IsNaN},
+        {"Mean", Mean},         {"PRelu", PRelu},
+        {"IsInf", IsInf},       {"Xor", Xor}};
     ForEachCurve(Curves(), [rules](auto curve) {
       rules->emplace(curve.kFacts.name, Curve);
     });

@@ -1,6 +1,8 @@
 // Rules for pools and reductions. Tested in tests/models/onnx_rules_test.cc.
 #include <numeric>
+#include <utility>
 
+#include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/shape_math.h"
@@ -26,6 +28,16 @@ absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
 
 namespace {
 
+// One window over all spatial axes of [N, C, spatial...].
+Attributes WholeWindow(const Ints& dims) {
+  const size_t n = dims.size() - 2;
+  return {{"kernel_shape", Ints(dims.begin() + 2, dims.end())},
+          {"strides", Ints(n, 1)},
+          {"pads", Ints(2 * n, 0)},
+          {"dilations", Ints(n, 1)},
+          {"ceil_mode", int64_t{0}}};
+}
+
 absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
   if (importer.Wants(node, 1)) {
     importer.Unsupported(node, "whose indices are read");
@@ -50,19 +62,59 @@ absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {
   return importer.EmitOne(node, "AveragePool", {x}, std::move(attributes));
 }
 
+// The p-th root of the sum of |x|^p: AveragePool, times the window's size.
+// Where the sum is 0, the root of 1 takes its place, as for ReduceL2.
+absl::Status EmitLpPool(Importer& importer, const onnx::NodeProto& node,
+                        Attributes window) {
+  const double p = static_cast<double>(IntAttribute(node, "p", 2));
+  if (!(p >= 1)) return absl::InvalidArgumentError("p is below 1");
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t size,
+                            ElementCount(window.IntList("kernel_shape")));
+  window.Set("count_include_pad", int64_t{1});
+  Emitter e(importer, node);
+  const ValueId x = e.Input(0);
+  const ValueId above = p == 2
+                            ? e.Emit("Mul", {x, x})
+                            : e.Emit("Pow", {e.Emit("Abs", {x}), e.Number(p)});
+  const ValueId mean = e.Emit("AveragePool", {above}, std::move(window));
+  const ValueId sum =
+      e.Emit("Mul", {mean, e.Number(static_cast<double>(size))});
+  const ValueId none = e.Emit("Equal", {sum, e.Number(0)});
+  const ValueId safe = e.Emit("Where", {none, e.Number(1), sum});
+  const ValueId root =
+      p == 2 ? e.Emit("Sqrt", {safe}) : e.Emit("Pow", {safe, e.Number(1 / p)});
+  return e.Define(0, e.Emit("Where", {none, e.Number(0), root}));
+}
+
+// A last window beyond the padded input has fewer elements, and AveragePool
+// counts only those.
+absl::Status LpPool(Importer& importer, const onnx::NodeProto& node) {
+  if (IntAttribute(node, "ceil_mode", 0) != 0) {
+    importer.Unsupported(node, "with ceil_mode");
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      Attributes window,
+      WindowAttributes(node, importer.Type(node, 0).dims, {}));
+  window.Set("ceil_mode", int64_t{0});
+  return EmitLpPool(importer, node, std::move(window));
+}
+
+absl::Status GlobalLpPool(Importer& importer, const onnx::NodeProto& node) {
+  const Ints dims = importer.Type(node, 0).dims;
+  if (dims.size() < 3) {
+    return absl::InvalidArgumentError("needs an input with spatial axes");
+  }
+  return EmitLpPool(importer, node, WholeWindow(dims));
+}
+
 absl::Status GlobalMaxPool(Importer& importer, const onnx::NodeProto& node) {
   const Ints dims = importer.Type(node, 0).dims;
   if (dims.size() < 3) {
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
-  const size_t n = dims.size() - 2;
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "MaxPool", {x},
-                          {{"kernel_shape", Ints(dims.begin() + 2, dims.end())},
-                           {"strides", Ints(n, 1)},
-                           {"pads", Ints(2 * n, 0)},
-                           {"dilations", Ints(n, 1)},
-                           {"ceil_mode", int64_t{0}}});
+  return importer.EmitOne(node, "MaxPool", {x}, WholeWindow(dims));
 }
 
 absl::Status EmitReduce(Importer& importer, const onnx::NodeProto& node,
@@ -124,6 +176,8 @@ const std::map<std::string, Rule>& PoolingRules() {
       {"MaxPool", MaxPool},
       {"AveragePool", AveragePool},
       {"GlobalMaxPool", GlobalMaxPool},
+      {"LpPool", LpPool},
+      {"GlobalLpPool", GlobalLpPool},
       {"GlobalAveragePool", GlobalAveragePool},
       {"ReduceSum", Reduce},
       {"ReduceMean", Reduce},

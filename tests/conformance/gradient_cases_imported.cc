@@ -110,6 +110,20 @@ std::vector<GradientCase> ImportedGradientCases() {
                " <int64[3] t = {1, -100, 4}> {"
                " y = SoftmaxCrossEntropyLoss<ignore_index=-100>(x, t, w) }",
                0.1f, 2),
+      Imported("LpPool",
+               "g (float[1,2,4,4] x) => (float[a,b,c,d] y) {"
+               " y = LpPool<kernel_shape=[2,2], strides=[2,2], p=3>(x) }",
+               0.2f, 2),
+      Imported("GridSample of a trained image",
+               "g (float[1,2,3,4] x) => (float[a,b,c,d] y)"
+               " <float[1,1,3,2] p = {-0.9, 0.3, 0.1, 1.2, 0.55, -0.2}> {"
+               " y = GridSample(x, p) }"),
+      // Inside one pixel's square for both sides of the difference.
+      Imported("GridSample along a trained grid",
+               "g (float[1,1,1,2] p) => (float[a,b,c,d] y)"
+               " <float[1,1,2,2] x = {1, -2, 3, 5}> {"
+               " y = GridSample<align_corners=1>(x, p) }",
+               -0.8f, 0.8f),
       Imported("OneHot of trained values",
                "g (float[2] v) => (float[a,b] y) <int64[3] i = {0, 4, -2}> {"
                " d = Constant<value_int=4>() y = OneHot(i, d, v) }"),
