@@ -47,19 +47,26 @@ double Cubic(double a, double d) {
 }
 
 // Weights of the elements floor(position) - reach + 1 ... floor(position) +
-// reach.
-std::vector<Tap> Mixed(const Resampling& r, double position, int64_t in) {
+// reach. Antialiasing stretches the filter over as many elements as one of the
+// output stands for.
+std::vector<Tap> Mixed(const Resampling& r, double position, int64_t in,
+                       double scale) {
   const bool cubic = r.mode == "cubic";
-  const int64_t reach = cubic ? 2 : 1;
+  const double shrink = r.antialias ? std::min(scale, 1.0) : 1.0;
+  const int64_t reach =
+      static_cast<int64_t>(std::ceil((cubic ? 2.0 : 1.0) / shrink));
   const int64_t base = static_cast<int64_t>(std::floor(position));
   std::vector<Tap> taps;
   double sum = 0;
   for (int64_t i = base - reach + 1; i <= base + reach; ++i) {
-    const double distance = std::abs(position - static_cast<double>(i));
+    const double distance =
+        shrink * std::abs(position - static_cast<double>(i));
     const bool outside = i < 0 || i >= in;
-    const double weight = outside && cubic && r.exclude_outside ? 0
-                          : cubic ? Cubic(r.cubic_coeff_a, distance)
-                                  : 1 - distance;
+    const bool excluded =
+        outside && r.exclude_outside && (cubic || r.antialias);
+    const double weight = excluded ? 0
+                          : cubic  ? Cubic(r.cubic_coeff_a, distance)
+                                   : std::max(0.0, 1 - distance);
     sum += weight;
     taps.push_back({std::clamp<int64_t>(i, 0, in - 1), weight});
   }
@@ -98,7 +105,7 @@ std::vector<std::vector<Tap>> ResampleTaps(const Resampling& r, int64_t in,
     const double position = std::clamp(Position(r, i, in, out, scale), -4.0,
                                        static_cast<double>(in) + 4);
     if (r.mode != "nearest") {
-      rows.push_back(Mixed(r, position, in));
+      rows.push_back(Mixed(r, position, in, scale));
       continue;
     }
     const double last = static_cast<double>(in - 1);

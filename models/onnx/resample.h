@@ -19,7 +19,9 @@ struct Resampling {
   std::string coordinates = "half_pixel";
   std::string nearest_mode = "round_prefer_floor";
   double cubic_coeff_a = -0.75;
-  bool exclude_outside = false;  // cubic: positions outside have weight 0
+  // Positions outside have weight 0; cubic, or with antialias.
+  bool exclude_outside = false;
+  bool antialias = false;  // linear, cubic: wider filters where it shrinks
 };
 
 // Unimplemented, naming it: a mode that is not listed above, or

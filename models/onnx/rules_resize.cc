@@ -2,6 +2,8 @@
 // elements a gather, and mixtures of neighbours a product with a constant
 // matrix. Tested in tests/conformance/imported_operators_test.cc.
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,32 @@ struct NewSize {
   double scale = 1;
 };
 
+// With the attribute that asks for it, one ratio for all axes: the smallest or
+// the largest of theirs.
+absl::Status KeepAspectRatio(const onnx::NodeProto& node, const Ints& dims,
+                             const Ints& axes, std::vector<NewSize>* sizes) {
+  const std::string policy =
+      StringAttribute(node, "keep_aspect_ratio_policy", "stretch");
+  if (policy == "stretch" || sizes->empty()) return absl::OkStatus();
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("keep_aspect_ratio_policy is ", policy));
+  }
+  double ratio = (*sizes)[0].scale;
+  for (const NewSize& size : *sizes) {
+    ratio = policy == "not_larger" ? std::min(ratio, size.scale)
+                                   : std::max(ratio, size.scale);
+  }
+  for (size_t i = 0; i < sizes->size(); ++i) {
+    const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
+    if (!(ratio * in < 1e9)) {
+      return absl::InvalidArgumentError("makes an axis absurdly long");
+    }
+    (*sizes)[i] = {static_cast<int64_t>(std::floor(ratio * in + 0.5)), ratio};
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<NewSize>> ReadSizes(Importer& importer,
                                                const onnx::NodeProto& node,
                                                const Ints& dims,
@@ -67,6 +95,7 @@ absl::StatusOr<std::vector<NewSize>> ReadSizes(Importer& importer,
       const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
       sizes.push_back({outs[i], static_cast<double>(outs[i]) / in});
     }
+    LOADLINE_RETURN_IF_ERROR(KeepAspectRatio(node, dims, axes, &sizes));
   }
   if (sizes.size() != axes.size()) {
     return absl::InvalidArgumentError("needs a scale or a size for every axis");
@@ -87,7 +116,9 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
     const int64_t in = dims[static_cast<size_t>(axes[i])];
     const auto [out, scale] = sizes[i];
     if (in == out && scale == 1) continue;
-    if (in < 1 || out < 1 || out > kMaxAxis) {
+    // Antialiasing reads all of a long axis.
+    if (in < 1 || out < 1 || out > kMaxAxis ||
+        (resampling.antialias && in > kMaxAxis)) {
       return absl::InvalidArgumentError(
           absl::StrCat("makes ", out, " elements of an axis of ", in));
     }
@@ -151,14 +182,8 @@ absl::Status Resize(Importer& importer, const onnx::NodeProto& node) {
       StringAttribute(node, "nearest_mode", "round_prefer_floor");
   resampling.cubic_coeff_a = FloatAttribute(node, "cubic_coeff_a", -0.75);
   resampling.exclude_outside = IntAttribute(node, "exclude_outside", 0) != 0;
-  absl::Status known = CheckResampling(resampling);
-  if (known.ok() && IntAttribute(node, "antialias", 0) != 0) {
-    known = absl::UnimplementedError("with antialias");
-  }
-  if (known.ok() && StringAttribute(node, "keep_aspect_ratio_policy",
-                                    "stretch") != "stretch") {
-    known = absl::UnimplementedError("that keeps the aspect ratio");
-  }
+  resampling.antialias = IntAttribute(node, "antialias", 0) != 0;
+  const absl::Status known = CheckResampling(resampling);
   if (!known.ok()) {
     importer.Unsupported(node, std::string(known.message()));
     return absl::OkStatus();

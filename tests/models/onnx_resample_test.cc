@@ -1,13 +1,17 @@
 // Properties that hold for every mode of resizing an axis;
 // tests/conformance/imported_operators_test.cc checks single values.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <vector>
 
 #include "models/onnx/resample.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(ResampleTaps, WeightsSumToOneInsideTheAxis) {
   for (const char* mode : {"nearest", "linear", "cubic"}) {
@@ -55,6 +59,25 @@ TEST(ResampleTaps, ReproduceALineAwayFromTheEnds) {
       EXPECT_NEAR(x, (static_cast<double>(i) + 0.5) / 2.5 - 0.5, 1e-12);
     }
   }
+}
+
+// Half the size: the triangle is two elements wide on each side. By hand.
+TEST(ResampleTaps, AntialiasStretchesTheFilter) {
+  const auto weights = [](bool exclude) {
+    const Resampling r{
+        .mode = "linear", .exclude_outside = exclude, .antialias = true};
+    std::vector<double> sums(4);
+    const auto rows = ResampleTaps(r, 4, 2, 0.5);
+    for (const Tap& tap : rows[0]) {
+      sums[static_cast<size_t>(tap.from)] += tap.weight;
+    }
+    return sums;
+  };
+  EXPECT_THAT(weights(false), ElementsAre(0.5, 0.375, 0.125, 0));
+  EXPECT_THAT(weights(true),
+              ElementsAre(0.75 / 1.75, 0.75 / 1.75, 0.25 / 1.75, 0));
+  const Resampling larger{.mode = "cubic", .antialias = true};
+  EXPECT_EQ(ResampleTaps(larger, 4, 8, 2)[3].size(), 4u);
 }
 
 TEST(RepeatsOf, KnowsAllIntegerRatiosOfNearest) {

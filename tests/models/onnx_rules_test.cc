@@ -158,9 +158,9 @@ TEST(ImportRules, PadResizeAndConvTransposeNameWhatTheyCannot) {
                           " [up] y = Resize<mode=\"linear\">(x,,r) }"),
               HasSubstr("Resize (that mixes along outer axes) x1: up"));
   EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,1.0,2.0,2.0]>()"
-                          " [up] y = Resize<mode=\"linear\", antialias=1>"
-                          "(x,,r) }"),
-              HasSubstr("Resize (with antialias) x1: up"));
+                          " [up] y = Resize<coordinate_transformation_mode="
+                          "\"tf_crop_and_resize\">(x,,r) }"),
+              HasSubstr("Resize (with tf_crop_and_resize) x1: up"));
   EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,1.0,1.0e9,1.0]>()"
                           " [up] y = Resize(x,,r) }"),
               HasSubstr("node 'up' (Resize): holds the absurd scale 1e+09"));
