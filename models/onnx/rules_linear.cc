@@ -1,5 +1,9 @@
 // Rules for matrix products and convolutions. Tested in
 // tests/models/onnx_rules_test.cc.
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/node_attributes.h"
@@ -83,15 +87,53 @@ absl::StatusOr<Ints> TransposedShape(const onnx::NodeProto& node,
   return shape;
 }
 
+// Sets the pads that give the output the spatial sizes which `output_shape`
+// names, or for auto_pad the input's times the strides, and returns these. A
+// size may also be larger than unpadded, by less than the stride: no window
+// reaches what is added at the end. `window` has no pads yet.
+absl::StatusOr<Ints> PadToShape(const onnx::NodeProto& node, const Ints& dims,
+                                const std::string& auto_pad,
+                                Attributes* window) {
+  const size_t n = dims.size() - 2;
+  Ints wanted = IntsAttribute(node, "output_shape");
+  if (wanted.empty()) {
+    for (size_t i = 0; i < n; ++i) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          int64_t size,
+          ElementCount({dims[i + 2], window->IntList("strides")[i]}));
+      wanted.push_back(size);
+    }
+  }
+  // With the batch and the channels, as older exporters write it.
+  if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  if (wanted.size() != n) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output_shape has ", wanted.size(), " numbers, not ", n));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const Ints unpadded,
+                            TransposedShape(node, dims, 1, *window));
+  Ints pads(2 * n);
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t total = std::max<int64_t>(0, unpadded[i + 2] - wanted[i]);
+    if (wanted[i] < 1 ||
+        wanted[i] - unpadded[i + 2] >= window->IntList("strides")[i]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no pads make ", wanted[i], " elements of ", unpadded[i + 2]));
+    }
+    const int64_t half = total / 2;
+    pads[i] = auto_pad == "SAME_UPPER" ? half : total - half;
+    pads[n + i] = total - pads[i];
+  }
+  window->Set("pads", std::move(pads));
+  return wanted;
+}
+
 // ConvTranspose is the input gradient of the Conv with the same weight [C,
 // M/group, k...].
 absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
   const std::string auto_pad = StringAttribute(node, "auto_pad", "NOTSET");
-  if ((auto_pad != "NOTSET" && !auto_pad.empty()) ||
-      FindAttribute(node, "output_shape") != nullptr) {
-    importer.Unsupported(node, "with auto_pad or output_shape");
-    return absl::OkStatus();
-  }
+  const bool to_shape = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER" ||
+                        FindAttribute(node, "output_shape") != nullptr;
   const Ints weight = importer.Type(node, 1).dims;
   const Ints dims = importer.Type(node, 0).dims;
   if (weight.size() < 3 || weight.size() != dims.size()) {
@@ -102,8 +144,16 @@ absl::Status ConvTranspose(Importer& importer, const onnx::NodeProto& node) {
       WindowAttributes(node, dims, {weight.begin() + 2, weight.end()}));
   const int64_t group = IntAttribute(node, "group", 1);
   LOADLINE_ASSIGN_OR_RETURN(int64_t channels, ElementCount({weight[1], group}));
-  LOADLINE_ASSIGN_OR_RETURN(Ints shape,
-                            TransposedShape(node, dims, channels, attributes));
+  Ints shape = {dims[0], channels};
+  if (to_shape) {
+    attributes.Set("pads", Ints(2 * (dims.size() - 2), 0));
+    LOADLINE_ASSIGN_OR_RETURN(const Ints spatial,
+                              PadToShape(node, dims, auto_pad, &attributes));
+    shape.insert(shape.end(), spatial.begin(), spatial.end());
+  } else {
+    LOADLINE_ASSIGN_OR_RETURN(
+        shape, TransposedShape(node, dims, channels, attributes));
+  }
   attributes.Set("group", group);
   attributes.Set("shape", std::move(shape));
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));

@@ -131,6 +131,10 @@ const std::vector<Case>& Cases() {
        "g (float[1,2,3] x, float[2,1,2] w) => (float[a,b,c] y) {"
        " y = ConvTranspose<strides=[2], pads=[1,0], dilations=[2]>(x, w) }",
        {0, 35, 0, 45, 0, 30}},
+      {"ConvTransposeToAShape",
+       "g (float[1,2,2] x, float[2,1,3] w) => (float[a,b,c] y) {"
+       " y = ConvTranspose<strides=[2], output_shape=[4]>(x, w) }",
+       {17, 39, 24, 30}},
       {"ConvTransposeInGroups",
        "g (float[1,4,2] x, float[4,1,2] w) => (float[a,b,c] y) {"
        " y = ConvTranspose<group=2>(x, w) }",
