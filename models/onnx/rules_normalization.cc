@@ -201,6 +201,9 @@ absl::Status GroupNormalization(Importer& importer,
 // x / |x| along an axis; 0 where the norm is 0.
 absl::Status LpNormalization(Importer& importer, const onnx::NodeProto& node) {
   const int64_t p = IntAttribute(node, "p", 2);
+  if (p != 1 && p != 2) {
+    return absl::InvalidArgumentError(absl::StrCat("p is ", p, ", not 1 or 2"));
+  }
   LOADLINE_ASSIGN_OR_RETURN(const int64_t axis,
                             NormalizeAxis(IntAttribute(node, "axis", -1),
                                           importer.Type(node, 0).rank()));

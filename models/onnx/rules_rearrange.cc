@@ -36,7 +36,8 @@ absl::Status DepthToSpace(Importer& importer, const onnx::NodeProto& node) {
 absl::Status SpaceToDepth(Importer& importer, const onnx::NodeProto& node) {
   const Ints x = importer.Type(node, 0).dims;
   const int64_t b = IntAttribute(node, "blocksize", 1);
-  if (x.size() != 4 || b < 1 || x[2] % b != 0 || x[3] % b != 0) {
+  if (x.size() != 4 || b < 1 || b > kMaxAxis || x[2] % b != 0 ||
+      x[3] % b != 0) {
     return absl::InvalidArgumentError("its blocks do not divide the image");
   }
   Emitter e(importer, node);

@@ -121,6 +121,30 @@ TEST(ImportRules, EinsumIsAMatrixProduct) {
               HasSubstr("bad"));
 }
 
+// The checker counts inputs, and lets each be empty.
+TEST(ImportRules, EmptyInputsAreErrors) {
+  const std::string head =
+      "g (float[2,2] x, int64[2,2] i) => (float[a,b] y) { [bad] y = ";
+  for (const char* call :
+       {"Einsum<equation=\"i,ij->i\">(, x)",
+        "Einsum<equation=\"ij,i->i\">(x, )", "GatherElements(x, )",
+        "GatherND(, i)", "ScatterND(x, i, )", "GridSample(x, )", "TopK(x, )",
+        "ArgMax()", "CumSum(, i)", "GroupNormalization<num_groups=1>(x, , x)",
+        "Pow(x, )", "Mod(, i)", "DepthToSpace<blocksize=2>()", "OneHot(i, i, )",
+        "Concat<axis=0>(, x)"}) {
+    EXPECT_NE(ErrorOf(head + call + " }"), "") << call;
+  }
+}
+
+TEST(ImportRules, BlocksAndNormsHaveLimits) {
+  EXPECT_THAT(ErrorOf("g (float[1,1,0,0] x) => (float[a,b,c,d] y) {"
+                      " [bad] y = SpaceToDepth<blocksize=4294967296>(x) }"),
+              HasSubstr("its blocks do not divide the image"));
+  EXPECT_THAT(ErrorOf("g (float[2,2] x) => (float[a,b] y) {"
+                      " [bad] y = LpNormalization<p=3>(x) }"),
+              HasSubstr("p is 3, not 1 or 2"));
+}
+
 // Indices that are known become positions at import.
 TEST(ImportRules, IndicesBecomeFlatPositions) {
   const Graph g = Import(
