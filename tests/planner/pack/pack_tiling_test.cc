@@ -84,6 +84,18 @@ TEST(PackTiling, EndsWithoutWork) {
   EXPECT_FALSE(PackTiling(blocks, {}, none).has_value());
 }
 
+TEST(Pack, IsLowerByTheTilingStage) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const std::vector<PackItem> items = Cut(seed, 1000, 4000, true);
+    PackOptions options{.capacity_bytes = kHeight, .work_limit = 10'000'000};
+    PackReport with, without;
+    (void)Pack(items, options, &with);
+    options.tuning.tiling_stage = false;
+    (void)Pack(items, options, &without);
+    EXPECT_LT(with.height_bytes, without.height_bytes) << seed;
+  }
+}
+
 // A block of 3 bytes, between blocks at [0, 1) and [2, 4), of 6 bytes: the
 // block of 2 moves down.
 TEST(FillHoles, MovesSmallerBlocksOutOfTheWay) {
