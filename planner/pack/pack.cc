@@ -3,6 +3,8 @@
 //   bottom (pack_stack.cc);
 // - both again with blocks joined to rectangles (pack_join.h), exact search
 //   included;
+// - blocks that fill a rectangle by the order in which they take each other's
+//   place (pack_tiling.h);
 // - first fit, up to a few thousand blocks: only it uses gaps in lives;
 // - lowest floor with growing preference for blocks that end above the capacity
 //   (squeaky wheel optimization, Joslin and Clements 1999);
@@ -25,6 +27,7 @@
 #include "planner/pack/pack_first_fit.h"
 #include "planner/pack/pack_join.h"
 #include "planner/pack/pack_parts.h"
+#include "planner/pack/pack_tiling.h"
 
 namespace loadline::planner {
 namespace {
@@ -116,6 +119,7 @@ class Packer {
   }
   void Try();
   void TryJoined(const PackBlocks& blocks);
+  void TryTiling();
   void TryExact(const PackBlocks& blocks, PackWork work,
                 const std::function<PackLayout(PackLayout)>& split);
   std::vector<int64_t> ItemOffsets() const;
@@ -178,6 +182,18 @@ void Packer::TryJoined(const PackBlocks& blocks) {
   Take(split(floor.best()));
   TryExact(joined.blocks, {work_.left / tuning_.joined_part, work_.stop},
            split);
+}
+
+// Joining what certainly belongs together first leaves fewer runs that end at
+// one time.
+void Packer::TryTiling() {
+  if (!CanTile(blocks_, tuning_)) return;
+  PackTuning sure = tuning_;
+  sure.most_doubt = tuning_.tiling_join_doubt;
+  const PackJoined joined = JoinBlocks(blocks_, sure);
+  PackWork own{options_.work_limit, options_.stop};
+  const auto layout = PackTiling(joined.blocks, tuning_, own);
+  if (layout) Take(joined.Split(blocks_, *layout));
 }
 
 // Items without bytes or life conflict with nothing; they take their group's
@@ -251,6 +267,7 @@ void Packer::Try() {
     Take(stacked_floor->best());
   }
   if (!Fits() && tuning_.join_stage) TryJoined(blocks);
+  if (!Fits() && tuning_.tiling_stage) TryTiling();
   std::optional<PackFirstFit> first_fit;
   if (!Fits() && tuning_.first_fit_stage &&
       count <= tuning_.most_first_fit_blocks) {

@@ -33,9 +33,9 @@ struct PackOptions {
   int64_t capacity_bytes = 0;
   int64_t alignment_bytes = 1;
   // Elementary steps after the first greedy layouts, once for joining, squeaky
-  // wheel and exact search together and once more for first fit. A pair of
-  // blocks looked at counts 1; a node of the search counts 1/16 of the
-  // positions at which items start or end, at least 16.
+  // wheel and exact search together, and once more each for tilings and for
+  // first fit. A pair of blocks looked at counts 1; a node of the search counts
+  // 1/16 of the positions at which items start or end, at least 16.
   int64_t work_limit = 100'000'000;
   uint64_t seed = 0;
   Stop stop;  // ends it with the best layout so far; one is always made

@@ -15,6 +15,7 @@ struct PackTuning {
   // greedy rules come first and always run: there must be a layout.
   bool stack_stage = true;      // blocks with holes at the bottom
   bool join_stage = true;       // everything once more with joined blocks
+  bool tiling_stage = true;     // blocks that fill a rectangle
   bool first_fit_stage = true;  // first fit in fixed orders
   bool squeaky_stage = true;    // squeaky wheel
   bool exact_stage = true;      // exact search with restarts
@@ -43,6 +44,24 @@ struct PackTuning {
   size_t most_together = 8;
   // Limit on subsets, per block: keeps joining linear.
   int64_t looks_per_block = 200;
+
+  // Tilings. Doubt up to which blocks are joined before; blocks above which no
+  // tiling is looked for: at 3 * 10^5 it ended 50 % above the bound.
+  double tiling_join_doubt = 5;
+  size_t most_tiling_blocks = 200'000;
+  // Sweeps over time, to and fro: from then on they repeat themselves.
+  int tiling_sweeps = 14;
+  // Sums that are zero. The most doubt that is taken; values of which all sets
+  // are tried, sets of up to six, and of up to four; sets after which none is
+  // looked for, and sets that are tried.
+  double most_sum_doubt = 0.05;
+  size_t most_sum_all = 20;
+  size_t most_sum_triples = 40;
+  size_t most_sum_pairs = 600;
+  size_t most_sums = 300;
+  size_t most_sum_tries = 30;
+  // Blocks that are laid out again, at most; each looks at all blocks.
+  int most_evictions = 20'000;
 
   // First fit. Blocks above which it does not run: it keeps a bit for each
   // pair.

@@ -1,9 +1,10 @@
 // Packs every CSV file of a folder (columns id,lower,upper,size and optionally
 // group; the capacity in the name: NAME.CAPACITY.csv) for several seeds, then
-// generated training steps and planted instances with a known optimum. Prints
-// height over bound and processor time.
+// generated training steps and planted instances with a known optimum: cut
+// along time or bytes, the same with every hundredth item left out, and cut
+// into pinwheels. Prints height over bound and processor time.
 //
-//   pack_bench [FOLDER] [--seeds=N] [--work=N]
+//   pack_bench [FOLDER] [--seeds=N] [--work=N] [--no-tiling]
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -42,16 +43,21 @@ std::vector<PackItem> ReadItems(const std::filesystem::path& path) {
   return items;
 }
 
-// A rectangle of `height` bytes cut at random into `count` items, along time or
-// bytes, so the optimum is the height.
-std::vector<PackItem> PlantedItems(uint64_t seed, size_t count,
-                                   int64_t height) {
+// A rectangle of `height` bytes cut at random into `count` items, so the
+// optimum is the height.
+std::vector<PackItem> PlantedItems(uint64_t seed, size_t count, int64_t height,
+                                   bool pinwheels) {
   std::mt19937_64 random(seed);
   std::vector<PackItem> items = {
       {.lower = 0, .upper = static_cast<int64_t>(count) * 4, .size = height}};
-  CutItems(
-      count, 2, [&](int64_t n) { return static_cast<int64_t>(random() % n); },
-      items);
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % n);
+  };
+  if (pinwheels) {
+    CutPinwheels(count, below, items);
+  } else {
+    CutItems(count, 2, below, items);
+  }
   for (size_t i = 0; i < items.size(); ++i) {
     items[i].id = static_cast<int64_t>(i);
   }
@@ -120,6 +126,8 @@ int Main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (absl::StartsWith(argument, "--work=")) {
       if (!absl::SimpleAtoi(argument.substr(7), &options.work_limit)) return 2;
+    } else if (argument == "--no-tiling") {
+      options.tuning.tiling_stage = false;
     } else if (absl::StartsWith(argument, "--seeds=")) {
       if (!absl::SimpleAtoi(argument.substr(8), &seeds)) return 2;
     } else {
@@ -150,9 +158,14 @@ int Main(int argc, char** argv) {
   for (options.seed = 0; options.seed < seeds; ++options.seed) {
     for (size_t count : {100, 1000, 10'000, 100'000, 1'000'000}) {
       options.capacity_bytes = int64_t{1} << 40;
-      const auto items =
-          PlantedItems(options.seed, count, options.capacity_bytes);
+      auto items =
+          PlantedItems(options.seed, count, options.capacity_bytes, false);
       Bench(absl::StrCat("planted ", count), items, options);
+      if (count > 100'000) continue;
+      std::erase_if(items, [](const PackItem& i) { return i.id % 100 == 1; });
+      Bench(absl::StrCat("planted, 1 % out ", count), items, options);
+      items = PlantedItems(options.seed, count, options.capacity_bytes, true);
+      Bench(absl::StrCat("pinwheels ", count), items, options);
     }
   }
   return 0;

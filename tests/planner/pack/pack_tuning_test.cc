@@ -14,7 +14,8 @@ namespace {
 PackTuning NoStages() {
   PackTuning tuning;
   tuning.stack_stage = tuning.join_stage = tuning.first_fit_stage = false;
-  tuning.squeaky_stage = tuning.exact_stage = tuning.improve_stage = false;
+  tuning.tiling_stage = tuning.squeaky_stage = tuning.exact_stage =
+      tuning.improve_stage = false;
   return tuning;
 }
 
