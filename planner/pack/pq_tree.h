@@ -53,7 +53,7 @@ class PqTree {
     Kind kind = Kind::kUnused;
     Fill fill = Fill::kPartial;  // if marked
     int parent = -1;
-    // Siblings. Lists have no direction: turning one around is free.
+    // Siblings, in no direction.
     int beside[2] = {-1, -1};
     int end[2] = {-1, -1};  // of the list of children
     int children = 0;
@@ -81,25 +81,31 @@ class PqTree {
     int group = -1;  // of a P-node, in place of these three: its full children
   };
 
+  // Nodes (pq_tree.cc).
   int New(Kind kind);
   int MakeGroup(const std::vector<int>& leaves);
   void FreeTree(int node);
   void Free(int node);
+  template <typename Visit>
+  void ForChildren(int node, Visit visit) const;
+  void AppendLeaves(int node, std::vector<int>& leaves) const;
+  int AnyLeaf(int node);
+  std::vector<int> NodesOf(const Range& range) const;
+  void PutInPlace(const std::vector<int>& nodes, const std::vector<int>& by);
 
-  int Next(int node, int previous) const;
+  // Lists of children (pq_tree_list.cc). Next is the other neighbour.
+  int Next(int node, int previous) const {
+    const Node& here = nodes_[node];
+    return here.beside[0] == previous ? here.beside[1] : here.beside[0];
+  }
   void ReplaceBeside(int node, int old_node, int new_node);
-  void ReplaceEnd(int parent, int old_node, int new_node);
   void Push(int parent, int side, int child);
   void Unlink(int node);
   void Substitute(int node, int by);
   void Tidy(int node);
   void SetParents(int from, int previous, int to, int parent);
-  template <typename Visit>
-  void ForChildren(int node, Visit visit) const;
-  template <typename Visit>
-  void ForLeaves(int node, Visit visit) const;
-  int AnyLeaf(int node);
 
+  // What is above a set of leaves (pq_tree_mark.cc).
   bool Marked(int node) const {
     return node >= 0 && nodes_[node].mark == mark_;
   }
@@ -107,18 +113,27 @@ class PqTree {
     return Marked(node) && nodes_[node].fill == Fill::kFull;
   }
   void Mark(const std::vector<int>& leaves);
+  bool MarkParent(int node);
   void ListMarked();
   bool CheckMarked();
   bool Check(int node, bool is_top);
   bool CheckChain(int node, bool is_top);
   int MarkedFrom(int node, int previous);
-  std::vector<int> RowAtEnd(int node);
-  std::vector<int> LongestRow(int node);
-  std::vector<int> RowFrom(int node, int previous);
-  int Leaves(const std::vector<int>& row) const;
   void SplitMarked(int node, std::vector<int>& full,
                    std::vector<int>& partial) const;
+
+  // For MostConsecutive (pq_tree_most.cc).
+  std::vector<int> RowFrom(int node, int previous);
+  int Leaves(const std::vector<int>& row) const;
+  std::vector<int> RowAtEnd(int node);
+  std::vector<int> LongestRow(int node);
+  std::vector<int> LongestRowP(int node) const;
+  std::vector<int> LongestRowQ(int node);
+  std::vector<int> LeavesInRow(std::vector<int> row);
+
+  // For Replace (pq_tree_gather.cc).
   int Group(const std::vector<int>& nodes);
+  std::vector<Gap> TakeApart(int node);
   int Linearize(int node);
   int LinearizeP(const Gap& gap, int q);
   Gap TakeOut(int q, int child);
