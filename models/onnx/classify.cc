@@ -1,5 +1,5 @@
-// One backward sweep over the nodes finds values that no gradient can reach.
-// Tested in tests/models/onnx_classify_test.cc.
+// Decides per initializer, and warns about what is uncertain. Tested in
+// tests/models/onnx_classify_test.cc.
 #include "models/onnx/classify.h"
 
 #include <fnmatch.h>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "models/onnx/gradient_flow.h"
 #include "models/onnx/tables.h"
 #include "planner/base/status_macros.h"
 
@@ -90,78 +91,6 @@ bool MatchesAny(const std::string& name,
                      [&](const std::string& pattern) {
                        return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
                      });
-}
-
-// Whether a gradient flows from the node's output to its input i.
-bool GradientFlows(const onnx::NodeProto& node, int i) {
-  const std::string& op = node.op_type();
-  if (op == "Where") return i > 0;
-  if (op == "BatchNormalization") return i < 3;
-  for (const char* none : {"Equal",
-                           "Less",
-                           "LessOrEqual",
-                           "Greater",
-                           "GreaterOrEqual",
-                           "And",
-                           "Or",
-                           "Xor",
-                           "Not",
-                           "Shape",
-                           "Size",
-                           "ConstantOfShape",
-                           "Floor",
-                           "Ceil",
-                           "Round",
-                           "Sign",
-                           "Range",
-                           "EyeLike",
-                           "ArgMax",
-                           "ArgMin",
-                           "Hardmax",
-                           "RandomUniformLike",
-                           "RandomNormalLike",
-                           "Bernoulli"}) {
-    if (op == none) return false;
-  }
-  for (const char* scatter : {"Scatter", "ScatterElements", "ScatterND"}) {
-    if (op == scatter) return i != 1;
-  }
-  if (op == "OneHot") return i == 2;
-  for (const char* first :
-       {"GatherElements", "GatherND",        "TopK",       "CumSum",
-        "ReduceMax",      "ReduceMin",       "ReduceProd", "ReduceLogSumExp",
-        "Reshape",        "Expand",          "Slice",      "Gather",
-        "Squeeze",        "Unsqueeze",       "Split",      "Tile",
-        "Trilu",          "Dropout",         "CastLike",   "ReduceSum",
-        "ReduceMean",     "SplitToSequence", "SequenceAt"}) {
-    if (op == first) return i == 0;
-  }
-  if (op == "Cast") {
-    for (const auto& attribute : node.attribute()) {
-      if (attribute.name() == "to") {
-        return attribute.i() == onnx::TensorProto::FLOAT ||
-               attribute.i() == onnx::TensorProto::DOUBLE ||
-               attribute.i() == onnx::TensorProto::FLOAT16 ||
-               attribute.i() == onnx::TensorProto::BFLOAT16;
-      }
-    }
-  }
-  return true;
-}
-
-std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph) {
-  std::set<std::string> reached;
-  for (const auto& output : graph.output()) reached.insert(output.name());
-  for (int n = graph.node_size() - 1; n >= 0; --n) {
-    const auto& node = graph.node(n);
-    const bool flows =
-        std::any_of(node.output().begin(), node.output().end(),
-                    [&](const auto& name) { return reached.count(name) > 0; });
-    for (int i = 0; flows && i < node.input_size(); ++i) {
-      if (GradientFlows(node, i)) reached.insert(node.input(i));
-    }
-  }
-  return reached;
 }
 
 std::set<std::string> RunningStatistics(const onnx::GraphProto& graph) {

@@ -1,0 +1,19 @@
+// Which values of a graph a gradient can reach. For classify.cc.
+#ifndef LOADLINE_MODELS_ONNX_GRADIENT_FLOW_H_
+#define LOADLINE_MODELS_ONNX_GRADIENT_FLOW_H_
+
+#include <set>
+#include <string>
+
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// Names of the values whose gradient with respect to the graph's outputs can
+// differ from zero. Values that only feed comparisons, conditions, shapes or
+// indices are not among them.
+std::set<std::string> ReachedByGradient(const onnx::GraphProto& graph);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_GRADIENT_FLOW_H_
