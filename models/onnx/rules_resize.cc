@@ -81,8 +81,9 @@ absl::StatusOr<std::vector<NewSize>> ReadSizes(Importer& importer,
     LOADLINE_ASSIGN_OR_RETURN(std::vector<double> scales,
                               ConstantReals(importer, node, 2));
     for (size_t i = 0; i < std::min(axes.size(), scales.size()); ++i) {
-      const double in = static_cast<double>(dims[static_cast<size_t>(axes[i])]);
-      const double out = std::floor(in * scales[i]);
+      // In float, as ONNX infers the shape and PyTorch resizes: 10 * 0.7f is 7.
+      const auto in = static_cast<float>(dims[static_cast<size_t>(axes[i])]);
+      const double out = std::floor(in * static_cast<float>(scales[i]));
       if (!(scales[i] > 0) || !(out < 1e9)) {
         return absl::InvalidArgumentError(
             absl::StrCat("holds the absurd scale ", scales[i]));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
 #include "models/onnx/importer.h"
@@ -114,7 +115,31 @@ std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
   return needed;
 }
 
-absl::Status CheckSupported(const onnx::GraphProto& graph) {
+namespace {
+
+// Operators whose older versions mean something else, which ONNX's conversion
+// of versions loses. By the first opset that is read right.
+struct OldMeaning {
+  absl::string_view name;
+  int first_opset;
+  absl::string_view why;
+};
+constexpr OldMeaning kOldMeanings[] = {
+    {"Hardmax", 13, "before opset 13"},  // of all axes from one on
+    {"Pad", 11, "before opset 11"},      // pads are an attribute
+    {"Resize", 11, "before opset 11"},   // asymmetric coordinates
+};
+
+absl::string_view OldMeaningOf(const onnx::NodeProto& node, int opset) {
+  for (const OldMeaning& old : kOldMeanings) {
+    if (node.op_type() == old.name && opset < old.first_opset) return old.why;
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
   std::set<std::string> known(LateOperators().begin(), LateOperators().end());
   known.insert(CompositeOperators().begin(), CompositeOperators().end());
   const std::vector<bool> needed = NeededNodes(graph);
@@ -128,7 +153,10 @@ absl::Status CheckSupported(const onnx::GraphProto& graph) {
         (!HasRule(node.op_type()) && !CanFold(node.op_type()) &&
          known.count(node.op_type()) == 0)) {
       unsupported.Add(node, "");
+      continue;
     }
+    const absl::string_view old = OldMeaningOf(node, opset);
+    if (!old.empty()) unsupported.Add(node, std::string(old));
   }
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
 }

@@ -176,6 +176,37 @@ TEST(ImportRules, ConstantGatherIndicesAreMadePositive) {
               HasSubstr("node 'bad' (Gather): index 5 on an axis of 5"));
 }
 
+// In double 0.7f * 10 is below 7, 0.9f * 10 below 9 and 2.3f * 10 below 23.
+TEST(ImportRules, ResizeMultipliesSizesInFloat) {
+  for (const auto& [scale, size] : std::vector<std::pair<std::string, int64_t>>{
+           {"0.7", 7}, {"0.9", 9}, {"2.3", 23}, {"0.3", 3}, {"1.1", 11}}) {
+    const auto imported = ImportText(
+        "g (float[1,1,10] x) => (float[a,b,c] y) { r = Constant<value_floats="
+        "[1.0,1.0," +
+        scale + "]>() y = Resize<mode=\"linear\">(x,,r) }");
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const Graph& g = imported->graph;
+    EXPECT_EQ(g.value(g.outputs[0]).type.dims[2], size) << scale;
+  }
+}
+
+TEST(ImportRules, VersionsThatConversionWouldChangeAreUnsupported) {
+  for (const auto& [node, opset, why] :
+       std::vector<std::tuple<std::string, int, std::string>>{
+           {"y = Hardmax(x)", 12, "Hardmax (before opset 13) x1: old"},
+           {"y = Pad<pads=[0,1,0,0]>(x)", 10, "Pad (before opset 11) x1: old"},
+           {"y = Resize<mode=\"linear\">(x, r)", 10,
+            "Resize (before opset 11) x1: old"}}) {
+    onnx::ModelProto model = ModelFromText(
+        "g (float[2,3] x, float[2] r) => (float[a,b] y) { [old] " + node +
+        " }");
+    model.mutable_opset_import(0)->set_version(opset);
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+    EXPECT_THAT(std::string(imported.status().message()), HasSubstr(why));
+  }
+}
+
 TEST(ImportRules, PadResizeAndConvTransposeNameWhatTheyCannot) {
   const std::string x = "g (float[1,2,4,4] x) => (float[a,b,c,d] y) ";
   EXPECT_THAT(ErrorOf(x + "{ r = Constant<value_floats=[1.0,2.0,1.0,1.0]>()"
