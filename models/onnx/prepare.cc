@@ -340,7 +340,8 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     }));
     LOADLINE_RETURN_IF_ERROR(CheckNames(model->graph()));
   }
-  LOADLINE_RETURN_IF_ERROR(CheckSupported(model->graph(), DefaultOpset(*model)));
+  LOADLINE_RETURN_IF_ERROR(
+      CheckSupported(model->graph(), DefaultOpset(*model)));
   prepared.layer_operands =
       FindLayerOperands(model->graph(), prepared.initializers);
   // The checker requires output shapes; inference must not compare with them.

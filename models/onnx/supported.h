@@ -40,7 +40,8 @@ std::string NodeLabel(const onnx::NodeProto& node);
 std::vector<bool> NeededNodes(const onnx::GraphProto& graph);
 
 // Unimplemented if the outputs need operators with unknown names, or such
-// versions of operators that are not read right. `opset`: of the default domain.
+// versions of operators that are not read right. `opset`: of the default
+// domain.
 absl::Status CheckSupported(const onnx::GraphProto& graph, int opset);
 
 }  // namespace loadline::models::onnx_internal
