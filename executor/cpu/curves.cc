@@ -1,15 +1,11 @@
-// Curves (models/ops/curves.h) on the CPU. The output may overwrite the first
-// input: a loop reads element i before it writes element i and nothing else.
-// bf16 elements are computed in float. Tested in tests/conformance/.
+// Curves (models/ops/curves.h) on the CPU. Tested in tests/conformance/.
 #include <cmath>
 
+#include "executor/cpu/elementwise.h"
 #include "executor/cpu/families.h"
-#include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
-#include "executor/ops/bf16.h"
 #include "executor/ops/curve_kernels.h"
-#include "executor/ops/dispatch.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -36,37 +32,12 @@ struct CurveMath {
 
 template <typename F>
 PreparedKernel Value(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  return WithFloat<Bf16>(
-      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
-        using T = decltype(type);
-        return MakeKernel([n, f = F::Of(p)](const KernelArgs& args) {
-          const T* x = In<T>(args, 0);
-          T* y = Out<T>(args, 0);
-          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-            for (int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
-          });
-        });
-      });
+  return MakeMap(p, F::Of(p));
 }
 
 template <typename F>
 PreparedKernel Slope(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  return WithFloat<Bf16>(
-      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
-        using T = decltype(type);
-        return MakeKernel([n, f = F::Of(p)](const KernelArgs& args) {
-          const T* dy = In<T>(args, 0);
-          const T* x = In<T>(args, 1);
-          T* dx = Out<T>(args, 0);
-          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-            for (int64_t i = begin; i < end; ++i) dx[i] = f(dy[i], x[i]);
-          });
-        });
-      });
+  return MakeMapPair(p, F::Of(p));
 }
 
 struct CurvesOnCpu {

@@ -1,15 +1,11 @@
 // Elementwise kernels of one input, and gradients that read dy and one saved
-// tensor. The output may overwrite the first input: a loop reads element i
-// before it writes element i and nothing else. bf16 elements are computed in
-// float. Tested in tests/conformance/.
+// tensor. Tested in tests/conformance/.
 #include <string>
 
+#include "executor/cpu/elementwise.h"
 #include "executor/cpu/families.h"
-#include "executor/cpu/parallel.h"
 #include "executor/cpu/prepare.h"
 #include "executor/cpu/vector_math.h"
-#include "executor/ops/bf16.h"
-#include "executor/ops/dispatch.h"
 #include "executor/ops/elementwise_tables.h"
 
 namespace loadline::executor::cpu {
@@ -25,37 +21,12 @@ struct VectorMath {
 
 template <typename F>
 PreparedKernel Unary(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  return WithFloat<Bf16>(
-      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
-        using T = decltype(type);
-        return MakeKernel([n](const KernelArgs& args) {
-          const T* x = In<T>(args, 0);
-          T* y = Out<T>(args, 0);
-          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-            for (int64_t i = begin; i < end; ++i) y[i] = F()(x[i]);
-          });
-        });
-      });
+  return MakeMap(p, F());
 }
 
 template <typename F>
 PreparedKernel Gradient(const Prepare& p) {
-  const int64_t n = p.output(0).elements();
-  return WithFloat<Bf16>(
-      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
-        using T = decltype(type);
-        return MakeKernel([n](const KernelArgs& args) {
-          const T* dy = In<T>(args, 0);
-          const T* saved = In<T>(args, 1);
-          T* dx = Out<T>(args, 0);
-          ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-            for (int64_t i = begin; i < end; ++i) dx[i] = F()(dy[i], saved[i]);
-          });
-        });
-      });
+  return MakeMapPair(p, F());
 }
 
 PreparedKernel Not(const Prepare& p) {

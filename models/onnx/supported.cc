@@ -122,17 +122,19 @@ namespace {
 struct OldMeaning {
   absl::string_view name;
   int first_opset;
-  absl::string_view why;
 };
 constexpr OldMeaning kOldMeanings[] = {
-    {"Hardmax", 13, "before opset 13"},  // of all axes from one on
-    {"Pad", 11, "before opset 11"},      // pads are an attribute
-    {"Resize", 11, "before opset 11"},   // asymmetric coordinates
+    {"Hardmax", 13},  // of all axes from one on
+    {"Pad", 11},      // pads are an attribute
+    {"Resize", 11},   // asymmetric coordinates
 };
 
-absl::string_view OldMeaningOf(const onnx::NodeProto& node, int opset) {
+// Why the node cannot be read in this opset; empty: it can.
+std::string OldMeaningOf(const onnx::NodeProto& node, int opset) {
   for (const OldMeaning& old : kOldMeanings) {
-    if (node.op_type() == old.name && opset < old.first_opset) return old.why;
+    if (node.op_type() == old.name && opset < old.first_opset) {
+      return absl::StrCat("before opset ", old.first_opset);
+    }
   }
   return "";
 }
@@ -155,8 +157,8 @@ absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
       unsupported.Add(node, "");
       continue;
     }
-    const absl::string_view old = OldMeaningOf(node, opset);
-    if (!old.empty()) unsupported.Add(node, std::string(old));
+    const std::string old = OldMeaningOf(node, opset);
+    if (!old.empty()) unsupported.Add(node, old);
   }
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
 }

@@ -15,8 +15,10 @@
 namespace loadline::planner {
 namespace {
 
-// x, w -> A -> a -> B -> b -> C -> c (over b); c, a -> D -> d (output);
-// d, w -> U -> w'; beside them x -> E -> e -> F -> f.
+// Nodes have capital letters, values small ones. Node A reads values x and w
+// and makes a; B makes b of a; C makes c of b, in place; D makes the output d
+// of c and a. U updates the persistent value w with d. E and F are apart from
+// these: E makes e of x, and F makes f of e.
 constexpr char kProblem[] = R"json({"format": "loadline.problem/1",
 "name": "rows", "values": [
 {"id": 0, "name": "w", "bytes": 100, "persistent": true},
