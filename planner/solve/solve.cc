@@ -4,6 +4,7 @@
 #include "planner/solve/solve.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -302,9 +303,9 @@ absl::Status CheckOptions(const SolveOptions& options) {
   return absl::OkStatus();
 }
 
-EffortPolicy PolicyOf(const SolveOptions& options) {
-  EffortPolicy policy =
-      PolicyOf(options.effort, options.work_limit, options.bound_work_limit);
+EffortPolicy PolicyOf(const Problem& problem, const SolveOptions& options) {
+  EffortPolicy policy = PolicyOf(options.effort, std::ssize(problem.nodes),
+                                 options.work_limit, options.bound_work_limit);
   if (!options.allow_retries) {
     policy.retries = 0;
     policy.long_stall_share = 0;
@@ -316,7 +317,7 @@ EffortPolicy PolicyOf(const SolveOptions& options) {
 absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
                                            const SolveOptions& options,
                                            absl::StatusOr<Plan> plan) {
-  EffortPolicy policy = PolicyOf(options);
+  EffortPolicy policy = PolicyOf(problem, options);
   if (!plan.ok() || policy.long_stall_share == 0 || options.time_limit) {
     return plan;
   }
@@ -341,7 +342,8 @@ absl::StatusOr<Plan> Solve(const Problem& problem,
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
   return SearchAgainIfItStalls(
-      problem, options, Solver(problem, options, PolicyOf(options)).Solve());
+      problem, options,
+      Solver(problem, options, PolicyOf(problem, options)).Solve());
 }
 
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
@@ -350,7 +352,7 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
   LOADLINE_RETURN_IF_ERROR(CheckOptions(smallest));
-  return Solver(problem, smallest, PolicyOf(smallest)).Smallest();
+  return Solver(problem, smallest, PolicyOf(problem, smallest)).Smallest();
 }
 
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
@@ -379,7 +381,7 @@ absl::StatusOr<Plan> Reprice(const Problem& priced, Plan plan,
                              const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(priced));
   LOADLINE_RETURN_IF_ERROR(
-      Predict(priced, PolicyOf(options).bound_work_limit, plan));
+      Predict(priced, PolicyOf(priced, options).bound_work_limit, plan));
   return plan;
 }
 

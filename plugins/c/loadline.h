@@ -79,15 +79,16 @@ typedef void (*loadline_progress_fn)(const loadline_progress* progress,
                                      void* user);
 
 /* How much to search, and when to search again. Work is counted in candidate
- * edits, about a million a second. */
+ * edits, about a million a second, and at most 300,000 for each node. */
 typedef enum loadline_effort {
-  LOADLINE_EFFORT_NORMAL = 0, /* 10 million; where no plan was found and none is
-                                 proven not to exist, again with 4 times that */
+  LOADLINE_EFFORT_NORMAL = 0, /* 25 million; where no plan was found and none is
+                                 proven not to exist, again with twice that */
   LOADLINE_EFFORT_QUICK = 1,  /* 300,000, and never again */
   LOADLINE_EFFORT_THOROUGH =
-      2, /* as normal, then with 16 times; and a plan that waits for copies for
-            over 5 % of its step is searched again with 8 times the work */
-  LOADLINE_EFFORT_MODERATE = 3 /* as thorough, from 2 million on */
+      2, /* as normal, then with 4 times; and a plan that waits for copies for
+            over 5 % of its step is searched again with 4 times the work */
+  LOADLINE_EFFORT_MODERATE = 3 /* 2 million, then with 4 and 16 times; a plan
+                                  that waits so long again with 8 times */
 } loadline_effort;
 
 typedef struct loadline_solve_options {

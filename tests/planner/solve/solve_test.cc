@@ -472,7 +472,7 @@ TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
     options.budget_bytes = Percent(*all, 70);
     options.work_limit = kWork;
     options.bound_work_limit =
-        PolicyOf(Effort::kNormal, {}, {}).bound_work_limit;
+        PolicyOf(Effort::kNormal, 12, {}, {}).bound_work_limit;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     const bool proven =
         plan.ok() && plan->predicted.step_ns == plan->bounds.step_ns;
