@@ -13,6 +13,7 @@
 #include "models/onnx/fold.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
+#include "models/ops/operator.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
 
@@ -294,7 +295,12 @@ absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
                 CanFold(node.op_type()) ? "on values that depend on data" : "");
     return absl::OkStatus();
   }
-  return rule(*this, node);
+  const absl::Status status = rule(*this, node);
+  // The onnx library has checked the types, so the file is valid.
+  const std::string dtype = RefusedDType(status);
+  if (dtype.empty()) return status;
+  Unsupported(node, absl::StrCat("on ", dtype));
+  return absl::OkStatus();
 }
 
 absl::Status Importer::Visit(const onnx::NodeProto& node) {
@@ -328,6 +334,21 @@ absl::Status Importer::Visit(const onnx::NodeProto& node) {
         Find(node.output(i)) == nullptr) {
       Unsupported(node, absl::StrCat("its output ", i));
     }
+  }
+  return CheckDeclaredShapes(node);
+}
+
+absl::Status Importer::CheckDeclaredShapes(const onnx::NodeProto& node) const {
+  for (const auto& name : node.output()) {
+    const Binding* binding = name.empty() ? nullptr : Find(name);
+    if (binding == nullptr || binding->blocked || !binding->sequence.empty()) {
+      continue;
+    }
+    const TensorType& type = binding->constant
+                                 ? binding->constant->type
+                                 : imported_.graph.value(binding->id).type;
+    LOADLINE_RETURN_IF_ERROR(
+        model_.declared.Check(name, type.dims, model_.proto));
   }
   return absl::OkStatus();
 }

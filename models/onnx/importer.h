@@ -87,6 +87,8 @@ class Importer {
   absl::Status Start();
   absl::Status Visit(const onnx::NodeProto& node);
   absl::Status Dispatch(const onnx::NodeProto& node);
+  // InvalidArgument if the file declares other shapes of its outputs.
+  absl::Status CheckDeclaredShapes(const onnx::NodeProto& node) const;
   // True if the node's outputs were folded.
   absl::StatusOr<bool> TryFold(const onnx::NodeProto& node);
   absl::Status FoldConstantNode(const onnx::NodeProto& node);

@@ -13,7 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/convert_opset.h"
 #include "models/onnx/function_size.h"
+#include "models/onnx/guard.h"
 #include "models/onnx/input_shapes.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
@@ -35,24 +37,6 @@ constexpr int kMaxNodes = 1 << 16;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr int kMostCompositeDepth = 2;
 constexpr int kMinIrVersion = 10;  // as opset kOpset requires
-
-// Runs a step of the onnx library and turns its exceptions into a status. They
-// derive from std::exception in several unrelated ways, and their messages can
-// be long.
-template <typename Step>
-absl::Status Guard(absl::string_view what, Step step) {
-  std::string message;
-  try {
-    step();
-    return absl::OkStatus();
-  } catch (const std::exception& error) {
-    message = error.what();
-  } catch (...) {
-    message = "unknown failure";
-  }
-  if (message.size() > 2000) message.resize(2000);
-  return absl::InvalidArgumentError(absl::StrCat(what, ": ", message));
-}
 
 // UTF-8, as ONNX demands: names are also keys of files that we write.
 bool GoodName(const std::string& name) {
@@ -173,10 +157,12 @@ absl::Status CheckDimNames(const ImportOptions& options,
 // Gives inputs their whole types; large initializers become further inputs.
 absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
   auto* graph = prepared->proto.mutable_graph();
+  prepared->declared = DeclaredShapes(*graph);
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;
   std::set<std::string> names, axes;
   for (const auto& input : graph->input()) {
     if (prepared->initializers.count(input.name()) > 0) continue;
+    prepared->declared.AddInput(input);
     if (!names.insert(input.name()).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two inputs are named '", input.name(), "'"));
@@ -206,7 +192,7 @@ absl::Status SetInputs(const ImportOptions& options, PreparedModel* prepared) {
     SetType(tensor.type, info);
   }
   graph->mutable_input()->Swap(&inputs);
-  // Discard the file's intermediate shapes; they are inferred anew.
+  // Intermediate shapes are inferred anew, and then compared with the file's.
   graph->clear_value_info();
   return absl::OkStatus();
 }
@@ -300,6 +286,10 @@ absl::Status ConvertOpset(onnx::ModelProto* proto) {
         absl::StrCat("converting opset ", opset, " to ", kOpset,
                      " failed; export the model with opset 17 to 22"),
         [&] {
+          if (ConversionKeepsNodes(proto->graph(), opset, kOpset)) {
+            SetOpset(kOpset, proto);
+            return;
+          }
           *proto = onnx::version_conversion::ConvertVersion(*proto, kOpset);
         }));
   }
@@ -332,6 +322,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
     model->set_ir_version(std::clamp<int64_t>(
         model->ir_version(), kMinIrVersion, onnx::Version::IR_VERSION));
   }
+  LOADLINE_RETURN_IF_ERROR(CheckVersions(model->graph(), DefaultOpset(*model)));
   LOADLINE_RETURN_IF_ERROR(Guard("the model is not valid ONNX",
                                  [&] { onnx::checker::check_model(*model); }));
   if (model->functions_size() > 0) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/onnx/declared_shapes.h"
 #include "models/onnx/export_marks.h"
 #include "models/onnx/import.h"
 #include "models/onnx/layer_operands.h"
@@ -28,6 +29,7 @@ struct PreparedModel {
   std::vector<std::string> initializer_order;  // as in the file
   // The inputs that are not initializers, in the file's order.
   std::vector<std::pair<std::string, TensorType>> inputs;
+  DeclaredShapes declared;
   ExportMarks marks;
   std::map<std::string, LayerOperand> layer_operands;
   std::vector<std::string> warnings;

@@ -124,13 +124,21 @@ struct OldMeaning {
   int first_opset;
 };
 constexpr OldMeaning kOldMeanings[] = {
-    {"Hardmax", 13},  // of all axes from one on
-    {"Pad", 11},      // pads are an attribute
-    {"Resize", 11},   // asymmetric coordinates
+    {"GroupNormalization", 21},  // one scale for each group
+    {"Hardmax", 13},             // of all axes from one on
+    {"Pad", 11},                 // pads are an attribute
+    {"Resize", 11},              // asymmetric coordinates
+    {"Upsample", 11},            // asymmetric coordinates; now a Resize
 };
 
-// Why the node cannot be read in this opset; empty: it can.
+bool InDefaultDomain(const onnx::NodeProto& node) {
+  return node.domain().empty() || node.domain() == "ai.onnx";
+}
+
+// Why the node cannot be read in this opset; empty: it can. Opset 0: the file
+// names none, which is another error.
 std::string OldMeaningOf(const onnx::NodeProto& node, int opset) {
+  if (opset == 0 || !InDefaultDomain(node)) return "";
   for (const OldMeaning& old : kOldMeanings) {
     if (node.op_type() == old.name && opset < old.first_opset) {
       return absl::StrCat("before opset ", old.first_opset);
@@ -141,6 +149,17 @@ std::string OldMeaningOf(const onnx::NodeProto& node, int opset) {
 
 }  // namespace
 
+absl::Status CheckVersions(const onnx::GraphProto& graph, int opset) {
+  const std::vector<bool> needed = NeededNodes(graph);
+  UnsupportedList unsupported;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    if (!needed[static_cast<size_t>(i)]) continue;
+    const std::string old = OldMeaningOf(graph.node(i), opset);
+    if (!old.empty()) unsupported.Add(graph.node(i), old);
+  }
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
+}
+
 absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
   std::set<std::string> known(LateOperators().begin(), LateOperators().end());
   known.insert(CompositeOperators().begin(), CompositeOperators().end());
@@ -149,16 +168,16 @@ absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
   for (int i = 0; i < graph.node_size(); ++i) {
     const auto& node = graph.node(i);
     if (!needed[static_cast<size_t>(i)]) continue;
-    const bool default_domain =
-        node.domain().empty() || node.domain() == "ai.onnx";
-    if (!default_domain ||
+    const std::string old = OldMeaningOf(node, opset);
+    if (!old.empty()) {
+      unsupported.Add(node, old);
+      continue;
+    }
+    if (!InDefaultDomain(node) ||
         (!HasRule(node.op_type()) && !CanFold(node.op_type()) &&
          known.count(node.op_type()) == 0)) {
       unsupported.Add(node, "");
-      continue;
     }
-    const std::string old = OldMeaningOf(node, opset);
-    if (!old.empty()) unsupported.Add(node, old);
   }
   return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
 }

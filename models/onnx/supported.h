@@ -39,6 +39,11 @@ std::string NodeLabel(const onnx::NodeProto& node);
 // For each node, whether the graph's outputs depend on it.
 std::vector<bool> NeededNodes(const onnx::GraphProto& graph);
 
+// Unimplemented if the outputs need such versions of operators that are not
+// read right. Some of them are deprecated, which the onnx library's checker
+// refuses without saying what to do: to be called before it.
+absl::Status CheckVersions(const onnx::GraphProto& graph, int opset);
+
 // Unimplemented if the outputs need operators with unknown names, or such
 // versions of operators that are not read right. `opset`: of the default
 // domain.

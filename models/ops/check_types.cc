@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/status_macros.h"
 
@@ -21,10 +22,13 @@ absl::Status RequireDType(InputTypes inputs, int i,
   if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) {
     return absl::OkStatus();
   }
-  return Refuse("input ", i, " is ", inputs[i]->ToString(), ", not ",
-                absl::StrJoin(allowed, " or ", [](std::string* out, DType d) {
-                  absl::StrAppend(out, DTypeName(d));
-                }));
+  absl::Status status =
+      Refuse("input ", i, " is ", inputs[i]->ToString(), ", not ",
+             absl::StrJoin(allowed, " or ", [](std::string* out, DType d) {
+               absl::StrAppend(out, DTypeName(d));
+             }));
+  status.SetPayload(kRefusedDType, absl::Cord(DTypeName(dtype)));
+  return status;
 }
 
 absl::Status RequireF32(InputTypes inputs) {

@@ -23,6 +23,10 @@ absl::Status Refuse(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
+// Payload of the error for an element type that an operator does not support:
+// the type's name. InferTypes keeps it.
+inline constexpr char kRefusedDType[] = "loadline/refused-dtype";
+
 // Input `i` has one of the element types.
 absl::Status RequireDType(InputTypes inputs, int i,
                           std::initializer_list<DType> allowed);

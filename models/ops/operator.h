@@ -129,6 +129,10 @@ std::vector<const Operator*> AllOperators();
 absl::StatusOr<std::vector<TensorType>> InferTypes(
     const Node& node, absl::Span<const TensorType* const> inputs);
 
+// The element type, such as "i64", if InferTypes gave this error because the
+// operator does not support it; else empty.
+std::string RefusedDType(const absl::Status& status);
+
 // Makes axes non-negative and sorted as the operator's attributes require.
 // Leaves invalid ones unchanged, for InferTypes to refuse.
 void NormalizeAxes(Node* node, absl::Span<const TensorType* const> inputs);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
@@ -138,9 +139,16 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Node& node,
   absl::StatusOr<std::vector<TensorType>> types =
       CheckAndInfer(*op, node, inputs);
   if (types.ok()) return types;
-  return absl::Status(types.status().code(),
+  absl::Status status(types.status().code(),
                       absl::StrCat(node.op, " \"", node.name,
                                    "\": ", types.status().message()));
+  const auto dtype = types.status().GetPayload(kRefusedDType);
+  if (dtype.has_value()) status.SetPayload(kRefusedDType, *dtype);
+  return status;
+}
+
+std::string RefusedDType(const absl::Status& status) {
+  return std::string(status.GetPayload(kRefusedDType).value_or(absl::Cord()));
 }
 
 void NormalizeAxes(Node* node, InputTypes inputs) {

@@ -193,15 +193,35 @@ TEST(ImportRules, ResizeMultipliesSizesInFloat) {
 TEST(ImportRules, VersionsThatConversionWouldChangeAreUnsupported) {
   for (const auto& [node, opset, why] :
        std::vector<std::tuple<std::string, int, std::string>>{
+           {"y = GroupNormalization<num_groups=1>(x, r, r)", 18,
+            "GroupNormalization (before opset 21) x1: old"},
            {"y = Hardmax(x)", 12, "Hardmax (before opset 13) x1: old"},
            {"y = Pad<pads=[0,1,0,0]>(x)", 10, "Pad (before opset 11) x1: old"},
            {"y = Resize<mode=\"linear\">(x, r)", 10,
-            "Resize (before opset 11) x1: old"}}) {
+            "Resize (before opset 11) x1: old"},
+           {"y = Upsample<mode=\"nearest\">(x, r)", 9,
+            "Upsample (before opset 11) x1: old"}}) {
     onnx::ModelProto model = ModelFromText(
         "g (float[2,3] x, float[2] r) => (float[a,b] y) { [old] " + node +
         " }");
     model.mutable_opset_import(0)->set_version(opset);
     const auto imported = ImportOnnxBytes(Bytes(model), {});
+    EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
+    EXPECT_THAT(std::string(imported.status().message()), HasSubstr(why));
+  }
+}
+
+TEST(ImportRules, OperatorsOnTypesTheyLackAreUnsupported) {
+  for (const auto& [node, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"y = Pow(i, i)", "Pow (on i64) x1: odd"},
+           {"y = Pow(i, x)", "Pow (on i64) x1: odd"},
+           {"y = Abs(i)", "Abs (on i64) x1: odd"},
+           {"y = Relu(i)", "Relu (on i64) x1: odd"},
+           {"y = MatMul(i, i)", "MatMul (on i64) x1: odd"}}) {
+    const auto imported =
+        ImportText("g (float[2,2] x, int64[2,2] i) => (int64[a,b] y) { [odd] " +
+                   node + " }");
     EXPECT_TRUE(IsUnsupported(imported.status())) << imported.status();
     EXPECT_THAT(std::string(imported.status().message()), HasSubstr(why));
   }

@@ -1,0 +1,18 @@
+// Which conversions between opsets can be skipped, and how.
+#ifndef LOADLINE_MODELS_ONNX_CONVERT_OPSET_H_
+#define LOADLINE_MODELS_ONNX_CONVERT_OPSET_H_
+
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// Whether the onnx library's conversion from one opset of the default domain to
+// a newer one leaves every node of the graph as it is.
+bool ConversionKeepsNodes(const onnx::GraphProto& graph, int from, int to);
+
+// Sets the version of the default domain.
+void SetOpset(int opset, onnx::ModelProto* proto);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_CONVERT_OPSET_H_
