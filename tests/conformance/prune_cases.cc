@@ -1,4 +1,4 @@
-// The models of pruned_model_test.cc and pruned_export_test.cc.
+// The models of pruned_model_test.cc.
 #include "tests/conformance/prune_cases.h"
 
 #include <random>
