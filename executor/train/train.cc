@@ -75,7 +75,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
-  return Batcher::Create(data, *batch, options.seed, options.shuffle);
+  return Batcher::Create(data, *batch, options.seed, options.shuffle,
+                         graph.micro_batches);
 }
 
 // One call of Train.
