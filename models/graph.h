@@ -71,10 +71,6 @@ struct Graph {
   std::vector<ValueId> outputs;
   // (persistent value, the value that replaces it when the step ends).
   std::vector<std::pair<ValueId, ValueId>> updates;
-  // More than 1: a step in micro-batches. `inputs` then has so many entries for
-  // each array of data: consecutive parts of one batch, of one type, the first
-  // of which has the array's name.
-  int64_t micro_batches = 1;
 
   const Value& value(ValueId id) const { return values[Index(id)]; }
   Value& value(ValueId id) { return values[Index(id)]; }

@@ -192,9 +192,6 @@ std::string GraphToText(const Graph& graph, LargeContents* large) {
     absl::StrAppend(&text, "update ", IdText(old_version), " -> ",
                     IdText(new_version), "\n");
   }
-  if (graph.micro_batches != 1) {
-    absl::StrAppend(&text, "micro_batches ", graph.micro_batches, "\n");
-  }
   return text;
 }
 

@@ -9,13 +9,12 @@
 //   inputs %0
 //   outputs %3
 //   update %1 -> %5
-//   micro_batches 4
 //
 // A value's number is its id. An absent input is "-". Strings are escaped as in
-// C. The line micro_batches is there if they are more than 1. Contents of up to
-// 16 elements are in braces, as numbers, or as hex "00ff" if numbers would lose
-// information (half types, infinities). Larger contents are in a side map under
-// the hash in the line. Empty lines and lines that begin with # are skipped.
+// C. Contents of up to 16 elements are in braces, as numbers, or as hex "00ff"
+// if numbers would lose information (half types, infinities). Larger contents
+// are in a side map under the hash in the line. Empty lines and lines that
+// begin with # are skipped.
 #ifndef LOADLINE_MODELS_TEXT_H_
 #define LOADLINE_MODELS_TEXT_H_
 

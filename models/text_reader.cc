@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "models/text.h"
@@ -53,7 +52,6 @@ class Reader {
     if (cursor.Take("inputs")) return ReadIds(cursor, &graph_.inputs);
     if (cursor.Take("outputs")) return ReadIds(cursor, &graph_.outputs);
     if (cursor.Take("update")) return ReadUpdate(cursor);
-    if (cursor.Take("micro_batches")) return ReadMicroBatches(cursor);
     LOADLINE_ASSIGN_OR_RETURN(ValueId id, cursor.Id());
     if (cursor.Take("=")) return ReadSource(cursor, id);
     return ReadNode(cursor, id);
@@ -171,14 +169,6 @@ class Reader {
       LOADLINE_ASSIGN_OR_RETURN(ValueId id, ReadKnownId(cursor));
       ids->push_back(id);
     } while (cursor.Take(","));
-    return AtEnd(cursor);
-  }
-
-  absl::Status ReadMicroBatches(Cursor& cursor) {
-    const absl::string_view word = cursor.Word();
-    if (!absl::SimpleAtoi(word, &graph_.micro_batches)) {
-      return Wrong("\"", word, "\" is no number of micro-batches");
-    }
     return AtEnd(cursor);
   }
 

@@ -91,25 +91,6 @@ absl::Status CheckInputs(const Graph& graph) {
   return absl::OkStatus();
 }
 
-// Inputs of a step in micro-batches are groups of parts, of one type each.
-absl::Status CheckMicroBatches(const Graph& graph) {
-  const int64_t parts = graph.micro_batches;
-  if (parts < 1) return Broken(parts, " micro-batches");
-  if (graph.inputs.size() % static_cast<size_t>(parts) != 0) {
-    return Broken(graph.inputs.size(), " inputs in ", parts, " micro-batches");
-  }
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Value& input = graph.value(graph.inputs[i]);
-    const Value& first =
-        graph.value(graph.inputs[i - i % static_cast<size_t>(parts)]);
-    if (input.type != first.type) {
-      return Broken("input \"", input.name, "\" is no micro-batch of \"",
-                    first.name, "\": their types differ");
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Checks one node, given the values that exist before it; marks its outputs.
 absl::Status CheckNode(const Graph& graph, const Node& node,
                        std::vector<bool>* ready) {
@@ -200,7 +181,6 @@ absl::Status VerifyGraph(const Graph& graph) {
   }
   LOADLINE_RETURN_IF_ERROR(CheckNames(graph));
   LOADLINE_RETURN_IF_ERROR(CheckInputs(graph));
-  LOADLINE_RETURN_IF_ERROR(CheckMicroBatches(graph));
   std::vector<bool> ready;
   for (const Value& value : graph.values) {
     ready.push_back(value.kind != ValueKind::kIntermediate);

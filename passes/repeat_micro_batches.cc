@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/micro_batches.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/base/check.h"
@@ -52,8 +53,10 @@ class Repeater {
     FindParts();
     nodes_ = std::move(graph_.nodes);
     graph_.nodes.clear();
+    for (const models::Value& value : graph_.values) names_.insert(value.name);
+    for (const Node& node : nodes_) names_.insert(node.name);
     LOADLINE_RETURN_IF_ERROR(FindSummed());
-    AddInputs();
+    LOADLINE_RETURN_IF_ERROR(AddInputs());
     for (int64_t part = 0; part < parts_; ++part) {
       for (const Node& node : nodes_) {
         if (part == 0 && !by_part_[Index(node.outputs[0])]) {
@@ -109,7 +112,7 @@ class Repeater {
     return absl::OkStatus();
   }
 
-  void AddInputs() {
+  absl::Status AddInputs() {
     copies_.resize(static_cast<size_t>(parts_));
     std::vector<ValueId> inputs;
     const std::vector<ValueId> first = graph_.inputs;
@@ -117,24 +120,23 @@ class Repeater {
       inputs.push_back(id);
       for (int64_t part = 1; part < parts_; ++part) {
         models::Value copy = graph_.value(id);
-        copy.name = NameOf(copy.name, part);
+        copy.name = models::NameInPart(copy.name, part);
+        if (graph_.Find(copy.name).has_value()) {
+          return absl::FailedPreconditionError(absl::StrCat(
+              "the model has a value named '", copy.name,
+              "', the name of a micro-batch; rename it in the model"));
+        }
         inputs.push_back(AddValue(std::move(copy)));
         copies_[static_cast<size_t>(part)][id] = inputs.back();
       }
     }
     graph_.inputs = std::move(inputs);
-    graph_.micro_batches = parts_;
+    return absl::OkStatus();
   }
 
   // "conv1@2" for the second part.
   std::string NameOf(absl::string_view name, int64_t part) {
-    if (names_.empty()) {
-      for (const models::Value& value : graph_.values) {
-        names_.insert(value.name);
-      }
-      for (const Node& node : nodes_) names_.insert(node.name);
-    }
-    std::string own = absl::StrCat(name, "@", part + 1);
+    std::string own = models::NameInPart(name, part);
     while (names_.contains(own)) absl::StrAppend(&own, "_");
     return own;
   }
@@ -201,7 +203,9 @@ class Repeater {
     }
     Node add;
     add.op = "Add";
-    add.name = NameOf(absl::StrCat(graph_.value(id).name, ".sum"), part);
+    std::string sum_name = absl::StrCat(graph_.value(id).name, ".sum");
+    while (names_.contains(sum_name)) absl::StrAppend(&sum_name, "_");
+    add.name = NameOf(sum_name, part);
     add.phase = phase;
     add.inputs = {sum, InPart(id, part)};
     models::Value made = graph_.value(id);
@@ -236,7 +240,7 @@ class Repeater {
   std::map<ValueId, ValueId> sums_;  // value of one part -> its sum so far
   // By part: its copy of a value of the first.
   std::vector<std::map<ValueId, ValueId>> copies_;
-  std::set<std::string> names_;
+  std::set<std::string> names_;  // of one part
 };
 
 absl::Status CheckStep(const Graph& graph) {

@@ -12,7 +12,7 @@
 //                                      w' = Sgd(w, w.grad.sum)
 //
 // A node that no input leads to, such as a cast of a parameter, stays once for
-// all parts. Graph::micro_batches of the result is the number of parts.
+// all parts. models/micro_batches.h reads the number of parts off the result.
 #ifndef LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 #define LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 
@@ -27,7 +27,7 @@ namespace loadline::passes {
 // `parts`. Sums are taken in the order of the parts. A node with the attribute
 // `offset` draws, in part j, the random numbers that the whole batch has there.
 // FailedPrecondition where a part's result would be needed elsewhere than in
-// the loss and in an update.
+// the loss and in an update, or a name of a part is taken.
 absl::Status RepeatMicroBatches(models::Graph& graph, int64_t parts);
 
 }  // namespace loadline::passes

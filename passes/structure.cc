@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "models/micro_batches.h"
 
 namespace loadline::passes {
 namespace {
@@ -26,8 +27,8 @@ std::string InWords(absl::string_view structure) {
 }  // namespace
 
 std::string StructureOf(const models::Graph& step) {
-  if (step.micro_batches == 1) return "";
-  return absl::StrCat(step.micro_batches, kMicroBatches);
+  const int64_t parts = models::MicroBatchesOf(step);
+  return parts == 1 ? "" : absl::StrCat(parts, kMicroBatches);
 }
 
 std::string NameWithStructure(absl::string_view name,

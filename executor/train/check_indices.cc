@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/device/ignored_target.h"
+#include "models/micro_batches.h"
 #include "models/storage.h"
 #include "planner/base/status_macros.h"
 
@@ -70,7 +71,7 @@ absl::Status CheckColumn(const Column& column, int64_t examples,
 absl::Status CheckIndices(const DataSet& data, const models::Graph& graph) {
   // The column whose numbers a value has; -1: none.
   std::vector<int> column_of(graph.values.size(), -1);
-  const auto parts = static_cast<size_t>(graph.micro_batches);
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const DType dtype = graph.value(graph.inputs[i]).type.dtype;
     if (dtype == DType::kI64 || dtype == DType::kI32) {

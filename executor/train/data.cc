@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/train/check_indices.h"
+#include "models/micro_batches.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -134,7 +135,7 @@ absl::StatusOr<Column> MakeColumn(NpyArray array, const models::Value& input,
 
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph) {
-  const auto parts = static_cast<size_t>(graph.micro_batches);
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   const size_t inputs = graph.inputs.size() / parts;
   if (arrays.size() != inputs || arrays.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -161,13 +162,13 @@ std::optional<int64_t> BatchOf(const models::Graph& graph) {
   if (graph.inputs.empty()) return std::nullopt;
   const models::TensorType& type = graph.value(graph.inputs[0]).type;
   if (type.dims.empty()) return std::nullopt;
-  return type.dims[0] * graph.micro_batches;
+  return type.dims[0] * models::MicroBatchesOf(graph);
 }
 
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph) {
   std::vector<std::string> names;
-  const auto parts = static_cast<size_t>(graph.micro_batches);
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   for (size_t i = 0; i < graph.inputs.size(); i += parts) {
     names.push_back(graph.value(graph.inputs[i]).name);
   }

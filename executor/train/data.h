@@ -29,7 +29,7 @@ struct DataSet {
   std::vector<Column> columns;
 };
 
-// Reads one array per input of `graph` (models::Graph::micro_batches), by name,
+// Reads one array per input of `graph` (models/micro_batches.h), by name,
 // from an .npz archive and ignores others. An array has the input's shape with
 // the first axis, the batch, replaced by the number of examples, which all
 // arrays share. Lossless conversions are made: f16 to f32; i32, i8, u8 and bool

@@ -1,5 +1,7 @@
 // A step in micro-batches has the gradients of the whole batch, at any budget,
 // and `--micro-batches auto` is at least as fast as every fixed number.
+#include "models/micro_batches.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,8 +44,9 @@ struct Case {
   std::string loss = "cross_entropy";
 };
 
-const Case kCases[] = {
-    {"mlp", "digits-train.npz"}, {"gpt", "text-train.npz"}, {"unet", ""}};
+const Case kCases[] = {{"mlp", "digits-train.npz"},
+                       {"gpt", "text-train.npz"},
+                       {"unet", "digits-train.npz"}};
 
 tools::StepFlags FlagsFor(const Case& c, int64_t parts) {
   tools::StepFlags flags;
@@ -83,11 +86,11 @@ absl::StatusOr<executor::DataSet> DataFor(const Case& c,
   if (!c.data.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(data, executor::LoadData(Zoo(c.data), graph));
   } else {
-    const auto parts = static_cast<size_t>(graph.micro_batches);
+    const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
     data.examples = *executor::BatchOf(graph);
     for (size_t i = 0; i < graph.inputs.size(); i += parts) {
       models::TensorType type = graph.value(graph.inputs[i]).type;
-      type.dims[0] *= graph.micro_batches;
+      type.dims[0] *= models::MicroBatchesOf(graph);
       executor::Column column;
       column.name = graph.value(graph.inputs[i]).name;
       column.row_bytes = type.bytes() / type.dims[0];

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "models/micro_batches.h"
 #include "models/text.h"
 #include "passes/training_pipeline.h"
 #include "tests/passes/graphs.h"
@@ -36,7 +37,7 @@ TrainingOptions MseOptions(int64_t parts) {
 TEST(RepeatMicroBatches, AddsGradientsInOrderBeforeOneUpdate) {
   const auto step = BuildTrainingStep(MseModel(false), MseOptions(2), {});
   ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_EQ(step->micro_batches, 2);
+  EXPECT_EQ(models::MicroBatchesOf(*step), 2);
   ASSERT_EQ(step->inputs.size(), 4u);
   EXPECT_EQ(step->value(step->inputs[0]).name, "x");
   EXPECT_EQ(step->value(step->inputs[1]).name, "x@2");
@@ -108,7 +109,7 @@ TEST(RepeatMicroBatches, TextKeepsTheNumberOfParts) {
   const std::string text = models::GraphToText(*step, &large);
   const auto again = models::GraphFromText(text, large);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->micro_batches, 2);
+  EXPECT_EQ(models::MicroBatchesOf(*again), 2);
   EXPECT_EQ(models::GraphToText(*again), models::GraphToText(*step));
 }
 

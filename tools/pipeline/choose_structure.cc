@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "models/micro_batches.h"
 #include "passes/cut_batch.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
@@ -118,8 +119,7 @@ class Chooser {
         PossibleMicroBatches(model, flags_, candidates_[0].step));
     for (const int64_t parts : possible) {
       if (parts == 1) continue;
-      auto candidate =
-          Pose(model, WithMicroBatches(flags_, parts), parts, {});
+      auto candidate = Pose(model, WithMicroBatches(flags_, parts), parts, {});
       if (absl::IsFailedPrecondition(candidate.status())) continue;
       LOADLINE_RETURN_IF_ERROR(candidate.status());
       candidates_.push_back(*std::move(candidate));
@@ -296,9 +296,10 @@ absl::Status CheckForProblemFile(const PlanFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
                             MicroBatchesOf(flags));
   if (parts == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--micro-batches ", flags.micro_batches,
-      ": needs a model; the step of a problem file is divided already, or not"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--micro-batches ", flags.micro_batches,
+                   ": needs a model; the step of a problem file is divided "
+                   "already, or not"));
 }
 
 StepFlags WithMicroBatches(const StepFlags& flags, int64_t parts) {
@@ -320,8 +321,8 @@ std::vector<int64_t> MicroBatchesToTry(int64_t most, size_t nodes) {
 absl::StatusOr<std::vector<int64_t>> PossibleMicroBatches(
     const models::Graph& model, const StepFlags& flags,
     const PlannedStep& plain) {
-  std::vector<int64_t> parts = MicroBatchesToTry(
-      passes::MostParts(plain.graph), plain.problem.nodes.size());
+  std::vector<int64_t> parts = MicroBatchesToTry(passes::MostParts(plain.graph),
+                                                 plain.problem.nodes.size());
   if (parts.size() == 1) return parts;
   const absl::Status possible =
       BuildStep(model, WithMicroBatches(flags, parts[1])).status();
@@ -339,8 +340,8 @@ absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
   const bool keeps_statistics = std::any_of(
       step.nodes.begin(), step.nodes.end(),
       [](const models::Node& node) { return node.op == "RunningStatsUpdate"; });
-  if (!CannotFit(status) || step.micro_batches != 1 || keeps_statistics ||
-      passes::MostParts(step) == 1) {
+  if (!CannotFit(status) || models::MicroBatchesOf(step) != 1 ||
+      keeps_statistics || passes::MostParts(step) == 1) {
     return status;
   }
   absl::Status advised(

@@ -41,8 +41,8 @@ StepFlags WithMicroBatches(const StepFlags& flags, int64_t parts);
 // nodes, given those of the step in one part.
 std::vector<int64_t> MicroBatchesToTry(int64_t most, size_t nodes);
 
-// Those of them that the model permits; the reason why not is logged. `plain` is
-// the step in one piece.
+// Those of them that the model permits; the reason why not is logged. `plain`
+// is the step in one piece.
 absl::StatusOr<std::vector<int64_t>> PossibleMicroBatches(
     const models::Graph& model, const StepFlags& flags,
     const PlannedStep& plain);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "models/micro_batches.h"
 #include "nlohmann/json.hpp"
 #include "tools/cli/units.h"
 
@@ -19,7 +20,7 @@ std::string PartsText(int64_t parts) {
 }  // namespace
 
 std::string StructureText(const PlannedStep& step) {
-  const int64_t chosen = step.graph.micro_batches;
+  const int64_t chosen = models::MicroBatchesOf(step.graph);
   if (step.tried.empty()) {
     if (chosen == 1) return "";
     return absl::StrCat("The step runs in ", PartsText(chosen),
@@ -35,8 +36,8 @@ std::string StructureText(const PlannedStep& step) {
 }
 
 void AddStructure(const PlannedStep& step, nlohmann::ordered_json* out) {
-  if (step.tried.empty() && step.graph.micro_batches == 1) return;
-  (*out)["micro_batches"] = step.graph.micro_batches;
+  if (step.tried.empty() && models::MicroBatchesOf(step.graph) == 1) return;
+  (*out)["micro_batches"] = models::MicroBatchesOf(step.graph);
   if (step.tried.empty()) return;
   (*out)["structures"] = nlohmann::ordered_json::array();
   for (const TriedStructure& tried : step.tried) {
@@ -49,7 +50,8 @@ std::string StructuresFront(const std::vector<Swept>& all) {
   std::vector<std::pair<const planner::Plan*, int64_t>> points;
   for (const Swept& swept : all) {
     for (const ParetoPoint& point : swept.points) {
-      points.emplace_back(&point.plan, swept.step.graph.micro_batches);
+      points.emplace_back(&point.plan,
+                          models::MicroBatchesOf(swept.step.graph));
     }
   }
   std::stable_sort(

@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "models/micro_batches.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -76,11 +77,13 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   const std::vector<int64_t>& dims =
       step.graph.value(step.graph.inputs[0]).type.dims;
   if (place.size > 0 && place.axis == kBatchAxis &&
-      (dims.empty() || dims[0] * step.graph.micro_batches != place.size)) {
+      (dims.empty() ||
+       dims[0] * models::MicroBatchesOf(step.graph) != place.size)) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.step.model.model, ": the first axis of its input is fixed at ",
-        dims.empty() ? "nothing"
-                     : absl::StrCat(dims[0] * step.graph.micro_batches),
+        dims.empty()
+            ? "nothing"
+            : absl::StrCat(dims[0] * models::MicroBatchesOf(step.graph)),
         ", so there is one batch size only; export it with a dynamic axis"));
   }
   return step;

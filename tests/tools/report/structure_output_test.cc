@@ -5,14 +5,23 @@
 
 #include <string>
 
+#include "models/micro_batches.h"
 #include "nlohmann/json.hpp"
 
 namespace loadline::tools {
 namespace {
 
+models::Graph InParts(int64_t parts) {
+  models::Graph graph;
+  for (int64_t part = 0; part < parts; ++part) {
+    graph.AddInput(models::NameInPart("x", part), {models::DType::kF32, {2}});
+  }
+  return graph;
+}
+
 Swept Front(int64_t parts, std::vector<std::pair<int64_t, int64_t>> points) {
   Swept swept;
-  swept.step.graph.micro_batches = parts;
+  swept.step.graph = InParts(parts);
   for (const auto& [bytes, ns] : points) {
     ParetoPoint point;
     point.plan.budget_bytes = bytes;
@@ -25,7 +34,7 @@ Swept Front(int64_t parts, std::vector<std::pair<int64_t, int64_t>> points) {
 TEST(StructureText, ListsWhatWasTried) {
   PlannedStep step;
   EXPECT_EQ(StructureText(step), "");
-  step.graph.micro_batches = 2;
+  step.graph = InParts(2);
   EXPECT_EQ(StructureText(step),
             "The step runs in 2 micro-batches, whose gradients are added "
             "up.\n");
