@@ -198,6 +198,17 @@ class BatchCutter {
         IsRepeated(whole_[Index(node->inputs[0])], value.type, axis)) {
       return AddPart(*node, value.type, axis);
     }
+    if (node != nullptr && node->op == "Reshape") {
+      const TensorType& from = whole_[Index(node->inputs[0])];
+      const auto own = models::SameRange(value.type, axis, from, parts_);
+      if (own.has_value()) {
+        Node part = *node;
+        const TensorType type = value.type;
+        LOADLINE_ASSIGN_OR_RETURN(part.inputs[0],
+                                  PartOfWhole(part.inputs[0], *own));
+        return AddPart(part, type, axis);
+      }
+    }
     if (node != nullptr && node->op == "RandomUniform" &&
         models::ElementsBefore(value.type, axis) == 1) {
       return AddPart(*node, value.type, axis);
@@ -220,7 +231,7 @@ class BatchCutter {
   }
 
   // The node, with a shape that is shorter along `axis`.
-  absl::StatusOr<ValueId> AddPart(const Node& node, const TensorType& type,
+  absl::StatusOr<ValueId> AddPart(const Node& node, TensorType type,
                                   int64_t axis) {
     models::Attributes attributes = node.attributes;
     attributes.Set("shape", models::PartOf(type, axis, parts_).dims);

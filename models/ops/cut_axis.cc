@@ -83,18 +83,6 @@ absl::StatusOr<NodeCut> CutDropout(const CutCall& c) {
   return cut;
 }
 
-// The axis of `to` with as many elements before it as `axis` of `from` has, if
-// it divides into parts: then both parts are the same range of elements.
-std::optional<int64_t> SameRange(const TensorType& from, int64_t axis,
-                                 const TensorType& to, int64_t parts) {
-  const int64_t before = ElementsBefore(from, axis);
-  for (int64_t a = 0; a < to.rank(); ++a) {
-    if (ElementsBefore(to, a) != before) continue;
-    if (to.dims[static_cast<size_t>(a)] % parts == 0) return a;
-  }
-  return std::nullopt;
-}
-
 Ints PartOfShape(Ints shape, int64_t axis, int64_t parts) {
   shape[static_cast<size_t>(axis)] /= parts;
   return shape;
@@ -411,6 +399,16 @@ int64_t ElementsBefore(const TensorType& type, int64_t axis) {
     elements *= type.dims[static_cast<size_t>(a)];
   }
   return elements;
+}
+
+std::optional<int64_t> SameRange(const TensorType& from, int64_t axis,
+                                 const TensorType& to, int64_t parts) {
+  const int64_t before = ElementsBefore(from, axis);
+  for (int64_t a = 0; a < to.rank(); ++a) {
+    if (ElementsBefore(to, a) != before) continue;
+    if (to.dims[static_cast<size_t>(a)] % parts == 0) return a;
+  }
+  return std::nullopt;
 }
 
 TensorType PartOf(TensorType type, int64_t axis, int64_t parts) {

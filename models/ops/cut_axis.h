@@ -10,6 +10,7 @@
 #define LOADLINE_MODELS_OPS_CUT_AXIS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -48,6 +49,12 @@ absl::StatusOr<NodeCut> CutNode(const Node& node,
 // Elements that stand before `axis`: the product of the dimensions before it.
 // One part of a value is contiguous where this is 1.
 int64_t ElementsBefore(const TensorType& type, int64_t axis);
+
+// For two shapes of the same elements: the axis of `to` along which a part has
+// the same elements as one of `from` along `axis`; none if there is no such
+// axis.
+std::optional<int64_t> SameRange(const TensorType& from, int64_t axis,
+                                 const TensorType& to, int64_t parts);
 
 // The type of one part.
 TensorType PartOf(TensorType type, int64_t axis, int64_t parts);

@@ -70,7 +70,10 @@ TEST(CutBatch, GivesEachPartItsShareOfAMean) {
 TEST(CutBatch, FollowsExamplesThroughGroups) {
   Builder b;
   const ValueId x = b.Input("x", {4, 6});
-  const ValueId scale = b.Op("Expand", {b.Scalar(1)}, {{"shape", Ints{8}}});
+  const ValueId scale =
+      b.Op("Reshape",
+           {b.Op("Expand", {b.Parameter("s", {2})}, {{"shape", Ints{4, 2}}})},
+           {{"shape", Ints{8}}});
   const ValueId bias = b.Op("Expand", {b.Scalar(0)}, {{"shape", Ints{8}}});
   const ValueId groups = b.Op("Reshape", {x}, {{"shape", Ints{1, 8, 3}}});
   const ValueId y =
