@@ -1,9 +1,9 @@
-// Dropout and RandomUniform. Element e, counted from `offset`, is kept where
-// word e % 4 of Philox's
-// output is at least ratio * 2^32. The counter's words are e / 4 (low, high),
-// the step and the salt (both modulo 2^32); the key is the run's seed. The mask
-// needs no memory: the gradient and recomputations draw it again. Tested in
-// tests/conformance/ and tests/executor/ops/kernel_philox_test.cc.
+// Dropout and RandomUniform. Element e, counted from the attribute `offset`, is
+// kept where word e % 4 of Philox's output is at least ratio * 2^32. The
+// counter's words are e / 4 (low, high), the step and the salt (both modulo
+// 2^32); the key is the run's seed. The mask needs no memory: the gradient and
+// recomputations draw it again. Tested in tests/conformance/ and
+// tests/executor/ops/kernel_philox_test.cc.
 #include <algorithm>
 
 #include "executor/cpu/dropout_mask.h"
@@ -18,10 +18,9 @@ namespace {
 
 constexpr int64_t kBatchElements = DropoutMask::kBatchElements;
 
-// Calls body(at, count, word) for runs that cover [begin, end): `count`
-// elements from `at` on have the random words from word `word` on of the batch
-// whose first word is that of element at - word. Numbers include the offset
-// only in body's call of the mask: Words(mask.settings.offset + at - word).
+// Calls body(at, count, word) for runs that cover the elements [begin, end). The
+// `count` elements from `at` on take the random words from number `word` on of
+// the batch mask.Words(mask.settings.offset + at - word).
 template <typename Body>
 void ForBatches(const DropoutMask& mask, int64_t begin, int64_t end,
                 const Body& body) {
