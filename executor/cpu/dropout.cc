@@ -18,9 +18,9 @@ namespace {
 
 constexpr int64_t kBatchElements = DropoutMask::kBatchElements;
 
-// Calls body(at, count, word) for runs that cover the elements [begin, end). The
-// `count` elements from `at` on take the random words from number `word` on of
-// the batch mask.Words(mask.settings.offset + at - word).
+// Calls body(at, count, word) for runs that cover the elements [begin, end).
+// The `count` elements from `at` on take the random words from number `word` on
+// of the batch mask.Words(mask.settings.offset + at - word).
 template <typename Body>
 void ForBatches(const DropoutMask& mask, int64_t begin, int64_t end,
                 const Body& body) {

@@ -222,6 +222,33 @@ TEST(MicroBatches, AreRefusedWhereTheyWouldChangeStatistics) {
       << run.err;
 }
 
+// The step of 512 examples in 16 parts beside that of one part: everything
+// kept, within a tenth and the larger batch's own inputs.
+TEST(MicroBatches, TakeTheBytesOfOnePart) {
+  executor::CpuDevice device;
+  int64_t peak_bytes[2] = {};
+  int64_t input_bytes[2] = {};
+  for (const int64_t parts : {1, 16}) {
+    tools::StepFlags flags = FlagsFor({"unet", ""}, parts);
+    flags.model.batch = 32 * parts;
+    auto model = tools::ImportModel(flags.model, true);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto graph = tools::BuildStep(std::move(model->graph), flags);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto problem = tools::PoseStep(*graph, "unet", AnyMachine(), device);
+    ASSERT_TRUE(problem.ok()) << problem.status();
+    const auto keep = planner::KeepEverything(*problem);
+    ASSERT_TRUE(keep.ok()) << keep.status();
+    const size_t i = parts == 1 ? 0 : 1;
+    peak_bytes[i] = keep->predicted.peak_bytes;
+    for (models::ValueId id : graph->inputs) {
+      input_bytes[i] += graph->value(id).type.bytes();
+    }
+  }
+  EXPECT_LE(peak_bytes[1] - input_bytes[1],
+            (peak_bytes[0] - input_bytes[0]) * 11 / 10);
+}
+
 // By brute force: every number of parts that `auto` may try, at ten budgets.
 TEST(MicroBatches, AutoIsNeverSlowerThanAnyFixedNumber) {
   for (const char* model : {"mlp", "gpt"}) {
