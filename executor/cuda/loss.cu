@@ -107,7 +107,7 @@ absl::Status LaunchCrossEntropy(const ClassLines& c, bool has_count,
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0, 1}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2}, {0, 1}));
   const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   const bool has_count = p.has_input(2);
@@ -168,7 +168,7 @@ __global__ void CrossEntropyGradKernel(ClassLines c, const float* loss_scale,
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3, 4}, {}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {}, {0}));
   const bool has_count = p.has_input(4);
   return WithFloat(p, p.input(1).dtype, [&](auto type) {
@@ -332,6 +332,10 @@ __global__ void CountTargetsKernel(const Index* target, int64_t n, bool first,
 }
 
 PreparedKernel CountTargets(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
+  for (int part = 1; part < p.inputs(); ++part) {
+    LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {part}, {}));
+  }
   const int64_t n = p.input(0).elements();
   return WithIndex(p, p.input(0).dtype, [&](auto index) -> PreparedKernel {
     using Index = decltype(index);
