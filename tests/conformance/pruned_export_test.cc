@@ -216,6 +216,10 @@ TEST_F(PrunedExport, RefusesWhatDoesNotBelongTogether) {
   }
   expect(changed, {}, absl::StatusCode::kUnimplemented,
          "is Relu {} instead of Tanh");
+  // Before training that shows already.
+  EXPECT_TRUE(models::CheckPrunedExport(In(), {}, pruned).ok());
+  EXPECT_EQ(models::CheckPrunedExport(In(), {}, changed).code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace
