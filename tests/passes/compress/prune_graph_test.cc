@@ -10,6 +10,7 @@
 namespace loadline::passes {
 namespace {
 
+using models::ValueId;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -17,8 +18,8 @@ TEST(PruneGraph, SlicesContentsAndSaysWhatStays) {
   const models::Graph model = SmallMlp();
   const auto groups = FindPruneGroups(model);
   ASSERT_TRUE(groups.ok());
-  const auto pruned = PruneGraph(
-      model, *groups, {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13}, {}, {}});
+  const auto pruned =
+      PruneGraph(model, *groups, {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13}, {}});
   ASSERT_TRUE(pruned.ok()) << pruned.status();
   const models::Value& bias =
       pruned->graph.value(*pruned->graph.Find("fc1.bias"));
@@ -42,17 +43,45 @@ TEST(PruneGraph, RefusesWhatCannotGo) {
   std::vector<int64_t> all(16);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   EXPECT_THAT(
-      std::string(PruneGraph(model, *groups, {all, {}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {all, {}}).status().message()),
       HasSubstr("group \"n0\" would lose all of its 16 channels"));
   EXPECT_THAT(
-      std::string(
-          PruneGraph(model, *groups, {{16}, {}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {{16}, {}}).status().message()),
       HasSubstr("none with number 16"));
   EXPECT_THAT(
-      std::string(PruneGraph(model, *groups, {{}, {1}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {{}, {1}}).status().message()),
       HasSubstr("cannot be pruned: output of the model"));
   EXPECT_EQ(PruneGraph(model, *groups, {{}}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// The unbiased variance divides by the number of elements, which falls where a
+// statistic is taken over channels.
+TEST(PruneGraph, CountsTheElementsOfStatisticsAnew) {
+  Builder b;
+  const ValueId x = b.Input("x", {2, 4, 6});
+  const ValueId h = b.Op("MatMul", {x, b.Parameter("w", {6, 8})});
+  const std::vector<ValueId> norm =
+      b.Ops("BatchNormTraining",
+            {h, b.Parameter("scale", {4}), b.Parameter("shift", {4})},
+            {{"epsilon", 1e-5}});
+  const ValueId mean = b.State("mean", {4}), var = b.State("var", {4});
+  const std::vector<ValueId> next =
+      b.Ops("RunningStatsUpdate", {mean, var, norm[1], norm[2]},
+            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{16}}});
+  b.graph.updates = {{mean, next[0]}, {var, next[1]}};
+  b.Output(b.Op("MatMul", {norm[0], b.Parameter("w2", {8, 5})}));
+  const auto groups = FindPruneGroups(b.graph);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ((*groups)[0].width, 8);
+  EXPECT_THAT((*groups)[0].approximate, HasSubstr("statistics of"));
+  const auto pruned = PruneGraph(b.graph, *groups, {{1, 2, 5}, {}});
+  ASSERT_TRUE(pruned.ok()) << pruned.status();
+  for (const models::Node& node : pruned->graph.nodes) {
+    if (node.op == "RunningStatsUpdate") {
+      EXPECT_EQ(node.attributes.Int("count", 0), 2 * 5);
+    }
+  }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ constexpr char kMachine[] = "tests/tools/machine.json";
 std::vector<std::string> Mlp(const std::string& verb,
                              std::vector<std::string> more) {
   std::vector<std::string> args = {verb, kMlp};
-  if (verb != "inspect" && verb != "check") {
+  if (verb != "inspect" && verb != "check" && verb != "groups") {
     args.insert(args.end(), {"--machine", kMachine});
   }
   args.insert(args.end(), more.begin(), more.end());
@@ -100,6 +100,10 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--disable-pass", "add_loss"}, "cannot be switched off");
   add({"--disable-pass", "nothing"}, "no pass named 'nothing'");
   add({"--dump-passes", "/proc/no"}, "/proc/no");
+  add({"--micro-batches", "0"}, "--micro-batches '0'");
+  add({"--micro-batches", "few"}, "a whole number above zero, or auto");
+  add({"--micro-batches", "auto"}, "one structure");
+  add({"--batch", "8", "--micro-batches", "3"}, "a divisor of 8");
   add({"--config", "/no/file.yaml"}, "/no/file.yaml");
   cases.push_back({{verb, "/no/model.onnx"}, 2, "/no/model.onnx"});
   cases.push_back({{verb, kData}, 2, "digits-train.npz"});
@@ -127,6 +131,8 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
   }
   cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
   cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});
+  cases.push_back(
+      {Mlp("estimate", {"--micro-batches", "auto"}), 2, "takes a search"});
   Expect(cases);
 }
 
@@ -207,6 +213,8 @@ TEST(VerbErrors, OfVerbsThatReadModels) {
           {{"inspect", "/no/m.onnx"}, 2, "/no/m.onnx"},
           {{"inspect", "models"}, 2, "models"},
           {Mlp("inspect", {"--batch", "-3"}), 2, "--batch"},
+          {{"groups", "/no/m.onnx"}, 2, "/no/m.onnx"},
+          {Mlp("groups", {"--dim", "x"}), 2, "--dim 'x'"},
           {{"check", "/no/m.onnx"}, 2, "/no/m.onnx"},
           {Mlp("check", {"--dim", "x"}), 2, "--dim 'x'"},
           {Mlp("eval", {}), 2, "--data: expected an .npz file"},
