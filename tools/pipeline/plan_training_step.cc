@@ -72,8 +72,21 @@ absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
   options.momentum = flags.momentum;
   options.nesterov = flags.nesterov;
   options.beta1 = flags.beta1;
-  options.beta2 = flags.beta2;
+  options.beta2 = flags.EffectiveBeta2();
   options.epsilon = flags.epsilon;
+  options.clip_norm = flags.clip_norm;
+  options.average = flags.ema;
+  options.groups.no_decay = flags.no_decay;
+  options.groups.decay_matrices_only = flags.decay_matrices_only;
+  for (const std::string& text : flags.lr_scales) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--lr-scale", text));
+    double factor = 0;
+    if (!absl::SimpleAtod(pair.second, &factor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--lr-scale '", text, "': expected NAME=FACTOR"));
+    }
+    options.groups.rates.emplace_back(pair.first, factor);
+  }
   return options;
 }
 
