@@ -346,14 +346,51 @@ void AddOptimizerCases(std::vector<OperatorCase>& cases) {
                      what + " plain",
                      {F32(dims), F32(dims)},
                      {{"weight_decay", 0.1}}});
-    cases.push_back({"AdamW",
+    const Attributes adam = {{"beta1", 0.9},
+                             {"beta2", 0.999},
+                             {"epsilon", 1e-8},
+                             {"weight_decay", 0.01}};
+    Attributes half_rate = adam;
+    half_rate.Set("rate", 0.5);
+    for (const char* op : {"AdamW", "Adam"}) {
+      cases.push_back({op,
+                       what,
+                       {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                       adam,
+                       1e-5});
+      cases.push_back(
+          {op,
+           what + " factors",
+           {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2), F32({}, 0.1, 1)},
+           half_rate,
+           1e-5});
+    }
+    cases.push_back({"Sgd",
+                     what + " factors",
+                     {F32(dims), F32(dims), std::nullopt, F32({}, 0.1, 1)},
+                     {{"weight_decay", 0.1}, {"rate", 2.0}}});
+    cases.push_back({"Lion",
                      what,
-                     {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                     {F32(dims), F32(dims), F32(dims)},
+                     {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}}});
+    cases.push_back({"Lion",
+                     what + " factors",
+                     {F32(dims), F32(dims), F32(dims), F32({}, 0.1, 1)},
                      {{"beta1", 0.9},
-                      {"beta2", 0.999},
-                      {"epsilon", 1e-8},
-                      {"weight_decay", 0.01}},
-                     1e-5});
+                      {"beta2", 0.99},
+                      {"weight_decay", 0.1},
+                      {"rate", 0.5}}});
+    cases.push_back(
+        {"AverageUpdate", what, {F32(dims), F32(dims)}, {{"decay", 0.75}}});
+    cases.push_back({"SumSquares", what, {F32(dims)}, {}, 1e-5});
+  }
+  for (int64_t n : {1, 300}) {
+    for (double norm : {0.5, 1e3}) {
+      cases.push_back({"ClipFactor",
+                       std::to_string(cases.size()),
+                       {F32({n}, 0, 2)},
+                       {{"max_norm", norm}}});
+    }
   }
 }
 

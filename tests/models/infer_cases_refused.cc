@@ -289,6 +289,11 @@ std::vector<Refused> RefusedCases() {
       {"AdamW", {kC, kC, kC}, kAdam, "has 3 inputs"},
       {"AdamW", {kC, kC, kC, kC}, With(kAdam, "beta2", 1.0), "beta2 is 1"},
       {"AdamW", {kC, kC, kC, kC}, With(kAdam, "epsilon", -1.0), "negative"},
+      {"AdamW", {kC, kC, kC, kC, kC}, kAdam, "input 4"},
+      {"Adam", {kC, kC, kC, kC}, With(kAdam, "rate", -1.0), "negative"},
+      {"AverageUpdate", {kC, kC}, {{"decay", 1.0}}, "decay is 1"},
+      {"ClipFactor", {F32({7})}, {{"max_norm", 0.0}}, "max_norm is 0"},
+      {"ClipFactor", {F32({})}, {{"max_norm", 1.0}}, "one axis"},
   };
 }
 

@@ -52,8 +52,21 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
        "Data, .npz: an array for each input, and target")
       ->type_name("FILE");
   Last(app, "--loss", &flags->loss, "Loss")
-      ->check(CLI::IsMember({"cross_entropy", "mse"}))
+      ->check(CLI::IsMember(
+          {"cross_entropy", "mse", "l1", "huber", "bce_with_logits", "model"}))
       ->capture_default_str();
+  Last(app, "--output-name", &flags->output,
+       "Output of the model that the loss is taken of, or is")
+      ->type_name("NAME");
+  Last(app, "--label-smoothing", &flags->label_smoothing,
+       "Share of each class target that goes to all classes")
+      ->check(CheckShare)
+      ->group(kRareFlags);
+  Last(app, "--huber-delta", &flags->huber_delta,
+       "From where on huber is linear")
+      ->check(CheckPositive)
+      ->capture_default_str()
+      ->group(kRareFlags);
   Last(app, "--class-axis", &flags->class_axis,
        "Axis of the classes in the model's output, where target leaves it "
        "open")

@@ -28,6 +28,9 @@ struct ModelFlags {
 struct LossFlags {
   std::string loss = "cross_entropy";
   std::optional<int64_t> class_axis;
+  std::string output;  // of the model; empty: it has one only
+  double label_smoothing = 0;
+  double huber_delta = 1;
   std::string data;  // .npz; if given, it determines the target's shape
 };
 
