@@ -29,7 +29,7 @@ std::vector<nlohmann::json> Lines(const std::string& path) {
 }
 
 // Everything that changes the numbers of a run.
-std::vector<std::string> Run(const std::string& folder) {
+std::vector<std::string> RunArguments(const std::string& folder) {
   return {"run",
           Zoo("mlp.onnx"),
           "--data",
@@ -62,7 +62,7 @@ std::vector<std::string> Run(const std::string& folder) {
 
 TEST(RunFeatures, GiveTheSameBitsWhenResumedAndAtEveryBudget) {
   const std::string folder = TestFolder("run_features");
-  const auto whole = RunLoadline(Plus(Run(folder), {"--steps", "20"}));
+  const auto whole = RunLoadline(Plus(RunArguments(folder), {"--steps", "20"}));
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const auto lines = Lines(folder + "/metrics.jsonl");
   ASSERT_EQ(lines.size(), 23u);  // 20 steps; evaluations at 7, 14 and 20
@@ -73,12 +73,12 @@ TEST(RunFeatures, GiveTheSameBitsWhenResumedAndAtEveryBudget) {
 
   const std::string checkpoint = folder + "/run.safetensors";
   const auto first = RunLoadline(
-      Plus(Run(folder), {"--steps", "20", "--checkpoint", checkpoint,
+      Plus(RunArguments(folder), {"--steps", "20", "--checkpoint", checkpoint,
                          "--checkpoint-every", "7", "--budget", "60%"}),
       {.interrupt_when = "step 14: evaluation"});
   EXPECT_EQ(first.exit_code, 130) << first.err;
   const auto rest = RunLoadline(Plus(
-      Run(folder), {"--steps", "20", "--checkpoint", checkpoint, "--resume"}));
+      RunArguments(folder), {"--steps", "20", "--checkpoint", checkpoint, "--resume"}));
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
   const auto again = Lines(folder + "/metrics.jsonl");
