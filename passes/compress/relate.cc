@@ -113,6 +113,18 @@ void Pointwise(Relation& r) {
   }
 }
 
+void Expand(Relation& r) {
+  const ValueId x = r.In(0), y = r.Out();
+  const int64_t added = r.Rank(y) - r.Rank(x);
+  for (int64_t axis = 0; axis < r.Rank(y); ++axis) {
+    if (axis < added ||
+        r.Type(x).dims[static_cast<size_t>(axis - added)] == 1) {
+      r.atoms.MarkRepeats({y, axis});
+    }
+  }
+  r.SameBroadcast(x, y);
+}
+
 // Reduced axes leave the output, or stay with one index.
 void Reduce(Relation& r) {
   Ints axes = r.node.attributes.IntList("axes");
@@ -186,19 +198,11 @@ void Window(Relation& r, ValueId part, ValueId whole) {
   }
 }
 void Slice(Relation& r) { Window(r, r.Out(), r.In(0)); }
-void SliceGrad(Relation& r) {
-  Window(r, r.In(0), r.Out());
-  // Zeros beside the part belong to no channel, and cannot be removed.
-  const Ints axes = r.node.attributes.IntList("axes");
-  for (int64_t axis : axes) {
-    const auto a = static_cast<size_t>(axis);
-    if (r.Type(r.In(0)).dims[a] != r.Type(r.Out()).dims[a]) {
-      r.Freeze(r.Out(), axis, "padding by");
-    }
-  }
-}
+// Zeros beside the part have no maker, and stay unless what they are added to
+// goes.
+void SliceGrad(Relation& r) { Window(r, r.In(0), r.Out()); }
 
-// `many` has the axes of `one` before and after `axis`, and those of the
+// `picked` has the axes of `data` before and after `axis`, and those of the
 // indices in its place.
 void Indexed(Relation& r, ValueId data, ValueId indices, ValueId picked) {
   const int64_t axis = r.node.attributes.Int("axis", 0);
@@ -391,6 +395,7 @@ std::map<std::string, Rule, std::less<>> MakeRules() {
       {"TopK", AlongFrozenAxis},
       {"Softmax", AlongFrozenAxis},
       {"LogSoftmax", AlongFrozenAxis},
+      {"Expand", Expand},
       {"Reshape", [](Relation& r) { r.Defer(); }},
       {"Transpose", Transpose},
       {"Concat", Concat},

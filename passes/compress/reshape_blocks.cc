@@ -4,9 +4,13 @@
 // the channels are. Tested in tests/passes/compress/reshape_blocks_test.cc.
 #include "passes/compress/reshape_blocks.h"
 
+#include <algorithm>
+#include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace loadline::passes {
@@ -95,13 +99,51 @@ std::vector<const ReshapeFactor*> Choices(const ReshapeBlock& block,
   return choices;
 }
 
+// How many channels that are not frozen the two axes would have if this factor
+// carried them: its indices, joined where the axes' present channels join them.
+int64_t ChannelsWith(const ReshapeFactor& factor, AxisAtoms& atoms) {
+  std::vector<int64_t> parent(static_cast<size_t>(factor.size));
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto find = [&](int64_t x) {
+    while (parent[static_cast<size_t>(x)] != x) {
+      x = parent[static_cast<size_t>(x)] =
+          parent[static_cast<size_t>(parent[static_cast<size_t>(x)])];
+    }
+    return x;
+  };
+  absl::flat_hash_map<int32_t, int64_t> index_of;  // by present channel
+  const auto join = [&](AxisRef axis, int64_t stride) {
+    for (int64_t i = 0; i < atoms.size(axis); ++i) {
+      const int64_t index = (i / stride) % factor.size;
+      const auto [it, added] =
+          index_of.try_emplace(atoms.ChannelOf(axis, i), index);
+      if (!added) parent[static_cast<size_t>(find(index))] = find(it->second);
+    }
+  };
+  join(factor.in, factor.in_stride);
+  join(factor.out, factor.out_stride);
+  std::set<int64_t> open, frozen;
+  for (const auto& [channel, index] : index_of) {
+    const bool is_frozen = atoms.facts(channel).frozen != AxisAtoms::kNone;
+    (is_frozen ? frozen : open).insert(find(index));
+  }
+  for (int64_t index : frozen) open.erase(index);
+  return static_cast<int64_t>(open.size());
+}
+
+bool IsHead(const ReshapeFactor& factor, AxisAtoms& atoms) {
+  return atoms.AnyHead(factor.in) || atoms.AnyHead(factor.out);
+}
+
 const ReshapeFactor& Preferred(const std::vector<const ReshapeFactor*>& choices,
                                AxisAtoms& atoms) {
   const auto rank = [&](const ReshapeFactor& f) {
     const bool exact =
         !atoms.AnyApproximate(f.in) && !atoms.AnyApproximate(f.out);
-    const bool head = atoms.AnyHead(f.in) || atoms.AnyHead(f.out);
-    return std::make_tuple(exact, head, f.size);
+    const bool repeats = atoms.AllRepeats(f.in) || atoms.AllRepeats(f.out);
+    const int64_t channels = ChannelsWith(f, atoms);
+    return std::make_tuple(channels > 1, exact, !repeats, IsHead(f, atoms),
+                           channels);
   };
   const ReshapeFactor* best = choices[0];
   for (const ReshapeFactor* factor : choices) {
@@ -190,8 +232,15 @@ void ResolveReshapes(std::vector<ReshapeBlock> blocks, AxisAtoms& atoms) {
       }
     }
     if (left.size() == open.size()) {
-      Carry(left[0], Preferred(Choices(left[0], atoms), atoms), atoms);
-      left.erase(left.begin());
+      auto next = std::find_if(
+          left.begin(), left.end(), [&atoms](const ReshapeBlock& block) {
+            return std::any_of(
+                block.factors.begin(), block.factors.end(),
+                [&](const ReshapeFactor& f) { return IsHead(f, atoms); });
+          });
+      if (next == left.end()) next = left.begin();
+      Carry(*next, Preferred(Choices(*next, atoms), atoms), atoms);
+      left.erase(next);
     }
     open = std::move(left);
   }
