@@ -156,8 +156,8 @@ class PlainConv final : public CudnnOperation {
     const models::Ints& out_dims = s_.kind == ConvKind::kForward     ? s_.y
                                    : s_.kind == ConvKind::kInputGrad ? s_.x
                                                                      : s_.w;
-    std::vector<double> sums(static_cast<size_t>(
-        models::TensorType{s_.dtype, out_dims}.elements()));
+    std::vector<double> sums(
+        static_cast<size_t>(models::TensorType{s_.dtype, out_dims}.elements()));
     ForEachTap([&](int64_t x, int64_t w, int64_t y) {
       if (s_.kind == ConvKind::kForward) {
         sums[y] += Product(a, x, b, w);

@@ -62,23 +62,26 @@ std::vector<std::string> RunArguments(const std::string& folder) {
 
 TEST(RunFeatures, GiveTheSameBitsWhenResumedAndAtEveryBudget) {
   const std::string folder = TestFolder("run_features");
-  const auto whole = RunLoadline(Plus(RunArguments(folder), {"--steps", "20"}));
+  const auto whole =
+      RunLoadline(Plus(RunArguments(folder), {"--steps", "3000"}));
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const auto lines = Lines(folder + "/metrics.jsonl");
-  ASSERT_EQ(lines.size(), 23u);  // 20 steps; evaluations at 7, 14 and 20
-  EXPECT_EQ(lines[7]["step"], 7);
-  EXPECT_GT(lines[7]["eval_accuracy"], 0.05);
-  EXPECT_LT(lines[22]["eval_loss"], lines[7]["eval_loss"]);
+  ASSERT_EQ(lines.size(), 3003u);  // of 3,000 steps and three evaluations
+  EXPECT_EQ(lines[1000]["step"], 1000);
+  EXPECT_GT(lines[1000]["eval_accuracy"], 0.8);
+  EXPECT_GT(lines[3002]["eval_accuracy"], 0.8);
   EXPECT_NEAR(lines[0]["learning_rate"], 0.0004, 1e-9);
 
   const std::string checkpoint = folder + "/run.safetensors";
-  const auto first = RunLoadline(
-      Plus(RunArguments(folder), {"--steps", "20", "--checkpoint", checkpoint,
-                         "--checkpoint-every", "7", "--budget", "60%"}),
-      {.interrupt_when = "step 14: evaluation"});
+  const auto first =
+      RunLoadline(Plus(RunArguments(folder),
+                       {"--steps", "3000", "--checkpoint", checkpoint,
+                        "--checkpoint-every", "700", "--budget", "60%"}),
+                  {.interrupt_when = "step 1000: evaluation"});
   EXPECT_EQ(first.exit_code, 130) << first.err;
-  const auto rest = RunLoadline(Plus(
-      RunArguments(folder), {"--steps", "20", "--checkpoint", checkpoint, "--resume"}));
+  const auto rest =
+      RunLoadline(Plus(RunArguments(folder), {"--steps", "3000", "--checkpoint",
+                                              checkpoint, "--resume"}));
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
   const auto again = Lines(folder + "/metrics.jsonl");
