@@ -277,9 +277,11 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
 }
 
 // The model's tensors in `state`; with `average`, averaged weights where there
-// are some.
+// are some. They share their bytes with `state`.
+using SharedState =
+    std::map<std::string, std::shared_ptr<const std::vector<std::byte>>>;
 std::map<std::string, models::Tensor> TensorsIn(const PlannedStep& step,
-                                                const RunState& state,
+                                                const SharedState& state,
                                                 bool average) {
   std::map<std::string, models::Tensor> tensors;
   for (const std::string& name : step.model_tensors) {
@@ -288,8 +290,8 @@ std::map<std::string, models::Tensor> TensorsIn(const PlannedStep& step,
     // What no node reads is unchanged.
     const std::optional<models::ValueId> id = step.graph.Find(name);
     if (found == state.end() || !id.has_value()) continue;
-    tensors.emplace(name, models::MakeTensor(step.graph.value(*id).type,
-                                             found->second.data()));
+    tensors.emplace(name,
+                    models::Tensor{step.graph.value(*id).type, found->second});
   }
   return tensors;
 }
@@ -301,16 +303,18 @@ absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
   if (flags.out.empty() && flags.training.average.empty()) {
     return absl::OkStatus();
   }
-  RunState state;
+  SharedState state;
   for (const std::string& name : step.model_tensors) {
     for (const std::string& tensor : {name, passes::AverageName(name)}) {
       const std::optional<models::ValueId> id = step.graph.Find(tensor);
       if (!id.has_value()) continue;
       if (tensor != name && flags.training.average.empty()) continue;
-      std::vector<std::byte>& bytes = state[tensor];
-      bytes.resize(static_cast<size_t>(step.graph.value(*id).type.bytes()));
+      std::vector<std::byte> bytes(
+          static_cast<size_t>(step.graph.value(*id).type.bytes()));
       LOADLINE_RETURN_IF_ERROR(
           running->program->ReadPersistent(tensor, absl::MakeSpan(bytes)));
+      state[tensor] =
+          std::make_shared<const std::vector<std::byte>>(std::move(bytes));
     }
   }
   running->program.reset();  // before the device, which it uses
@@ -401,6 +405,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
       state.erase(found);
     }
     LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
+    device->SetAlgorithms(step->machine.algorithms);
     LOADLINE_ASSIGN_OR_RETURN(
         *running, Load(flags, step, std::move(device), !flags.trace.empty(),
                        /*last=*/true));
@@ -418,8 +423,15 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
             : "");
     if (metrics != nullptr) metrics->AddEvaluation(at, result);
     if (!best || flags.training.best.empty()) return absl::OkStatus();
+    SharedState shared;
+    for (const std::string& name : step->model_tensors) {
+      const auto found = state.find(name);
+      if (found == state.end()) continue;
+      shared[name] =
+          std::make_shared<const std::vector<std::byte>>(found->second);
+    }
     return models::ExportTrained(flags.step.model.model,
-                                 TensorsIn(*step, state, /*average=*/false),
+                                 TensorsIn(*step, shared, /*average=*/false),
                                  flags.training.best);
   };
   actions.save = [&](int64_t at, const Notes& notes) -> absl::Status {
