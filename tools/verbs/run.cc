@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,8 +26,6 @@
 #include "executor/train/metrics.h"
 #include "executor/train/progress.h"
 #include "executor/train/train.h"
-#include "models/onnx/export.h"
-#include "passes/add_optimizer.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
@@ -45,6 +42,7 @@
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
+#include "tools/pipeline/trained_models.h"
 #include "tools/pipeline/training_flags.h"
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
@@ -276,58 +274,24 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   return rest;
 }
 
-// The model's tensors in `state`; with `average`, averaged weights where there
-// are some. They share their bytes with `state`.
-using SharedState =
-    std::map<std::string, std::shared_ptr<const std::vector<std::byte>>>;
-std::map<std::string, models::Tensor> TensorsIn(const PlannedStep& step,
-                                                const SharedState& state,
-                                                bool average) {
-  std::map<std::string, models::Tensor> tensors;
-  for (const std::string& name : step.model_tensors) {
-    auto found = average ? state.find(passes::AverageName(name)) : state.end();
-    if (found == state.end()) found = state.find(name);
-    // What no node reads is unchanged.
-    const std::optional<models::ValueId> id = step.graph.Find(name);
-    if (found == state.end() || !id.has_value()) continue;
-    tensors.emplace(name,
-                    models::Tensor{step.graph.value(*id).type, found->second});
-  }
-  return tensors;
-}
-
 // Writes the trained model, and that with averaged weights. Frees the program
 // and the arena as soon as the weights are read: writing takes memory too.
 absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
                          Running* running) {
-  if (flags.out.empty() && flags.training.average.empty()) {
-    return absl::OkStatus();
-  }
-  SharedState state;
-  for (const std::string& name : step.model_tensors) {
-    for (const std::string& tensor : {name, passes::AverageName(name)}) {
-      const std::optional<models::ValueId> id = step.graph.Find(tensor);
-      if (!id.has_value()) continue;
-      if (tensor != name && flags.training.average.empty()) continue;
-      std::vector<std::byte> bytes(
-          static_cast<size_t>(step.graph.value(*id).type.bytes()));
-      LOADLINE_RETURN_IF_ERROR(
-          running->program->ReadPersistent(tensor, absl::MakeSpan(bytes)));
-      state[tensor] =
-          std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-    }
-  }
+  const std::string& averaged = flags.training.average;
+  if (flags.out.empty() && averaged.empty()) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      ModelState state,
+      ReadModelState(step, *running->program, !averaged.empty()));
   running->program.reset();  // before the device, which it uses
   running->device.reset();
-  for (const bool average : {true, false}) {
-    const std::string& path = average ? flags.training.average : flags.out;
-    if (path.empty()) continue;
-    auto tensors = TensorsIn(step, state, average);
-    if (!average) state.clear();
-    LOADLINE_RETURN_IF_ERROR(models::ExportTrained(flags.step.model.model,
-                                                   std::move(tensors), path));
+  const std::string& original = flags.step.model.model;
+  if (!averaged.empty()) {
+    LOADLINE_RETURN_IF_ERROR(
+        WriteModel(step, state, original, /*average=*/true, averaged));
   }
-  return absl::OkStatus();
+  if (flags.out.empty()) return absl::OkStatus();
+  return WriteModel(step, state, original, /*average=*/false, flags.out);
 }
 
 // The evaluation of --eval-data, within the bytes of the training's plan.
@@ -423,16 +387,8 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
             : "");
     if (metrics != nullptr) metrics->AddEvaluation(at, result);
     if (!best || flags.training.best.empty()) return absl::OkStatus();
-    SharedState shared;
-    for (const std::string& name : step->model_tensors) {
-      const auto found = state.find(name);
-      if (found == state.end()) continue;
-      shared[name] =
-          std::make_shared<const std::vector<std::byte>>(found->second);
-    }
-    return models::ExportTrained(flags.step.model.model,
-                                 TensorsIn(*step, shared, /*average=*/false),
-                                 flags.training.best);
+    return WriteModel(*step, ModelStateOf(*step, state), flags.step.model.model,
+                      /*average=*/false, flags.training.best);
   };
   actions.save = [&](int64_t at, const Notes& notes) -> absl::Status {
     if (flags.checkpoint.empty()) return absl::OkStatus();
