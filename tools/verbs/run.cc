@@ -35,6 +35,7 @@
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/number_checks.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/evaluation.h"
@@ -126,6 +127,11 @@ absl::Status CheckFlags(const Flags& flags) {
   }
   LOADLINE_RETURN_IF_ERROR(
       CheckTrainingFlags(flags.training, flags.step.optimizer.ema));
+  if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro-batches auto and ", flags.replan ? "--replan" : "--plan",
+        ": give the number of micro-batches instead"));
+  }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--eval-data", flags.training.eval_data});
   inputs.push_back({"--plan", flags.plan_in});
@@ -559,6 +565,7 @@ VerbBody AddRun(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddRunFlags(app, flags.get());
   return [flags] { return RunRun(*flags); };
 }
