@@ -160,7 +160,9 @@ TEST(AddFakeQuantize, TakesTheAxisOfTheOutputsChannels) {
   const ValueId x = b.Input("x", {2, 3});
   b.Output(b.Op("MatMul", {x, b.Parameter("w", {3, 4})}));
   for (const QuantizedTensor& t : Quantize(b.graph, QuantizeStage::kTrain)) {
-    if (t.weight) EXPECT_EQ(t.axis, 1);
+    if (t.weight) {
+      EXPECT_EQ(t.axis, 1);
+    }
   }
 }
 
