@@ -34,8 +34,12 @@ void AddQuantizeCases(std::vector<OperatorCase>& cases) {
       if (s.axis >= 0) channels = {s.x[static_cast<size_t>(s.axis)]};
       const InputSpec scale = F32(channels, 0.01, 0.4);
       const InputSpec zero = F32(channels, 0, g.symmetric != 0 ? 0 : 3);
-      cases.push_back(
-          {"FakeQuantize", what, {F32(s.x), scale, zero}, attributes});
+      cases.push_back({"FakeQuantize",
+                       what,
+                       {F32(s.x), scale, zero},
+                       attributes,
+                       2e-6,
+                       false});
       cases.push_back({"FakeQuantizeGrad",
                        what,
                        {F32(s.x), F32(s.x), scale, zero},
@@ -51,7 +55,9 @@ void AddQuantizeCases(std::vector<OperatorCase>& cases) {
       cases.push_back({"FakeQuantize",
                        what + " without a scale",
                        {F32(s.x), F32(channels, -0.1, 0), zero},
-                       attributes});
+                       attributes,
+                       2e-6,
+                       false});
       Attributes grid = attributes;
       grid.Erase("axis");
       cases.push_back({"QuantizationGrid",
