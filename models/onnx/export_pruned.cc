@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/compare_graphs.h"
+#include "models/onnx/edit_model.h"
 #include "models/onnx/guard.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/open_axes.h"
