@@ -216,6 +216,8 @@ class Rewriter {
       GroupNormalization(node);
     } else if (op == "Attention") {
       Attention(node);
+    } else if (op == "LSTM" || op == "GRU" || op == "RNN") {
+      Recurrent(node);
     } else if (op != "Constant") {
       ConstantOperands(node);
     }
@@ -423,6 +425,13 @@ class Rewriter {
     const int64_t in_group = Old(x)->type.dims[1] / groups;
     if (New(x)->type.dims[1] % in_group != 0) return;
     SetInt("num_groups", New(x)->type.dims[1] / in_group, node);
+  }
+
+  // R is [directions, gates * hidden, hidden].
+  void Recurrent(onnx::NodeProto* node) {
+    ConstantOperands(node);
+    const std::optional<Ints> r = NewDims(node->input(2));
+    if (r.has_value() && r->size() == 3) SetInt("hidden_size", r->back(), node);
   }
 
   void Attention(onnx::NodeProto* node) {
