@@ -100,7 +100,16 @@ class Repeater {
     }
   }
 
-  // Marks what is added up over the parts: the loss and what late nodes read.
+  // The input of a late node that is a gradient; -1: none. Anything else that a
+  // late node reads, such as a running statistic, is no sum over the parts.
+  static int GradientInput(const Node& node) {
+    if (node.op == "SumSquares") return 0;
+    const bool optimizer = node.op == "Sgd" || node.op == "AdamW" ||
+                           node.op == "Adam" || node.op == "Lion";
+    return optimizer ? 1 : -1;
+  }
+
+  // Marks what is added up over the parts: the loss and every gradient.
   absl::Status FindSummed() {
     const auto sum = [&](ValueId id) -> absl::Status {
       if (id == kNoValue || late_[Index(id)]) return absl::OkStatus();
@@ -118,7 +127,16 @@ class Repeater {
     LOADLINE_RETURN_IF_ERROR(sum(graph_.outputs[0]));
     for (const Node& node : nodes_) {
       if (!IsLate(node)) continue;
-      for (ValueId id : node.inputs) LOADLINE_RETURN_IF_ERROR(sum(id));
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId id = node.inputs[i];
+        if (static_cast<int>(i) == GradientInput(node)) {
+          LOADLINE_RETURN_IF_ERROR(sum(id));
+        } else if (id != kNoValue && by_part_[Index(id)]) {
+          return absl::FailedPreconditionError(absl::StrCat(
+              node.op, " '", node.name, "' reads '", graph_.value(id).name,
+              "' of the whole batch, and micro-batches have it in parts"));
+        }
+      }
     }
     return absl::OkStatus();
   }

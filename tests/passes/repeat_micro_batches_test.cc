@@ -128,6 +128,20 @@ TEST(RepeatMicroBatches, ClipsAndAveragesOnceForAllParts) {
   EXPECT_EQ(step->nodes[static_cast<size_t>(maker)].op, "Add");
 }
 
+TEST(RepeatMicroBatches, RefusesStateOfTheWholeBatch) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId s = b.State("s", {4, 3});
+  const ValueId next =
+      b.Op("AverageUpdate", {s, b.Op("Relu", {x})}, {{"decay", 0.5}});
+  b.graph.updates.emplace_back(s, next);
+  b.Output(b.Op("MseLoss", {x, x}));
+  const absl::Status status = RepeatMicroBatches(b.graph, 2);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("AverageUpdate"), std::string::npos)
+      << status;
+}
+
 TEST(RepeatMicroBatches, TextKeepsTheNumberOfParts) {
   const auto step = BuildTrainingStep(MseModel(true), MseOptions(2), {});
   ASSERT_TRUE(step.ok()) << step.status();
