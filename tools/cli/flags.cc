@@ -3,7 +3,12 @@
 // (tools/cli/yaml_args.h). Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/cli/flags.h"
 
+#include <string>
+#include <vector>
+
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tools/cli/device_names.h"
 #include "tools/cli/help.h"
 #include "tools/cli/number_checks.h"
@@ -15,6 +20,17 @@ template <typename T>
 CLI::Option* Last(CLI::App* app, const std::string& name, T* target,
                   const std::string& help) {
   return app->add_option(name, *target, help)->take_last();
+}
+
+// As CLI::IsMember, but without the names in the help.
+auto OneOf(std::vector<std::string> names) {
+  return [names](const std::string& given) -> std::string {
+    for (const std::string& name : names) {
+      if (given == name) return "";
+    }
+    return absl::StrCat("'", given, "' is not one of ",
+                        absl::StrJoin(names, ", "));
+  };
 }
 
 }  // namespace
@@ -51,13 +67,15 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
   Last(app, "--data", &flags->data,
        "Data, .npz: an array for each input, and target")
       ->type_name("FILE");
-  Last(app, "--loss", &flags->loss, "Loss")
-      ->check(CLI::IsMember(
+  Last(app, "--loss", &flags->loss, "Loss, such as mse")
+      ->type_name("NAME")
+      ->check(OneOf(
           {"cross_entropy", "mse", "l1", "huber", "bce_with_logits", "model"}))
       ->capture_default_str();
   Last(app, "--output-name", &flags->output,
        "Output of the model that the loss is taken of, or is")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->group(kRareFlags);
   Last(app, "--label-smoothing", &flags->label_smoothing,
        "Share of each class target that goes to all classes")
       ->check(CheckShare)
@@ -74,8 +92,9 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
 }
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
-  Last(app, "--optimizer", &flags->optimizer, "Optimizer")
-      ->check(CLI::IsMember({"adamw", "adam", "lion", "sgd"}))
+  Last(app, "--optimizer", &flags->optimizer, "adamw, adam, lion or sgd")
+      ->type_name("NAME")
+      ->check(OneOf({"adamw", "adam", "lion", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
       ->check(CheckNonNegative)
@@ -88,9 +107,11 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->check(CheckNonNegative);
   Last(app, "--clip-norm", &flags->clip_norm,
        "Scale gradients down to this global norm")
-      ->check(CheckNonNegative);
+      ->check(CheckNonNegative)
+      ->group(kRareFlags);
   app->add_flag("--no-decay-on-norms-and-biases", flags->decay_matrices_only,
-                "Weight decay only of parameters with two axes or more");
+                "Weight decay only of parameters with two axes or more")
+      ->group(kRareFlags);
   app->add_option("--no-decay", flags->no_decay,
                   "Parameter or pattern* without weight decay (repeatable)")
       ->type_name("NAME")
