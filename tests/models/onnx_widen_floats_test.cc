@@ -116,7 +116,8 @@ TEST(WidenFloats, LeavesDoublesInAnF32ModelAlone) {
                                          " y = Cast<to=1>(d) }"))
                   .empty());
   EXPECT_EQ(TypesToWiden(ModelFromText(
-                "g (double[2] x) => (double[2] y) { y = Relu(x) }")),
+                "g (double[2] x) => (double[2] y)"
+                " <double[2] w = {1, 2}> { y = Mul(x, w) }")),
             std::set<DType>{DType::kF64});
 }
 
