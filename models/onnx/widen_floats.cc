@@ -200,9 +200,8 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
   for (const auto& function : model.functions()) collect(function.node());
   // Without inputs everything is computed at import.
   const bool has_input = std::any_of(
-      graph.input().begin(), graph.input().end(), [&](const auto& input) {
-        return initializers.count(input.name()) == 0;
-      });
+      graph.input().begin(), graph.input().end(),
+      [&](const auto& input) { return initializers.count(input.name()) == 0; });
   return has_input ? types : std::set<DType>();
 }
 
