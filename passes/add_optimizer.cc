@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "passes/clip_gradients.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -173,6 +174,20 @@ absl::StatusOr<ValueId> AddState(Graph& graph, const std::string& name,
   return graph.AddState(name, std::move(zeros));
 }
 
+// The moving average of what the update of a parameter makes.
+absl::Status AddAverage(Graph& graph, const std::string& parameter,
+                        ValueId updated, double decay, models::Tensor zeros) {
+  const std::string name = AverageName(parameter);
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId average,
+                            AddState(graph, name, std::move(zeros)));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> outputs,
+      graph.AddNode("AverageUpdate", absl::StrCat(name, ".update"),
+                    {average, updated}, {{"decay", decay}}, Phase::kUpdate));
+  graph.updates.emplace_back(average, outputs[0]);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
@@ -183,15 +198,6 @@ absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
       "unknown optimizer '", name, "'; optimizers: sgd, adamw, adam, lion"));
 }
 
-bool IsOptimizer(const models::Node& node) {
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](const Name& name) { return node.op == name.op; });
-}
-
-size_t FactorInput(absl::string_view op) {
-  return op == "Adam" || op == "AdamW" ? 4 : 3;
-}
-
 std::string AverageName(absl::string_view parameter) {
   return absl::StrCat(parameter, ".average");
 }
@@ -200,6 +206,11 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
                           const OptimizerOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
   LOADLINE_RETURN_IF_ERROR(CheckGroups(graph, gradients, options.groups));
+  ValueId factor = models::kNoValue;
+  if (options.clip_norm > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        factor, AddClipFactor(graph, gradients, options.clip_norm));
+  }
   Zeros zeros;
   for (const auto& [parameter, gradient] : gradients) {
     // Copies, because adding values moves the graph's vector.
@@ -215,6 +226,7 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
           AddState(graph, absl::StrCat(name, ".", state), zeros.Of(type)));
       updated.push_back(inputs.back());
     }
+    if (factor != models::kNoValue) inputs.push_back(factor);
     while (inputs.back() == models::kNoValue) inputs.pop_back();
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> outputs,
@@ -223,6 +235,10 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
                       Phase::kUpdate));
     for (size_t i = 0; i < updated.size(); ++i) {
       graph.updates.emplace_back(updated[i], outputs[i]);
+    }
+    if (options.average > 0) {
+      LOADLINE_RETURN_IF_ERROR(
+          AddAverage(graph, name, outputs[0], options.average, zeros.Of(type)));
     }
   }
   return absl::OkStatus();

@@ -6,12 +6,12 @@
 //
 // Sgd with momentum has the state `<parameter>.momentum`; Adam and AdamW have
 // `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`, Lion the first of these.
+// With `average`, `<parameter>.average` is the moving average of the parameter.
 // The learning rate is not part of the graph: the executor passes it at every
 // step.
 #ifndef LOADLINE_PASSES_ADD_OPTIMIZER_H_
 #define LOADLINE_PASSES_ADD_OPTIMIZER_H_
 
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,10 +45,8 @@ struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;
   ParameterGroups groups;
-  // Of passes that run later: ClipGradients to this norm, unless it is 0, and
-  // AverageWeights with this decay, unless it is 0.
-  double clip_norm = 0;
-  double average = 0;
+  double clip_norm = 0;  // global norm of all gradients; 0: not clipped
+  double average = 0;    // decay of the moving average of weights; 0: none
   // Sgd:
   double momentum = 0;
   bool nesterov = false;
@@ -57,11 +55,6 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
 };
-
-// Whether a node updates a parameter: inputs 0 and 1 are it and its gradient.
-bool IsOptimizer(const models::Node& node);
-// The input of such a node that is the factor of the gradient.
-size_t FactorInput(absl::string_view op);
 
 // Name of the state with the moving average of a parameter.
 std::string AverageName(absl::string_view parameter);

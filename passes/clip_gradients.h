@@ -1,24 +1,24 @@
-// Clips the gradients by their global norm, as torch.nn.utils.clip_grad_norm_
-// does:
+// Appends the factor that clips the gradients by their global norm, as
+// torch.nn.utils.clip_grad_norm_ does:
 //
-//   a' = Sgd(a, a.grad)         factor = min(1, max_norm / (norm + 1e-6))
-//   b' = Sgd(b, b.grad)    ->   a' = Sgd(a, a.grad, _, factor)
-//                               b' = Sgd(b, b.grad, _, factor)
+//   a.grad, b.grad  ->  factor = min(1, max_norm / (|(a.grad, b.grad)| + 1e-6))
 //
-// where norm is that of all gradients together. The optimizer's nodes multiply
-// with the factor, so no gradient is written again; but every gradient lives
-// until the last one is known. Runs after RepeatMicroBatches: the norm is that
-// of the sums.
+// The optimizer's nodes multiply with it, so that no gradient is written again.
+// Every gradient lives until the last one is known.
 #ifndef LOADLINE_PASSES_CLIP_GRADIENTS_H_
 #define LOADLINE_PASSES_CLIP_GRADIENTS_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/graph.h"
+#include "passes/add_gradients.h"
 
 namespace loadline::passes {
 
-// Errors: those of adding nodes.
-absl::Status ClipGradients(models::Graph& graph, double max_norm);
+// Returns the factor, an f32[]. `gradients` must not be empty. Errors: those of
+// adding nodes.
+absl::StatusOr<models::ValueId> AddClipFactor(models::Graph& graph,
+                                              const Gradients& gradients,
+                                              double max_norm);
 
 }  // namespace loadline::passes
 

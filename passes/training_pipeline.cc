@@ -5,8 +5,6 @@
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"
-#include "passes/average_weights.h"
-#include "passes/clip_gradients.h"
 #include "passes/cut_batch.h"
 #include "passes/drop_softmax_guards.h"
 #include "passes/fuse_attention.h"
@@ -84,16 +82,6 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(require("repeat_micro_batches", [&](Graph& g) {
     return RepeatMicroBatches(g, options.micro_batches);
   }));
-  if (options.optimizer.clip_norm > 0) {
-    LOADLINE_RETURN_IF_ERROR(require("clip_gradients", [&](Graph& g) {
-      return ClipGradients(g, options.optimizer.clip_norm);
-    }));
-  }
-  if (options.optimizer.average > 0) {
-    LOADLINE_RETURN_IF_ERROR(require("average_weights", [&](Graph& g) {
-      return AverageWeights(g, options.optimizer.average);
-    }));
-  }
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

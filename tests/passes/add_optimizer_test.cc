@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "passes/average_weights.h"
-#include "passes/clip_gradients.h"
 #include "tests/passes/graphs.h"
 
 namespace loadline::passes {
@@ -81,10 +79,11 @@ update v.exp_avg_sq -> %5
   }
 }
 
-TEST(ClipGradients, UsesTheNormOfAllGradients) {
+TEST(AddOptimizer, ClipsByTheNormOfAllGradients) {
   TwoParameters t;
-  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, {}).ok());
-  ASSERT_TRUE(ClipGradients(t.b.graph, 2).ok());
+  OptimizerOptions options;
+  options.clip_norm = 2;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
   EXPECT_EQ(Describe(t.b.graph),
             R"(%0 = SumSquares(gw)
 %1 = SumSquares(gv)
@@ -120,11 +119,12 @@ update v.exp_avg -> %3
               HasSubstr("no trained parameter matches 'x*'"));
 }
 
-TEST(AverageWeights, ReadsTheUpdatedParameters) {
+TEST(AddOptimizer, AveragesTheUpdatedParameters) {
   TwoParameters t;
   t.gradients.erase(*t.b.graph.Find("v"));
-  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, {}).ok());
-  ASSERT_TRUE(AverageWeights(t.b.graph, 0.75).ok());
+  OptimizerOptions options;
+  options.average = 0.75;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
   EXPECT_EQ(Describe(t.b.graph),
             R"(%0 = Sgd(w, gw) {momentum=0, nesterov=0, weight_decay=0}
 %1 = AverageUpdate(w.average, %0) {decay=0.75}
