@@ -60,13 +60,13 @@ class Repeater {
     for (int64_t part = 0; part < parts_; ++part) {
       for (const Node& node : nodes_) {
         if (part == 0 && !by_part_[Index(node.outputs[0])]) {
-          if (!IsUpdate(node)) AddShared(node);
+          if (!IsLate(node)) AddShared(node);
         } else if (by_part_[Index(node.outputs[0])]) {
           LOADLINE_RETURN_IF_ERROR(AddPart(node, part));
         }
       }
     }
-    return AddUpdates();
+    return AddLate();
   }
 
  private:
@@ -74,25 +74,36 @@ class Repeater {
     return !models::FindOperator(node.op)->recompute;
   }
 
-  // Marks the values that differ between the parts.
+  // Updates, and what is computed of whole gradients: their norm for clipping.
+  bool IsLate(const Node& node) const { return late_[Index(node.outputs[0])]; }
+
+  // Marks the values that late nodes make, and those that differ between the
+  // parts.
   void FindParts() {
     by_part_.assign(graph_.values.size(), false);
+    late_.assign(graph_.values.size(), false);
     for (ValueId id : graph_.inputs) by_part_[Index(id)] = true;
     for (const Node& node : graph_.nodes) {
       bool differs = node.attributes.Has("offset");
+      bool late = IsUpdate(node) || node.op == "SumSquares";
       for (ValueId id : node.inputs) {
-        differs = differs || (id != kNoValue && by_part_[Index(id)]);
+        if (id == kNoValue) continue;
+        differs = differs || by_part_[Index(id)];
+        late = late || late_[Index(id)];
       }
       // Over all parts, and so the same for each.
-      if (IsUpdate(node) || node.op == "CountTargets") differs = false;
-      for (ValueId id : node.outputs) by_part_[Index(id)] = differs;
+      if (late || node.op == "CountTargets") differs = false;
+      for (ValueId id : node.outputs) {
+        by_part_[Index(id)] = differs;
+        late_[Index(id)] = late;
+      }
     }
   }
 
-  // Marks what is added up over the parts: the loss and what updates read.
+  // Marks what is added up over the parts: the loss and what late nodes read.
   absl::Status FindSummed() {
     const auto sum = [&](ValueId id) -> absl::Status {
-      if (id == kNoValue) return absl::OkStatus();
+      if (id == kNoValue || late_[Index(id)]) return absl::OkStatus();
       const models::Value& value = graph_.value(id);
       if (by_part_[Index(id)]) {
         sums_[id] = kNoValue;
@@ -106,7 +117,7 @@ class Repeater {
     };
     LOADLINE_RETURN_IF_ERROR(sum(graph_.outputs[0]));
     for (const Node& node : nodes_) {
-      if (!IsUpdate(node)) continue;
+      if (!IsLate(node)) continue;
       for (ValueId id : node.inputs) LOADLINE_RETURN_IF_ERROR(sum(id));
     }
     return absl::OkStatus();
@@ -216,14 +227,14 @@ class Repeater {
     return absl::OkStatus();
   }
 
-  // Updates, which come last, and what reads a sum.
-  absl::Status AddUpdates() {
+  // Late nodes, and the outputs, with sums in place of what one part has.
+  absl::Status AddLate() {
     for (ValueId& id : graph_.outputs) {
       const auto sum = sums_.find(id);
       if (sum != sums_.end()) id = sum->second;
     }
     for (Node& node : nodes_) {
-      if (!IsUpdate(node)) continue;
+      if (!IsLate(node)) continue;
       for (ValueId& id : node.inputs) {
         const auto sum = sums_.find(id);
         if (sum != sums_.end()) id = sum->second;
@@ -236,6 +247,7 @@ class Repeater {
   Graph& graph_;
   const int64_t parts_;
   std::vector<Node> nodes_;          // of one part
+  std::vector<bool> late_;           // by value of one part
   std::vector<bool> by_part_;        // by value of one part
   std::map<ValueId, ValueId> sums_;  // value of one part -> its sum so far
   // By part: its copy of a value of the first.
