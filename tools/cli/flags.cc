@@ -4,11 +4,8 @@
 #include "tools/cli/flags.h"
 
 #include <string>
-#include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tools/cli/device_names.h"
 #include "tools/cli/help.h"
 #include "tools/cli/number_checks.h"
@@ -22,23 +19,12 @@ CLI::Option* Last(CLI::App* app, const std::string& name, T* target,
   return app->add_option(name, *target, help)->take_last();
 }
 
-// As CLI::IsMember, but without the names in the help.
-auto OneOf(std::vector<std::string> names) {
-  return [names](const std::string& given) -> std::string {
-    for (const std::string& name : names) {
-      if (given == name) return "";
-    }
-    return absl::StrCat("'", given, "' is not one of ",
-                        absl::StrJoin(names, ", "));
-  };
-}
-
 }  // namespace
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags) {
   Last(app, "model", &flags->model, "ONNX model")->required();
   Last(app, "--batch", &flags->batch,
-       "Examples per step, where the first axis is open (default 32)")
+       "Examples per step, where open (default 32)")
       ->check(CheckPositive);
   app->add_option("--dim", flags->dims,
                   "Size of an open axis, by its name (repeatable)")
@@ -67,9 +53,8 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
   Last(app, "--data", &flags->data,
        "Data, .npz: an array for each input, and target")
       ->type_name("FILE");
-  Last(app, "--loss", &flags->loss, "Loss, such as mse")
-      ->type_name("NAME")
-      ->check(OneOf(
+  Last(app, "--loss", &flags->loss, "Loss")
+      ->check(CLI::IsMember(
           {"cross_entropy", "mse", "l1", "huber", "bce_with_logits", "model"}))
       ->capture_default_str();
   Last(app, "--output-name", &flags->output,
@@ -92,16 +77,16 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
 }
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
-  Last(app, "--optimizer", &flags->optimizer, "adamw, adam, lion or sgd")
-      ->type_name("NAME")
-      ->check(OneOf({"adamw", "adam", "lion", "sgd"}))
+  Last(app, "--optimizer", &flags->optimizer, "Optimizer")
+      ->check(CLI::IsMember({"adamw", "adam", "lion", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
       ->check(CheckNonNegative)
       ->capture_default_str();
   Last(app, "--momentum", &flags->momentum, "SGD's momentum")
       ->check(CheckShare)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kRareFlags);
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, else 0)")
       ->check(CheckNonNegative);
@@ -125,8 +110,7 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "Decay of a moving average of the weights, such as 0.999")
       ->check(CheckShare)
       ->group(kRareFlags);
-  Last(app, "--precision", &flags->precision,
-       "What the model computes in; weights and sums stay fp32")
+  Last(app, "--precision", &flags->precision, "What the model computes in")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   Last(app, "--beta1", &flags->beta1, "Adam, Lion: decay of the first moment")
@@ -197,8 +181,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
 
 void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--micro-batches", &flags->micro_batches,
-       "Run the batch in so many parts and add up their gradients, or auto: "
-       "where it is faster")
+       "Parts of the batch, in turn; or auto")
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--no-split", flags->no_split,
