@@ -56,6 +56,7 @@ tools::StepFlags FlagsFor(const Case& c, int64_t parts) {
   if (!c.data.empty()) flags.loss.data = Zoo(c.data);
   flags.optimizer.optimizer = "sgd";
   flags.optimizer.momentum = 0.9;
+  if (c.model == "gpt") flags.optimizer.clip_norm = 0.25;
   flags.plan.micro_batches = absl::StrCat(parts);
   flags.purpose.work_limit = 300'000;
   return flags;

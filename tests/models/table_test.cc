@@ -80,6 +80,10 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "And",
                                                "Or",
                                                "CountCorrect",
+<<<<<<< HEAD
+=======
+                                               "CountTargets",
+>>>>>>> main
                                                "RunningStatsUpdate",
                                                "TopK",
                                                "RandomUniform",
@@ -89,10 +93,14 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "Lion",
                                                "SumSquares",
                                                "ClipFactor",
+<<<<<<< HEAD
                                                "AverageUpdate",
                                                "ValueRange",
                                                "QuantizationGrid",
                                                "RangeUpdate"};
+=======
+                                               "AverageUpdate"};
+>>>>>>> main
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};
