@@ -80,10 +80,7 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "And",
                                                "Or",
                                                "CountCorrect",
-<<<<<<< HEAD
-=======
                                                "CountTargets",
->>>>>>> main
                                                "RunningStatsUpdate",
                                                "TopK",
                                                "RandomUniform",
@@ -93,23 +90,21 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "Lion",
                                                "SumSquares",
                                                "ClipFactor",
-<<<<<<< HEAD
                                                "AverageUpdate",
                                                "ValueRange",
                                                "QuantizationGrid",
                                                "RangeUpdate"};
-=======
-                                               "AverageUpdate"};
->>>>>>> main
-  // ONNX's ConvTranspose, Pad, and ScatterND that adds.
-  const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
-                                               "GatherGrad"};
-  for (const Operator* op : AllOperators()) {
-    const bool backward =
-        absl::EndsWith(op->name, "Grad") && forward.count(op->name) == 0;
-    EXPECT_EQ(op->gradient == nullptr, backward || without.count(op->name) == 1)
-        << op->name;
-  }
+  "AverageUpdate"
+};
+// ONNX's ConvTranspose, Pad, and ScatterND that adds.
+const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
+                                             "GatherGrad"};
+for (const Operator* op : AllOperators()) {
+  const bool backward =
+      absl::EndsWith(op->name, "Grad") && forward.count(op->name) == 0;
+  EXPECT_EQ(op->gradient == nullptr, backward || without.count(op->name) == 1)
+      << op->name;
+}
 }
 
 }  // namespace
