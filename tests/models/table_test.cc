@@ -94,17 +94,15 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "ValueRange",
                                                "QuantizationGrid",
                                                "RangeUpdate"};
-  "AverageUpdate"
-};
-// ONNX's ConvTranspose, Pad, and ScatterND that adds.
-const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
-                                             "GatherGrad"};
-for (const Operator* op : AllOperators()) {
-  const bool backward =
-      absl::EndsWith(op->name, "Grad") && forward.count(op->name) == 0;
-  EXPECT_EQ(op->gradient == nullptr, backward || without.count(op->name) == 1)
-      << op->name;
-}
+  // ONNX's ConvTranspose, Pad, and ScatterND that adds.
+  const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
+                                               "GatherGrad"};
+  for (const Operator* op : AllOperators()) {
+    const bool backward =
+        absl::EndsWith(op->name, "Grad") && forward.count(op->name) == 0;
+    EXPECT_EQ(op->gradient == nullptr, backward || without.count(op->name) == 1)
+        << op->name;
+  }
 }
 
 }  // namespace
