@@ -66,6 +66,11 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
     gradients = *std::move(added);
     return absl::OkStatus();
   }));
+  if (!options.masks.empty()) {
+    LOADLINE_RETURN_IF_ERROR(require("add_masks", [&](Graph& g) {
+      return AddMasks(g, options.masks, &gradients);
+    }));
+  }
   LOADLINE_RETURN_IF_ERROR(require("add_optimizer", [&](Graph& g) {
     return AddOptimizer(g, gradients, options.optimizer);
   }));

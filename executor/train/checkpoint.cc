@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/files/safetensors.h"
@@ -15,6 +16,7 @@ namespace loadline::executor {
 namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
+constexpr absl::string_view kNotePrefix = "compression";
 
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
@@ -47,6 +49,14 @@ absl::Status ReadNumber(const SafetensorsFile& file, const std::string& key,
   return absl::OkStatus();
 }
 
+std::map<std::string, std::string> NotesOf(const SafetensorsFile& file) {
+  std::map<std::string, std::string> notes;
+  for (const auto& [name, text] : file.metadata) {
+    if (absl::StartsWith(name, kNotePrefix)) notes.emplace(name, text);
+  }
+  return notes;
+}
+
 absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   RunPosition position;
   int64_t shuffle = 0;
@@ -57,6 +67,7 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   LOADLINE_RETURN_IF_ERROR(
       ReadNumber(file, "examples_seen", &position.examples_seen));
   position.shuffle = shuffle != 0;
+  position.notes = NotesOf(file);
   if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
     return absl::InvalidArgumentError("its metadata counts below zero");
   }
@@ -166,7 +177,7 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
     const models::Value& value = program.graph().value(id);
     tensors.push_back({value.name, value.type});
   }
-  const std::map<std::string, std::string> metadata = {
+  std::map<std::string, std::string> metadata = {
       {"format", kFormat},
       {"step", absl::StrCat(position.step)},
       {"seed", absl::StrCat(position.seed)},
@@ -174,10 +185,22 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {"batch", absl::StrCat(position.batch)},
       {"examples_seen", absl::StrCat(position.examples_seen)},
       {"model_sha256", ModelSha256(program.graph())}};
+  metadata.insert(position.notes.begin(), position.notes.end());
   return WriteSafetensors(path, tensors, metadata,
                           [&](size_t i, absl::Span<std::byte> to) {
                             return program.ReadPersistent(tensors[i].name, to);
                           });
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
+    const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != kFormat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", path, ": it is not a ", kFormat, " file"));
+  }
+  return NotesOf(file);
 }
 
 absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,

@@ -3,6 +3,7 @@
 #define LOADLINE_EXECUTOR_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,9 @@ struct RunPosition {
   bool shuffle = true;
   int64_t batch = 0;
   int64_t examples_seen = 0;  // position in the data: step * batch
+  // What else the run has to know, such as its phase of compression. Names
+  // begin with "compression".
+  std::map<std::string, std::string> notes;
 };
 
 // Identifies the model of a checkpoint: names and types of all saved values,
@@ -33,6 +37,12 @@ absl::StatusOr<std::string> WeightsSha256(Program& program);
 // previous checkpoint stays.
 absl::Status SaveCheckpoint(const std::string& path, Program& program,
                             const RunPosition& position);
+
+// The notes of a checkpoint, whatever its model: for a run that has to know
+// them before it can build its graph. Errors as LoadCheckpoint, but
+// FailedPrecondition.
+absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
+    const std::string& path);
 
 // The position of a checkpoint of a run of this graph. Errors as
 // LoadCheckpoint.

@@ -21,7 +21,8 @@ namespace {
 
 absl::Status CheckOptions(const TrainOptions& options) {
   if (options.steps < 0 || options.checkpoint_interval < 0 ||
-      options.first_step < 0 || options.most_steps < 0) {
+      options.first_step < 0 || options.most_steps < 0 ||
+      options.pause_step < 0) {
     return absl::InvalidArgumentError("a negative number of steps");
   }
   if (!std::isfinite(options.learning_rate)) {
@@ -50,6 +51,11 @@ absl::Status CheckPosition(const RunPosition& position,
   if (position.batch != batch) return differs("batch", position.batch, batch);
   if (position.shuffle != options.shuffle) {
     return differs("shuffle", position.shuffle, options.shuffle);
+  }
+  if (position.notes != options.notes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", options.checkpoint_path,
+                     ": its run had another recipe, or none (--recipe)"));
   }
   if (position.examples_seen != position.step * batch) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -91,6 +97,7 @@ class Run {
     if (options_.most_steps > 0) {
       end = std::min(end, first_step + options_.most_steps);
     }
+    if (options_.pause_step > 0) end = std::min(end, options_.pause_step);
     const int64_t todo = std::max<int64_t>(end - first_step, 0);
     result_.losses.reserve(static_cast<size_t>(todo));
     step_ns_.reserve(static_cast<size_t>(todo));
@@ -104,7 +111,8 @@ class Run {
     result_.interrupted = step < end;
     result_.step_ns = step_ns_.empty() ? 0 : planner::MedianNs(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();
-    const bool pauses = !result_.interrupted && step < options_.steps;
+    const bool pauses = !result_.interrupted && step < options_.steps &&
+                        options_.pause_step == 0;
     LOADLINE_RETURN_IF_ERROR(CheckWeights(step));
     if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
       LOADLINE_RETURN_IF_ERROR(Save(step));
@@ -134,6 +142,9 @@ class Run {
     }
     result_.losses.push_back(loss);
     ReportProgress(step + 1, loss);
+    if (options_.between_steps) {
+      LOADLINE_RETURN_IF_ERROR(options_.between_steps(step + 1, program_));
+    }
     if (options_.checkpoint_interval > 0 &&
         (step + 1) % options_.checkpoint_interval == 0) {
       LOADLINE_RETURN_IF_ERROR(CheckWeights(step + 1));
@@ -182,7 +193,8 @@ class Run {
                         .seed = options_.seed,
                         .shuffle = options_.shuffle,
                         .batch = batcher_.batch(),
-                        .examples_seen = steps_done * batcher_.batch()}));
+                        .examples_seen = steps_done * batcher_.batch(),
+                        .notes = options_.notes}));
     saved_step_ = steps_done;
     return absl::OkStatus();
   }

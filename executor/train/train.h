@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct TrainOptions {
   // Limit for this call; 0: no limit. Stopping before the last step of `steps`
   // saves nothing.
   int64_t most_steps = 0;
+  // Stop when so many steps are done in all, to go on in another program; 0: do
+  // not. Then a checkpoint is written, as the way to the next program may fail.
+  int64_t pause_step = 0;
   uint64_t seed = 0;
   bool shuffle = true;
   // Empty: no checkpoints. Otherwise one every `checkpoint_interval` steps (0:
@@ -46,6 +50,13 @@ struct TrainOptions {
   const std::atomic<bool>* stop = nullptr;
   // Called after each step. May be empty.
   std::function<void(const TrainProgress&)> progress;
+  // Called after each step, before a checkpoint of it, with the steps done: may
+  // read and write persistent values. An error ends the run. May be empty.
+  std::function<absl::Status(int64_t steps_done, Program& program)>
+      between_steps;
+  // RunPosition::notes of every checkpoint. A checkpoint with other notes is
+  // not resumed from.
+  std::map<std::string, std::string> notes;
 };
 
 struct TrainResult {

@@ -26,7 +26,8 @@ TensorType StateType(const TensorType& parameter, int64_t axis) {
   TensorType type = parameter;
   type.dtype = models::DType::kF32;
   for (int64_t i = 0; i < type.rank(); ++i) {
-    if (axis != kWholeTensor && i != axis) type.dims[static_cast<size_t>(i)] = 1;
+    if (axis != kWholeTensor && i != axis)
+      type.dims[static_cast<size_t>(i)] = 1;
   }
   return type;
 }
@@ -38,9 +39,9 @@ models::Tensor Ones(const TensorType& type) {
 
 absl::Status CheckNew(const Graph& graph, const std::string& name) {
   if (!graph.Find(name).has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model already has a value named '", name,
-                   "', the name of a state of pruning; rename it in the model"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model already has a value named '", name,
+      "', the name of a state of pruning; rename it in the model"));
 }
 
 // Adds nodes of one parameter.
@@ -51,8 +52,7 @@ class Builder {
   absl::StatusOr<ValueId> Masked(ValueId gradient) {
     const std::string name = MaskName(axis_.parameter, axis_.axis);
     LOADLINE_RETURN_IF_ERROR(CheckNew(graph_, name));
-    const TensorType type =
-        StateType(graph_.value(gradient).type, axis_.axis);
+    const TensorType type = StateType(graph_.value(gradient).type, axis_.axis);
     const ValueId mask = graph_.AddState(name, Ones(type));
     return Emit("Mul", absl::StrCat(axis_.parameter, ".masked_gradient"),
                 {gradient, mask});
@@ -60,8 +60,7 @@ class Builder {
 
   absl::Status Score(ValueId parameter, ValueId gradient,
                      PruneCriterion criterion) {
-    const std::string name =
-        ScoreName(axis_.parameter, axis_.axis, criterion);
+    const std::string name = ScoreName(axis_.parameter, axis_.axis, criterion);
     LOADLINE_RETURN_IF_ERROR(CheckNew(graph_, name));
     const TensorType type = StateType(graph_.value(parameter).type, axis_.axis);
     LOADLINE_ASSIGN_OR_RETURN(ValueId now,

@@ -50,8 +50,8 @@ std::string ScoreName(absl::string_view parameter, int64_t axis,
 
 // Runs between AddGradients and AddOptimizer. Replaces gradients in
 // `*gradients`. Parameters without a gradient are left out: nothing updates
-// them. Errors: InvalidArgument (no such parameter or axis, or an existing value
-// with a state's name).
+// them. Errors: InvalidArgument (no such parameter or axis, or an existing
+// value with a state's name).
 absl::Status AddMasks(models::Graph& graph, const std::vector<MaskedAxis>& axes,
                       Gradients* gradients);
 

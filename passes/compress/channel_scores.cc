@@ -86,12 +86,12 @@ absl::StatusOr<std::vector<double>> ScoreChannels(const Graph& model,
   for (const PruneMember* member : TrainedMembers(model, group)) {
     const models::Value& value = model.value(member->value);
     if (NeedsGradients(criterion)) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          const std::vector<float> sums,
-          read(ScoreName(value.name, member->axis, criterion)));
+      const auto sums = read(ScoreName(value.name, member->axis, criterion));
+      if (absl::IsNotFound(sums.status())) continue;  // it has no gradient
+      LOADLINE_RETURN_IF_ERROR(sums.status());
       for (size_t i = 0; i < member->channel_of.size(); ++i) {
         const int32_t channel = member->channel_of[i];
-        if (channel >= 0) scores[static_cast<size_t>(channel)] += sums[i];
+        if (channel >= 0) scores[static_cast<size_t>(channel)] += (*sums)[i];
       }
       any = true;
       continue;
@@ -109,9 +109,14 @@ absl::StatusOr<std::vector<double>> ScoreChannels(const Graph& model,
       scores[channel] += absolute ? std::abs(x) : x * x;
     });
   }
-  if (!any && criterion == PruneCriterion::kBnScale) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("group '", group.name, "' has no BatchNormalization"));
+  if (!any) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "group '", group.name, "' has no ",
+        criterion == PruneCriterion::kBnScale ? "BatchNormalization"
+        : NeedsGradients(criterion)
+            ? "gradients to score its channels by: its window must start after "
+              "the first step"
+            : "weights"));
   }
   if (criterion == PruneCriterion::kGroupLasso) {
     for (double& score : scores) score = std::sqrt(score);

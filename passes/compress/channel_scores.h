@@ -15,7 +15,7 @@
 namespace loadline::passes {
 
 // The contents of a persistent value of the training step, f32, by name: a
-// parameter, or a score that AddMasks accumulates.
+// parameter, or a score that AddMasks accumulates. NotFound if there is none.
 using ReadValue =
     std::function<absl::StatusOr<std::vector<float>>(const std::string& name)>;
 
@@ -31,11 +31,13 @@ std::vector<const PruneMember*> TrainedMembers(const models::Graph& model,
 //                members
 //   random       from `seed`, the group's name and the channel
 // Sums are in f64 in the order of members and elements, so they depend on bits
-// only. Errors: those of `read`; FailedPrecondition for bn_scale if the group
-// has no BatchNormalization.
-absl::StatusOr<std::vector<double>> ScoreChannels(
-    const models::Graph& model, const PruneGroup& group,
-    PruneCriterion criterion, uint64_t seed, const ReadValue& read);
+// only. Errors: those of `read`; FailedPrecondition if the group has nothing
+// that the criterion scores: no BatchNormalization, no accumulated scores.
+absl::StatusOr<std::vector<double>> ScoreChannels(const models::Graph& model,
+                                                  const PruneGroup& group,
+                                                  PruneCriterion criterion,
+                                                  uint64_t seed,
+                                                  const ReadValue& read);
 
 // Divides by the mean, so that scores of groups of different sizes compare; for
 // criteria from weights alone. Those from gradients estimate the same loss in

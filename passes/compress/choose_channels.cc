@@ -58,8 +58,8 @@ struct Line {
   double MeanScore(int64_t block) const {
     double sum = 0;
     for (int64_t i = 0; i < block; ++i) {
-      sum += (*scores)[static_cast<size_t>(
-          queue[static_cast<size_t>(taken + i)])];
+      sum +=
+          (*scores)[static_cast<size_t>(queue[static_cast<size_t>(taken + i)])];
     }
     return sum / static_cast<double>(block);
   }
@@ -93,9 +93,8 @@ void TakeGlobally(std::vector<Line>& lines, int64_t target,
 int64_t KeptWidth(int64_t width, const ChannelChoice& choice) {
   const int64_t kept = static_cast<int64_t>(std::ceil(
       static_cast<double>(width) * (1 - choice.sparsity) - 0.5 - kRounding));
-  return std::max(
-      RoundUp(std::max<int64_t>(1, kept), width, choice.round_to),
-      LeastKept(width, choice));
+  return std::max(RoundUp(std::max<int64_t>(1, kept), width, choice.round_to),
+                  LeastKept(width, choice));
 }
 
 std::vector<std::vector<int64_t>> ChooseChannels(

@@ -25,9 +25,10 @@ int64_t KeptWidth(int64_t width, const ChannelChoice& choice);
 // c matters. `removed[g][c]`: it is removed already, and stays so. Those with
 // the lowest scores go first; equal ones by group, then by channel. Local: each
 // group keeps KeptWidth. Global: channels of all groups are ranked together.
-// With `round_to`, they go in blocks that leave multiples of it, in the order of
-// the blocks' mean scores, until the nearest number to the share of all channels
-// is reached. A group that cannot lose more passes its part to the others.
+// With `round_to`, they go in blocks that leave multiples of it, in the order
+// of the blocks' mean scores, until the nearest number to the share of all
+// channels is reached. A group that cannot lose more passes its part to the
+// others.
 std::vector<std::vector<int64_t>> ChooseChannels(
     absl::Span<const std::vector<double>> scores,
     absl::Span<const std::vector<bool>> removed, const ChannelChoice& choice);

@@ -128,12 +128,19 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
-  PlannedStep step;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
-  step.model_tensors = TensorsOf(model.graph);
-  LOADLINE_ASSIGN_OR_RETURN(step.graph,
-                            BuildStep(std::move(model.graph), flags));
+  return PoseModel(std::move(model.graph), flags, device, cancel, check);
+}
+
+absl::StatusOr<PlannedStep> PoseModel(models::Graph model,
+                                      const StepFlags& flags,
+                                      executor::Device& device,
+                                      const std::atomic<bool>* cancel,
+                                      const BeforeMeasuring& check) {
+  PlannedStep step;
+  step.model_tensors = TensorsOf(model);
+  LOADLINE_ASSIGN_OR_RETURN(step.graph, BuildStep(std::move(model), flags));
   if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
@@ -247,6 +254,7 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   options.no_dropout = flags.model.no_dropout;
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
+  options.masks = flags.purpose.masks;
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }

@@ -39,6 +39,12 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check = {});
+// The same from a model that was imported for training.
+absl::StatusOr<PlannedStep> PoseModel(models::Graph model,
+                                      const StepFlags& flags,
+                                      executor::Device& device,
+                                      const std::atomic<bool>* cancel,
+                                      const BeforeMeasuring& check = {});
 // The same from a problem file: then there is no graph.
 absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
 // Whether a verb's MODEL is a problem or a plan instead: PATH.json.

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "passes/compress/add_masks.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/budget.h"
 #include "tools/cli/units.h"
@@ -214,6 +215,14 @@ absl::Status ReadPrune(RecipeSections* sections, const RecipeClock& clock,
           .Read({"update_frequency", "frequency", "pruning_frequency"},
                 {"update_frequency_epochs"}, 1, &spec->update_frequency)
           .status());
+  if (passes::NeedsGradients(spec->criterion) && spec->start_step == 0 &&
+      (spec->schedule == SparsityCurve::kOneShot ||
+       spec->initial_sparsity > 0)) {
+    return process->ErrorAt(
+        "start_step",
+        "must be above 0: the criterion needs gradients, so at "
+        "least one step before the first masks");
+  }
   return ReadEnd(process, &times, clock, spec);
 }
 
