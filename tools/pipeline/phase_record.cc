@@ -8,7 +8,7 @@ PhaseRecord RecordOf(const passes::PhaseModel& model,
                      const PlannedStep& step) {
   PhaseRecord record = {.first_step = phase.first_step,
                         .end_step = phase.end_step};
-  record.figures = passes::FiguresOf(model.model);
+  record.figures = passes::SizeOfModel(model.model);
   for (const passes::PruneGroup& group : model.groups) {
     if (!group.frozen.empty()) continue;
     record.channels += group.width;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "passes/compress/model_figures.h"
+#include "passes/compress/model_size.h"
 #include "passes/compress/phase_model.h"
 #include "passes/compress/recipe_phases.h"
 #include "planner/problem/plan.h"
@@ -19,7 +19,7 @@ struct PhaseRecord {
   int64_t number = 0;  // from 1
   int64_t first_step = 0;
   int64_t end_step = 0;  // passes::kOpenEnd: not known
-  passes::ModelFigures figures;
+  passes::ModelSize figures;
   int64_t channels = 0;  // of all groups that may be pruned
   std::vector<std::pair<std::string, int64_t>> widths;  // the same by group
   // Planned.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "passes/compress/model_figures.h"
+#include "passes/compress/model_size.h"
 #include "passes/compress/phase_model.h"
 #include "passes/compress/recipe_phases.h"
 #include "passes/make_problem.h"
@@ -124,7 +124,7 @@ class Resolver {
   }
 
   absl::StatusOr<int64_t> Measure(const models::Graph& model, bool macs) {
-    if (macs) return passes::FiguresOf(model).macs;
+    if (macs) return passes::SizeOfModel(model).macs;
     return KeepEverythingBytes(model, flags_, device_);
   }
 
