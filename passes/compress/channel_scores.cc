@@ -1,4 +1,4 @@
-// Tested by tests/passes/compress/channel_scores_test.cc.
+// Tested by tests/passes/compress/phase_model_test.cc.
 #include "passes/compress/channel_scores.h"
 
 #include <cmath>

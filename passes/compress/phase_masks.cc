@@ -1,5 +1,5 @@
 // Groups may share an axis (a Concat's reader), and two entries may score it
-// differently. Tested by tests/passes/compress/phase_masks_test.cc.
+// differently. Tested by tests/passes/compress/phase_model_test.cc.
 #include "passes/compress/phase_masks.h"
 
 #include <map>

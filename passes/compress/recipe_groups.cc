@@ -1,4 +1,4 @@
-// Tested by tests/passes/compress/recipe_groups_test.cc.
+// Tested by tests/passes/compress/phase_model_test.cc.
 #include "passes/compress/recipe_groups.h"
 
 #include <algorithm>

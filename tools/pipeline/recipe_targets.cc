@@ -1,5 +1,5 @@
 // Fewer channels never need more MACs or bytes, so bisection finds the smallest
-// sparsity. Tested by tests/tools/pipeline/recipe_targets_test.cc.
+// sparsity. Tested by tests/tools/pipeline/plan_phases_test.cc.
 #include "tools/pipeline/recipe_targets.h"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// Tested by tests/tools/report/phases_report_test.cc and
-// tests/end_to_end/recipe_test.cc.
+// Tested by tests/end_to_end/recipe_test.cc.
 #include "tools/report/phases_report.h"
 
 #include <algorithm>
