@@ -197,6 +197,15 @@ absl::Status ReadPrune(RecipeSections* sections, const RecipeClock& clock,
         "masks of this granularity free no MACs and no bytes; give a "
         "sparsity");
   }
+  if (!passes::IsStructured(spec->granularity) &&
+      spec->criterion != PruneCriterion::kL1 &&
+      spec->criterion != PruneCriterion::kL2 &&
+      !passes::NeedsGradients(spec->criterion)) {
+    return sections->method.ErrorAt(
+        "criterion",
+        "scores whole channels; single weights take l1, l2, "
+        "taylor, fisher or movement");
+  }
   if (spec->granularity == PruneGranularity::k2Of4 &&
       spec->target.share != 0.5) {
     return sections->degree.ErrorAt("sparsity", "is 0.5 for 2:4");

@@ -17,6 +17,7 @@
 #include "spdlog/spdlog.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/carry_state.h"
+#include "tools/pipeline/check_phases.h"
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_phases.h"
