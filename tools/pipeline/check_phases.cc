@@ -50,6 +50,12 @@ absl::Status CheckAllPhases(models::Graph model, const Recipe& recipe,
                             StepFlags flags) {
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
+    if (entry.quantize() != nullptr) {
+      return absl::UnimplementedError(
+          passes::RecipeError(recipe, entry, "method.kind",
+                              "quantize is not supported by run and plan")
+              .message());
+    }
     const passes::PruneSpec* spec = entry.prune();
     const bool known =
         spec != nullptr &&

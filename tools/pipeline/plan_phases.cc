@@ -10,6 +10,7 @@
 #include "executor/train/data.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/check_phases.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
@@ -42,6 +43,7 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
                                          int64_t steps, StepFlags flags,
                                          executor::Device& device,
                                          const std::atomic<bool>* cancel) {
+  LOADLINE_RETURN_IF_ERROR(CheckAllPhases(model, recipe, flags));
   PlannedPhases planned;
   LOADLINE_ASSIGN_OR_RETURN(planned.targets,
                             ResolveTargets(model, recipe, flags, device));

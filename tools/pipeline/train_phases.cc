@@ -170,8 +170,8 @@ class PhasedTraining {
       result_.step.graph = model_;
       state_ = InitialState(model_);
     }
-    if (phase.removed.empty()) return absl::OkStatus();
-    return RemoveAtEnd(phase, at_start);
+    return phase.end_step == train_.steps ? absl::OkStatus()
+                                          : RemoveAtEnd(phase, at_start);
   }
 
   absl::Status RemoveAtEnd(const RecipePhase& phase,
