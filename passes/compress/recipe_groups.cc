@@ -24,27 +24,6 @@ std::set<ValueId> ValuesOf(const std::vector<PruneMember>& members) {
   return values;
 }
 
-// The nodes that make a group's channels: they read a weight of the group and
-// their output has its channels.
-std::vector<NodeId> MakersOf(const Graph& model, const PruneGroup& group) {
-  const std::set<ValueId> members = ValuesOf(group.members);
-  const std::set<ValueId> activations = ValuesOf(group.activations);
-  std::vector<NodeId> makers;
-  for (NodeId n : group.nodes) {
-    const Node& node = model.node(n);
-    const bool reads =
-        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-          return id != models::kNoValue && members.count(id) > 0 &&
-                 model.value(id).type.rank() >= 2;
-        });
-    const bool makes =
-        std::any_of(node.outputs.begin(), node.outputs.end(),
-                    [&](ValueId id) { return activations.count(id) > 0; });
-    if (reads && makes) makers.push_back(n);
-  }
-  return makers;
-}
-
 std::string NamesOf(const Graph& model, const std::vector<NodeId>& nodes) {
   return absl::StrJoin(nodes, ", ", [&](std::string* out, NodeId n) {
     absl::StrAppend(out, model.node(n).name);
@@ -108,6 +87,25 @@ std::string Reasons(const std::vector<std::string>& left_out) {
 }
 
 }  // namespace
+
+std::vector<NodeId> MakersOf(const Graph& model, const PruneGroup& group) {
+  const std::set<ValueId> members = ValuesOf(group.members);
+  const std::set<ValueId> activations = ValuesOf(group.activations);
+  std::vector<NodeId> makers;
+  for (NodeId n : group.nodes) {
+    const Node& node = model.node(n);
+    const bool reads =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+          return id != models::kNoValue && members.count(id) > 0 &&
+                 model.value(id).type.rank() >= 2;
+        });
+    const bool makes =
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return activations.count(id) > 0; });
+    if (reads && makes) makers.push_back(n);
+  }
+  return makers;
+}
 
 absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(
     const Graph& model, absl::Span<const PruneGroup> groups,

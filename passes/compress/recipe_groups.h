@@ -25,6 +25,11 @@ struct RecipeGroups {
   std::vector<models::ValueId> weights;
 };
 
+// The nodes that make a group's channels: they read a weight of the group and
+// their output has its channels. In the graph's order.
+std::vector<models::NodeId> MakersOf(const models::Graph& model,
+                                     const PruneGroup& group);
+
 // By entry, of the prune entries in `entries` only. `nodes`: of MatchRecipe.
 // `groups`: of FindPruneGroups. A structured entry prunes a group if it has all
 // the nodes that make the group's channels out of weights: all convolutions,

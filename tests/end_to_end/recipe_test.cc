@@ -125,6 +125,36 @@ TEST(Recipe, RefusesTheCheckpointOfAnotherRecipe) {
   EXPECT_THAT(run.err, HasSubstr("its run had another recipe"));
 }
 
+TEST(Recipe, WritesTheModelThatIsLeft) {
+  const std::string folder = TestFolder("recipe_export");
+  const std::string out = folder + "/pruned.onnx";
+  const CommandResult run =
+      RunMlp(WriteRecipe(folder, kCubic), {"--steps", "24", "-o", out});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_LT(run.json()["file_bytes"].get<double>(),
+            0.6 * run.json()["before"]["file_bytes"].get<double>());
+  const CommandResult eval =
+      RunLoadline({"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_GT(eval.json()["accuracy"], 0.15);
+  const CommandResult groups = RunLoadline({"groups", out, "--json"});
+  EXPECT_EQ(groups.json()["channels"], run.json()["phases"][1]["channels"]);
+}
+
+TEST(Recipe, MasksSingleWeightsAndSaysThatNothingIsSaved) {
+  const std::string folder = TestFolder("recipe_2_of_4");
+  const std::string recipe = WriteRecipe(
+      folder,
+      "- name: sparse\n  method: {kind: prune, criterion: l1, granularity: "
+      "'2:4'}\n  degree: {sparsity: 0.5}\n"
+      "  process: {schedule: one_shot, start_step: 3}\n");
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "8", "--recipe", recipe, "-o", folder + "/sparse.onnx"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Entry 'sparse' only sets weights to zero"));
+}
+
 TEST(Recipe, PrunesBeforeTheFirstStep) {
   const std::string recipe =
       WriteRecipe(TestFolder("recipe_one_shot"),
