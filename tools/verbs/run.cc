@@ -431,7 +431,8 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
   app->add_option("--trace", flags->trace,
                   "Chrome trace of the last step, .json")
       ->type_name("FILE")
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_flag("--replan", flags->replan,
                 "Plan again with the times of the first steps");
   app->add_option("--replan-after", flags->replan_after,

@@ -32,9 +32,10 @@ TEST(SliceState, CutsStatesAsTheirParameter) {
   auto sliced = SliceState(InitialState(step), step, kKept);
   ASSERT_TRUE(sliced.ok()) << sliced.status();
   StateValues values(*sliced);
-  EXPECT_THAT(*values.Read("w"), ElementsAre(0, 0.01f, 0.04f, 0.05f));
+  EXPECT_THAT(*values.Read("w"),
+              ElementsAre(0.01f * 0, 0.01f * 1, 0.01f * 4, 0.01f * 5));
   EXPECT_THAT(*values.Read("w.momentum"), testing::SizeIs(4));
-  EXPECT_THAT(*values.Read("w.mask0"), ElementsAre(0, 0.02f));
+  EXPECT_THAT(*values.Read("w.mask0"), ElementsAre(0, 0.01f * 2));
   EXPECT_THAT(*values.Read("w.mask1"), ElementsAre(0, 0.01f));
   // A parameter whose name begins with another's is not its state.
   EXPECT_THAT(*values.Read("w.bias"), testing::SizeIs(3));

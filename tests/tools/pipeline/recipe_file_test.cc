@@ -154,7 +154,7 @@ TEST(ReadRecipe, NamesFileEntryAndKeyOfAnError) {
   EXPECT_EQ(
       Refusal(Changed("initial_sparsity", "inital_sparsity")).substr(0, 70),
       "r.yaml:6: entry 'shrink_body': degree.inital_sparsity: unknown "
-      "key; key");
+      "key; ke");
   EXPECT_EQ(Refusal(Changed("sparsity: 0.5", "sparsity: half")),
             "r.yaml:6: entry 'shrink_body': degree.sparsity: expected a number "
             "or a percentage, found 'half'");
