@@ -16,7 +16,7 @@ namespace loadline::executor {
 namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
-constexpr absl::string_view kNotePrefix = "compression";
+constexpr char kNote[] = "note.";  // prefix of a note's key
 
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
@@ -51,8 +51,10 @@ absl::Status ReadNumber(const SafetensorsFile& file, const std::string& key,
 
 std::map<std::string, std::string> NotesOf(const SafetensorsFile& file) {
   std::map<std::string, std::string> notes;
-  for (const auto& [name, text] : file.metadata) {
-    if (absl::StartsWith(name, kNotePrefix)) notes.emplace(name, text);
+  for (const auto& [key, value] : file.metadata) {
+    if (absl::StartsWith(key, kNote)) {
+      notes[key.substr(sizeof(kNote) - 1)] = value;
+    }
   }
   return notes;
 }
@@ -185,7 +187,9 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {"batch", absl::StrCat(position.batch)},
       {"examples_seen", absl::StrCat(position.examples_seen)},
       {"model_sha256", ModelSha256(program.graph())}};
-  metadata.insert(position.notes.begin(), position.notes.end());
+  for (const auto& [key, value] : position.notes) {
+    metadata[absl::StrCat(kNote, key)] = value;
+  }
   return WriteSafetensors(path, tensors, metadata,
                           [&](size_t i, absl::Span<std::byte> to) {
                             return program.ReadPersistent(tensors[i].name, to);

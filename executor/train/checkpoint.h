@@ -20,8 +20,7 @@ struct RunPosition {
   bool shuffle = true;
   int64_t batch = 0;
   int64_t examples_seen = 0;  // position in the data: step * batch
-  // What else the run has to know, such as its phase of compression. Names
-  // begin with "compression".
+  // What else the run has to know when it goes on, such as its best evaluation.
   std::map<std::string, std::string> notes;
 };
 

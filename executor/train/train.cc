@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "executor/train/check_finite.h"
 #include "executor/train/checkpoint.h"
+#include "models/micro_batches.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
@@ -28,12 +31,25 @@ absl::Status CheckOptions(const TrainOptions& options) {
   if (!std::isfinite(options.learning_rate)) {
     return absl::InvalidArgumentError("the learning rate is no number");
   }
+  if (options.schedule.has_value()) {
+    LOADLINE_RETURN_IF_ERROR(CheckSchedule(*options.schedule));
+  }
   if (options.checkpoint_path.empty() &&
       (options.resume || options.checkpoint_interval > 0)) {
     return absl::InvalidArgumentError(
         "checkpoints need a path to be written to or resumed from");
   }
   return absl::OkStatus();
+}
+
+// The notes of a run under a recipe.
+std::map<std::string, std::string> NotesOfCompression(
+    const std::map<std::string, std::string>& notes) {
+  std::map<std::string, std::string> own;
+  for (const auto& [key, value] : notes) {
+    if (absl::StartsWith(key, "compression")) own.emplace(key, value);
+  }
+  return own;
 }
 
 // Is the checkpoint one of the run that the options describe?
@@ -52,7 +68,7 @@ absl::Status CheckPosition(const RunPosition& position,
   if (position.shuffle != options.shuffle) {
     return differs("shuffle", position.shuffle, options.shuffle);
   }
-  if (position.notes != options.notes) {
+  if (NotesOfCompression(position.notes) != NotesOfCompression(options.notes)) {
     return absl::FailedPreconditionError(
         absl::StrCat("checkpoint ", options.checkpoint_path,
                      ": its run had another recipe, or none (--recipe)"));
@@ -81,7 +97,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
-  return Batcher::Create(data, *batch, options.seed, options.shuffle);
+  return Batcher::Create(data, *batch, options.seed, options.shuffle,
+                         models::MicroBatchesOf(graph));
 }
 
 // One call of Train.
@@ -130,12 +147,11 @@ class Run {
   absl::Status OneStep(int64_t step) {
     const absl::Span<const std::byte* const> batch = batcher_.Batch(step);
     const int64_t begin_ns = absl::GetCurrentTimeNanos();
-    LOADLINE_ASSIGN_OR_RETURN(
-        const float loss,
-        program_.Step({.learning_rate = options_.learning_rate,
-                       .step = step + 1,
-                       .seed = options_.seed},
-                      batch));
+    LOADLINE_ASSIGN_OR_RETURN(const float loss,
+                              program_.Step({.learning_rate = RateOf(step),
+                                             .step = step + 1,
+                                             .seed = options_.seed},
+                                            batch));
     step_ns_.push_back(absl::GetCurrentTimeNanos() - begin_ns);
     if (!std::isfinite(loss)) {
       return Diverged(absl::StrCat("the loss is ", loss), step + 1);
@@ -151,6 +167,12 @@ class Run {
       LOADLINE_RETURN_IF_ERROR(Save(step + 1));
     }
     return absl::OkStatus();
+  }
+
+  float RateOf(int64_t step) const {
+    return options_.schedule.has_value()
+               ? static_cast<float>(LearningRate(*options_.schedule, step))
+               : options_.learning_rate;
   }
 
   absl::Status CheckWeights(int64_t steps_done) {
@@ -182,6 +204,7 @@ class Run {
     options_.progress({.step = done,
                        .steps = options_.steps,
                        .loss = loss,
+                       .learning_rate = RateOf(done - 1),
                        .examples_per_s = rate,
                        .left_s = rate > 0 ? left / rate : 0});
   }

@@ -39,9 +39,12 @@ std::string HashOf(const Recipe& recipe, int64_t steps) {
   return hash.HexDigest();
 }
 
-// AdamW divides by the root of a state that is zero for a masked weight.
+// Adam and AdamW divide by the root of a state that is zero for a masked
+// weight.
 absl::Status CheckOptimizer(const StepFlags& flags) {
-  if (flags.optimizer.optimizer == "adamw" && flags.optimizer.epsilon == 0) {
+  const std::string& optimizer = flags.optimizer.optimizer;
+  if ((optimizer == "adamw" || optimizer == "adam") &&
+      flags.optimizer.epsilon == 0) {
     return absl::InvalidArgumentError(
         "--epsilon 0 and --recipe: masked weights need an epsilon above zero");
   }

@@ -29,6 +29,8 @@ struct PhasedRun {
   bool poison = false;  // LoadOptions::poison
   // The device of one phase; the one before is destroyed first.
   std::function<absl::StatusOr<std::unique_ptr<executor::Device>>()> device;
+  // The learning rates of a run of so many steps. Empty: train.learning_rate.
+  std::function<absl::StatusOr<executor::Schedule>(int64_t steps)> schedule;
   // Everything but steps, notes and the hooks of phases.
   executor::TrainOptions train;
 };

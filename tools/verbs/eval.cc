@@ -1,11 +1,11 @@
 // `loadline eval`: loss and accuracy of a model over a whole data set. Tested
 // by tests/end_to_end.
+#include <atomic>
 #include <cmath>
 #include <memory>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "executor/train/data.h"
 #include "executor/train/evaluate.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
@@ -15,39 +15,25 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
-#include "tools/pipeline/load_evaluation.h"
+#include "tools/pipeline/evaluation.h"
 
 namespace loadline::tools {
 namespace {
 
 struct Flags {
-  ModelFlags model;
-  LossFlags loss;
-  PlanFlags plan;
+  EvaluationFlags evaluation;
   bool json = false;
 };
 
 absl::Status RunEval(const Flags& flags) {
-  if (flags.loss.data.empty()) {
+  if (flags.evaluation.loss.data.empty()) {
     return absl::InvalidArgumentError("--data: expected an .npz file");
   }
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(auto loaded,
-                            LoadEvaluation(flags.model, flags.loss, flags.plan,
-                                           flags.model.batch.value_or(32)));
-  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, loaded->graph));
-  const int64_t arena_bytes = loaded->plan.arena_bytes;
-  executor::Evaluator evaluator(data);
-  LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
-  if (evaluator.left() > 0) {
-    loaded.reset();  // one arena at a time: each may use the whole budget
-    LOADLINE_ASSIGN_OR_RETURN(
-        loaded,
-        LoadEvaluation(flags.model, flags.loss, flags.plan, evaluator.left()));
-    LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
-  }
-  const executor::Evaluation result = evaluator.result();
+  LOADLINE_ASSIGN_OR_RETURN(const auto evaluation,
+                            EvaluationPlan::Make(flags.evaluation));
+  LOADLINE_ASSIGN_OR_RETURN(const executor::Evaluation result,
+                            evaluation->Run(/*state=*/nullptr, stop));
   if (!std::isfinite(result.loss)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss is ", std::isnan(result.loss) ? "NaN" : "infinite", " over ",
@@ -60,7 +46,7 @@ absl::Status RunEval(const Flags& flags) {
     out["examples"] = result.examples;
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
-    out["arena_bytes"] = arena_bytes;
+    out["arena_bytes"] = evaluation->arena_bytes();
     Print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
@@ -76,9 +62,9 @@ absl::Status RunEval(const Flags& flags) {
 
 VerbBody AddEval(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
-  AddModelFlags(app, &flags->model);
-  AddLossFlags(app, &flags->loss);
-  AddPlanFlags(app, &flags->plan);
+  AddModelFlags(app, &flags->evaluation.model);
+  AddLossFlags(app, &flags->evaluation.loss);
+  AddPlanFlags(app, &flags->evaluation.plan);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEval(*flags); };
 }
