@@ -46,8 +46,9 @@ absl::Status CheckCriterion(const PhaseModel& phase, const Recipe& recipe,
 
 }  // namespace
 
-absl::Status CheckAllPhases(models::Graph model, const Recipe& recipe,
-                            StepFlags flags) {
+absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
+                                             const Recipe& recipe,
+                                             StepFlags flags) {
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {
@@ -81,7 +82,7 @@ absl::Status CheckAllPhases(models::Graph model, const Recipe& recipe,
             at_start, passes::FirstChannels(at_start, recipe, phase, targets)));
     model = std::move(pruned.graph);
   }
-  return absl::OkStatus();
+  return model;
 }
 
 }  // namespace loadline::tools

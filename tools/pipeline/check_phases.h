@@ -2,7 +2,7 @@
 #ifndef LOADLINE_TOOLS_PIPELINE_CHECK_PHASES_H_
 #define LOADLINE_TOOLS_PIPELINE_CHECK_PHASES_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "passes/compress/recipe.h"
 #include "tools/pipeline/planned_step.h"

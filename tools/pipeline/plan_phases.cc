@@ -43,7 +43,7 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
                                          int64_t steps, StepFlags flags,
                                          executor::Device& device,
                                          const std::atomic<bool>* cancel) {
-  LOADLINE_RETURN_IF_ERROR(CheckAllPhases(model, recipe, flags));
+  LOADLINE_RETURN_IF_ERROR(CheckAllPhases(model, recipe, flags).status());
   PlannedPhases planned;
   LOADLINE_ASSIGN_OR_RETURN(planned.targets,
                             ResolveTargets(model, recipe, flags, device));

@@ -11,6 +11,7 @@
 #include "executor/program/program.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
+#include "models/onnx/export_pruned.h"
 #include "passes/compress/sparsity_schedule.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"

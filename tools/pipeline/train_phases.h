@@ -27,6 +27,8 @@ struct PhasedRun {
   int64_t steps = 0;  // 0: those of `epochs`
   int64_t epochs = 1;
   bool poison = false;  // LoadOptions::poison
+  bool exports =
+      false;  // check beforehand that the pruned model can be written
   // The device of one phase; the one before is destroyed first.
   std::function<absl::StatusOr<std::unique_ptr<executor::Device>>()> device;
   // The learning rates of a run of so many steps. Empty: train.learning_rate.

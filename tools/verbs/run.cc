@@ -451,6 +451,7 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
                    .steps = flags.steps,
                    .epochs = flags.epochs,
                    .poison = flags.stress.has_value(),
+                   .exports = !flags.out.empty(),
                    .device = [&] { return DeviceFor(flags); },
                    .schedule =
                        [&](int64_t steps) {

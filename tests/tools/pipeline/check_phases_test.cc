@@ -25,7 +25,7 @@ absl::Status Check(const std::string& second_entry) {
                    second_entry),
       {});
   EXPECT_TRUE(recipe.ok()) << recipe.status();
-  return CheckAllPhases(std::move(model->graph), *recipe, flags);
+  return CheckAllPhases(std::move(model->graph), *recipe, flags).status();
 }
 
 TEST(CheckAllPhases, FindsWhatALaterPhaseCannotDo) {
