@@ -12,9 +12,11 @@ namespace loadline::tools {
 // The errors that a later phase would end a run with, as far as they do not
 // depend on training: entries that prune nothing, criteria that a group has no
 // scores for, models that cannot be cut, optimizer states of another form,
-// names that are taken. `model`: as imported.
-absl::Status CheckAllPhases(models::Graph model, const passes::Recipe& recipe,
-                            StepFlags flags);
+// names that are taken. `model`: as imported. Returns the model of the last
+// phase, without the channels that passes::FirstChannels names.
+absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
+                                             const passes::Recipe& recipe,
+                                             StepFlags flags);
 
 }  // namespace loadline::tools
 
