@@ -60,13 +60,13 @@ class Repeater {
     for (int64_t part = 0; part < parts_; ++part) {
       for (const Node& node : nodes_) {
         if (part == 0 && !by_part_[Index(node.outputs[0])]) {
-          if (!IsUpdate(node)) AddShared(node);
+          if (!IsLate(node)) AddShared(node);
         } else if (by_part_[Index(node.outputs[0])]) {
           LOADLINE_RETURN_IF_ERROR(AddPart(node, part));
         }
       }
     }
-    return AddUpdates();
+    return AddLate();
   }
 
  private:
@@ -74,25 +74,45 @@ class Repeater {
     return !models::FindOperator(node.op)->recompute;
   }
 
-  // Marks the values that differ between the parts.
+  // Updates, and what is computed of whole gradients: their norm for clipping.
+  bool IsLate(const Node& node) const { return late_[Index(node.outputs[0])]; }
+
+  // Marks the values that late nodes make, and those that differ between the
+  // parts.
   void FindParts() {
     by_part_.assign(graph_.values.size(), false);
+    late_.assign(graph_.values.size(), false);
     for (ValueId id : graph_.inputs) by_part_[Index(id)] = true;
     for (const Node& node : graph_.nodes) {
       bool differs = node.attributes.Has("offset");
+      bool late = IsUpdate(node) || node.op == "SumSquares";
       for (ValueId id : node.inputs) {
-        differs = differs || (id != kNoValue && by_part_[Index(id)]);
+        if (id == kNoValue) continue;
+        differs = differs || by_part_[Index(id)];
+        late = late || late_[Index(id)];
       }
       // Over all parts, and so the same for each.
-      if (IsUpdate(node) || node.op == "CountTargets") differs = false;
-      for (ValueId id : node.outputs) by_part_[Index(id)] = differs;
+      if (late || node.op == "CountTargets") differs = false;
+      for (ValueId id : node.outputs) {
+        by_part_[Index(id)] = differs;
+        late_[Index(id)] = late;
+      }
     }
   }
 
-  // Marks what is added up over the parts: the loss and what updates read.
+  // The input of a late node that is a gradient; -1: none. Anything else that a
+  // late node reads, such as a running statistic, is no sum over the parts.
+  static int GradientInput(const Node& node) {
+    if (node.op == "SumSquares") return 0;
+    const bool optimizer = node.op == "Sgd" || node.op == "AdamW" ||
+                           node.op == "Adam" || node.op == "Lion";
+    return optimizer ? 1 : -1;
+  }
+
+  // Marks what is added up over the parts: the loss and every gradient.
   absl::Status FindSummed() {
     const auto sum = [&](ValueId id) -> absl::Status {
-      if (id == kNoValue) return absl::OkStatus();
+      if (id == kNoValue || late_[Index(id)]) return absl::OkStatus();
       const models::Value& value = graph_.value(id);
       if (by_part_[Index(id)]) {
         sums_[id] = kNoValue;
@@ -106,8 +126,17 @@ class Repeater {
     };
     LOADLINE_RETURN_IF_ERROR(sum(graph_.outputs[0]));
     for (const Node& node : nodes_) {
-      if (!IsUpdate(node)) continue;
-      for (ValueId id : node.inputs) LOADLINE_RETURN_IF_ERROR(sum(id));
+      if (!IsLate(node)) continue;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId id = node.inputs[i];
+        if (static_cast<int>(i) == GradientInput(node)) {
+          LOADLINE_RETURN_IF_ERROR(sum(id));
+        } else if (id != kNoValue && by_part_[Index(id)]) {
+          return absl::FailedPreconditionError(absl::StrCat(
+              node.op, " '", node.name, "' reads '", graph_.value(id).name,
+              "' of the whole batch, and micro-batches have it in parts"));
+        }
+      }
     }
     return absl::OkStatus();
   }
@@ -216,14 +245,14 @@ class Repeater {
     return absl::OkStatus();
   }
 
-  // Updates, which come last, and what reads a sum.
-  absl::Status AddUpdates() {
+  // Late nodes, and the outputs, with sums in place of what one part has.
+  absl::Status AddLate() {
     for (ValueId& id : graph_.outputs) {
       const auto sum = sums_.find(id);
       if (sum != sums_.end()) id = sum->second;
     }
     for (Node& node : nodes_) {
-      if (!IsUpdate(node)) continue;
+      if (!IsLate(node)) continue;
       for (ValueId& id : node.inputs) {
         const auto sum = sums_.find(id);
         if (sum != sums_.end()) id = sum->second;
@@ -236,6 +265,7 @@ class Repeater {
   Graph& graph_;
   const int64_t parts_;
   std::vector<Node> nodes_;          // of one part
+  std::vector<bool> late_;           // by value of one part
   std::vector<bool> by_part_;        // by value of one part
   std::map<ValueId, ValueId> sums_;  // value of one part -> its sum so far
   // By part: its copy of a value of the first.

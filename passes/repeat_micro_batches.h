@@ -11,8 +11,10 @@
 //                                      loss.sum = Add(loss, loss@2)
 //                                      w' = Sgd(w, w.grad.sum)
 //
-// A node that no input leads to, such as a cast of a parameter, stays once for
-// all parts. models/micro_batches.h reads the number of parts off the result.
+// What clips gradients reads their sums and is written once, as the updates
+// are. A node that no input leads to, such as a cast of a parameter, stays once
+// for all parts. models/micro_batches.h reads the number of parts off the
+// result.
 #ifndef LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 #define LOADLINE_PASSES_REPEAT_MICRO_BATCHES_H_
 

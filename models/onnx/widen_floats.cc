@@ -182,12 +182,9 @@ class Widener {
 std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
   std::set<DType> types;
   const onnx::GraphProto& graph = model.graph();
-  for (const auto* infos : {&graph.input(), &graph.output()}) {
-    for (const auto& info : *infos) {
-      CollectType(info.type().tensor_type().elem_type(), &types);
-    }
-  }
+  std::set<std::string> initializers;
   for (const auto& tensor : graph.initializer()) {
+    initializers.insert(tensor.name());
     int64_t most = 1;
     for (int64_t dim : tensor.dims()) most = std::max(most, dim);
     if (most > 1 || tensor.data_type() == onnx::TensorProto::FLOAT16) {
@@ -201,7 +198,11 @@ std::set<DType> TypesToWiden(const onnx::ModelProto& model) {
   };
   collect(graph.node());
   for (const auto& function : model.functions()) collect(function.node());
-  return types;
+  // Without inputs everything is computed at import.
+  const bool has_input = std::any_of(
+      graph.input().begin(), graph.input().end(),
+      [&](const auto& input) { return initializers.count(input.name()) == 0; });
+  return has_input ? types : std::set<DType>();
 }
 
 absl::Status WidenFloats(const std::set<DType>& types,

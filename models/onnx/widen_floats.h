@@ -12,9 +12,10 @@
 
 namespace loadline::models::onnx_internal {
 
-// The float types of a file that become f32: f16 wherever it occurs; bf16 and
-// f64 if an input, an output or an initializer of several elements has them.
-// Others of bf16 and f64, such as casts in between, stay as they are.
+// The float types of a file that become f32, if it has inputs: f16 if an
+// initializer has it or a node makes it; bf16 and f64 if an initializer of
+// several elements has them. Others, such as casts in between, stay as they
+// are.
 std::set<DType> TypesToWiden(const onnx::ModelProto& model);
 
 // Makes every declared type, cast and constant of these types f32. Contents of

@@ -49,6 +49,10 @@ struct Update {
     EXPECT_TRUE(prepared.ok()) << prepared.status();
     kernel = std::move(*prepared);
     for (const Array* input : c.NodeInputs()) {
+      if (input == nullptr) {
+        in.push_back(nullptr);
+        continue;
+      }
       inputs.push_back(ToBytes(*input));
       in.push_back(inputs.back().data());
     }

@@ -206,6 +206,9 @@ absl::StatusOr<std::string> RunWith(const onnx::ModelProto& model,
     const models::Value& value = imported.graph.value(found->second);
     if (value.kind != ValueKind::kInput) continue;
     LOADLINE_ASSIGN_OR_RETURN(Tensor tensor, ToTensor(sample.inputs[i]));
+    if (tensor.type != value.type) {
+      return absl::InvalidArgumentError("an input is imported as another type");
+    }
     std::memcpy(interpreter->Contents<std::byte>(found->second).data(),
                 tensor.data->data(), tensor.data->size());
   }

@@ -115,9 +115,10 @@ TEST(WidenFloats, LeavesDoublesInAnF32ModelAlone) {
                                          " d = Cast<to=11>(x)"
                                          " y = Cast<to=1>(d) }"))
                   .empty());
-  EXPECT_EQ(TypesToWiden(ModelFromText(
-                "g (double[2] x) => (double[2] y) { y = Relu(x) }")),
-            std::set<DType>{DType::kF64});
+  EXPECT_EQ(
+      TypesToWiden(ModelFromText("g (double[2] x) => (double[2] y)"
+                                 " <double[2] w = {1, 2}> { y = Mul(x, w) }")),
+      std::set<DType>{DType::kF64});
 }
 
 }  // namespace

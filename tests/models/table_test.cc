@@ -70,17 +70,26 @@ TEST(OperatorTable, OnlyUpdatesRunOnce) {
 }
 
 TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
-  const std::set<absl::string_view> without = {
-      "Not",          "Equal",
-      "Less",         "LessOrEqual",
-      "Greater",      "GreaterOrEqual",
-      "And",          "Or",
-      "CountCorrect", "RunningStatsUpdate",
-      "TopK",         "RandomUniform",
-      "Sgd",          "AdamW",
-      "Adam",         "Lion",
-      "SumSquares",   "ClipFactor",
-      "AverageUpdate"};
+  const std::set<absl::string_view> without = {"Not",
+                                               "Equal",
+                                               "Less",
+                                               "LessOrEqual",
+                                               "Greater",
+                                               "GreaterOrEqual",
+                                               "And",
+                                               "Or",
+                                               "CountCorrect",
+                                               "CountTargets",
+                                               "RunningStatsUpdate",
+                                               "TopK",
+                                               "RandomUniform",
+                                               "Sgd",
+                                               "AdamW",
+                                               "Adam",
+                                               "Lion",
+                                               "SumSquares",
+                                               "ClipFactor",
+                                               "AverageUpdate"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};

@@ -102,6 +102,46 @@ TEST(RepeatMicroBatches, KeepsWhatNoInputLeadsToOnce) {
   EXPECT_EQ(exps, 1);
 }
 
+// The norm is that of the whole gradients, and the average that of the updated
+// parameters.
+TEST(RepeatMicroBatches, ClipsAndAveragesOnceForAllParts) {
+  TrainingOptions options = MseOptions(2);
+  options.optimizer.clip_norm = 1;
+  options.optimizer.average = 0.9;
+  const auto step = BuildTrainingStep(MseModel(false), options, {});
+  ASSERT_TRUE(step.ok()) << step.status();
+  std::map<std::string, const models::Node*> only;
+  std::map<std::string, int> ops;
+  for (const models::Node& node : step->nodes) {
+    only[node.op] = &node;
+    ++ops[node.op];
+  }
+  ASSERT_EQ(ops["SumSquares"], 1);
+  ASSERT_EQ(ops["ClipFactor"], 1);
+  ASSERT_EQ(ops["Sgd"], 1);
+  EXPECT_EQ(ops["AverageUpdate"], 1);
+  const models::GraphIndex index = models::IndexGraph(*step);
+  const ValueId gradient = only["SumSquares"]->inputs[0];
+  EXPECT_EQ(gradient, only["Sgd"]->inputs[1]);
+  const int32_t maker = index.producer[models::Index(gradient)];
+  ASSERT_GE(maker, 0);
+  EXPECT_EQ(step->nodes[static_cast<size_t>(maker)].op, "Add");
+}
+
+TEST(RepeatMicroBatches, RefusesStateOfTheWholeBatch) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3});
+  const ValueId s = b.State("s", {4, 3});
+  const ValueId next =
+      b.Op("AverageUpdate", {s, b.Op("Relu", {x})}, {{"decay", 0.5}});
+  b.graph.updates.emplace_back(s, next);
+  b.Output(b.Op("MseLoss", {x, x}));
+  const absl::Status status = RepeatMicroBatches(b.graph, 2);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("AverageUpdate"), std::string::npos)
+      << status;
+}
+
 TEST(RepeatMicroBatches, TextKeepsTheNumberOfParts) {
   const auto step = BuildTrainingStep(MseModel(true), MseOptions(2), {});
   ASSERT_TRUE(step.ok()) << step.status();

@@ -3,6 +3,8 @@
 // (tools/cli/yaml_args.h). Tested by tests/end_to_end/bad_input_test.cc.
 #include "tools/cli/flags.h"
 
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "tools/cli/device_names.h"
 #include "tools/cli/help.h"
@@ -22,7 +24,7 @@ CLI::Option* Last(CLI::App* app, const std::string& name, T* target,
 void AddModelFlags(CLI::App* app, ModelFlags* flags) {
   Last(app, "model", &flags->model, "ONNX model")->required();
   Last(app, "--batch", &flags->batch,
-       "Examples per step, where the first axis is open (default 32)")
+       "Examples per step, where open (default 32)")
       ->check(CheckPositive);
   app->add_option("--dim", flags->dims,
                   "Size of an open axis, by its name (repeatable)")
@@ -57,7 +59,8 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
       ->capture_default_str();
   Last(app, "--output-name", &flags->output,
        "Output of the model that the loss is taken of, or is")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->group(kRareFlags);
   Last(app, "--label-smoothing", &flags->label_smoothing,
        "Share of each class target that goes to all classes")
       ->check(CheckShare)
@@ -82,15 +85,18 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->capture_default_str();
   Last(app, "--momentum", &flags->momentum, "SGD's momentum")
       ->check(CheckShare)
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kRareFlags);
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, else 0)")
       ->check(CheckNonNegative);
   Last(app, "--clip-norm", &flags->clip_norm,
        "Scale gradients down to this global norm")
-      ->check(CheckNonNegative);
+      ->check(CheckNonNegative)
+      ->group(kRareFlags);
   app->add_flag("--no-decay-on-norms-and-biases", flags->decay_matrices_only,
-                "Weight decay only of parameters with two axes or more");
+                "Weight decay only of parameters with two axes or more")
+      ->group(kRareFlags);
   app->add_option("--no-decay", flags->no_decay,
                   "Parameter or pattern* without weight decay (repeatable)")
       ->type_name("NAME")
@@ -104,8 +110,7 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "Decay of a moving average of the weights, such as 0.999")
       ->check(CheckShare)
       ->group(kRareFlags);
-  Last(app, "--precision", &flags->precision,
-       "What the model computes in; weights and sums stay fp32")
+  Last(app, "--precision", &flags->precision, "What the model computes in")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   Last(app, "--beta1", &flags->beta1, "Adam, Lion: decay of the first moment")
@@ -176,8 +181,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
 
 void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--micro-batches", &flags->micro_batches,
-       "Run the batch in so many parts and add up their gradients, or auto: "
-       "where it is faster")
+       "Parts of the batch, in turn; or auto")
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--no-split", flags->no_split,

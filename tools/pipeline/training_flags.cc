@@ -14,17 +14,23 @@ namespace loadline::tools {
 void AddTrainingFlags(CLI::App* app, TrainingFlags* flags) {
   const auto file = [app](const char* name, std::string* path,
                           const char* text) {
-    return app->add_option(name, *path, text)->type_name("FILE")->take_last();
+    app->add_option(name, *path, text)
+        ->type_name("FILE")
+        ->take_last()
+        ->group(kRareFlags);
   };
-  app->add_option("--schedule", flags->schedule, "Learning rate over the run")
-      ->check(
-          CLI::IsMember({"constant", "linear", "cosine", "one-cycle", "step"}))
+  app->add_option("--schedule", flags->schedule,
+                  "Learning rate over the run: constant, linear, cosine, "
+                  "one-cycle or step")
+      ->type_name("NAME")
       ->capture_default_str()
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--warmup-steps", flags->warmup_steps,
                   "Steps in which the learning rate rises to --lr")
       ->check(CheckNonNegative)
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--min-lr", flags->min_lr,
                   "Learning rate at the end of linear and cosine")
       ->check(CheckNonNegative)
@@ -46,18 +52,19 @@ void AddTrainingFlags(CLI::App* app, TrainingFlags* flags) {
   app->add_option("--eval-every", flags->eval_every,
                   "Steps between evaluations (default: an epoch)")
       ->check(CheckPositive)
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_option("--patience", flags->patience,
                   "End after so many evaluations without a smaller loss")
       ->check(CheckPositive)
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   file("--best", &flags->best,
        "Model with the smallest loss on --eval-data, .onnx");
   file("--metrics", &flags->metrics,
        "Loss and learning rate of each step, as JSON lines");
   file("--ema-output", &flags->average,
-       "Model with the averaged weights of --ema, .onnx")
-      ->group(kRareFlags);
+       "Model with the averaged weights of --ema, .onnx");
 }
 
 absl::Status CheckTrainingFlags(const TrainingFlags& flags,

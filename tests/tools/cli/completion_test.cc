@@ -45,7 +45,8 @@ TEST(BashCompletion, OffersVerbsThenFlagsThenValues) {
   EXPECT_THAT(BashOffers({"run", "--mom"}), ElementsAre("--momentum"));
   EXPECT_THAT(BashOffers({"eval", "--mom"}), IsEmpty());
   EXPECT_THAT(BashOffers({"run", "--loss", ""}),
-              ElementsAre("cross_entropy", "mse"));
+              ElementsAre("cross_entropy", "mse", "l1", "huber",
+                          "bce_with_logits", "model"));
   EXPECT_THAT(BashOffers({"completion", ""}), ElementsAre("bash", "zsh"));
 }
 
@@ -60,7 +61,9 @@ TEST(ZshCompletion, DescribesEveryFlagOfEveryVerb) {
   const std::string script = Script("zsh");
   EXPECT_THAT(script, HasSubstr("'plan:Plan a training step"));
   EXPECT_THAT(script, HasSubstr("'*--loss[Loss (default cross_entropy)]"
-                                ":cross_entropy|mse:(cross_entropy mse)'"));
+                                ":cross_entropy|mse|l1|huber|bce_with_logits"
+                                "|model:(cross_entropy mse l1 huber "
+                                "bce_with_logits model)'"));
   EXPECT_THAT(script, HasSubstr("'*--steps[Steps in all]:N: '"));
   EXPECT_THAT(script, HasSubstr("'*--data[Data, .npz\\: an array"));
   EXPECT_THAT(script, HasSubstr("]:FILE:_files'"));

@@ -23,6 +23,7 @@ struct FakeRun {
   Notes saved;
   bool loaded = true;
   bool interrupt_evaluation = false;
+  int64_t interrupt_at = -1;  // step after which training is interrupted
 
   EvaluatedRunActions Actions() {
     EvaluatedRunActions actions;
@@ -34,7 +35,11 @@ struct FakeRun {
       saved = notes;
       executor::TrainResult result;
       result.first_step = first_step;
-      result.losses.resize(static_cast<size_t>(most_steps));
+      const bool interrupted =
+          interrupt_at >= 0 && first_step + most_steps >= interrupt_at;
+      result.interrupted = interrupted;
+      result.losses.resize(static_cast<size_t>(
+          interrupted ? interrupt_at - first_step : most_steps));
       result.examples_per_s = 10;
       result.weights_sha256 = "weights";
       return result;
@@ -101,10 +106,12 @@ TEST(TrainEvaluated, EndsAtTheSameStepWhenResumed) {
   const std::vector<double> losses = {5, 4, 4.5, 3, 3.5, 3.25, 2};
   for (int64_t stop : {2, 4, 8, 9, 12, 16, 20, 21, 24}) {
     SCOPED_TRACE(stop);
-    FakeRun run = {.losses = losses};
-    const auto first = TrainEvaluated(
-        {.steps = stop, .every = 4, .patience = 2}, run.Actions());
+    FakeRun run = {.losses = losses, .interrupt_at = stop};
+    const auto first = TrainEvaluated({.steps = 100, .every = 4, .patience = 2},
+                                      run.Actions());
     ASSERT_TRUE(first.ok());
+    EXPECT_TRUE(first->interrupted);
+    EXPECT_EQ(first->losses.size(), static_cast<size_t>(stop));
     // The checkpoint of the last part.
     EvaluationHistory history = EvaluationHistory::FromNotes(run.saved);
     FakeRun rest = {
