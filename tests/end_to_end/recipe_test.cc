@@ -86,6 +86,28 @@ TEST(Recipe, HasTheSameBitsAtTwoBudgets) {
   EXPECT_EQ(whole.json()["weights_sha256"], tight.json()["weights_sha256"]);
 }
 
+// Masks of ones change nothing, and the learning rate is that of a run without
+// a recipe.
+TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_before"), kCubic);
+  const std::vector<std::string> rates = {
+      "--steps", "24", "--schedule", "cosine", "--warmup-steps", "2"};
+  const CommandResult pruned = RunMlp(recipe, rates);
+  ASSERT_EQ(pruned.exit_code, 0) << pruned.err;
+  std::vector<std::string> args = {
+      "run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--seed",
+      "3",   "--json"};
+  args.insert(args.end(), rates.begin(), rates.end());
+  const CommandResult plain = RunLoadline(args);
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  // The first masks are of seven steps: at four the sparsity is still zero.
+  for (size_t step = 0; step < 7; ++step) {
+    EXPECT_EQ(pruned.json()["losses"][step], plain.json()["losses"][step])
+        << step;
+  }
+  EXPECT_NE(pruned.json()["losses"][8], plain.json()["losses"][8]);
+}
+
 // At steps in both phases, at the one between them, and twice in one run.
 TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
   const std::string folder = TestFolder("recipe_resume");
@@ -191,6 +213,26 @@ TEST(Recipe, SaysWhatIsWrong) {
       RunMlp(WriteRecipe(folder, kCubic), {"--steps", "10"});
   EXPECT_EQ(early.exit_code, 2);
   EXPECT_THAT(early.err, HasSubstr("16 leaves none of the run's 10 steps"));
+  // Before the first step: of a later phase, and of what cannot be done yet.
+  const CommandResult later =
+      RunMlp(WriteRecipe(folder,
+                         "- method: {kind: prune}\n"
+                         "  object: {op_names: [fc1]}\n"
+                         "  degree: {sparsity: 0.5}\n"
+                         "  process: {end_step: 9}\n"
+                         "- method: {kind: prune, criterion: bn_scale}\n"
+                         "  object: {op_names: [fc2]}\n"
+                         "  degree: {sparsity: 0.5}\n"
+                         "  process: {start_step: 18, end_step: 20}\n"),
+             {"--steps", "24", "--log-every", "1"});
+  EXPECT_EQ(later.exit_code, 2);
+  EXPECT_THAT(later.err, testing::Not(HasSubstr("step 1/24")));
+  EXPECT_THAT(later.err, HasSubstr("entry 'entry2': method.criterion"));
+  const CommandResult quantizes = RunMlp(
+      WriteRecipe(folder, "- method: {kind: quantize}\n  degree: {bits: 8}\n"),
+      {"--steps", "24"});
+  EXPECT_NE(quantizes.exit_code, 0);
+  EXPECT_THAT(quantizes.err, HasSubstr("quantize is not supported by run"));
   const CommandResult both = RunMlp(WriteRecipe(folder, kCubic), {"--replan"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("--replan and --recipe"));

@@ -94,6 +94,9 @@ class PhasedTraining {
     train_.steps = run_.steps > 0
                        ? run_.steps
                        : std::max<int64_t>(1, run_.epochs) * per_epoch;
+    if (run_.schedule) {
+      LOADLINE_ASSIGN_OR_RETURN(train_.schedule, run_.schedule(train_.steps));
+    }
     LOADLINE_ASSIGN_OR_RETURN(
         recipe_,
         ReadRecipeFile(run_.recipe_path,
@@ -102,6 +105,7 @@ class PhasedTraining {
     executor::TrainOptions checked = train_;
     checked.resume = false;  // its graph is another phase's
     LOADLINE_RETURN_IF_ERROR(executor::CheckTrainable(graph, data_, checked));
+    LOADLINE_RETURN_IF_ERROR(CheckPhases());
     LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
     LOADLINE_ASSIGN_OR_RETURN(result_.targets,
                               ResolveTargets(model_, recipe_, flags_, *device));
@@ -109,6 +113,18 @@ class PhasedTraining {
     LOADLINE_ASSIGN_OR_RETURN(result_.before.keep_everything_bytes,
                               KeepEverythingBytes(model_, flags_, *device));
     return absl::OkStatus();
+  }
+
+  // What a later phase, or the export, would fail with after hours.
+  absl::Status CheckPhases() {
+    LOADLINE_ASSIGN_OR_RETURN(const models::Graph last,
+                              CheckAllPhases(model_, recipe_, flags_));
+    const bool shrinks = passes::PhasesOf(recipe_, train_.steps).size() > 1;
+    if (!run_.exports || !shrinks) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(
+        const models::ImportOptions options,
+        ImportOptionsFor(flags_.model, /*training=*/true));
+    return models::CheckPrunedExport(flags_.model.model, options, last);
   }
 
   absl::Status DescribeBefore() {

@@ -125,9 +125,7 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
         {"--micro-batches auto", IsAuto(flags.step.plan)}}) {
     if (!given) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(name,
-                     " and --recipe: give one of them; a run with a "
-                     "recipe has a plan for each phase"));
+        absl::StrCat(name, " and --recipe: give one of them"));
   }
   return absl::OkStatus();
 }
