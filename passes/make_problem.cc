@@ -155,7 +155,10 @@ class ProblemBuilder {
     if (reads != 1) return;
     const bool is_update = next_[Index(from)] == to;
     if ((IsPersistent(old) || is_next_[Index(from)]) && !is_update) return;
-    if (is_update) paired_.insert(Index(from));
+    if (is_update) {
+      paired_.insert(Index(from));
+      out.recompute = false;  // also where the operator may run again elsewhere
+    }
     out.inplace.emplace_back(PlannerValue(from), PlannerValue(to));
   }
 

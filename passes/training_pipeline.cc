@@ -71,6 +71,15 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
     gradients = *std::move(added);
     return absl::OkStatus();
   }));
+  if (!options.masks.empty()) {
+    if (options.micro_batches != 1) {
+      return absl::InvalidArgumentError(
+          "micro-batches cannot be combined with the masks of a recipe");
+    }
+    LOADLINE_RETURN_IF_ERROR(require("add_masks", [&](Graph& g) {
+      return AddMasks(g, options.masks, &gradients);
+    }));
+  }
   LOADLINE_RETURN_IF_ERROR(require("add_optimizer", [&](Graph& g) {
     return AddOptimizer(g, gradients, options.optimizer);
   }));

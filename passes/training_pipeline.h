@@ -3,10 +3,13 @@
 #ifndef LOADLINE_PASSES_TRAINING_PIPELINE_H_
 #define LOADLINE_PASSES_TRAINING_PIPELINE_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
+#include "passes/compress/add_masks.h"
 #include "passes/mixed_precision.h"
 #include "passes/pass_runner.h"
 
@@ -17,6 +20,7 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   bool no_dropout = false;                // removes every dropout
   Precision precision = Precision::kF32;  // of the model's computation
+  std::vector<MaskedAxis> masks;          // of a recipe's phase
   // Parts of the batch that run one after the other, their gradients added up
   // (cut_batch.h).
   int64_t micro_batches = 1;

@@ -49,6 +49,16 @@ absl::Status ReadNumber(const SafetensorsFile& file, const std::string& key,
   return absl::OkStatus();
 }
 
+std::map<std::string, std::string> NotesOf(const SafetensorsFile& file) {
+  std::map<std::string, std::string> notes;
+  for (const auto& [key, value] : file.metadata) {
+    if (absl::StartsWith(key, kNote)) {
+      notes[key.substr(sizeof(kNote) - 1)] = value;
+    }
+  }
+  return notes;
+}
+
 absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   RunPosition position;
   int64_t shuffle = 0;
@@ -59,11 +69,7 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   LOADLINE_RETURN_IF_ERROR(
       ReadNumber(file, "examples_seen", &position.examples_seen));
   position.shuffle = shuffle != 0;
-  for (const auto& [key, value] : file.metadata) {
-    if (absl::StartsWith(key, kNote)) {
-      position.notes[key.substr(sizeof(kNote) - 1)] = value;
-    }
-  }
+  position.notes = NotesOf(file);
   if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
     return absl::InvalidArgumentError("its metadata counts below zero");
   }
@@ -188,6 +194,17 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
                           [&](size_t i, absl::Span<std::byte> to) {
                             return program.ReadPersistent(tensors[i].name, to);
                           });
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
+    const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != kFormat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", path, ": it is not a ", kFormat, " file"));
+  }
+  return NotesOf(file);
 }
 
 absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,

@@ -37,6 +37,12 @@ absl::StatusOr<std::string> WeightsSha256(Program& program);
 absl::Status SaveCheckpoint(const std::string& path, Program& program,
                             const RunPosition& position);
 
+// The notes of a checkpoint, whatever its model: for a run that has to know
+// them before it can build its graph. Errors as LoadCheckpoint, but
+// FailedPrecondition.
+absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
+    const std::string& path);
+
 // The position of a checkpoint of a run of this graph. Errors as
 // LoadCheckpoint.
 absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,

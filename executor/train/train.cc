@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "executor/train/check_finite.h"
@@ -22,7 +24,8 @@ namespace {
 
 absl::Status CheckOptions(const TrainOptions& options) {
   if (options.steps < 0 || options.checkpoint_interval < 0 ||
-      options.first_step < 0 || options.most_steps < 0) {
+      options.first_step < 0 || options.most_steps < 0 ||
+      options.pause_step < 0) {
     return absl::InvalidArgumentError("a negative number of steps");
   }
   if (!std::isfinite(options.learning_rate)) {
@@ -37,6 +40,16 @@ absl::Status CheckOptions(const TrainOptions& options) {
         "checkpoints need a path to be written to or resumed from");
   }
   return absl::OkStatus();
+}
+
+// The notes of a run under a recipe.
+std::map<std::string, std::string> NotesOfCompression(
+    const std::map<std::string, std::string>& notes) {
+  std::map<std::string, std::string> own;
+  for (const auto& [key, value] : notes) {
+    if (absl::StartsWith(key, "compression")) own.emplace(key, value);
+  }
+  return own;
 }
 
 // Is the checkpoint one of the run that the options describe?
@@ -54,6 +67,11 @@ absl::Status CheckPosition(const RunPosition& position,
   if (position.batch != batch) return differs("batch", position.batch, batch);
   if (position.shuffle != options.shuffle) {
     return differs("shuffle", position.shuffle, options.shuffle);
+  }
+  if (NotesOfCompression(position.notes) != NotesOfCompression(options.notes)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("checkpoint ", options.checkpoint_path,
+                     ": its run had another recipe, or none (--recipe)"));
   }
   if (position.examples_seen != position.step * batch) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -96,6 +114,7 @@ class Run {
     if (options_.most_steps > 0) {
       end = std::min(end, first_step + options_.most_steps);
     }
+    if (options_.pause_step > 0) end = std::min(end, options_.pause_step);
     const int64_t todo = std::max<int64_t>(end - first_step, 0);
     result_.losses.reserve(static_cast<size_t>(todo));
     step_ns_.reserve(static_cast<size_t>(todo));
@@ -109,7 +128,8 @@ class Run {
     result_.interrupted = step < end;
     result_.step_ns = step_ns_.empty() ? 0 : planner::MedianNs(step_ns_);
     result_.examples_per_s = ExamplesPerSecond();
-    const bool pauses = !result_.interrupted && step < options_.steps;
+    const bool pauses = !result_.interrupted && step < options_.steps &&
+                        options_.pause_step == 0;
     LOADLINE_RETURN_IF_ERROR(CheckWeights(step));
     if (!options_.checkpoint_path.empty() && !pauses && saved_step_ != step) {
       LOADLINE_RETURN_IF_ERROR(Save(step));
@@ -138,6 +158,9 @@ class Run {
     }
     result_.losses.push_back(loss);
     ReportProgress(step + 1, loss);
+    if (options_.between_steps) {
+      LOADLINE_RETURN_IF_ERROR(options_.between_steps(step + 1, program_));
+    }
     if (options_.checkpoint_interval > 0 &&
         (step + 1) % options_.checkpoint_interval == 0) {
       LOADLINE_RETURN_IF_ERROR(CheckWeights(step + 1));

@@ -37,6 +37,9 @@ struct TrainOptions {
   // Limit for this call; 0: no limit. Stopping before the last step of `steps`
   // saves nothing.
   int64_t most_steps = 0;
+  // Stop when so many steps are done in all, to go on in another program; 0: do
+  // not. Then a checkpoint is written, as the way to the next program may fail.
+  int64_t pause_step = 0;
   uint64_t seed = 0;
   bool shuffle = true;
   // Empty: no checkpoints. Otherwise one every `checkpoint_interval` steps (0:
@@ -47,13 +50,18 @@ struct TrainOptions {
   // from a run of the same model, seed, batch and shuffling. The result has the
   // same bits as an uninterrupted run.
   bool resume = false;
-  // Saved with every checkpoint: RunPosition::notes.
+  // Saved with every checkpoint: RunPosition::notes. A checkpoint whose notes
+  // of compression differ is not resumed from.
   std::map<std::string, std::string> notes;
   // Set by a signal handler: the current step is finished, the checkpoint
   // written, and Train returns with `interrupted`. May be null.
   const std::atomic<bool>* stop = nullptr;
   // Called after each step. May be empty.
   std::function<void(const TrainProgress&)> progress;
+  // Called after each step, before a checkpoint of it, with the steps done: may
+  // read and write persistent values. An error ends the run. May be empty.
+  std::function<absl::Status(int64_t steps_done, Program& program)>
+      between_steps;
 };
 
 struct TrainResult {

@@ -29,6 +29,7 @@ VerbBody AddDoctor(CLI::App* app);
 VerbBody AddEstimate(CLI::App* app);
 VerbBody AddEval(CLI::App* app);
 VerbBody AddGroups(CLI::App* app);
+VerbBody AddSensitivity(CLI::App* app);
 VerbBody AddInspect(CLI::App* app);
 VerbBody AddMan(CLI::App* app);
 VerbBody AddPack(CLI::App* app);

@@ -309,6 +309,7 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   options.micro_batches = parts.value_or(1);
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
+  options.masks = flags.purpose.masks;
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }

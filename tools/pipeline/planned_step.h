@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/graph.h"
+#include "passes/compress/add_masks.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
@@ -21,7 +22,8 @@ struct PlanPurpose {
   // The plan is run on this machine, so its profile has to be this machine's.
   bool runs_here = false;
   planner::Effort effort = planner::Effort::kNormal;
-  std::optional<int64_t> work_limit;  // SolveOptions::work_limit
+  std::optional<int64_t> work_limit;      // SolveOptions::work_limit
+  std::vector<passes::MaskedAxis> masks;  // of a recipe's phase
 };
 
 struct StepFlags {

@@ -98,9 +98,10 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   Print("\n{}", MadeAgainBy());
 }
 
-void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
-                  const executor::TrainResult& result,
-                  const ResidentMemory& resident) {
+nlohmann::ordered_json RunJson(const PlannedStep& step,
+                               const Replanned& first_plan,
+                               const executor::TrainResult& result,
+                               const ResidentMemory& resident) {
   nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
   out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
   AddStructure(step, &out);
@@ -131,7 +132,13 @@ void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
                      {"repriced_step_ns", first_plan.repriced_step_ns},
                      {"same_plan", first_plan.same_plan}};
   }
-  Print("{}\n", JsonText(out));
+  return out;
+}
+
+void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
+                  const executor::TrainResult& result,
+                  const ResidentMemory& resident) {
+  Print("{}\n", JsonText(RunJson(step, first_plan, result, resident)));
 }
 
 }  // namespace loadline::tools

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "executor/train/train.h"
+#include "nlohmann/json_fwd.hpp"
 #include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/replan.h"
 
@@ -26,6 +27,10 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
                    const ResidentMemory& resident);
 
 // The same as loadline.run/1.
+nlohmann::ordered_json RunJson(const PlannedStep& step,
+                               const Replanned& first_plan,
+                               const executor::TrainResult& result,
+                               const ResidentMemory& resident);
 void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
                   const executor::TrainResult& result,
                   const ResidentMemory& resident);

@@ -1,20 +1,29 @@
 // `loadline plan`: from a model (or a problem file) to a verified plan and a
 // table of its trade-offs. Tested by tests/end_to_end.
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
+#include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/number_checks.h"
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
+#include "tools/pipeline/choose_structure.h"
+#include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/output_paths.h"
+#include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/recipe_file.h"
+#include "tools/report/phases_report.h"
 #include "tools/report/plan_summary.h"
 #include "tools/report/structure_output.h"
 
@@ -25,10 +34,55 @@ struct Flags {
   StepFlags step;
   std::string out;
   std::string problem_out;
+  std::string recipe;
+  int64_t steps = 0;
   bool json = false;
 };
 
+// A plan for each phase of the recipe.
+absl::Status PlanRecipe(const Flags& flags) {
+  if (!flags.out.empty() || !flags.problem_out.empty()) {
+    return absl::InvalidArgumentError(
+        "-o and --problem with --recipe: each phase has a plan of its own, and "
+        "which channels it lacks is not known before training");
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
+      InputPaths(flags.step), {{"--json", flags.json ? "-" : ""}}));
+  if (IsAuto(flags.step.plan)) {
+    return absl::InvalidArgumentError(
+        "--micro-batches auto and --recipe: give one of them");
+  }
+  if (IsPlannerFile(flags.step.model.model)) {
+    return absl::InvalidArgumentError("--recipe: needs a model, not a problem");
+  }
+  const std::atomic<bool>* cancel = CatchInterrupts();
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const RecipeClock clock,
+      ClockFor(flags.step, model.graph, flags.steps, /*epochs=*/0));
+  LOADLINE_ASSIGN_OR_RETURN(const passes::Recipe recipe,
+                            ReadRecipeFile(flags.recipe, clock));
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            MakeDevice(flags.step.plan.device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const PlannedPhases planned,
+      PlanPhases(std::move(model.graph), recipe,
+                 clock.steps > 0 ? clock.steps : passes::kOpenEnd, flags.step,
+                 *device, cancel));
+  if (flags.json) {
+    nlohmann::ordered_json out = {{"format", "loadline.phases/1"}};
+    out.update(PhasesJson(recipe, planned.phases, planned.targets));
+    Print("{}\n", JsonText(out));
+  } else {
+    Print("{}\n{}", PhasesTable(recipe, planned.phases, planned.targets),
+          MadeAgainBy());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunPlan(const Flags& flags) {
+  if (!flags.recipe.empty()) return PlanRecipe(flags);
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       InputPaths(flags.step), {{"--problem", flags.problem_out},
                                {"-o", flags.out},
@@ -70,6 +124,15 @@ VerbBody AddPlan(CLI::App* app) {
                   "Also write the problem, for loadline verify")
       ->type_name("FILE")
       ->take_last();
+  app->add_option("--recipe", flags->recipe,
+                  "Plan each phase of this recipe, .yaml or .json")
+      ->type_name("FILE")
+      ->take_last();
+  app->add_option("--steps", flags->steps,
+                  "With --recipe: steps of the whole run")
+      ->check(CheckPositive)
+      ->take_last()
+      ->group(kRareFlags);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunPlan(*flags); };
 }

@@ -43,8 +43,11 @@
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
+#include "tools/pipeline/train_phases.h"
 #include "tools/pipeline/trained_models.h"
 #include "tools/pipeline/training_flags.h"
+#include "tools/pipeline/write_pruned.h"
+#include "tools/report/phases_report.h"
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
 
@@ -71,6 +74,7 @@ struct Flags {
   std::optional<uint64_t> stress;  // seed; none: no stress device
   bool replan = false;
   int64_t replan_after = 5;
+  std::string recipe;
   bool json = false;
 };
 
@@ -109,6 +113,23 @@ absl::Status CheckCheckpoint(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Each phase of a recipe has a plan of its own.
+absl::Status CheckRecipeFlags(const Flags& flags) {
+  for (const auto& [name, given] :
+       {std::pair<const char*, bool>{"--plan", !flags.plan_in.empty()},
+        {"--replan", flags.replan},
+        {"--trace", !flags.trace.empty()},
+        {"--eval-data", !flags.training.eval_data.empty()},
+        {"--ema-output", !flags.training.average.empty()},
+        {"--metrics", !flags.training.metrics.empty()},
+        {"--micro-batches auto", IsAuto(flags.step.plan)}}) {
+    if (!given) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " and --recipe: give one of them"));
+  }
+  return absl::OkStatus();
+}
+
 // Everything that is known to fail is checked before hours of training.
 absl::Status CheckFlags(const Flags& flags) {
   if (flags.step.loss.data.empty()) {
@@ -121,6 +142,7 @@ absl::Status CheckFlags(const Flags& flags) {
     return absl::InvalidArgumentError(
         "--replan and --plan: give one of them; --plan says which plan to run");
   }
+  if (!flags.recipe.empty()) LOADLINE_RETURN_IF_ERROR(CheckRecipeFlags(flags));
   if (flags.replan && !flags.training.eval_data.empty()) {
     return absl::InvalidArgumentError(
         "--replan and --eval-data: give one of them");
@@ -133,6 +155,7 @@ absl::Status CheckFlags(const Flags& flags) {
         ": give the number of micro-batches instead"));
   }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
+  inputs.push_back({"--recipe", flags.recipe});
   inputs.push_back({"--eval-data", flags.training.eval_data});
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
@@ -409,9 +432,57 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
   return TrainEvaluated(options, actions);
 }
 
+absl::Status InterruptedError(const Flags& flags) {
+  return absl::CancelledError(
+      flags.checkpoint.empty()
+          ? "interrupted; nothing was saved, as no --checkpoint was given"
+          : absl::StrCat("interrupted; go on with --checkpoint ",
+                         flags.checkpoint, " --resume"));
+}
+
+absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
+  executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
+                              flags.log_every);
+  const bool show = spdlog::should_log(spdlog::level::info);
+  PhasedRun run = {.step = flags.step,
+                   .recipe_path = flags.recipe,
+                   .steps = flags.steps,
+                   .epochs = flags.epochs,
+                   .poison = flags.stress.has_value(),
+                   .exports = !flags.out.empty(),
+                   .device = [&] { return DeviceFor(flags); },
+                   .schedule =
+                       [&](int64_t steps) {
+                         return ScheduleFor(flags.training,
+                                            flags.step.optimizer.lr, steps);
+                       }};
+  run.train = {.seed = flags.seed,
+               .shuffle = !flags.no_shuffle,
+               .checkpoint_path = flags.checkpoint,
+               .checkpoint_interval = flags.checkpoint_every,
+               .resume = flags.resume,
+               .progress = [&](const executor::TrainProgress& progress) {
+                 if (show) line.Show(progress);
+               }};
+  LOADLINE_ASSIGN_OR_RETURN(PhasedResult result, TrainPhases(run, stop));
+  FileBytes files;
+  if (!flags.out.empty() && !result.train.interrupted) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        files, WritePruned(flags.step.model, flags.out, &result));
+  }
+  if (flags.json) {
+    PrintPhasedRunJson(result, files);
+  } else {
+    PrintPhasedRunTable(result, files);
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckPhaseBudgets(result.phases));
+  return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
+}
+
 absl::Status RunRun(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
+  if (!flags.recipe.empty()) return RunRecipe(flags, stop);
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   executor::DataSet data;
   const auto check = [&](const models::Graph& graph) -> absl::Status {
@@ -478,14 +549,7 @@ absl::Status RunRun(const Flags& flags) {
                                          step.plan.budget_bytes));
   }
   if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
-  if (result.interrupted) {
-    return absl::CancelledError(
-        flags.checkpoint.empty()
-            ? "interrupted; nothing was saved, as no --checkpoint was given"
-            : absl::StrCat("interrupted; go on with --checkpoint ",
-                           flags.checkpoint, " --resume"));
-  }
-  return absl::OkStatus();
+  return result.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
 void AddRunFlags(CLI::App* app, Flags* flags) {
@@ -528,7 +592,8 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
   app->add_option("--trace", flags->trace,
                   "Chrome trace of the last step, .json")
       ->type_name("FILE")
-      ->take_last();
+      ->take_last()
+      ->group(kRareFlags);
   app->add_flag("--replan", flags->replan,
                 "Plan again with the times of the first steps");
   app->add_option("--replan-after", flags->replan_after,
@@ -536,6 +601,10 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
       ->take_last()
       ->group(kRareFlags);
+  app->add_option("--recipe", flags->recipe,
+                  "Compress while training: a recipe, .yaml or .json")
+      ->type_name("FILE")
+      ->take_last();
   app->add_option("--plan", flags->plan_in, "Run this plan")
       ->type_name("FILE")
       ->take_last()

@@ -192,22 +192,28 @@ TEST(VerbErrors, OfRun) {
   const std::string plan = folder + "/plan.json";
   ASSERT_EQ(RunInProcess(Mlp("plan", {"-o", plan, "--batch", "8"})).exit_code,
             0);
-  Expect({{Mlp("run", {}), 2, "--data"},
-          {Mlp("run", {"--data", "/no/d.npz"}), 2, "/no/d.npz"},
-          {run({"--steps", "1", "--epochs", "1"}), 2, "give one of them"},
-          {run({"--steps", "0"}), 2, "--steps"},
-          {run({"--epochs", "x"}), 2, "--epochs"},
-          {run({"--resume"}), 2, "needs --checkpoint"},
-          {run({"--checkpoint-every", "-1"}), 2, "--checkpoint-every"},
-          {run({"--log-every", "0"}), 2, "--log-every"},
-          {run({"--seed", "-1"}), 2, "--seed"},
-          {run({"-o", "/no/f/t.onnx"}), 2, "/no/f cannot be written"},
-          {run({"--checkpoint", "/no/f/c"}), 2, "/no/f cannot be written"},
-          {run({"--trace", "/no/f/t.json"}), 2, "/no/f cannot be written"},
-          {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
-          {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}),
-           2, "/no/q.json"},
-          {run({"--no-calibrate", "--plan", plan}), 2, plan}});
+  Expect(
+      {{Mlp("run", {}), 2, "--data"},
+       {Mlp("run", {"--data", "/no/d.npz"}), 2, "/no/d.npz"},
+       {run({"--steps", "1", "--epochs", "1"}), 2, "give one of them"},
+       {run({"--recipe", "/no/r.yaml"}), 2, "/no/r.yaml"},
+       {run({"--recipe", "r.yaml", "--replan"}), 2, "--replan and --recipe"},
+       {run({"--recipe", "r.yaml", "--plan", "p"}), 2, "--plan and --recipe"},
+       {Mlp("plan", {"--recipe", "/no/r.yaml"}), 2, "/no/r.yaml"},
+       {Mlp("plan", {"--recipe", "r.yaml", "-o", "p"}), 2, "-o and --problem"},
+       {run({"--steps", "0"}), 2, "--steps"},
+       {run({"--epochs", "x"}), 2, "--epochs"},
+       {run({"--resume"}), 2, "needs --checkpoint"},
+       {run({"--checkpoint-every", "-1"}), 2, "--checkpoint-every"},
+       {run({"--log-every", "0"}), 2, "--log-every"},
+       {run({"--seed", "-1"}), 2, "--seed"},
+       {run({"-o", "/no/f/t.onnx"}), 2, "/no/f cannot be written"},
+       {run({"--checkpoint", "/no/f/c"}), 2, "/no/f cannot be written"},
+       {run({"--trace", "/no/f/t.json"}), 2, "/no/f cannot be written"},
+       {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
+       {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}), 2,
+        "/no/q.json"},
+       {run({"--no-calibrate", "--plan", plan}), 2, plan}});
 }
 
 TEST(VerbErrors, OfVerbsThatWriteFiles) {

@@ -1,0 +1,74 @@
+// Tested by tests/passes/compress/phase_model_test.cc.
+#include "passes/compress/phase_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::passes {
+
+absl::StatusOr<PhaseModel> MakePhaseModel(models::Graph model,
+                                          const Recipe& recipe,
+                                          const RecipePhase& phase) {
+  PhaseModel made;
+  made.model = std::move(model);
+  LOADLINE_ASSIGN_OR_RETURN(const auto nodes, MatchRecipe(made.model, recipe));
+  LOADLINE_ASSIGN_OR_RETURN(made.groups, FindPruneGroups(made.model));
+  LOADLINE_ASSIGN_OR_RETURN(
+      made.found,
+      FindRecipeGroups(made.model, made.groups, recipe, nodes, phase.masked));
+  made.masks = MasksOfPhase(made.model, made.groups, recipe, made.found, phase);
+  return made;
+}
+
+absl::StatusOr<PrunedGraph> RemoveChannels(const PhaseModel& phase,
+                                           const RemovedChannels& removed) {
+  std::vector<std::vector<int64_t>> by_group(phase.groups.size());
+  size_t known = 0;
+  for (size_t g = 0; g < phase.groups.size(); ++g) {
+    const auto found = removed.find(phase.groups[g].name);
+    if (found == removed.end()) continue;
+    by_group[g] = found->second;
+    ++known;
+  }
+  if (known != removed.size()) {
+    return absl::InvalidArgumentError(
+        "channels of groups are removed that the model does not have");
+  }
+  return PruneGraph(phase.model, phase.groups, by_group);
+}
+
+ChannelChoice ChoiceOf(const PruneSpec& spec, double sparsity) {
+  return {.sparsity = sparsity,
+          .global = spec.global,
+          .max_sparsity_per_group = spec.max_sparsity_per_op,
+          .round_to = spec.round_to};
+}
+
+RemovedChannels FirstChannels(const PhaseModel& model, const Recipe& recipe,
+                              const RecipePhase& phase,
+                              absl::Span<const double> targets) {
+  RemovedChannels removed;
+  for (size_t e : phase.removed) {
+    std::vector<std::vector<double>> scores;
+    std::vector<std::vector<bool>> gone;
+    for (size_t g : model.found[e].groups) {
+      const int64_t width = model.groups[g].width;
+      std::vector<double>& ranks = scores.emplace_back();
+      for (int64_t c = 0; c < width; ++c) {
+        ranks.push_back(static_cast<double>(c) / static_cast<double>(width));
+      }
+      gone.emplace_back(static_cast<size_t>(width), false);
+    }
+    const auto chosen = ChooseChannels(
+        scores, gone, ChoiceOf(*recipe.entries[e].prune(), targets[e]));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i].empty()) continue;
+      removed[model.groups[model.found[e].groups[i]].name] = chosen[i];
+    }
+  }
+  return removed;
+}
+
+}  // namespace loadline::passes

@@ -1,0 +1,133 @@
+// Tested by tests/passes/compress/phase_model_test.cc.
+#include "passes/compress/recipe_groups.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::Graph;
+using models::Node;
+using models::NodeId;
+using models::ValueId;
+
+constexpr size_t kMostReasons = 3;
+
+std::set<ValueId> ValuesOf(const std::vector<PruneMember>& members) {
+  std::set<ValueId> values;
+  for (const PruneMember& member : members) values.insert(member.value);
+  return values;
+}
+
+std::string NamesOf(const Graph& model, const std::vector<NodeId>& nodes) {
+  return absl::StrJoin(nodes, ", ", [&](std::string* out, NodeId n) {
+    absl::StrAppend(out, model.node(n).name);
+  });
+}
+
+RecipeGroups GroupsOf(const Graph& model, absl::Span<const PruneGroup> groups,
+                      const std::vector<NodeId>& nodes) {
+  RecipeGroups found;
+  const std::set<NodeId> named(nodes.begin(), nodes.end());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::vector<NodeId> makers = MakersOf(model, groups[g]);
+    std::vector<NodeId> missing;
+    for (NodeId n : makers) {
+      if (named.count(n) == 0) missing.push_back(n);
+    }
+    if (missing.size() == makers.size()) continue;
+    if (!groups[g].frozen.empty()) {
+      found.left_out.push_back(
+          absl::StrCat(groups[g].name, ": ", groups[g].frozen));
+    } else if (!missing.empty()) {
+      found.left_out.push_back(absl::StrCat(
+          groups[g].name, ": its channels are also those of ",
+          NamesOf(model, missing), ", which the entry does not have"));
+    } else if (groups[g].width > 1) {
+      found.groups.push_back(g);
+    }
+  }
+  return found;
+}
+
+std::vector<ValueId> WeightsOf(const Graph& model,
+                               const std::vector<NodeId>& nodes) {
+  std::set<ValueId> weights;
+  for (NodeId n : nodes) {
+    for (ValueId id : model.node(n).inputs) {
+      if (id == models::kNoValue) continue;
+      const models::Value& value = model.value(id);
+      if (value.kind == models::ValueKind::kParameter &&
+          value.type.rank() >= 2) {
+        weights.insert(id);
+      }
+    }
+  }
+  return {weights.begin(), weights.end()};
+}
+
+std::string Reasons(const std::vector<std::string>& left_out) {
+  if (left_out.empty()) {
+    return "nothing to prune: its nodes make no group of channels (loadline "
+           "groups MODEL lists them)";
+  }
+  const size_t shown = std::min(kMostReasons, left_out.size());
+  return absl::StrCat(
+      "nothing to prune: ",
+      absl::StrJoin(left_out.begin(),
+                    left_out.begin() + static_cast<ptrdiff_t>(shown), "; "),
+      shown < left_out.size()
+          ? absl::StrCat("; and ", left_out.size() - shown, " more")
+          : "");
+}
+
+}  // namespace
+
+std::vector<NodeId> MakersOf(const Graph& model, const PruneGroup& group) {
+  const std::set<ValueId> members = ValuesOf(group.members);
+  const std::set<ValueId> activations = ValuesOf(group.activations);
+  std::vector<NodeId> makers;
+  for (NodeId n : group.nodes) {
+    const Node& node = model.node(n);
+    const bool reads =
+        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+          return id != models::kNoValue && members.count(id) > 0 &&
+                 model.value(id).type.rank() >= 2;
+        });
+    const bool makes =
+        std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return activations.count(id) > 0; });
+    if (reads && makes) makers.push_back(n);
+  }
+  return makers;
+}
+
+absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(
+    const Graph& model, absl::Span<const PruneGroup> groups,
+    const Recipe& recipe, absl::Span<const std::vector<NodeId>> nodes,
+    absl::Span<const size_t> entries) {
+  std::vector<RecipeGroups> found(recipe.entries.size());
+  for (size_t e : entries) {
+    const RecipeEntry& entry = recipe.entries[e];
+    if (IsStructured(entry.prune()->granularity)) {
+      found[e] = GroupsOf(model, groups, nodes[e]);
+      if (found[e].groups.empty()) {
+        return RecipeError(recipe, entry, "object", Reasons(found[e].left_out));
+      }
+      continue;
+    }
+    found[e].weights = WeightsOf(model, nodes[e]);
+    if (found[e].weights.empty()) {
+      return RecipeError(recipe, entry, "object",
+                         "its nodes have no trained weights to mask");
+    }
+  }
+  return found;
+}
+
+}  // namespace loadline::passes

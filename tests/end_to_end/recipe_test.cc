@@ -1,0 +1,242 @@
+// Runs under a recipe: phases as planned, the budget held, the same bits at any
+// budget and after any interruption.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kCubic[] = R"(compression:
+- name: hidden
+  method: {kind: prune, criterion: taylor}
+  degree: {sparsity: 0.5}
+  process: {schedule: cubic, start_step: 4, end_step: 16, update_frequency: 3}
+)";
+
+std::string WriteRecipe(const std::string& folder, const std::string& text) {
+  const std::string path = folder + "/recipe.yaml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
+                     const CommandOptions& options = {}) {
+  std::vector<std::string> args = {"run",      Zoo("mlp.onnx"),
+                                   "--data",   Zoo("digits-train.npz"),
+                                   "--seed",   "3",
+                                   "--recipe", recipe,
+                                   "--json"};
+  args.insert(args.end(), more.begin(), more.end());
+  return RunLoadline(args, options);
+}
+
+TEST(Recipe, RunsPhasesAsPlanned) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_run"), kCubic);
+  const CommandResult run =
+      RunMlp(recipe, {"--steps", "24", "--budget", "80%"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto result = run.json();
+  ASSERT_EQ(result["phases"].size(), 2u);
+  EXPECT_EQ(result["losses"].size(), 24u);
+  for (const auto& phase : result["phases"]) {
+    EXPECT_EQ(phase["measured_arena_bytes"], phase["arena_bytes"]);
+    EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
+    EXPECT_EQ(phase["budget_bytes"], result["phases"][0]["budget_bytes"]);
+  }
+  const auto& first = result["phases"][0];
+  const auto& last = result["phases"][1];
+  EXPECT_EQ(first["steps_done"], 16);
+  EXPECT_EQ(last["steps_done"], 8);
+  EXPECT_LE(last["keep_everything_bytes"].get<double>(),
+            0.6 * first["keep_everything_bytes"].get<double>());
+  EXPECT_GT(last["carried_bytes"], 0);
+
+  // The plans that are made without training are the same.
+  const CommandResult plan = RunLoadline(
+      {"plan", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--budget",
+       "80%", "--recipe", recipe, "--steps", "24", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  for (size_t p = 0; p < 2; ++p) {
+    for (const char* field : {"parameters", "macs", "channels",
+                              "keep_everything_bytes", "budget_bytes"}) {
+      EXPECT_EQ(plan.json()["phases"][p][field], result["phases"][p][field])
+          << field;
+    }
+  }
+}
+
+TEST(Recipe, HasTheSameBitsAtTwoBudgets) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_bits"), kCubic);
+  const CommandResult whole = RunMlp(recipe, {"--steps", "24"});
+  const CommandResult tight =
+      RunMlp(recipe, {"--steps", "24", "--budget", "75%"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  ASSERT_EQ(tight.exit_code, 0) << tight.err;
+  EXPECT_NE(whole.json()["phases"][0]["arena_bytes"],
+            tight.json()["phases"][0]["arena_bytes"]);
+  EXPECT_EQ(whole.json()["losses"], tight.json()["losses"]);
+  EXPECT_EQ(whole.json()["weights_sha256"], tight.json()["weights_sha256"]);
+}
+
+// Masks of ones change nothing, and the learning rate is that of a run without
+// a recipe.
+TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_before"), kCubic);
+  const std::vector<std::string> rates = {
+      "--steps", "24", "--schedule", "cosine", "--warmup-steps", "2"};
+  const CommandResult pruned = RunMlp(recipe, rates);
+  ASSERT_EQ(pruned.exit_code, 0) << pruned.err;
+  std::vector<std::string> args = {
+      "run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--seed",
+      "3",   "--json"};
+  args.insert(args.end(), rates.begin(), rates.end());
+  const CommandResult plain = RunLoadline(args);
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  // The first masks are of seven steps: at four the sparsity is still zero.
+  for (size_t step = 0; step < 7; ++step) {
+    EXPECT_EQ(pruned.json()["losses"][step], plain.json()["losses"][step])
+        << step;
+  }
+  EXPECT_NE(pruned.json()["losses"][8], plain.json()["losses"][8]);
+}
+
+// At steps in both phases, at the one between them, and twice in one run.
+TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
+  const std::string folder = TestFolder("recipe_resume");
+  const std::string recipe = WriteRecipe(folder, kCubic);
+  const CommandResult whole = RunMlp(recipe, {"--steps", "24"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  for (const char* stop : {" 9/24", "16/24", "20/24"}) {
+    const std::string checkpoint = folder + "/c.safetensors";
+    const CommandResult part =
+        RunMlp(recipe,
+               {"--steps", "24", "--checkpoint", checkpoint, "--overwrite",
+                "--log-every", "1"},
+               {.interrupt_when = stop});
+    ASSERT_EQ(part.exit_code, 130) << part.err;
+    const CommandResult rest = RunMlp(
+        recipe, {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
+    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
+    EXPECT_LT(rest.json()["losses"].size(), 24u);
+    EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"])
+        << stop;
+  }
+}
+
+TEST(Recipe, RefusesTheCheckpointOfAnotherRecipe) {
+  const std::string folder = TestFolder("recipe_other");
+  const std::string checkpoint = folder + "/c.safetensors";
+  ASSERT_EQ(RunMlp(WriteRecipe(folder, kCubic),
+                   {"--steps", "24", "--checkpoint", checkpoint})
+                .exit_code,
+            0);
+  std::string other = kCubic;
+  other.replace(other.find("0.5"), 3, "0.6");
+  const CommandResult run =
+      RunMlp(WriteRecipe(folder, other),
+             {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.err, HasSubstr("its run had another recipe"));
+}
+
+TEST(Recipe, WritesTheModelThatIsLeft) {
+  const std::string folder = TestFolder("recipe_export");
+  const std::string out = folder + "/pruned.onnx";
+  const CommandResult run =
+      RunMlp(WriteRecipe(folder, kCubic), {"--steps", "24", "-o", out});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_LT(run.json()["file_bytes"].get<double>(),
+            0.6 * run.json()["before"]["file_bytes"].get<double>());
+  const CommandResult eval =
+      RunLoadline({"eval", out, "--data", Zoo("digits-test.npz"), "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_GT(eval.json()["accuracy"], 0.15);
+  const CommandResult groups = RunLoadline({"groups", out, "--json"});
+  EXPECT_EQ(groups.json()["channels"], run.json()["phases"][1]["channels"]);
+}
+
+TEST(Recipe, MasksSingleWeightsAndSaysThatNothingIsSaved) {
+  const std::string folder = TestFolder("recipe_2_of_4");
+  const std::string recipe = WriteRecipe(
+      folder,
+      "- name: sparse\n  method: {kind: prune, criterion: l1, granularity: "
+      "'2:4'}\n  degree: {sparsity: 0.5}\n"
+      "  process: {schedule: one_shot, start_step: 3}\n");
+  const CommandResult run = RunLoadline(
+      {"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--steps",
+       "8", "--recipe", recipe, "-o", folder + "/sparse.onnx"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Entry 'sparse' only sets weights to zero"));
+}
+
+TEST(Recipe, PrunesBeforeTheFirstStep) {
+  const std::string recipe =
+      WriteRecipe(TestFolder("recipe_one_shot"),
+                  "- method: {kind: prune, criterion: l1}\n"
+                  "  degree: {sparsity: 0.75}\n"
+                  "  process: {schedule: one_shot}\n");
+  const CommandResult run = RunMlp(recipe, {"--steps", "5"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(run.json()["phases"].size(), 1u);
+  EXPECT_LT(run.json()["phases"][0]["parameters"].get<double>(),
+            0.4 * run.json()["before"]["parameters"].get<double>());
+}
+
+TEST(Recipe, PlansForAGpuByItsName) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_gpu"), kCubic);
+  const CommandResult plan =
+      RunLoadline({"plan", Zoo("mlp.onnx"), "--machine", "rtx-4090", "--budget",
+                   "80%", "--recipe", recipe});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out,
+              HasSubstr("From step 17 on nothing is recomputed or copied."));
+}
+
+TEST(Recipe, SaysWhatIsWrong) {
+  const std::string folder = TestFolder("recipe_wrong");
+  std::string typo = kCubic;
+  typo.replace(typo.find("sparsity"), 8, "sparsty");
+  const CommandResult unknown =
+      RunMlp(WriteRecipe(folder, typo), {"--steps", "24"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err,
+              HasSubstr("entry 'hidden': degree.sparsity: missing"));
+  const CommandResult early =
+      RunMlp(WriteRecipe(folder, kCubic), {"--steps", "10"});
+  EXPECT_EQ(early.exit_code, 2);
+  EXPECT_THAT(early.err, HasSubstr("16 leaves none of the run's 10 steps"));
+  // Before the first step: of a later phase, and of what cannot be done yet.
+  const CommandResult later =
+      RunMlp(WriteRecipe(folder,
+                         "- method: {kind: prune}\n"
+                         "  object: {op_names: [fc1]}\n"
+                         "  degree: {sparsity: 0.5}\n"
+                         "  process: {end_step: 9}\n"
+                         "- method: {kind: prune, criterion: bn_scale}\n"
+                         "  object: {op_names: [fc2]}\n"
+                         "  degree: {sparsity: 0.5}\n"
+                         "  process: {start_step: 18, end_step: 20}\n"),
+             {"--steps", "24", "--log-every", "1"});
+  EXPECT_EQ(later.exit_code, 2);
+  EXPECT_THAT(later.err, testing::Not(HasSubstr("step 1/24")));
+  EXPECT_THAT(later.err, HasSubstr("entry 'entry2': method.criterion"));
+  const CommandResult quantizes = RunMlp(
+      WriteRecipe(folder, "- method: {kind: quantize}\n  degree: {bits: 8}\n"),
+      {"--steps", "24"});
+  EXPECT_NE(quantizes.exit_code, 0);
+  EXPECT_THAT(quantizes.err, HasSubstr("quantize is not supported by run"));
+  const CommandResult both = RunMlp(WriteRecipe(folder, kCubic), {"--replan"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("--replan and --recipe"));
+}
+
+}  // namespace
+}  // namespace loadline

@@ -1,0 +1,88 @@
+// Tested by tests/tools/pipeline/check_phases_test.cc.
+#include "tools/pipeline/check_phases.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "passes/compress/channel_scores.h"
+#include "passes/compress/phase_model.h"
+#include "planner/base/status_macros.h"
+#include "tools/pipeline/optimizer_states.h"
+#include "tools/pipeline/plan_training_step.h"
+
+namespace loadline::tools {
+namespace {
+
+using passes::PhaseModel;
+using passes::PruneCriterion;
+using passes::Recipe;
+
+// BatchNormalizations are all that a criterion can lack.
+absl::Status CheckCriterion(const PhaseModel& phase, const Recipe& recipe,
+                            size_t e) {
+  const passes::RecipeEntry& entry = recipe.entries[e];
+  if (entry.prune()->criterion != PruneCriterion::kBnScale) {
+    return absl::OkStatus();
+  }
+  const auto zeros =
+      [&](const std::string& name) -> absl::StatusOr<std::vector<float>> {
+    const auto id = phase.model.Find(name);
+    if (!id.has_value()) return absl::NotFoundError(name);
+    return std::vector<float>(
+        static_cast<size_t>(phase.model.value(*id).type.elements()));
+  };
+  for (size_t g : phase.found[e].groups) {
+    const auto scores =
+        passes::ScoreChannels(phase.model, phase.groups[g],
+                              entry.prune()->criterion, /*seed=*/0, zeros);
+    if (!scores.ok()) {
+      return passes::RecipeError(recipe, entry, "method.criterion",
+                                 scores.status().message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
+                                             const Recipe& recipe,
+                                             StepFlags flags) {
+  std::vector<double> targets;
+  for (const passes::RecipeEntry& entry : recipe.entries) {
+    if (entry.quantize() != nullptr) {
+      return absl::UnimplementedError(
+          passes::RecipeError(recipe, entry, "method.kind",
+                              "quantize is not supported by run and plan")
+              .message());
+    }
+    const passes::PruneSpec* spec = entry.prune();
+    const bool known =
+        spec != nullptr &&
+        spec->target.kind == passes::PruneTarget::Kind::kSparsity;
+    targets.push_back(known ? spec->target.share : 0.0);
+  }
+  for (const passes::RecipePhase& phase :
+       passes::PhasesOf(recipe, passes::kOpenEnd)) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const PhaseModel at_start,
+        passes::MakePhaseModel(std::move(model), recipe, phase));
+    for (size_t e : phase.masked) {
+      LOADLINE_RETURN_IF_ERROR(CheckCriterion(at_start, recipe, e));
+    }
+    flags.purpose.masks = at_start.masks;
+    LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
+                              BuildStep(at_start.model, flags));
+    LOADLINE_RETURN_IF_ERROR(
+        FindOptimizerStates(step, at_start.masks).status());
+    LOADLINE_ASSIGN_OR_RETURN(
+        passes::PrunedGraph pruned,
+        passes::RemoveChannels(
+            at_start, passes::FirstChannels(at_start, recipe, phase, targets)));
+    model = std::move(pruned.graph);
+  }
+  return model;
+}
+
+}  // namespace loadline::tools

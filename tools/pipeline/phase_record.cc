@@ -1,0 +1,33 @@
+// Tested by tests/tools/pipeline/plan_phases_test.cc.
+#include "tools/pipeline/phase_record.h"
+
+namespace loadline::tools {
+
+PhaseRecord RecordOf(const passes::PhaseModel& model,
+                     const passes::RecipePhase& phase,
+                     const PlannedStep& step) {
+  PhaseRecord record = {.first_step = phase.first_step,
+                        .end_step = phase.end_step};
+  record.figures = passes::SizeOfModel(model.model);
+  for (const passes::PruneGroup& group : model.groups) {
+    if (!group.frozen.empty()) continue;
+    record.channels += group.width;
+    record.widths.emplace_back(group.name, group.width);
+  }
+  record.keep_everything_bytes = step.keep_everything.predicted.peak_bytes;
+  record.budget_bytes = step.plan.budget_bytes;
+  record.arena_bytes = step.plan.arena_bytes;
+  record.predicted = step.plan.predicted;
+  return record;
+}
+
+int64_t KeepsEverythingFrom(const std::vector<PhaseRecord>& phases) {
+  int64_t from = passes::kOpenEnd;
+  for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase) {
+    if (!phase->keeps_everything()) break;
+    from = phase->first_step;
+  }
+  return from;
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,162 @@
+// Fewer channels never need more MACs or bytes, so bisection finds the smallest
+// sparsity. Tested by tests/tools/pipeline/plan_phases_test.cc.
+#include "tools/pipeline/recipe_targets.h"
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "passes/compress/model_size.h"
+#include "passes/compress/phase_model.h"
+#include "passes/compress/recipe_phases.h"
+#include "passes/make_problem.h"
+#include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/machine_profile.h"
+#include "tools/pipeline/plan_training_step.h"
+
+namespace loadline::tools {
+namespace {
+
+using passes::PruneTarget;
+
+constexpr int64_t kSparsitySteps = 256;
+
+// Whether an entry's target is a sparsity, or none at all.
+bool IsSparsity(const passes::RecipeEntry& entry) {
+  return entry.prune() == nullptr ||
+         entry.prune()->target.kind == PruneTarget::Kind::kSparsity;
+}
+
+class Resolver {
+ public:
+  Resolver(const models::Graph& model, const passes::Recipe& recipe,
+           const StepFlags& flags, executor::Device& device)
+      : model_(model),
+        recipe_(recipe),
+        flags_(flags),
+        device_(device),
+        phases_(passes::PhasesOf(recipe, passes::kOpenEnd)),
+        targets_(recipe.entries.size(), 0.0) {}
+
+  absl::StatusOr<std::vector<double>> Run() {
+    for (size_t e = 0; e < recipe_.entries.size(); ++e) {
+      const passes::PruneSpec* spec = recipe_.entries[e].prune();
+      if (spec != nullptr && IsSparsity(recipe_.entries[e])) {
+        targets_[e] = spec->target.share;
+      }
+    }
+    for (const passes::RecipePhase& phase : phases_) {
+      for (size_t e : phase.removed) {
+        if (IsSparsity(recipe_.entries[e])) continue;
+        LOADLINE_RETURN_IF_ERROR(Resolve(e));
+      }
+    }
+    return targets_;
+  }
+
+ private:
+  absl::Status Resolve(size_t e) {
+    const passes::RecipeEntry& entry = recipe_.entries[e];
+    const PruneTarget& target = entry.prune()->target;
+    const bool macs = target.kind == PruneTarget::Kind::kMacs;
+    const std::string key = macs ? "degree.macs" : "degree.peak_bytes";
+    if (entry.prune()->global) {
+      return passes::RecipeError(
+          recipe_, entry, key,
+          "needs scope local: with a global scope the widths are not known "
+          "before training");
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t whole, Measure(model_, macs));
+    const int64_t limit = target.count > 0
+                              ? target.count
+                              : static_cast<int64_t>(std::floor(
+                                    target.share * static_cast<double>(whole)));
+    const auto most = static_cast<int64_t>(
+        std::floor(entry.prune()->max_sparsity_per_op * kSparsitySteps));
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t least,
+                              At(e, static_cast<double>(most), macs));
+    if (least > limit) {
+      const auto text = [&](int64_t count) {
+        return macs ? absl::StrCat(FormatCount(count), " MACs")
+                    : FormatBytes(count);
+      };
+      return passes::RecipeError(
+          recipe_, entry, key,
+          absl::StrCat(text(limit), " cannot be reached: of ", text(whole),
+                       ", ", text(least),
+                       " are left with as few channels as the entry allows"));
+    }
+    int64_t low = -1;  // too much is left
+    int64_t high = most;
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      LOADLINE_ASSIGN_OR_RETURN(const int64_t left,
+                                At(e, static_cast<double>(middle), macs));
+      (left <= limit ? high : low) = middle;
+    }
+    targets_[e] = static_cast<double>(high) / kSparsitySteps;
+    return absl::OkStatus();
+  }
+
+  // What is left at the end of the entry's window with `parts` of
+  // kSparsitySteps.
+  absl::StatusOr<int64_t> At(size_t e, double parts, bool macs) {
+    std::vector<double> targets = targets_;
+    targets[e] = parts / kSparsitySteps;
+    models::Graph model = model_;
+    for (const passes::RecipePhase& phase : phases_) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const passes::PhaseModel at_start,
+          passes::MakePhaseModel(std::move(model), recipe_, phase));
+      LOADLINE_ASSIGN_OR_RETURN(
+          passes::PrunedGraph pruned,
+          passes::RemoveChannels(
+              at_start,
+              passes::FirstChannels(at_start, recipe_, phase, targets)));
+      model = std::move(pruned.graph);
+      if (phase.end_step >= recipe_.entries[e].prune()->end_step) break;
+    }
+    return Measure(model, macs);
+  }
+
+  absl::StatusOr<int64_t> Measure(const models::Graph& model, bool macs) {
+    if (macs) return passes::SizeOfModel(model).macs;
+    return KeepEverythingBytes(model, flags_, device_);
+  }
+
+  const models::Graph& model_;
+  const passes::Recipe& recipe_;
+  const StepFlags& flags_;
+  executor::Device& device_;
+  const std::vector<passes::RecipePhase> phases_;
+  std::vector<double> targets_;
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> KeepEverythingBytes(const models::Graph& model,
+                                            const StepFlags& flags,
+                                            executor::Device& device) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph, BuildStep(model, flags));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
+                            LoadProfile(flags.plan.device, flags.plan.machine));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      PoseStep(graph, flags.model.model, machine, device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
+                            planner::KeepEverything(problem));
+  return plan.predicted.peak_bytes;
+}
+
+absl::StatusOr<std::vector<double>> ResolveTargets(const models::Graph& model,
+                                                   const passes::Recipe& recipe,
+                                                   const StepFlags& flags,
+                                                   executor::Device& device) {
+  return Resolver(model, recipe, flags, device).Run();
+}
+
+}  // namespace loadline::tools

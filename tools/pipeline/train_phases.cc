@@ -1,0 +1,330 @@
+// One phase after the other: plan, load, train, read the state, free the
+// device, remove channels. Tested by tests/end_to_end/recipe_test.cc.
+#include "tools/pipeline/train_phases.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "executor/measure/resident_memory.h"
+#include "executor/program/program.h"
+#include "executor/train/checkpoint.h"
+#include "executor/train/data.h"
+#include "models/onnx/export_pruned.h"
+#include "passes/compress/sparsity_schedule.h"
+#include "planner/base/sha256.h"
+#include "planner/base/status_macros.h"
+#include "spdlog/spdlog.h"
+#include "tools/cli/units.h"
+#include "tools/pipeline/carry_state.h"
+#include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/mask_update.h"
+#include "tools/pipeline/phase_notes.h"
+#include "tools/pipeline/plan_phases.h"
+#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/recipe_targets.h"
+
+namespace loadline::tools {
+namespace {
+
+using passes::PhaseModel;
+using passes::PruneSpec;
+using passes::Recipe;
+using passes::RecipePhase;
+
+std::string HashOf(const Recipe& recipe, int64_t steps) {
+  planner::Sha256 hash;
+  hash.AddText(passes::RecipeText(recipe));
+  hash.AddText(absl::StrCat(steps));
+  return hash.HexDigest();
+}
+
+// Adam and AdamW divide by the root of a state that is zero for a masked
+// weight.
+absl::Status CheckOptimizer(const StepFlags& flags) {
+  const std::string& optimizer = flags.optimizer.optimizer;
+  if ((optimizer == "adamw" || optimizer == "adam") &&
+      flags.optimizer.epsilon == 0) {
+    return absl::InvalidArgumentError(
+        "--epsilon 0 and --recipe: masked weights need an epsilon above zero");
+  }
+  return absl::OkStatus();
+}
+
+class PhasedTraining {
+ public:
+  PhasedTraining(const PhasedRun& run, const std::atomic<bool>* stop)
+      : run_(run), flags_(run.step), train_(run.train), stop_(stop) {}
+
+  absl::StatusOr<PhasedResult> Run() {
+    LOADLINE_RETURN_IF_ERROR(CheckOptimizer(flags_));
+    LOADLINE_RETURN_IF_ERROR(ReadAll());
+    const std::vector<RecipePhase> phases =
+        passes::PhasesOf(recipe_, train_.steps);
+    size_t first = 0;
+    if (train_.resume) {
+      LOADLINE_RETURN_IF_ERROR(TakeBudgetOfFirstPhase(phases));
+      LOADLINE_ASSIGN_OR_RETURN(first, Resume(phases));
+    }
+    for (size_t p = first; p < phases.size(); ++p) {
+      LOADLINE_RETURN_IF_ERROR(RunPhase(phases[p]));
+      if (result_.train.interrupted) break;
+    }
+    result_.recipe = recipe_;
+    result_.model = std::move(model_);
+    result_.state = std::move(state_);
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status ReadAll() {
+    LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
+                              ImportModel(flags_.model, /*training=*/true));
+    model_ = std::move(imported.graph);
+    LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
+                              BuildStep(model_, flags_));
+    LOADLINE_ASSIGN_OR_RETURN(data_,
+                              executor::LoadData(flags_.loss.data, graph));
+    const std::optional<int64_t> batch = executor::BatchOf(graph);
+    if (!batch.has_value()) {
+      return absl::InvalidArgumentError("the graph has no input with a batch");
+    }
+    const int64_t per_epoch = data_.examples / *batch;
+    train_.steps = run_.steps > 0
+                       ? run_.steps
+                       : std::max<int64_t>(1, run_.epochs) * per_epoch;
+    if (run_.schedule) {
+      LOADLINE_ASSIGN_OR_RETURN(train_.schedule, run_.schedule(train_.steps));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        recipe_,
+        ReadRecipeFile(run_.recipe_path,
+                       {.steps = train_.steps, .steps_per_epoch = per_epoch}));
+    recipe_sha256_ = HashOf(recipe_, train_.steps);
+    executor::TrainOptions checked = train_;
+    checked.resume = false;  // its graph is another phase's
+    LOADLINE_RETURN_IF_ERROR(executor::CheckTrainable(graph, data_, checked));
+    LOADLINE_RETURN_IF_ERROR(CheckPhases());
+    LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
+    LOADLINE_ASSIGN_OR_RETURN(result_.targets,
+                              ResolveTargets(model_, recipe_, flags_, *device));
+    LOADLINE_RETURN_IF_ERROR(DescribeBefore());
+    LOADLINE_ASSIGN_OR_RETURN(result_.before.keep_everything_bytes,
+                              KeepEverythingBytes(model_, flags_, *device));
+    return absl::OkStatus();
+  }
+
+  // What a later phase, or the export, would fail with after hours.
+  absl::Status CheckPhases() {
+    LOADLINE_ASSIGN_OR_RETURN(const models::Graph last,
+                              CheckAllPhases(model_, recipe_, flags_));
+    const bool shrinks = passes::PhasesOf(recipe_, train_.steps).size() > 1;
+    if (!run_.exports || !shrinks) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(
+        const models::ImportOptions options,
+        ImportOptionsFor(flags_.model, /*training=*/true));
+    return models::CheckPrunedExport(flags_.model.model, options, last);
+  }
+
+  absl::Status DescribeBefore() {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const PhaseModel whole,
+        passes::MakePhaseModel(model_, recipe_,
+                               passes::PhasesOf(recipe_, train_.steps)[0]));
+    result_.before = RecordOf(whole, {}, PlannedStep());
+    return absl::OkStatus();
+  }
+
+  // A share of what the first phase needs, whichever phase the run resumes in.
+  absl::Status TakeBudgetOfFirstPhase(const std::vector<RecipePhase>& phases) {
+    if (flags_.plan.budget.empty()) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(const auto budget,
+                              ParseBudget(flags_.plan.budget));
+    if (budget.kind == planner::Budget::Kind::kBytes) return absl::OkStatus();
+    models::Graph model = model_;
+    const RecipePhase& first =
+        phases[0].first_step < phases[0].end_step ? phases[0] : phases[1];
+    LOADLINE_ASSIGN_OR_RETURN(
+        const PhaseModel at_start,
+        passes::MakePhaseModel(std::move(model), recipe_, first));
+    LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
+    LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
+                              PlanPhase(at_start, flags_, *device, stop_));
+    return KeepBudgetOf(step, &flags_);
+  }
+
+  // The phase of the checkpoint; the model becomes that phase's.
+  absl::StatusOr<size_t> Resume(const std::vector<RecipePhase>& phases) {
+    LOADLINE_ASSIGN_OR_RETURN(const Notes notes, executor::ReadCheckpointNotes(
+                                                     train_.checkpoint_path));
+    LOADLINE_ASSIGN_OR_RETURN(
+        result_.removed,
+        RemovedInNotes(notes, recipe_sha256_, train_.checkpoint_path));
+    if (result_.removed.size() >= phases.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("checkpoint ", train_.checkpoint_path, ": phase ",
+                       result_.removed.size() + 1, " of ", phases.size()));
+    }
+    for (size_t p = 0; p < result_.removed.size(); ++p) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const PhaseModel at_start,
+          passes::MakePhaseModel(std::move(model_), recipe_, phases[p]));
+      LOADLINE_ASSIGN_OR_RETURN(
+          passes::PrunedGraph pruned,
+          passes::RemoveChannels(at_start, result_.removed[p]));
+      model_ = std::move(pruned.graph);
+    }
+    return result_.removed.size();
+  }
+
+  absl::Status RunPhase(const RecipePhase& phase) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const PhaseModel at_start,
+        passes::MakePhaseModel(std::move(model_), recipe_, phase));
+    model_ = at_start.model;
+    if (phase.first_step < phase.end_step) {
+      LOADLINE_RETURN_IF_ERROR(TrainPhase(phase, at_start));
+      if (result_.train.interrupted) return absl::OkStatus();
+    } else {
+      result_.step.graph = model_;
+      state_ = InitialState(model_);
+    }
+    return phase.end_step == train_.steps ? absl::OkStatus()
+                                          : RemoveAtEnd(phase, at_start);
+  }
+
+  absl::Status RemoveAtEnd(const RecipePhase& phase,
+                           const PhaseModel& at_start) {
+    StateValues values(state_);
+    passes::RemovedChannels removed;
+    for (size_t e : phase.removed) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const passes::RemovedChannels of_entry,
+          ChannelsToRemove(at_start, *recipe_.entries[e].prune(),
+                           at_start.found[e], result_.targets[e], train_.seed,
+                           values));
+      removed.insert(of_entry.begin(), of_entry.end());
+      for (const std::string& group : at_start.found[e].left_out) {
+        result_.left_out.push_back(group);
+      }
+    }
+    LOADLINE_ASSIGN_OR_RETURN(passes::PrunedGraph pruned,
+                              passes::RemoveChannels(at_start, removed));
+    LOADLINE_ASSIGN_OR_RETURN(
+        state_, SliceState(std::move(state_), result_.step.graph, pruned.kept));
+    model_ = std::move(pruned.graph);
+    result_.removed.push_back(std::move(removed));
+    return absl::OkStatus();
+  }
+
+  // Masks of the entries that are due when `done` steps are done. What the
+  // phase's end removes is chosen there.
+  absl::Status UpdateMasksAt(int64_t done, const RecipePhase& phase,
+                             const PhaseModel& at_start,
+                             const OptimizerStates& states,
+                             executor::Program& program) {
+    ProgramValues values(program);
+    for (size_t e : phase.masked) {
+      const PruneSpec& spec = *recipe_.entries[e].prune();
+      const bool removes =
+          done == phase.end_step &&
+          std::count(phase.removed.begin(), phase.removed.end(), e) > 0;
+      if (removes || !passes::IsMaskUpdate(spec, done)) continue;
+      LOADLINE_RETURN_IF_ERROR(
+          UpdateMasks(at_start, spec, at_start.found[e],
+                      passes::SparsityAt(spec, result_.targets[e], done),
+                      train_.seed, states, values));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TrainPhase(const RecipePhase& phase,
+                          const PhaseModel& at_start) {
+    spdlog::info("phase from step {}", phase.first_step);
+    PhaseRecord record;
+    record.carried_bytes = BytesOf(state_);
+    LOADLINE_ASSIGN_OR_RETURN(auto device, run_.device());
+    LOADLINE_ASSIGN_OR_RETURN(result_.step,
+                              PlanPhase(at_start, flags_, *device, stop_));
+    PlannedStep& step = result_.step;
+    if (result_.phases.empty()) {
+      LOADLINE_RETURN_IF_ERROR(KeepBudgetOf(step, &flags_));
+    }
+    const int64_t carried_bytes = record.carried_bytes;
+    record = RecordOf(at_start, phase, step);
+    record.carried_bytes = carried_bytes;
+    record.number = static_cast<int64_t>(result_.removed.size()) + 1;
+    LOADLINE_RETURN_IF_ERROR(SetContents(std::move(state_), &step.graph));
+    state_.clear();
+    LOADLINE_ASSIGN_OR_RETURN(const OptimizerStates states,
+                              FindOptimizerStates(step.graph, at_start.masks));
+    executor::LoadOptions load = {.poison = run_.poison};
+    load.written = [&step](models::ValueId id) {
+      models::Value& value = step.graph.value(id);
+      if (value.kind != models::ValueKind::kConstant) value.initial.reset();
+    };
+    LOADLINE_ASSIGN_OR_RETURN(
+        auto program,
+        executor::Load(step.graph, step.problem, step.plan, *device, load));
+    executor::ReleaseFreedMemory();
+    const bool last = phase.end_step == train_.steps;
+    executor::TrainOptions options = train_;
+    options.first_step = options.resume ? 0 : phase.first_step;
+    options.pause_step = last ? 0 : phase.end_step;
+    options.notes = NotesOfPhase(recipe_sha256_, result_.removed);
+    options.stop = stop_;
+    options.between_steps = [&](int64_t done, executor::Program& running) {
+      return UpdateMasksAt(done, phase, at_start, states, running);
+    };
+    if (phase.first_step == 0 && !options.resume) {
+      LOADLINE_RETURN_IF_ERROR(
+          UpdateMasksAt(0, phase, at_start, states, *program));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult part,
+                              executor::Train(*program, data_, options));
+    train_.resume = false;  // the next phase goes on from this one
+    record.steps_done = static_cast<int64_t>(part.losses.size());
+    record.measured_arena_bytes = part.arena_bytes;
+    record.measured_step_ns = part.step_ns;
+    result_.phases.push_back(std::move(record));
+    Append(std::move(part));
+    LOADLINE_ASSIGN_OR_RETURN(state_, ReadState(*program));
+    program.reset();  // before the device, which it uses
+    device.reset();   // its bytes are free before the next phase's are taken
+    executor::ReleaseFreedMemory();
+    return absl::OkStatus();
+  }
+
+  void Append(executor::TrainResult part) {
+    if (result_.phases.size() > 1) {
+      part.first_step = result_.train.first_step;
+      part.arena_bytes = std::max(part.arena_bytes, result_.train.arena_bytes);
+      part.device_bytes =
+          std::max(part.device_bytes, result_.train.device_bytes);
+      part.losses.insert(part.losses.begin(), result_.train.losses.begin(),
+                         result_.train.losses.end());
+    }
+    result_.train = std::move(part);
+  }
+
+  const PhasedRun& run_;
+  StepFlags flags_;  // its budget becomes that of the first phase
+  executor::TrainOptions train_;
+  const std::atomic<bool>* stop_;
+  executor::DataSet data_;
+  Recipe recipe_;
+  std::string recipe_sha256_;
+  models::Graph model_;  // of the phase that is next
+  RunState state_;       // between two phases
+  PhasedResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<PhasedResult> TrainPhases(const PhasedRun& run,
+                                         const std::atomic<bool>* stop) {
+  return PhasedTraining(run, stop).Run();
+}
+
+}  // namespace loadline::tools

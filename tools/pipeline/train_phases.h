@@ -1,0 +1,67 @@
+// Trains a model under a recipe, phase by phase.
+#ifndef LOADLINE_TOOLS_PIPELINE_TRAIN_PHASES_H_
+#define LOADLINE_TOOLS_PIPELINE_TRAIN_PHASES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "executor/device/device.h"
+#include "executor/train/train.h"
+#include "models/graph.h"
+#include "passes/compress/phase_model.h"
+#include "passes/compress/recipe.h"
+#include "tools/pipeline/phase_record.h"
+#include "tools/pipeline/planned_step.h"
+#include "tools/pipeline/replan.h"
+
+namespace loadline::tools {
+
+struct PhasedRun {
+  StepFlags step;
+  std::string recipe_path;
+  int64_t steps = 0;  // 0: those of `epochs`
+  int64_t epochs = 1;
+  bool poison = false;  // LoadOptions::poison
+  bool exports =
+      false;  // check beforehand that the pruned model can be written
+  // The device of one phase; the one before is destroyed first.
+  std::function<absl::StatusOr<std::unique_ptr<executor::Device>>()> device;
+  // The learning rates of a run of so many steps. Empty: train.learning_rate.
+  std::function<absl::StatusOr<executor::Schedule>(int64_t steps)> schedule;
+  // Everything but steps, notes and the hooks of phases.
+  executor::TrainOptions train;
+};
+
+struct PhasedResult {
+  passes::Recipe recipe;
+  std::vector<PhaseRecord> phases;  // those that ran, the last one at its end
+  PhaseRecord before;               // figures of the model as it was
+  std::vector<double> targets;      // sparsity at the end, by entry
+  std::vector<std::string> left_out;
+  executor::TrainResult train;  // losses of all phases of this call
+  // Of the last phase that ran.
+  PlannedStep step;
+  models::Graph model;  // the pruned model, without trained contents
+  RunState state;       // its trained parameters and states
+  // What each phase's end removed, for the checkpoint and the export.
+  std::vector<passes::RemovedChannels> removed;
+};
+
+// Each phase is planned and verified at its own start within the bytes of the
+// first. At its end the device and its arena are freed before the next one's
+// are made; parameters, statistics and optimizer states wait in host memory,
+// without the indices that go. A resumed run has the same bits as one that
+// never stopped. Errors: those of planning and training; FailedPrecondition for
+// a checkpoint of another recipe; InvalidArgument for settings that a recipe
+// excludes.
+absl::StatusOr<PhasedResult> TrainPhases(const PhasedRun& run,
+                                         const std::atomic<bool>* stop);
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PIPELINE_TRAIN_PHASES_H_

@@ -1,0 +1,70 @@
+// Tested by tests/end_to_end/recipe_test.cc.
+#include "tools/pipeline/write_pruned.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "models/onnx/export.h"
+#include "models/onnx/export_pruned.h"
+#include "models/onnx/import.h"
+#include "planner/base/status_macros.h"
+#include "tools/pipeline/plan_training_step.h"
+
+namespace loadline::tools {
+namespace {
+
+// A model's file and its external data. 0 if the system does not say.
+int64_t SizeOf(const std::string& path) {
+  std::vector<std::string> files = {path};
+  if (const auto external = models::ExternalDataFiles(path); external.ok()) {
+    files.insert(files.end(), external->begin(), external->end());
+  }
+  int64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
+                                      const std::string& path,
+                                      PhasedResult* result) {
+  FileBytes files = {.before = SizeOf(flags.model)};
+  std::map<std::string, models::Tensor> trained;
+  for (const std::string& name : result->step.model_tensors) {
+    const auto found = result->state.find(name);
+    const std::optional<models::ValueId> id = result->model.Find(name);
+    if (found == result->state.end() || !id.has_value()) continue;
+    trained.emplace(
+        name, models::Tensor{result->model.value(*id).type,
+                             std::make_shared<const std::vector<std::byte>>(
+                                 std::move(found->second))});
+  }
+  result->state.clear();
+  const bool shrunk =
+      std::any_of(result->removed.begin(), result->removed.end(),
+                  [](const auto& removed) { return !removed.empty(); });
+  if (shrunk) {
+    LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                              ImportOptionsFor(flags, /*training=*/true));
+    LOADLINE_RETURN_IF_ERROR(models::ExportPruned(
+        flags.model, options, result->model, std::move(trained), path));
+  } else {
+    LOADLINE_RETURN_IF_ERROR(
+        models::ExportTrained(flags.model, std::move(trained), path));
+  }
+  files.after = SizeOf(path);
+  return files;
+}
+
+}  // namespace loadline::tools
