@@ -12,6 +12,7 @@
 #include "passes/fuse_gelu.h"
 #include "passes/fuse_gelu_gradient.h"
 #include "passes/fuse_transpose.h"
+#include "passes/mask_relu_gradient.h"
 #include "passes/merge_duplicates.h"
 #include "passes/narrow_constants.h"
 #include "passes/remove_dead_nodes.h"
@@ -74,6 +75,8 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
                                       FuseGeluGradient, graph));
   LOADLINE_RETURN_IF_ERROR(runner.Run("fuse_bias_gradient", PassNeed::kOptional,
                                       FuseBiasGradient, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Run("mask_relu_gradient", PassNeed::kOptional,
+                                      MaskReluGradient, graph));
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

@@ -9,16 +9,17 @@ namespace {
 
 const KernelTable<cuda::Prepare>& Kernels() {
   static const auto* table = new KernelTable<cuda::Prepare>(
-      {cuda::PointwiseKernels(),    cuda::CurveKernels(),
-       cuda::CastKernels(),         cuda::BroadcastKernels(),
-       cuda::ReduceKernels(),       cuda::AlongAxisKernels(),
-       cuda::TransposeKernels(),    cuda::ShapeKernels(),
-       cuda::GatherKernels(),       cuda::BatchNormKernels(),
-       cuda::LayerNormKernels(),    cuda::SoftmaxKernels(),
-       cuda::PoolKernels(),         cuda::AttentionKernels(),
-       cuda::DropoutKernels(),      cuda::LossKernels(),
-       cuda::OptimizerKernels(),    cuda::MatMulKernels(),
-       cuda::GemmGradientKernels(), cuda::ConvKernels()});
+      {cuda::PointwiseKernels(), cuda::CurveKernels(),
+       cuda::CastKernels(),      cuda::BroadcastKernels(),
+       cuda::ReduceKernels(),    cuda::AlongAxisKernels(),
+       cuda::TransposeKernels(), cuda::ShapeKernels(),
+       cuda::GatherKernels(),    cuda::BatchNormKernels(),
+       cuda::LayerNormKernels(), cuda::SoftmaxKernels(),
+       cuda::PoolKernels(),      cuda::AttentionKernels(),
+       cuda::DropoutKernels(),   cuda::CodecKernels(),
+       cuda::LossKernels(),      cuda::OptimizerKernels(),
+       cuda::MatMulKernels(),    cuda::GemmGradientKernels(),
+       cuda::ConvKernels()});
   return *table;
 }
 

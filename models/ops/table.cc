@@ -21,7 +21,7 @@ std::vector<Operator> CollectOperators() {
         AlongAxisOperators, ShapeOperators, SliceOperators, GatherOperators,
         MatMulOperators, ConvOperators, BatchNormOperators, LayerNormOperators,
         SoftmaxOperators, AttentionOperators, PoolOperators, DropoutOperators,
-        LossOperators, OptimizerOperators}) {
+        CodecOperators, LossOperators, OptimizerOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

@@ -4,8 +4,7 @@
 // joint search uses lanes that are always slow: an edit costs far less to price
 // there. Where nothing can be copied, orders alone are searched before
 // recomputation. Where codecs may be used, all modes come first without them,
-// and then one more, with as much work as all others, with them. Tested in
-// solve_test.cc.
+// and then one more with them. Tested in solve_test.cc.
 #include "planner/solve/search_mode.h"
 
 #include <utility>
@@ -40,7 +39,8 @@ class ModeBuilder {
     }
     if (codecs) {
       permissions_ = asked_.permissions;
-      Add(asked_.allow_recompute, asked_.allow_offload, 1);
+      Add(asked_.allow_recompute, asked_.allow_offload, tuning_.codecs_share)
+          .codecs = true;
     }
     return std::move(modes_);
   }

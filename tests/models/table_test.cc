@@ -77,6 +77,7 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
       "And",          "Or",
       "CountCorrect", "RunningStatsUpdate",
       "TopK",         "RandomUniform",
+      "Encode",       "Decode",
       "Sgd",          "AdamW"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",

@@ -3,10 +3,13 @@
 // tests/tools/pipeline/load_plan_test.cc.
 #include "tools/pipeline/load_plan.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "passes/check_plan_matches.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/plan.h"
+#include "planner/problem/used_codecs.h"
 #include "planner/solve/solve.h"
 #include "tools/pipeline/plan_files.h"
 
@@ -19,10 +22,24 @@ absl::Status In(const std::string& path, const absl::Status& status) {
                       absl::StrCat(path, ": ", status.message()));
 }
 
+// A problem's errors are squares (passes/make_problem.h).
+absl::Status CheckGradientError(const planner::Problem& problem,
+                                const planner::Plan& plan, double most) {
+  const planner::CodecFigures stored = planner::FiguresOf(problem, plan);
+  const double error = std::sqrt(stored.error);
+  if (!stored.lossy || (most > 0 && error <= most * (1 + 1e-6))) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the plan stores values by lossy codecs, with a gradient error of ",
+      error, "; allow it with --max-gradient-error"));
+}
+
 }  // namespace
 
 absl::Status TakePlan(const std::string& plan_path,
-                      const std::string& problem_path, PlannedStep* step) {
+                      const std::string& problem_path,
+                      double max_gradient_error, PlannedStep* step) {
   if (!problem_path.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(problem_path));
     LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
@@ -36,6 +53,9 @@ absl::Status TakePlan(const std::string& plan_path,
         ": the plan is for another problem than these flags and this "
         "machine's prices make; give --problem, the file it was made for"));
   }
+  LOADLINE_RETURN_IF_ERROR(
+      In(plan_path,
+         CheckGradientError(step->problem, step->plan, max_gradient_error)));
   return In(plan_path,
             passes::CheckPlanMatches(step->graph, step->problem, step->plan));
 }

@@ -19,6 +19,7 @@
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/gradient_errors.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
@@ -137,9 +138,11 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
   if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(step.gradient_errors,
+                            GradientErrorsFor(flags, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(
-      step.problem,
-      PoseStep(step.graph, flags.model.model, step.machine, device));
+      step.problem, PoseStep(step.graph, flags.model.model, step.machine,
+                             device, step.gradient_errors));
   LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
                             planner::KeepEverything(step.problem));
   return step;
@@ -267,7 +270,8 @@ absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
-                                          executor::Device& device) {
+                                          executor::Device& device,
+                                          const GradientErrors& errors) {
   // Workspaces and times are those of the algorithms that were measured.
   device.SetAlgorithms(machine.algorithms);
   passes::MakeProblemOptions options;
@@ -277,6 +281,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   options.machine->ops.clear();
   options.machine->algorithms.clear();
   options.machine->provisional.clear();
+  options.gradient_errors = errors.of_values;
+  options.max_gradient_error = errors.most;
   const bool elsewhere = IsElsewhere(machine, device.is_host());
   options.cost = passes::CostFromMachine(
       machine,
@@ -293,8 +299,8 @@ absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
                        executor::Device& device, PlannedStep* step) {
   step->machine = std::move(machine);
   LOADLINE_ASSIGN_OR_RETURN(
-      step->problem,
-      PoseStep(step->graph, flags.model.model, step->machine, device));
+      step->problem, PoseStep(step->graph, flags.model.model, step->machine,
+                              device, step->gradient_errors));
   LOADLINE_ASSIGN_OR_RETURN(
       step->keep_everything,
       planner::Reprice(step->problem, std::move(step->keep_everything),

@@ -32,8 +32,15 @@ struct StepFlags {
   PlanPurpose purpose;
 };
 
+// What lossy codecs are offered for (passes::MakeProblemOptions).
+struct GradientErrors {
+  std::vector<double> of_values;  // by value of the graph; empty: none offered
+  double most = 0;
+};
+
 struct PlannedStep {
   models::Graph graph;  // the training step
+  GradientErrors gradient_errors;
   // The model's own parameters and statistics, without optimizer state.
   std::vector<std::string> model_tensors;
   planner::Machine machine;

@@ -1,0 +1,335 @@
+// Encode, Decode and ReluMaskGrad. Blocks of a loop begin at whole bytes and
+// whole groups, so threads never write the same byte. Tested in
+// tests/conformance/.
+#include "models/ops/codec.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "executor/cpu/dropout_mask.h"
+#include "executor/cpu/families.h"
+#include "executor/cpu/parallel.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/codec_formulas.h"
+#include "executor/ops/codec_types.h"
+#include "executor/ops/dispatch.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::executor::cpu {
+namespace {
+
+using models::CodecKind;
+using models::CodecSpec;
+using models::kGroupElements;
+using models::kGroupHeaderBytes;
+
+constexpr int64_t kByteBlock = kElementBlock / 8;
+
+// The lowest position that a codec could not hold, of any thread.
+class FirstWrong {
+ public:
+  void Add(int64_t position) {
+    int64_t old = first_.load(std::memory_order_relaxed);
+    while (position < old && !first_.compare_exchange_weak(
+                                 old, position, std::memory_order_relaxed)) {
+    }
+  }
+  absl::Status Result(const std::string& value,
+                      const std::string& codec) const {
+    const int64_t first = first_.load();
+    if (first == kNone) return absl::OkStatus();
+    return DoesNotFit(value, codec, first);
+  }
+
+ private:
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  std::atomic<int64_t> first_ = kNone;
+};
+
+// One bit per element: is_set(element).
+template <typename T, typename IsSet>
+PreparedKernel PackBits(int64_t n, const IsSet& is_set) {
+  return MakeKernel([n, is_set](const KernelArgs& args) {
+    const T* x = In<T>(args, 0);
+    uint8_t* y = Out<uint8_t>(args, 0);
+    ParallelFor((n + 7) / 8, kByteBlock, [=](int64_t begin, int64_t end) {
+      for (int64_t byte = begin; byte < end; ++byte) {
+        const int64_t count = std::min<int64_t>(8, n - 8 * byte);
+        unsigned bits = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          bits |= static_cast<unsigned>(is_set(x[8 * byte + i])) << i;
+        }
+        y[byte] = static_cast<uint8_t>(bits);
+      }
+    });
+  });
+}
+
+// Calls write(element, bit) for each of n bits at `bits`.
+template <typename Write>
+void ForBits(int64_t n, const uint8_t* bits, const Write& write) {
+  ParallelFor((n + 7) / 8, kByteBlock, [=](int64_t begin, int64_t end) {
+    for (int64_t byte = begin; byte < end; ++byte) {
+      const unsigned of_byte = bits[byte];
+      const int64_t count = std::min<int64_t>(8, n - 8 * byte);
+      for (int64_t i = 0; i < count; ++i) {
+        write(8 * byte + i, (of_byte >> i & 1u) != 0);
+      }
+    }
+  });
+}
+
+// y[i] = narrow(x[i]); an element that does not come back is an error.
+template <typename From, typename To, typename Narrow, typename Widen>
+PreparedKernel NarrowChecked(const Prepare& p, const Narrow& narrow,
+                             const Widen& widen) {
+  const int64_t n = p.input(0).elements();
+  return MakeKernel(
+      [n, narrow, widen, value = p.node().name,
+       codec = p.attributes().String("codec", "")](const KernelArgs& args) {
+        const From* x = In<From>(args, 0);
+        To* y = Out<To>(args, 0);
+        FirstWrong wrong;
+        ParallelFor(n, kElementBlock, [&](int64_t begin, int64_t end) {
+          bool fits = true;
+          for (int64_t i = begin; i < end; ++i) {
+            y[i] = narrow(x[i]);
+            fits &= widen(y[i]) == x[i];
+          }
+          for (int64_t i = begin; !fits; ++i) {
+            if (widen(narrow(x[i])) == x[i]) continue;
+            wrong.Add(i);
+            break;
+          }
+        });
+        return wrong.Result(value, codec);
+      });
+}
+
+template <typename From, typename To, typename Widen>
+PreparedKernel WidenAll(int64_t n, const Widen& widen) {
+  return MakeKernel([n, widen](const KernelArgs& args) {
+    const From* x = In<From>(args, 0);
+    To* y = Out<To>(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y[i] = widen(x[i]);
+    });
+  });
+}
+
+uint16_t UpperHalf(uint32_t word) { return static_cast<uint16_t>(word >> 16); }
+uint32_t FromUpperHalf(uint16_t half) { return uint32_t{half} << 16; }
+
+struct GroupCodec {
+  CodecSpec spec;
+  int64_t elements;
+  DropoutMask random;  // any step
+
+  float most_level() const { return static_cast<float>((1 << spec.bits) - 1); }
+  int64_t groups() const {
+    return (elements + kGroupElements - 1) / kGroupElements;
+  }
+  int64_t count(int64_t group) const {
+    return std::min(kGroupElements, elements - group * kGroupElements);
+  }
+  // Offsets in the encoded tensor.
+  int64_t header(int64_t group) const { return group * kGroupHeaderBytes; }
+  int64_t packed(int64_t group) const {
+    return models::GroupHeadersBytes(spec, elements) +
+           group * kGroupElements * spec.bits / 8;
+  }
+};
+
+void DrawUniform(const DropoutMask& random, int64_t begin, float* uniform) {
+  for (int64_t at = 0; at < kGroupElements; at += DropoutMask::kBatchElements) {
+    const PhiloxBatch batch = random.Words(begin + at);
+    for (int i = 0; i < kPhiloxBatch; ++i) {
+      for (int w = 0; w < 4; ++w) {
+        uniform[at + 4 * i + w] = UniformOf(batch.words[w][i]);
+      }
+    }
+  }
+}
+
+template <typename T>
+void EncodeGroup(const GroupCodec& codec, int64_t group,
+                 const DropoutMask& random, const T* x, uint8_t* encoded) {
+  const int64_t n = codec.count(group);
+  float values[kGroupElements];
+  float least = std::numeric_limits<float>::infinity();
+  float most = -least;
+  bool finite = true;
+  for (int64_t i = 0; i < n; ++i) {
+    const float value = x[group * kGroupElements + i];
+    values[i] = value;
+    finite &= std::abs(value) <= std::numeric_limits<float>::max();
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  std::fill(values + n, values + kGroupElements, least);
+  const float top = codec.most_level();
+  const GroupHeader header = MakeGroupHeader(least, most, finite, top);
+  std::memcpy(encoded + codec.header(group), &header, sizeof(header));
+
+  float uniform[kGroupElements];
+  if (codec.spec.stochastic) {
+    DrawUniform(random, group * kGroupElements, uniform);
+  } else {
+    std::fill(uniform, uniform + kGroupElements, 0.5f);
+  }
+  const float inverse = InverseStep(header);
+  uint8_t levels[kGroupElements];
+  for (int64_t i = 0; i < kGroupElements; ++i) {
+    levels[i] = static_cast<uint8_t>(
+        LevelOf(values[i], header.least, inverse, uniform[i], top));
+  }
+  uint8_t* packed = encoded + codec.packed(group);
+  const int per_byte = 8 / codec.spec.bits;
+  for (int64_t byte = 0; byte * per_byte < n; ++byte) {
+    unsigned bits = 0;
+    for (int k = 0; k < per_byte; ++k) {
+      bits |= unsigned{levels[byte * per_byte + k]} << (k * codec.spec.bits);
+    }
+    packed[byte] = static_cast<uint8_t>(bits);
+  }
+}
+
+template <typename T>
+void DecodeGroup(const GroupCodec& codec, int64_t group, const uint8_t* encoded,
+                 T* y) {
+  GroupHeader header;
+  std::memcpy(&header, encoded + codec.header(group), sizeof(header));
+  const uint8_t* packed = encoded + codec.packed(group);
+  const int bits = codec.spec.bits;
+  const int per_byte = 8 / bits;
+  const unsigned mask = (1u << bits) - 1;
+  for (int64_t i = 0; i < codec.count(group); ++i) {
+    const unsigned level = packed[i / per_byte] >> (i % per_byte * bits) & mask;
+    y[group * kGroupElements + i] = OfLevel(level, header);
+  }
+}
+
+PreparedKernel EncodeGroups(const Prepare& p, const GroupCodec& codec) {
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
+    using T = decltype(type);
+    return MakeKernel([codec](const KernelArgs& args) {
+      const DropoutMask random = codec.random.At(*args.scalars);
+      const T* x = In<T>(args, 0);
+      uint8_t* y = Out<uint8_t>(args, 0);
+      ParallelEach(codec.groups(), 4 * kGroupElements, [&](int64_t group) {
+        EncodeGroup(codec, group, random, x, y);
+      });
+    });
+  });
+}
+
+PreparedKernel DecodeGroups(const Prepare& p, const GroupCodec& codec) {
+  return WithFloat<Bf16>(
+      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+        using T = decltype(type);
+        return MakeKernel([codec](const KernelArgs& args) {
+          const uint8_t* x = In<uint8_t>(args, 0);
+          T* y = Out<T>(args, 0);
+          ParallelEach(codec.groups(), kGroupElements,
+                       [&](int64_t group) { DecodeGroup(codec, group, x, y); });
+        });
+      });
+}
+
+GroupCodec GroupsOf(const Prepare& p, const CodecSpec& spec, int64_t elements) {
+  DropoutSettings settings = {};
+  settings.salt = static_cast<uint32_t>(p.attributes().Int("salt", 0));
+  return {spec, elements, DropoutMask{settings}};
+}
+
+PreparedKernel Encode(const Prepare& p) {
+  const TensorType& type = p.input(0);
+  LOADLINE_ASSIGN_OR_RETURN(
+      const CodecSpec codec,
+      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const int64_t n = type.elements();
+  switch (codec.kind) {
+    case CodecKind::kBits:
+      return PackBits<uint8_t>(n, [](uint8_t x) { return x != 0; });
+    case CodecKind::kPositive:
+      return WithFloat<Bf16>(p, type.dtype, [&](auto of) {
+        using T = decltype(of);
+        return PackBits<T>(n, [](T x) { return float{x} > 0.0f; });
+      });
+    case CodecKind::kInteger:
+      return WithIndex(p, type.dtype, [&](auto of) {
+        using From = decltype(of);
+        return WithStored(codec, [&](auto stored) {
+          using To = decltype(stored);
+          return NarrowChecked<From, To>(
+              p, [](From x) { return static_cast<To>(x); },
+              [](To y) { return static_cast<From>(y); });
+        });
+      });
+    case CodecKind::kBf16:
+      return NarrowChecked<uint32_t, uint16_t>(p, UpperHalf, FromUpperHalf);
+    case CodecKind::kGroup:
+      return EncodeGroups(p, GroupsOf(p, codec, n));
+  }
+  return p.NoKernel();
+}
+
+PreparedKernel Decode(const Prepare& p) {
+  const TensorType& type = p.output(0);
+  LOADLINE_ASSIGN_OR_RETURN(
+      const CodecSpec codec,
+      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const int64_t n = type.elements();
+  switch (codec.kind) {
+    case CodecKind::kBits:
+      return MakeKernel([n](const KernelArgs& args) {
+        uint8_t* y = Out<uint8_t>(args, 0);
+        ForBits(n, In<uint8_t>(args, 0),
+                [y](int64_t e, bool bit) { y[e] = bit ? 1 : 0; });
+      });
+    case CodecKind::kPositive:
+      return p.NoKernel();
+    case CodecKind::kInteger:
+      return WithIndex(p, type.dtype, [&](auto of) {
+        using To = decltype(of);
+        return WithStored(codec, [&](auto stored) {
+          using From = decltype(stored);
+          return WidenAll<From, To>(n,
+                                    [](From x) { return static_cast<To>(x); });
+        });
+      });
+    case CodecKind::kBf16:
+      return WidenAll<uint16_t, uint32_t>(n, FromUpperHalf);
+    case CodecKind::kGroup:
+      return DecodeGroups(p, GroupsOf(p, codec, n));
+  }
+  return p.NoKernel();
+}
+
+PreparedKernel ReluMaskGrad(const Prepare& p) {
+  const int64_t n = p.output(0).elements();
+  return WithFloat<Bf16>(
+      p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
+        using T = decltype(type);
+        return MakeKernel([n](const KernelArgs& args) {
+          const T* dy = In<T>(args, 0);
+          T* dx = Out<T>(args, 0);
+          ForBits(n, In<uint8_t>(args, 1), [dy, dx](int64_t e, bool bit) {
+            dx[e] = bit ? dy[e] : T(0.0f);
+          });
+        });
+      });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"Encode", Encode}, {"Decode", Decode}, {"ReluMaskGrad", ReluMaskGrad}};
+
+}  // namespace
+
+absl::Span<const KernelEntry> CodecKernels() { return kKernels; }
+
+}  // namespace loadline::executor::cpu
