@@ -44,10 +44,6 @@ class ProblemBuilder {
     problem_.machine = options_.machine;
     CollectRoles();
     AddValues();
-    if (!options_.gradient_errors.empty()) {
-      const double most = options_.max_gradient_error;
-      problem_.max_error = most * most;
-    }
     AddCodecs();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (models::IsView(graph_.nodes[i])) continue;
@@ -136,7 +132,7 @@ class ProblemBuilder {
   }
 
   // Errors of different values are independent, so their squares add up: a
-  // codec's `error` is a square, as `max_error` is.
+  // codec's `error` is its share of the largest square.
   void AddLossyCodecs(planner::Value& value) {
     const auto v = static_cast<size_t>(value.file_id);
     const models::DType dtype = graph_.values[v].type.dtype;
@@ -146,10 +142,10 @@ class ProblemBuilder {
       return;
     }
     for (int bits : {8, 4, 2, 1}) {
-      const double error =
-          options_.gradient_errors[v] * 255.0 / ((1 << bits) - 1);
-      if (error > options_.max_gradient_error) break;
-      AddCodec(absl::StrCat("group", bits), error * error, value);
+      const double share = options_.gradient_errors[v] * 255.0 /
+                           ((1 << bits) - 1) / options_.max_gradient_error;
+      if (!(share <= 1)) break;
+      AddCodec(absl::StrCat("group", bits), share * share, value);
     }
   }
 

@@ -51,8 +51,8 @@ struct MakeProblemOptions {
   // error of the step's gradient if the value is stored in groups of 8 bits;
   // below 0: do not offer. With b bits it is 255 / (2^b - 1) times as large.
   std::vector<double> gradient_errors;
-  // The largest relative error of the gradient that a plan may have; becomes
-  // Problem::max_error.
+  // The largest relative error of the gradient that a plan may have. A codec's
+  // `error` in the problem is the square of its own error divided by this.
   double max_gradient_error = 0;
 };
 

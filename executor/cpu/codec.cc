@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "executor/cpu/dropout_mask.h"
 #include "executor/cpu/families.h"
@@ -56,31 +56,33 @@ PreparedKernel PackBits(int64_t n, const IsSet& is_set) {
   return MakeKernel([n, is_set](const KernelArgs& args) {
     const T* x = In<T>(args, 0);
     uint8_t* y = Out<uint8_t>(args, 0);
-    ParallelFor((n + 7) / 8, kByteBlock, [=](int64_t begin, int64_t end) {
-      for (int64_t byte = begin; byte < end; ++byte) {
-        const int64_t count = std::min<int64_t>(8, n - 8 * byte);
-        unsigned bits = 0;
-        for (int64_t i = 0; i < count; ++i) {
-          bits |= static_cast<unsigned>(is_set(x[8 * byte + i])) << i;
-        }
-        y[byte] = static_cast<uint8_t>(bits);
+    const auto pack = [=](int64_t byte, int64_t count) {
+      unsigned bits = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        bits |= static_cast<unsigned>(is_set(x[8 * byte + i])) << i;
       }
+      y[byte] = static_cast<uint8_t>(bits);
+    };
+    ParallelFor(n / 8, kByteBlock, [=](int64_t begin, int64_t end) {
+      for (int64_t byte = begin; byte < end; ++byte) pack(byte, 8);
     });
+    if (n % 8 != 0) pack(n / 8, n % 8);
   });
 }
 
 // Calls write(element, bit) for each of n bits at `bits`.
 template <typename Write>
 void ForBits(int64_t n, const uint8_t* bits, const Write& write) {
-  ParallelFor((n + 7) / 8, kByteBlock, [=](int64_t begin, int64_t end) {
-    for (int64_t byte = begin; byte < end; ++byte) {
-      const unsigned of_byte = bits[byte];
-      const int64_t count = std::min<int64_t>(8, n - 8 * byte);
-      for (int64_t i = 0; i < count; ++i) {
-        write(8 * byte + i, (of_byte >> i & 1u) != 0);
-      }
+  const auto unpack = [=](int64_t byte, int64_t count) {
+    const unsigned of_byte = bits[byte];
+    for (int64_t i = 0; i < count; ++i) {
+      write(8 * byte + i, (of_byte >> i & 1u) != 0);
     }
+  };
+  ParallelFor(n / 8, kByteBlock, [=](int64_t begin, int64_t end) {
+    for (int64_t byte = begin; byte < end; ++byte) unpack(byte, 8);
   });
+  if (n % 8 != 0) unpack(n / 8, n % 8);
 }
 
 // y[i] = narrow(x[i]); an element that does not come back is an error.
@@ -155,24 +157,55 @@ void DrawUniform(const DropoutMask& random, int64_t begin, float* uniform) {
   }
 }
 
-template <typename T>
+// Of kGroupElements values, in lanes so that it vectorizes.
+GroupHeader HeaderOf(const float* values, float most_level) {
+  constexpr int kWidth = 16;
+  float least[kWidth], most[kWidth];
+  int odd[kWidth] = {};
+  std::copy(values, values + kWidth, least);
+  std::copy(values, values + kWidth, most);
+  for (int64_t i = 0; i < kGroupElements; i += kWidth) {
+#pragma omp simd
+    for (int l = 0; l < kWidth; ++l) {
+      const float value = values[i + l];
+      least[l] = value < least[l] ? value : least[l];
+      most[l] = value > most[l] ? value : most[l];
+      // NaN for infinities and NaN, which equals nothing.
+      odd[l] |= value - value != 0.0f;
+    }
+  }
+  bool finite = odd[0] == 0;
+  for (int l = 1; l < kWidth; ++l) {
+    least[0] = std::min(least[0], least[l]);
+    most[0] = std::max(most[0], most[l]);
+    finite = finite && odd[l] == 0;
+  }
+  return MakeGroupHeader(least[0], most[0], finite, most_level);
+}
+
+// Elements of a byte are those of the lowest bits first.
+template <int kBits>
+void PackLevels(const uint8_t* levels, int64_t n, uint8_t* packed) {
+  constexpr int kPerByte = 8 / kBits;
+  for (int64_t byte = 0; byte < (n + kPerByte - 1) / kPerByte; ++byte) {
+    unsigned bits = 0;
+    for (int k = 0; k < kPerByte; ++k) {
+      bits |= unsigned{levels[byte * kPerByte + k]} << (k * kBits);
+    }
+    packed[byte] = static_cast<uint8_t>(bits);
+  }
+}
+
+template <int kBits, typename T>
 void EncodeGroup(const GroupCodec& codec, int64_t group,
                  const DropoutMask& random, const T* x, uint8_t* encoded) {
   const int64_t n = codec.count(group);
+  const T* from = x + group * kGroupElements;
   float values[kGroupElements];
-  float least = std::numeric_limits<float>::infinity();
-  float most = -least;
-  bool finite = true;
-  for (int64_t i = 0; i < n; ++i) {
-    const float value = x[group * kGroupElements + i];
-    values[i] = value;
-    finite &= std::abs(value) <= std::numeric_limits<float>::max();
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  std::fill(values + n, values + kGroupElements, least);
+  for (int64_t i = 0; i < n; ++i) values[i] = from[i];
+  std::fill(values + n, values + kGroupElements, values[0]);
   const float top = codec.most_level();
-  const GroupHeader header = MakeGroupHeader(least, most, finite, top);
+  const GroupHeader header = HeaderOf(values, top);
   std::memcpy(encoded + codec.header(group), &header, sizeof(header));
 
   float uniform[kGroupElements];
@@ -182,34 +215,44 @@ void EncodeGroup(const GroupCodec& codec, int64_t group,
     std::fill(uniform, uniform + kGroupElements, 0.5f);
   }
   const float inverse = InverseStep(header);
-  uint8_t levels[kGroupElements];
-  for (int64_t i = 0; i < kGroupElements; ++i) {
-    levels[i] = static_cast<uint8_t>(
-        LevelOf(values[i], header.least, inverse, uniform[i], top));
-  }
-  uint8_t* packed = encoded + codec.packed(group);
-  const int per_byte = 8 / codec.spec.bits;
-  for (int64_t byte = 0; byte * per_byte < n; ++byte) {
-    unsigned bits = 0;
-    for (int k = 0; k < per_byte; ++k) {
-      bits |= unsigned{levels[byte * per_byte + k]} << (k * codec.spec.bits);
+  uint8_t levels[kGroupElements] = {};
+  if (inverse > 0) {
+#pragma omp simd
+    for (int64_t i = 0; i < kGroupElements; ++i) {
+      levels[i] = static_cast<uint8_t>(
+          LevelOf(values[i], header.least, inverse, uniform[i], top));
     }
-    packed[byte] = static_cast<uint8_t>(bits);
   }
+  PackLevels<kBits>(levels, n, encoded + codec.packed(group));
 }
 
-template <typename T>
+template <int kBits, typename T>
 void DecodeGroup(const GroupCodec& codec, int64_t group, const uint8_t* encoded,
                  T* y) {
+  constexpr int kPerByte = 8 / kBits;
   GroupHeader header;
   std::memcpy(&header, encoded + codec.header(group), sizeof(header));
   const uint8_t* packed = encoded + codec.packed(group);
-  const int bits = codec.spec.bits;
-  const int per_byte = 8 / bits;
-  const unsigned mask = (1u << bits) - 1;
+  T* to = y + group * kGroupElements;
   for (int64_t i = 0; i < codec.count(group); ++i) {
-    const unsigned level = packed[i / per_byte] >> (i % per_byte * bits) & mask;
-    y[group * kGroupElements + i] = OfLevel(level, header);
+    const unsigned level =
+        packed[i / kPerByte] >> (i % kPerByte * kBits) & ((1u << kBits) - 1);
+    to[i] = OfLevel(level, header);
+  }
+}
+
+// Calls body(integral_constant) with the bits of an element.
+template <typename Body>
+void WithLevelBits(int bits, const Body& body) {
+  switch (bits) {
+    case 8:
+      return body(std::integral_constant<int, 8>());
+    case 4:
+      return body(std::integral_constant<int, 4>());
+    case 2:
+      return body(std::integral_constant<int, 2>());
+    default:
+      return body(std::integral_constant<int, 1>());
   }
 }
 
@@ -220,8 +263,10 @@ PreparedKernel EncodeGroups(const Prepare& p, const GroupCodec& codec) {
       const DropoutMask random = codec.random.At(*args.scalars);
       const T* x = In<T>(args, 0);
       uint8_t* y = Out<uint8_t>(args, 0);
-      ParallelEach(codec.groups(), 4 * kGroupElements, [&](int64_t group) {
-        EncodeGroup(codec, group, random, x, y);
+      WithLevelBits(codec.spec.bits, [&](auto bits) {
+        ParallelEach(codec.groups(), 4 * kGroupElements, [&](int64_t group) {
+          EncodeGroup<bits()>(codec, group, random, x, y);
+        });
       });
     });
   });
@@ -234,8 +279,11 @@ PreparedKernel DecodeGroups(const Prepare& p, const GroupCodec& codec) {
         return MakeKernel([codec](const KernelArgs& args) {
           const uint8_t* x = In<uint8_t>(args, 0);
           T* y = Out<T>(args, 0);
-          ParallelEach(codec.groups(), kGroupElements,
-                       [&](int64_t group) { DecodeGroup(codec, group, x, y); });
+          WithLevelBits(codec.spec.bits, [&](auto bits) {
+            ParallelEach(codec.groups(), kGroupElements, [&](int64_t group) {
+              DecodeGroup<bits()>(codec, group, x, y);
+            });
+          });
         });
       });
 }

@@ -38,7 +38,9 @@ LOADLINE_HOST_DEVICE inline uint32_t LevelOf(float x, float least,
                                              float most_level) {
   if (!(inverse > 0.0f)) return 0;
   const float level = fmaf(x - least, inverse, uniform);
-  return static_cast<uint32_t>(level < most_level ? level : most_level);
+  // Conversions from float to signed integers vectorize everywhere.
+  return static_cast<uint32_t>(
+      static_cast<int32_t>(level < most_level ? level : most_level));
 }
 
 LOADLINE_HOST_DEVICE inline float OfLevel(uint32_t level,

@@ -66,9 +66,6 @@ class Validator {
       return Bad("problem: field \"alignment_bytes\" must be from 1 to 2^40: ",
                  problem_.alignment_bytes);
     }
-    if (problem_.max_error.has_value() && !(*problem_.max_error >= 0)) {
-      return Bad("problem: field \"max_error\" is negative");
-    }
     return problem_.machine.has_value() ? ValidateMachine(*problem_.machine)
                                         : absl::OkStatus();
   }

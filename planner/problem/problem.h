@@ -66,8 +66,6 @@ struct Problem {
   std::vector<ValueId> outputs;
   bool addresses = true;
   int64_t alignment_bytes = 256;
-  // The most that the errors of the codecs that a plan uses may add up to.
-  std::optional<double> max_error;
   std::optional<Machine> machine;
 
   const Value& value(ValueId id) const { return values[Index(id)]; }

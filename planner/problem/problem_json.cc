@@ -198,9 +198,6 @@ absl::StatusOr<Problem> ProblemFromJson(absl::string_view text) {
   problem.addresses = reader.BoolOr("addresses", true);
   problem.alignment_bytes =
       reader.IntOr("alignment_bytes", kDefaultAlignmentBytes);
-  if (reader.Find("max_error") != nullptr) {
-    problem.max_error = reader.NumberOr("max_error", 0.0);
-  }
   if (const Json* machine = reader.Find("machine")) {
     LOADLINE_ASSIGN_OR_RETURN(problem.machine, ReadMachine(*machine));
   }
@@ -246,9 +243,6 @@ std::string WriteProblem(const Problem& problem, Form form) {
   if (!problem.addresses) json.Key("addresses").Bool(false);
   if (problem.alignment_bytes != kDefaultAlignmentBytes) {
     json.Key("alignment_bytes").Int(problem.alignment_bytes);
-  }
-  if (problem.max_error.has_value()) {
-    json.Key("max_error").Number(*problem.max_error);
   }
   if (problem.machine.has_value()) {
     json.Key("machine");

@@ -25,7 +25,7 @@ struct CodecFigures {
   int64_t bytes = 0;        // of the values as they are
   int64_t saved_bytes = 0;  // by the smallest form of each
   bool lossy = false;
-  double error = 0;  // sum over the codecs used: at most Problem::max_error
+  double error = 0;  // sum over the codecs used: at most 1
 };
 CodecFigures FiguresOf(const Problem& problem, const Plan& plan);
 

@@ -410,9 +410,6 @@ struct SearchTuning {
     bool apart_lanes_mode = true;
     double apart_lanes_share = 0.5;
     size_t least_apart_lanes_nodes = 100;
-    // With codecs, where the problem has some, from what was found without; on
-    // top of the point's work.
-    double codecs_share = 0.25;
 
     // Searches with fewer bytes after finds that cannot be laid out.
     bool layout_retries = true;

@@ -14,6 +14,8 @@
 namespace loadline::planner {
 namespace {
 
+constexpr double kMostError = 1;
+
 struct Choice {
   int codec = -1;  // position in the value's stash; -1: none
   double error = 0;
@@ -64,7 +66,6 @@ struct Upgrade {
 
 Problem ChooseLossy(const Problem& problem) {
   Problem chosen = problem;
-  if (!problem.max_error.has_value()) return chosen;
   std::vector<std::vector<Choice>> hulls;
   std::vector<Upgrade> upgrades;
   for (size_t v = 0; v < problem.values.size(); ++v) {
@@ -83,7 +84,7 @@ Problem ChooseLossy(const Problem& problem) {
     const std::vector<Choice>& hull = hulls[upgrade.value];
     // The first points of a hull whose steps did not fit are passed over.
     const double more = hull[upgrade.to].error - hull[at[upgrade.value]].error;
-    if (sum + more > *problem.max_error) continue;
+    if (sum + more > kMostError) continue;
     sum += more;
     at[upgrade.value] = upgrade.to;
   }
@@ -96,8 +97,15 @@ Problem ChooseLossy(const Problem& problem) {
     }
     chosen.values[v].stash = std::move(stash);
   }
-  chosen.max_error.reset();
   return chosen;
+}
+
+bool ErrorsExceedLimit(const Problem& problem) {
+  double sum = 0;
+  for (const Value& value : problem.values) {
+    for (const Codec& codec : value.stash) sum += codec.error;
+  }
+  return sum > kMostError;
 }
 
 }  // namespace loadline::planner

@@ -1,4 +1,4 @@
-// Which lossy codecs a search may use, where a problem limits their errors.
+// Which lossy codecs a search may use, if not all may be used together.
 #ifndef LOADLINE_PLANNER_SOLVE_CHOOSE_LOSSY_H_
 #define LOADLINE_PLANNER_SOLVE_CHOOSE_LOSSY_H_
 
@@ -6,11 +6,14 @@
 
 namespace loadline::planner {
 
-// The problem with at most one lossy codec per value left, and so few that
-// their errors together are within `max_error`, which the result does not have:
-// every plan of it is a plan of `problem`, except for its hash. The rest of the
-// problem, and every id, is the same.
+// The problem with so few lossy codecs left that their errors together are at
+// most 1, as Verify demands of those that a plan uses: then every plan of the
+// result is a plan of `problem`, except for its hash. At most one of each value
+// is left. The rest of the problem, and every id, is the same.
 Problem ChooseLossy(const Problem& problem);
+
+// Whether a plan that uses every codec would make too large an error.
+bool ErrorsExceedLimit(const Problem& problem);
 
 }  // namespace loadline::planner
 

@@ -14,6 +14,10 @@
 namespace loadline::planner {
 namespace {
 
+// Of a point's work, on top of it: the search with codecs starts from what was
+// found without.
+constexpr double kCodecsShare = 0.25;
+
 class ModeBuilder {
  public:
   ModeBuilder(const Problem& problem, const SearchModelOptions& options,
@@ -39,7 +43,7 @@ class ModeBuilder {
     }
     if (codecs) {
       permissions_ = asked_.permissions;
-      Add(asked_.allow_recompute, asked_.allow_offload, tuning_.codecs_share)
+      Add(asked_.allow_recompute, asked_.allow_offload, kCodecsShare)
           .codecs = true;
     }
     return std::move(modes_);

@@ -336,9 +336,9 @@ absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
              : plan;
 }
 
-// Whether a search that sees every codec could exceed the problem's limit.
+// Whether a search that sees every codec could exceed the limit of errors.
 bool LimitsErrors(const Problem& problem, const SolveOptions& options) {
-  return problem.max_error.has_value() && options.permissions.lossy;
+  return options.permissions.lossy && ErrorsExceedLimit(problem);
 }
 
 // A plan of the problem with fewer codecs, as a plan of the whole problem.

@@ -48,14 +48,19 @@ std::string Values(const ActionCount& count) {
                       count.values == 1 ? " value" : " values");
 }
 
-// "2 values of 3.00 MiB, 2.90 MiB saved, gradient error 0.8%".
+// A problem's errors are squares of shares (passes/make_problem.h).
+double ErrorShare(const CodecFigures& stored) {
+  return std::sqrt(stored.error);
+}
+
+// "2 values of 3.00 MiB, 2.90 MiB saved; 80.0 % of the error".
 std::string CompressedText(const CodecFigures& stored) {
   std::string text = absl::StrCat(Values({stored.values, stored.bytes}), " of ",
                                   FormatBytes(stored.bytes), ", ",
                                   FormatBytes(stored.saved_bytes), " saved");
   if (stored.lossy) {
-    absl::StrAppend(&text, ", gradient error ",
-                    fmt::format("{:.2g}", std::sqrt(stored.error)));
+    absl::StrAppend(&text, "; ", FormatPercent(ErrorShare(stored), 1),
+                    " of the error");
   }
   return text;
 }
@@ -180,8 +185,7 @@ nlohmann::ordered_json PlanSummaryJson(const planner::Problem& problem,
     out["compressed_values"] = stored.values;
     out["compressed_bytes"] = stored.bytes;
     out["compression_saved_bytes"] = stored.saved_bytes;
-    // A problem's errors are squares (passes/make_problem.h).
-    if (stored.lossy) out["gradient_error"] = std::sqrt(stored.error);
+    if (stored.lossy) out["error_share"] = ErrorShare(stored);
   }
   out["bound_peak_bytes"] = plan.bounds.peak_bytes;
   out["bound_step_ns"] = plan.bounds.step_ns;

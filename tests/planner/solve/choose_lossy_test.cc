@@ -16,14 +16,14 @@ namespace loadline::planner {
 namespace {
 
 // `values` values of 1000 bytes with codecs of 8, 4, 2 and 1 bits, whose errors
-// grow as 1 / (2^b - 1) squared, from a random one.
-Problem Quantized(uint64_t seed, int values) {
+// grow as 1 / (2^b - 1) squared, from a random one; `most` are all of 1.
+Problem Quantized(uint64_t seed, int values, double most) {
   TestRandom random(seed);
   Problem problem;
   for (int v = 0; v < values; ++v) {
     Value value;
     value.bytes = random.In(100, 1000);
-    const double error = static_cast<double>(random.In(1, 1000)) * 1e-3;
+    const double error = static_cast<double>(random.In(1, 1000)) * 1e-3 / most;
     for (int bits : {8, 4, 2, 1}) {
       const double levels = (1 << bits) - 1;
       value.stash.push_back({std::to_string(bits), value.bytes * bits / 32, 1,
@@ -73,11 +73,11 @@ TEST(ChooseLossy, StaysWithinTheLimitAndNearTheBestChoice) {
   double share = 0;
   constexpr int kSeeds = 200;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    Problem problem = Quantized(seed, 5);
-    problem.max_error = static_cast<double>(seed % 20) * 0.3;
+    const Problem problem =
+        Quantized(seed, 5, static_cast<double>(seed % 20 + 1) * 0.3);
     const Total total = TotalOf(ChooseLossy(problem));
-    EXPECT_LE(total.error, *problem.max_error * (1 + 1e-12));
-    const int64_t most = MostSaved(problem, 0, *problem.max_error);
+    EXPECT_LE(total.error, 1 + 1e-12);
+    const int64_t most = MostSaved(problem, 0, 1);
     EXPECT_LE(total.saved_bytes, most);
     share += most == 0 ? 1
                        : static_cast<double>(total.saved_bytes) /
@@ -86,19 +86,12 @@ TEST(ChooseLossy, StaysWithinTheLimitAndNearTheBestChoice) {
   EXPECT_GT(share / kSeeds, 0.9);
 }
 
-TEST(ChooseLossy, LeavesAProblemWithoutALimit) {
-  const Problem problem = Quantized(3, 4);
-  const Problem same = ChooseLossy(problem);
-  for (size_t v = 0; v < problem.values.size(); ++v) {
-    EXPECT_EQ(same.values[v].stash.size(), problem.values[v].stash.size());
-  }
-}
-
-TEST(ChooseLossy, ALimitOfZeroLeavesOnlyWhatIsFree) {
-  Problem problem = Quantized(3, 4);
+TEST(ChooseLossy, LeavesNothingButWhatIsFreeWhereAllErrorsAreTooLarge) {
+  Problem problem = Quantized(3, 4, 1e-6);
   problem.values[2].stash[1].error = 0;
-  problem.max_error = 0;
+  EXPECT_TRUE(ErrorsExceedLimit(problem));
   const Problem chosen = ChooseLossy(problem);
+  EXPECT_FALSE(ErrorsExceedLimit(chosen));
   for (size_t v = 0; v < chosen.values.size(); ++v) {
     EXPECT_EQ(chosen.values[v].stash.size(), v == 2 ? 2u : 1u);
   }
@@ -119,22 +112,25 @@ TEST(Solve, NoPlanExceedsTheLimitOfErrors) {
     const absl::StatusOr<Plan> without = Solve(problem, options);
     if (!without.ok()) continue;
     const CodecFigures free = FiguresOf(problem, *without);
-    problem.max_error = free.error / 2;
+    if (free.error == 0) continue;
+    // Twice the error that is allowed.
+    for (Value& value : problem.values) {
+      for (Codec& codec : value.stash) codec.error *= 2 / free.error;
+    }
     const absl::StatusOr<Plan> within = Solve(problem, options);
     if (!within.ok()) {
       EXPECT_TRUE(absl::IsResourceExhausted(within.status()));
       continue;
     }
     EXPECT_TRUE(Verify(problem, *within).ok()) << Verify(problem, *within);
-    EXPECT_LE(FiguresOf(problem, *within).error, *problem.max_error);
-    if (free.error == 0) continue;
+    EXPECT_LE(FiguresOf(problem, *within).error, 1 + 1e-9);
     ++limited;
     used += FiguresOf(problem, *within).lossy;
-    // The plan without a limit is one that Verify refuses with it.
+    // Verify refuses the plan with twice the error.
     Plan above = *without;
     above.problem_sha256 = ProblemSha256(problem);
     const absl::Status status = Verify(problem, above);
-    EXPECT_TRUE(absl::StrContains(status.message(), "max_error")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "more than all that a plan may make")) << status;
   }
   EXPECT_GT(limited, 3);
   EXPECT_GT(used, 0);

@@ -27,9 +27,9 @@ function adviceLines() {
   if (summary.compressed_values > 0) {
     lines.push(`${summary.compressed_values} tensors are stored compressed: ` +
         `${formatBytes(summary.compression_saved_bytes)} less` +
-        (summary.gradient_error > 0 ?
-         `, with a relative error of the gradient of about ` +
-         `${formatShare(summary.gradient_error, 1)}.` : ", without loss."));
+        (summary.error_share > 0 ?
+         `, with ${formatShare(summary.error_share, 1)} of the error of the ` +
+         "gradient that is allowed." : ", without loss."));
   }
   const spare = summary.predicted_step_ns - summary.bound_step_ns;
   lines.push(spare * 1000 < kept
