@@ -67,6 +67,10 @@ class AxisAtoms {
   };
   int32_t count() const { return static_cast<int32_t>(parent_.size()); }
   int32_t Root(int32_t atom);
+  // The root of index i. Requires an axis with atoms.
+  int32_t ChannelOf(AxisRef a, int64_t i) {
+    return Root(Atom(axes_[Axis(a)], i));
+  }
   const Facts& facts(int32_t root) const {
     return facts_[static_cast<size_t>(root)];
   }

@@ -135,8 +135,8 @@ class GroupBuilder {
                       components_.pieces[c].end(), [this](const Piece& p) {
                         return ValueOf(p.axis).kind == ValueKind::kParameter;
                       });
-      if (!trained) continue;
       const Facts& facts = atoms_.facts(components_.root[c]);
+      if (!trained || facts.maker == AxisAtoms::kNone) continue;
       Key key{std::move(components_.pieces[c]), facts.frozen, facts.approximate,
               facts.maker};
       const auto [it, added] = group_of_key.try_emplace(
@@ -218,10 +218,8 @@ class GroupBuilder {
   }
 
   std::string Name(size_t g) {
-    const std::string base =
-        makers_[g] != AxisAtoms::kNone
-            ? graph_.nodes[static_cast<size_t>(makers_[g])].name
-            : graph_.value(groups_[g].members[0].value).name;
+    const std::string& base =
+        graph_.nodes[static_cast<size_t>(makers_[g])].name;
     std::string name = base;
     for (int k = 2; !names_.insert(name).second; ++k) {
       name = absl::StrCat(base, "#", k);
@@ -234,8 +232,6 @@ class GroupBuilder {
     const Facts& facts = facts_[g];
     if (facts.frozen != AxisAtoms::kNone) {
       group.frozen = atoms_.reason(facts.frozen);
-    } else if (facts.maker == AxisAtoms::kNone) {
-      group.frozen = "no trained weight makes these channels";
     } else if (group.width == 1) {
       group.frozen = "one channel, which has to stay";
     }

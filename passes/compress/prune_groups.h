@@ -56,10 +56,10 @@ struct PruneGroup {
   std::string approximate;
 };
 
-// The groups of an imported model (before BuildTrainingStep) that have a
-// trained parameter, in the order of the nodes that make them. Frozen groups
-// are listed too. Every index of a trained axis longer than one is in one
-// group.
+// The groups of an imported model (before BuildTrainingStep) that an operator
+// makes from a trained weight, in the order of these operators. Frozen groups
+// are listed too. Indices that no weight makes, such as those of a kernel's
+// window or of a table's rows, are in no group and always stay.
 //
 // Never to zero width: a channel has an index in every member, so a group that
 // keeps one channel leaves every axis with at least one index.

@@ -186,19 +186,11 @@ void Window(Relation& r, ValueId part, ValueId whole) {
   }
 }
 void Slice(Relation& r) { Window(r, r.Out(), r.In(0)); }
-void SliceGrad(Relation& r) {
-  Window(r, r.In(0), r.Out());
-  // Zeros beside the part belong to no channel, and cannot be removed.
-  const Ints axes = r.node.attributes.IntList("axes");
-  for (int64_t axis : axes) {
-    const auto a = static_cast<size_t>(axis);
-    if (r.Type(r.In(0)).dims[a] != r.Type(r.Out()).dims[a]) {
-      r.Freeze(r.Out(), axis, "padding by");
-    }
-  }
-}
+// Zeros beside the part have no maker, and stay unless what they are added to
+// goes.
+void SliceGrad(Relation& r) { Window(r, r.In(0), r.Out()); }
 
-// `many` has the axes of `one` before and after `axis`, and those of the
+// `picked` has the axes of `data` before and after `axis`, and those of the
 // indices in its place.
 void Indexed(Relation& r, ValueId data, ValueId indices, ValueId picked) {
   const int64_t axis = r.node.attributes.Int("axis", 0);

@@ -4,9 +4,12 @@
 // the channels are. Tested in tests/passes/compress/reshape_blocks_test.cc.
 #include "passes/compress/reshape_blocks.h"
 
+#include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace loadline::passes {
@@ -95,13 +98,46 @@ std::vector<const ReshapeFactor*> Choices(const ReshapeBlock& block,
   return choices;
 }
 
+// How many channels that are not frozen the two axes would have if this factor
+// carried them: its indices, joined where the axes' present channels join them.
+int64_t ChannelsWith(const ReshapeFactor& factor, AxisAtoms& atoms) {
+  std::vector<int64_t> parent(static_cast<size_t>(factor.size));
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto find = [&](int64_t x) {
+    while (parent[static_cast<size_t>(x)] != x) {
+      x = parent[static_cast<size_t>(x)] =
+          parent[static_cast<size_t>(parent[static_cast<size_t>(x)])];
+    }
+    return x;
+  };
+  absl::flat_hash_map<int32_t, int64_t> index_of;  // by present channel
+  const auto join = [&](AxisRef axis, int64_t stride) {
+    for (int64_t i = 0; i < atoms.size(axis); ++i) {
+      const int64_t index = (i / stride) % factor.size;
+      const auto [it, added] =
+          index_of.try_emplace(atoms.ChannelOf(axis, i), index);
+      if (!added) parent[static_cast<size_t>(find(index))] = find(it->second);
+    }
+  };
+  join(factor.in, factor.in_stride);
+  join(factor.out, factor.out_stride);
+  std::set<int64_t> open, frozen;
+  for (const auto& [channel, index] : index_of) {
+    const bool is_frozen = atoms.facts(channel).frozen != AxisAtoms::kNone;
+    (is_frozen ? frozen : open).insert(find(index));
+  }
+  for (int64_t index : frozen) open.erase(index);
+  return static_cast<int64_t>(open.size());
+}
+
 const ReshapeFactor& Preferred(const std::vector<const ReshapeFactor*>& choices,
                                AxisAtoms& atoms) {
   const auto rank = [&](const ReshapeFactor& f) {
     const bool exact =
         !atoms.AnyApproximate(f.in) && !atoms.AnyApproximate(f.out);
     const bool head = atoms.AnyHead(f.in) || atoms.AnyHead(f.out);
-    return std::make_tuple(exact, head, f.size);
+    const int64_t channels = ChannelsWith(f, atoms);
+    return std::make_tuple(channels > 1, exact, head, channels);
   };
   const ReshapeFactor* best = choices[0];
   for (const ReshapeFactor* factor : choices) {

@@ -17,8 +17,8 @@ TEST(PruneGraph, SlicesContentsAndSaysWhatStays) {
   const models::Graph model = SmallMlp();
   const auto groups = FindPruneGroups(model);
   ASSERT_TRUE(groups.ok());
-  const auto pruned = PruneGraph(
-      model, *groups, {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13}, {}, {}});
+  const auto pruned =
+      PruneGraph(model, *groups, {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13}, {}});
   ASSERT_TRUE(pruned.ok()) << pruned.status();
   const models::Value& bias =
       pruned->graph.value(*pruned->graph.Find("fc1.bias"));
@@ -42,14 +42,13 @@ TEST(PruneGraph, RefusesWhatCannotGo) {
   std::vector<int64_t> all(16);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   EXPECT_THAT(
-      std::string(PruneGraph(model, *groups, {all, {}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {all, {}}).status().message()),
       HasSubstr("group \"n0\" would lose all of its 16 channels"));
   EXPECT_THAT(
-      std::string(
-          PruneGraph(model, *groups, {{16}, {}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {{16}, {}}).status().message()),
       HasSubstr("none with number 16"));
   EXPECT_THAT(
-      std::string(PruneGraph(model, *groups, {{}, {1}, {}}).status().message()),
+      std::string(PruneGraph(model, *groups, {{}, {1}}).status().message()),
       HasSubstr("cannot be pruned: output of the model"));
   EXPECT_EQ(PruneGraph(model, *groups, {{}}).status().code(),
             absl::StatusCode::kInvalidArgument);

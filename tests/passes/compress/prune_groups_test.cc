@@ -38,8 +38,28 @@ std::string Groups(const models::Graph& graph) {
 TEST(FindPruneGroups, LayersOfAnMlp) {
   EXPECT_EQ(Groups(SmallMlp()),
             "n0 16: fc1.weight.0 fc1.bias.0 fc2.weight.1\n"
-            "n2 10: fc2.weight.0 fc2.bias.0; frozen: output of the model n2\n"
-            "fc1.weight 8: fc1.weight.1; frozen: input of the model x\n");
+            "n2 10: fc2.weight.0 fc2.bias.0; frozen: output of the model n2\n");
+}
+
+// A batch of two beside two heads: which of the two a Reshape joins is decided
+// by what they are tied to, not by their size.
+TEST(FindPruneGroups, TellsABatchFromHeadsOfEqualNumber) {
+  Builder b;
+  const ValueId x = b.Input("x", {2, 6});
+  const ValueId h = b.Op("MatMul", {x, b.Parameter("w", {6, 8})});
+  const ValueId rows = b.Op("Reshape", {h}, {{"shape", models::Ints{1, 4, 4}}});
+  std::vector<ValueId> operands = {rows};
+  for (const char* name : {"scale", "shift"}) {
+    const ValueId twice = b.Op("Expand", {b.Parameter(name, {2})},
+                               {{"shape", models::Ints{2, 2}}});
+    operands.push_back(b.Op("Reshape", {twice}, {{"shape", models::Ints{4}}}));
+  }
+  const ValueId n = b.Op("BatchNormTraining", operands, {{"epsilon", 1e-5}});
+  const ValueId back = b.Op("Reshape", {n}, {{"shape", models::Ints{2, 8}}});
+  b.Output(b.Op("MatMul", {back, b.Parameter("w2", {8, 5})}));
+  EXPECT_EQ(Groups(b.graph),
+            "n0 2: w.1 scale.0 shift.0 w2.0\n"
+            "n8 5: w2.1; frozen: output of the model n8\n");
 }
 
 }  // namespace
