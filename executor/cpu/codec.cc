@@ -17,7 +17,6 @@
 #include "executor/ops/codec_formulas.h"
 #include "executor/ops/codec_types.h"
 #include "executor/ops/dispatch.h"
-#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cpu {
 namespace {
@@ -223,6 +222,7 @@ void EncodeGroup(const GroupCodec& codec, int64_t group,
           LevelOf(values[i], header.least, inverse, uniform[i], top));
     }
   }
+  std::fill(levels + n, levels + kGroupElements, uint8_t{0});
   PackLevels<kBits>(levels, n, encoded + codec.packed(group));
 }
 
@@ -296,9 +296,10 @@ GroupCodec GroupsOf(const Prepare& p, const CodecSpec& spec, int64_t elements) {
 
 PreparedKernel Encode(const Prepare& p) {
   const TensorType& type = p.input(0);
-  LOADLINE_ASSIGN_OR_RETURN(
-      const CodecSpec codec,
-      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const auto checked =
+      models::CheckedCodec(p.attributes().String("codec", ""), type);
+  if (!checked.ok()) return p.Unsupported(type.dtype);
+  const CodecSpec& codec = *checked;
   const int64_t n = type.elements();
   switch (codec.kind) {
     case CodecKind::kBits:
@@ -328,9 +329,10 @@ PreparedKernel Encode(const Prepare& p) {
 
 PreparedKernel Decode(const Prepare& p) {
   const TensorType& type = p.output(0);
-  LOADLINE_ASSIGN_OR_RETURN(
-      const CodecSpec codec,
-      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const auto checked =
+      models::CheckedCodec(p.attributes().String("codec", ""), type);
+  if (!checked.ok()) return p.Unsupported(type.dtype);
+  const CodecSpec& codec = *checked;
   const int64_t n = type.elements();
   switch (codec.kind) {
     case CodecKind::kBits:

@@ -10,7 +10,6 @@
 #include "executor/ops/codec_formulas.h"
 #include "executor/ops/codec_types.h"
 #include "models/ops/codec.h"
-#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
@@ -270,9 +269,10 @@ PreparedKernel DecodeGroups(const Prepare& p, const GroupCodec& codec) {
 
 PreparedKernel Encode(const Prepare& p) {
   const TensorType& type = p.input(0);
-  LOADLINE_ASSIGN_OR_RETURN(
-      const CodecSpec codec,
-      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const auto checked =
+      models::CheckedCodec(p.attributes().String("codec", ""), type);
+  if (!checked.ok()) return p.Unsupported(type.dtype);
+  const CodecSpec& codec = *checked;
   const int64_t n = type.elements();
   switch (codec.kind) {
     case CodecKind::kBits:
@@ -299,9 +299,10 @@ PreparedKernel Encode(const Prepare& p) {
 
 PreparedKernel Decode(const Prepare& p) {
   const TensorType& type = p.output(0);
-  LOADLINE_ASSIGN_OR_RETURN(
-      const CodecSpec codec,
-      models::CheckedCodec(p.attributes().String("codec", ""), type));
+  const auto checked =
+      models::CheckedCodec(p.attributes().String("codec", ""), type);
+  if (!checked.ok()) return p.Unsupported(type.dtype);
+  const CodecSpec& codec = *checked;
   const int64_t n = type.elements();
   switch (codec.kind) {
     case CodecKind::kBits:

@@ -227,7 +227,7 @@ std::string Codecs(const planner::Problem& problem) {
 
 TEST(MakeProblem, OffersLosslessCodecsOfWhatTheBackwardPassReads) {
   const planner::Problem problem = MustMakeProblem(MaskedStep());
-  EXPECT_EQ(Codecs(problem), "Greater:bits:1024 ");
+  EXPECT_EQ(Codecs(problem), "n0:bits:1024 ");
   MakeProblemOptions options = Options();
   options.smallest_stash_bytes = 8193;
   EXPECT_EQ(Codecs(*MakeProblem(MaskedStep(), options)), "");
@@ -237,14 +237,13 @@ TEST(MakeProblem, OffersLossyCodecsWithinTheGradientError) {
   const Graph graph = MaskedStep();
   MakeProblemOptions options = Options();
   options.gradient_errors.assign(graph.values.size(), -1.0);
-  options.gradient_errors[models::Index(*graph.Find("Tanh"))] = 0.001;
+  options.gradient_errors[models::Index(*graph.Find("n4"))] = 0.001;
   options.max_gradient_error = 0.1;
   const auto problem = MakeProblem(graph, options);
   ASSERT_TRUE(problem.ok()) << problem.status();
   // 32 groups of 8 bytes; with 1 bit the error is 0.255.
   EXPECT_EQ(Codecs(*problem),
-            "Greater:bits:1024 Tanh:group8:8448 Tanh:group4:4352 "
-            "Tanh:group2:2304 ");
+            "n0:bits:1024 n4:group8:8448 n4:group4:4352 n4:group2:2304 ");
   for (const planner::Value& value : problem->values) {
     for (const planner::Codec& codec : value.stash) {
       EXPECT_EQ(codec.lossless, codec.name == "bits");
