@@ -81,6 +81,7 @@ void AxisAtoms::UniteAtoms(int32_t a, int32_t b) {
   into.approximate = std::min(into.approximate, from.approximate);
   into.maker = std::min(into.maker, from.maker);
   into.head = into.head || from.head;
+  into.repeats = into.repeats && from.repeats;
 }
 
 void AxisAtoms::Unite(AxisRef a, int64_t i, AxisRef b, int64_t j) {
@@ -120,68 +121,55 @@ int32_t AxisAtoms::ReasonId(const std::string& reason) {
   return static_cast<int32_t>(reasons_.size()) - 1;
 }
 
+template <typename Change>
+void AxisAtoms::ChangeFacts(AxisRef a, const Change& change) {
+  const AxisSpan& span = axes_[Axis(a)];
+  if (span.first < 0) return;
+  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
+    change(facts_[static_cast<size_t>(Root(Atom(span, i)))]);
+  }
+}
+
+template <typename Test>
+bool AxisAtoms::AnyFacts(AxisRef a, const Test& test) {
+  const AxisSpan& span = axes_[Axis(a)];
+  if (span.first < 0) return false;
+  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
+    if (test(facts_[static_cast<size_t>(Root(Atom(span, i)))])) return true;
+  }
+  return false;
+}
+
 void AxisAtoms::Freeze(AxisRef a, const std::string& reason) {
-  const AxisSpan& span = axes_[Axis(a)];
-  if (span.first < 0) return;
   const int32_t id = ReasonId(reason);
-  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
-    Facts& facts = facts_[static_cast<size_t>(Root(Atom(span, i)))];
-    facts.frozen = std::min(facts.frozen, id);
-  }
+  ChangeFacts(a, [id](Facts& f) { f.frozen = std::min(f.frozen, id); });
 }
-
 void AxisAtoms::Approximate(AxisRef a, const std::string& reason) {
-  const AxisSpan& span = axes_[Axis(a)];
-  if (span.first < 0) return;
   const int32_t id = ReasonId(reason);
-  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
-    Facts& facts = facts_[static_cast<size_t>(Root(Atom(span, i)))];
-    facts.approximate = std::min(facts.approximate, id);
-  }
+  ChangeFacts(a,
+              [id](Facts& f) { f.approximate = std::min(f.approximate, id); });
 }
-
 void AxisAtoms::MarkHead(AxisRef a) {
-  const AxisSpan& span = axes_[Axis(a)];
-  if (span.first < 0) return;
-  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
-    facts_[static_cast<size_t>(Root(Atom(span, i)))].head = true;
-  }
+  ChangeFacts(a, [](Facts& f) { f.head = true; });
 }
-
+void AxisAtoms::MarkRepeats(AxisRef a) {
+  ChangeFacts(a, [](Facts& f) { f.repeats = true; });
+}
 void AxisAtoms::MarkMaker(AxisRef a, int32_t node) {
-  const AxisSpan& span = axes_[Axis(a)];
-  if (span.first < 0) return;
-  for (int64_t i = 0; i < (span.long_axis ? 1 : span.size); ++i) {
-    Facts& facts = facts_[static_cast<size_t>(Root(Atom(span, i)))];
-    facts.maker = std::min(facts.maker, node);
-  }
+  ChangeFacts(a, [node](Facts& f) { f.maker = std::min(f.maker, node); });
 }
 
 bool AxisAtoms::AllFrozen(AxisRef a) {
-  const AxisSpan& span = axes_[Axis(a)];
-  if (span.first < 0 || span.long_axis) return true;
-  for (int64_t i = 0; i < span.size; ++i) {
-    if (facts(Root(Atom(span, i))).frozen == kNone) return false;
-  }
-  return true;
+  return !AnyFacts(a, [](const Facts& f) { return f.frozen == kNone; });
 }
-
 bool AxisAtoms::AnyApproximate(AxisRef a) {
-  const AxisSpan& span = axes_[Axis(a)];
-  for (int64_t i = 0; span.first >= 0 && !span.long_axis && i < span.size;
-       ++i) {
-    if (facts(Root(Atom(span, i))).approximate != kNone) return true;
-  }
-  return false;
+  return AnyFacts(a, [](const Facts& f) { return f.approximate != kNone; });
 }
-
 bool AxisAtoms::AnyHead(AxisRef a) {
-  const AxisSpan& span = axes_[Axis(a)];
-  for (int64_t i = 0; span.first >= 0 && !span.long_axis && i < span.size;
-       ++i) {
-    if (facts(Root(Atom(span, i))).head) return true;
-  }
-  return false;
+  return AnyFacts(a, [](const Facts& f) { return f.head; });
+}
+bool AxisAtoms::AllRepeats(AxisRef a) {
+  return !AnyFacts(a, [](const Facts& f) { return !f.repeats; });
 }
 
 }  // namespace loadline::passes

@@ -49,6 +49,9 @@ class AxisAtoms {
   // The axis is a batch dimension of a product of two activations: an
   // attention head.
   void MarkHead(AxisRef a);
+  // Expand repeats its input along this axis. Unlike other facts this one holds
+  // only while nothing else belongs to the channel.
+  void MarkRepeats(AxisRef a);
   // `node` makes the channels of this axis from a trained weight.
   void MarkMaker(AxisRef a, int32_t node);
 
@@ -56,6 +59,7 @@ class AxisAtoms {
   bool AllFrozen(AxisRef a);
   bool AnyApproximate(AxisRef a);
   bool AnyHead(AxisRef a);
+  bool AllRepeats(AxisRef a);
 
   // For building groups.
   static constexpr int32_t kNone = 0x7fffffff;
@@ -64,6 +68,7 @@ class AxisAtoms {
     int32_t approximate = kNone;  // a reason
     int32_t maker = kNone;        // a node
     bool head = false;
+    bool repeats = false;
   };
   int32_t count() const { return static_cast<int32_t>(parent_.size()); }
   int32_t Root(int32_t atom);
@@ -97,6 +102,10 @@ class AxisAtoms {
     return axis.long_axis ? axis.first : axis.first + static_cast<int32_t>(i);
   }
   int32_t ReasonId(const std::string& reason);
+  template <typename Change>
+  void ChangeFacts(AxisRef a, const Change& change);
+  template <typename Test>
+  bool AnyFacts(AxisRef a, const Test& test);
 
   std::vector<int64_t> first_axis_;  // by value; one more at the end
   std::vector<AxisSpan> axes_;

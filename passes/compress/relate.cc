@@ -113,6 +113,18 @@ void Pointwise(Relation& r) {
   }
 }
 
+void Expand(Relation& r) {
+  const ValueId x = r.In(0), y = r.Out();
+  const int64_t added = r.Rank(y) - r.Rank(x);
+  for (int64_t axis = 0; axis < r.Rank(y); ++axis) {
+    if (axis < added ||
+        r.Type(x).dims[static_cast<size_t>(axis - added)] == 1) {
+      r.atoms.MarkRepeats({y, axis});
+    }
+  }
+  r.SameBroadcast(x, y);
+}
+
 // Reduced axes leave the output, or stay with one index.
 void Reduce(Relation& r) {
   Ints axes = r.node.attributes.IntList("axes");
@@ -383,6 +395,7 @@ std::map<std::string, Rule, std::less<>> MakeRules() {
       {"TopK", AlongFrozenAxis},
       {"Softmax", AlongFrozenAxis},
       {"LogSoftmax", AlongFrozenAxis},
+      {"Expand", Expand},
       {"Reshape", [](Relation& r) { r.Defer(); }},
       {"Transpose", Transpose},
       {"Concat", Concat},

@@ -4,6 +4,7 @@
 // the channels are. Tested in tests/passes/compress/reshape_blocks_test.cc.
 #include "passes/compress/reshape_blocks.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -130,14 +131,19 @@ int64_t ChannelsWith(const ReshapeFactor& factor, AxisAtoms& atoms) {
   return static_cast<int64_t>(open.size());
 }
 
+bool IsHead(const ReshapeFactor& factor, AxisAtoms& atoms) {
+  return atoms.AnyHead(factor.in) || atoms.AnyHead(factor.out);
+}
+
 const ReshapeFactor& Preferred(const std::vector<const ReshapeFactor*>& choices,
                                AxisAtoms& atoms) {
   const auto rank = [&](const ReshapeFactor& f) {
     const bool exact =
         !atoms.AnyApproximate(f.in) && !atoms.AnyApproximate(f.out);
-    const bool head = atoms.AnyHead(f.in) || atoms.AnyHead(f.out);
+    const bool repeats = atoms.AllRepeats(f.in) || atoms.AllRepeats(f.out);
     const int64_t channels = ChannelsWith(f, atoms);
-    return std::make_tuple(channels > 1, exact, head, channels);
+    return std::make_tuple(channels > 1, exact, !repeats, IsHead(f, atoms),
+                           channels);
   };
   const ReshapeFactor* best = choices[0];
   for (const ReshapeFactor* factor : choices) {
@@ -226,8 +232,15 @@ void ResolveReshapes(std::vector<ReshapeBlock> blocks, AxisAtoms& atoms) {
       }
     }
     if (left.size() == open.size()) {
-      Carry(left[0], Preferred(Choices(left[0], atoms), atoms), atoms);
-      left.erase(left.begin());
+      auto next = std::find_if(
+          left.begin(), left.end(), [&atoms](const ReshapeBlock& block) {
+            return std::any_of(
+                block.factors.begin(), block.factors.end(),
+                [&](const ReshapeFactor& f) { return IsHead(f, atoms); });
+          });
+      if (next == left.end()) next = left.begin();
+      Carry(*next, Preferred(Choices(*next, atoms), atoms), atoms);
+      left.erase(next);
     }
     open = std::move(left);
   }
