@@ -15,8 +15,10 @@ namespace loadline::planner {
 namespace {
 
 // Of a point's work, on top of it: the search with codecs starts from what was
-// found without.
+// found without. Lossy ones are worth more: they suit most values, and a user
+// who allows them wants little memory.
 constexpr double kCodecsShare = 0.25;
+constexpr double kLossyShare = 1;
 
 class ModeBuilder {
  public:
@@ -43,7 +45,8 @@ class ModeBuilder {
     }
     if (codecs) {
       permissions_ = asked_.permissions;
-      Add(asked_.allow_recompute, asked_.allow_offload, kCodecsShare)
+      Add(asked_.allow_recompute, asked_.allow_offload,
+          permissions_.lossy ? kLossyShare : kCodecsShare)
           .codecs = true;
     }
     return std::move(modes_);
