@@ -56,6 +56,7 @@ class Rewriter {
     if (match_.ratio > 0) {
       attributes.Set("ratio", match_.ratio);
       attributes.Set("salt", match_.salt);
+      if (match_.offset.has_value()) attributes.Set("offset", *match_.offset);
     }
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> made,

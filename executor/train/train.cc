@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "executor/train/check_finite.h"
 #include "executor/train/checkpoint.h"
+#include "models/micro_batches.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
@@ -75,7 +76,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
-  return Batcher::Create(data, *batch, options.seed, options.shuffle);
+  return Batcher::Create(data, *batch, options.seed, options.shuffle,
+                         models::MicroBatchesOf(graph));
 }
 
 // One call of Train.

@@ -199,11 +199,10 @@ std::vector<Operator> AttentionOperators() {
   attention.gradient = AttentionGradient;
   attention.cost = AttentionCost;
   attention.inplace = {{0, 0}};
-  attention.attributes = {{"scale", AttributeKind::kFloat, true},
-                          {"causal", AttributeKind::kInt},
-                          {"interleaved", AttributeKind::kInt},
-                          {"ratio", AttributeKind::kFloat},
-                          {"salt", AttributeKind::kInt}};
+  attention.attributes = {
+      {"scale", AttributeKind::kFloat, true}, {"causal", AttributeKind::kInt},
+      {"interleaved", AttributeKind::kInt},   {"ratio", AttributeKind::kFloat},
+      {"salt", AttributeKind::kInt},          {"offset", AttributeKind::kInt}};
   Operator grad = attention;
   grad.name = "AttentionGrad";
   grad.min_inputs = 6;

@@ -1,6 +1,6 @@
-// Losses and CountCorrect. SoftmaxCrossEntropy's gradient reads the logits and
-// one log-sum-exp per target. Tested in tests/models/infer_test.cc and
-// gradient_test.cc.
+// Losses, CountCorrect and CountTargets. SoftmaxCrossEntropy's gradient reads
+// the logits and one log-sum-exp per target. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -31,10 +31,17 @@ absl::StatusOr<std::vector<int64_t>> CheckClasses(const Node& node,
   return dims;
 }
 
+// The optional divisor: how many targets the mean is taken over.
+absl::Status CheckCount(InputTypes inputs, size_t at) {
+  if (inputs.size() <= at || inputs[at] == nullptr) return absl::OkStatus();
+  return RequireType(inputs, static_cast<int>(at), kF32Scalar);
+}
+
 absl::StatusOr<OutputTypes> InferCrossEntropy(const Node& node,
                                               InputTypes inputs) {
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             CheckClasses(node, inputs, 0));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 2));
   return OutputTypes{kF32Scalar, TensorType{DType::kF32, std::move(dims)}};
 }
 
@@ -45,6 +52,7 @@ absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
                             CheckClasses(node, inputs, 1));
   LOADLINE_RETURN_IF_ERROR(
       RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 4));
   return OutputTypes{*inputs[1]};
 }
 
@@ -54,13 +62,24 @@ absl::Status CrossEntropyGradient(GradientContext& c) {
         "no gradient through the log-sum-exp of \"", c.forward().name, "\""));
   }
   if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
-  LOADLINE_ASSIGN_OR_RETURN(
-      ValueId dlogits,
-      c.Emit("SoftmaxCrossEntropyGrad",
-             {c.output_gradient(0), c.input(0), c.input(1), c.output(1)},
-             c.forward().attributes));
+  std::vector<ValueId> inputs = {c.output_gradient(0), c.input(0), c.input(1),
+                                 c.output(1)};
+  if (c.forward().inputs.size() > 2) inputs.push_back(c.input(2));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId dlogits,
+                            c.Emit("SoftmaxCrossEntropyGrad", std::move(inputs),
+                                   c.forward().attributes));
   c.SetInputGradient(0, dlogits);
   return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferCountTargets(const Node&, InputTypes inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    LOADLINE_RETURN_IF_ERROR(
+        RequireDType(inputs, static_cast<int>(i), {DType::kI64, DType::kI32}));
+    LOADLINE_RETURN_IF_ERROR(
+        RequireType(inputs, static_cast<int>(i), *inputs[0]));
+  }
+  return OutputTypes{kF32Scalar};
 }
 
 absl::Status CheckPair(InputTypes inputs, int prediction) {
@@ -125,15 +144,22 @@ Operator Entry(absl::string_view name, int inputs,
 std::vector<Operator> LossOperators() {
   Operator entropy =
       Entry("SoftmaxCrossEntropy", 2, InferCrossEntropy, CrossEntropyGradient);
+  entropy.max_inputs = 3;
   entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
   Operator entropy_grad =
       Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
   // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
+  entropy_grad.max_inputs = 5;
   entropy_grad.inplace = {{1, 0}};
   Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
   count.attributes = entropy.attributes;
-  return {entropy, entropy_grad, count,
+  Operator targets = Entry("CountTargets", 1, InferCountTargets, nullptr);
+  targets.max_inputs = -1;
+  return {entropy,
+          entropy_grad,
+          count,
+          targets,
           Entry("MseLoss", 2, InferMse, MseGradient),
           Entry("MseLossGrad", 3, InferMseGrad, nullptr)};
 }

@@ -94,8 +94,9 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       // tests/conformance/codec_test.cc has their bf16.
       {"Encode", {}},
       {"Decode", {}},
-      {"SoftmaxCrossEntropy", {{{}, {0, 1}}}},
-      {"SoftmaxCrossEntropyGrad", {{{0, 3}, {}}}},
+      {"SoftmaxCrossEntropy", {{{2}, {0, 1}}}},
+      {"SoftmaxCrossEntropyGrad", {{{0, 3, 4}, {}}}},
+      {"CountTargets", {}},
       {"MseLoss", {{{}, {0}}}},
       {"MseLossGrad", {{{0}, {}}}},
       {"Sgd", {{{0, 2}, {0, 1}}}},

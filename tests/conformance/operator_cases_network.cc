@@ -208,7 +208,8 @@ void AddAttentionCases(std::vector<OperatorCase>& cases) {
                                    {"causal", s.causal},
                                    {"interleaved", s.interleaved},
                                    {"ratio", s.ratio},
-                                   {"salt", int64_t{7}}};
+                                   {"salt", int64_t{7}},
+                                   {"offset", s.ratio > 0.35 ? 4243 : 0}};
     OperatorCase forward = {"Attention", std::to_string(cases.size()),
                             {q, k, v},   attributes,
                             1e-5,        !s.mask.has_value()};
@@ -279,6 +280,21 @@ void AddDropoutCases(std::vector<OperatorCase>& cases) {
                        {{"ratio", ratio}, {"salt", int64_t{5}}}});
     }
   }
+  for (const int64_t offset : {1, 3, 4, 1000006}) {
+    for (const Ints& dims : std::vector<Ints>{{7, 13}, {2}, {40001}}) {
+      cases.push_back(
+          {"Dropout",
+           "offset " + std::to_string(cases.size()),
+           {F32(dims)},
+           {{"ratio", 0.4}, {"salt", int64_t{5}}, {"offset", offset}}});
+    }
+    cases.push_back(
+        {"RandomUniform",
+         "offset " + std::to_string(cases.size()),
+         {F32({})},
+         {{"shape", Ints{5, 7}}, {"salt", int64_t{5}}, {"offset", offset}},
+         1e-7});
+  }
 }
 
 void AddLossCases(std::vector<OperatorCase>& cases) {
@@ -318,6 +334,21 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
                      {F32({}), logits, I32(s.target, 0, last), lse},
                      grad,
                      1e-5});
+    cases.push_back({"SoftmaxCrossEntropy",
+                     what + " count",
+                     {logits, I64(s.target, 0, last), F32({}, 1, 40)},
+                     attributes});
+    cases.push_back(
+        {"SoftmaxCrossEntropyGrad",
+         what + " count",
+         {F32({}), logits, I64(s.target, 0, last), lse, F32({}, 1, 40)},
+         grad,
+         1e-5});
+    cases.push_back({"CountTargets",
+                     what,
+                     {I64(s.target, -102, -98), I64(s.target, -102, -98)},
+                     {},
+                     0});
     cases.push_back({"CountCorrect",
                      what,
                      {logits, I64(s.target, 0, last)},

@@ -218,7 +218,8 @@ void Dropout(const Call& c) {
   }
 }
 
-uint32_t RandomWord(const Call& c, int64_t i) {
+uint32_t RandomWord(const Call& c, int64_t element) {
+  const int64_t i = element + c.attributes.Int("offset", 0);
   return Philox(
       {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
        static_cast<uint32_t>(c.attributes.Int("salt", 0))},
@@ -246,7 +247,7 @@ void CrossEntropy(const Call& c) {
     sum += lse - c.in(0).values[lines[i][target]];
     ++counted;
   }
-  c.out(0).values[0] = sum / counted;
+  c.out(0).values[0] = sum / (c.has(2) ? c.in(2).values[0] : counted);
 }
 
 void CrossEntropyGrad(const Call& c) {
@@ -255,8 +256,9 @@ void CrossEntropyGrad(const Call& c) {
       Lines(logits.type.dims, c.attributes.Int("class_axis", -1));
   const auto ignored =
       std::count(c.in(2).values.begin(), c.in(2).values.end(), kIgnored);
-  const double scale =
-      c.in(0).values[0] / (static_cast<double>(lines.size()) - ignored);
+  const double scale = c.in(0).values[0] /
+                       (c.has(4) ? c.in(4).values[0]
+                                 : static_cast<double>(lines.size()) - ignored);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (c.in(2).values[i] == kIgnored) {
       for (const int64_t at : lines[i]) c.out().values[at] = 0;
@@ -269,6 +271,12 @@ void CrossEntropyGrad(const Call& c) {
           scale * (std::exp(logits.values[at] - c.in(3).values[i]) -
                    (k == target ? 1.0 : 0.0));
     }
+  }
+}
+
+void CountTargets(const Call& c) {
+  for (const Array* target : c.inputs) {
+    for (const double t : target->values) c.out().values[0] += t != kIgnored;
   }
 }
 
@@ -379,6 +387,7 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["SoftmaxCrossEntropy"] = CrossEntropy;
   t["SoftmaxCrossEntropyGrad"] = CrossEntropyGrad;
   t["CountCorrect"] = CountCorrect;
+  t["CountTargets"] = CountTargets;
   t["MseLoss"] = Mse;
   t["MseLossGrad"] = MseGrad;
   t["Sgd"] = Sgd;

@@ -151,6 +151,17 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
       ->group(kRareFlags);
 }
 
+void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
+  Last(app, "--micro-batches", &flags->micro_batches,
+       "Run the batch in so many parts and add up their gradients, or auto: "
+       "where it is faster")
+      ->type_name("N")
+      ->capture_default_str();
+  app->add_flag("--no-split", flags->no_split,
+                "Never divide the batch, whatever else is said")
+      ->group(kRareFlags);
+}
+
 void AddJsonFlag(CLI::App* app, bool* json) {
   app->add_flag("--json", *json, "One JSON document on stdout");
 }

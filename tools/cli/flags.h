@@ -61,6 +61,9 @@ struct PlanFlags {
   bool calibrate = false;  // measure operators that the profile lacks
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
+  // Parts of the batch, or auto: tools/pipeline/choose_structure.h.
+  std::string micro_batches = "1";
+  bool no_split = false;  // as if micro_batches were 1
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);
@@ -71,6 +74,8 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
 // --device only, for a verb that does not plan.
 void AddDeviceFlag(CLI::App* app, std::string* device);
 void AddPlanFlags(CLI::App* app, PlanFlags* flags);
+// How the step is divided, for a verb that plans training steps.
+void AddStructureFlags(CLI::App* app, PlanFlags* flags);
 void AddJsonFlag(CLI::App* app, bool* json);
 void AddOutputFlag(CLI::App* app, std::string* path, const char* text);
 

@@ -3,6 +3,7 @@
 #include "tools/pipeline/plan_training_step.h"
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
+#include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/gradient_errors.h"
 #include "tools/pipeline/machine_profile.h"
@@ -117,11 +120,19 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
+                            MicroBatchesOf(flags.plan));
+  if (!parts.has_value()) {
+    return PlanBestStructure(flags, device, cancel, check);
+  }
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseTrainingStep(flags, device, cancel, check));
   // The planner hands out verified plans only.
-  LOADLINE_ASSIGN_OR_RETURN(
-      step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
+  auto plan = SolveFor(step.problem, flags, step.keep_everything, cancel);
+  if (!plan.ok() && !flags.plan.no_split) {
+    return WithAdvice(plan.status(), step.graph);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, std::move(plan));
   return step;
 }
 
@@ -129,12 +140,19 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
-  PlannedStep step;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
-  step.model_tensors = TensorsOf(model.graph);
-  LOADLINE_ASSIGN_OR_RETURN(step.graph,
-                            BuildStep(std::move(model.graph), flags));
+  return PoseGraph(std::move(model.graph), flags, device, cancel, check);
+}
+
+absl::StatusOr<PlannedStep> PoseGraph(models::Graph model,
+                                      const StepFlags& flags,
+                                      executor::Device& device,
+                                      const std::atomic<bool>* cancel,
+                                      const BeforeMeasuring& check) {
+  PlannedStep step;
+  step.model_tensors = TensorsOf(model);
+  LOADLINE_ASSIGN_OR_RETURN(step.graph, BuildStep(std::move(model), flags));
   if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
@@ -163,10 +181,25 @@ bool IsPlannerFile(const std::string& path) {
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel) {
   if (IsPlannerFile(flags.model.model)) {
+    LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
     return ReadProblemStep(flags.model.model);
   }
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   return PoseTrainingStep(flags, *device, cancel);
+}
+
+absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
+                                           const std::atomic<bool>* cancel) {
+  if (!IsPlannerFile(flags.model.model)) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+    return PlanTrainingStep(flags, *device, cancel);
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            ReadProblemStep(flags.model.model));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
+  return step;
 }
 
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
@@ -248,6 +281,9 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(options.loss, LossFor(model, flags.loss));
   LOADLINE_ASSIGN_OR_RETURN(options.optimizer, OptimizerFor(flags.optimizer));
   options.no_dropout = flags.model.no_dropout;
+  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
+                            MicroBatchesOf(flags.plan));
+  options.micro_batches = parts.value_or(1);
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   return passes::BuildTrainingStep(std::move(model), options,
@@ -275,7 +311,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   // Workspaces and times are those of the algorithms that were measured.
   device.SetAlgorithms(machine.algorithms);
   passes::MakeProblemOptions options;
-  options.name = std::filesystem::path(name).stem().string();
+  options.name = passes::NameWithStructure(
+      std::filesystem::path(name).stem().string(), graph);
   // The measured times are in the nodes already; the rest is what plans need.
   options.machine = machine;
   options.machine->ops.clear();

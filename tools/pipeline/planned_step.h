@@ -38,6 +38,13 @@ struct GradientErrors {
   double most = 0;
 };
 
+// What a search found for one number of micro-batches: its step time or bytes,
+// or why there is no plan.
+struct TriedStructure {
+  int64_t micro_batches = 1;
+  std::string outcome;
+};
+
 struct PlannedStep {
   models::Graph graph;  // the training step
   GradientErrors gradient_errors;
@@ -47,6 +54,7 @@ struct PlannedStep {
   planner::Problem problem;
   planner::Plan keep_everything;  // the baseline, 100 %
   planner::Plan plan;
+  std::vector<TriedStructure> tried;  // --micro-batches auto
 };
 
 }  // namespace loadline::tools

@@ -32,6 +32,7 @@
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/number_checks.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/output_paths.h"
@@ -111,6 +112,11 @@ absl::Status CheckFlags(const Flags& flags) {
   if (flags.replan && !flags.plan_in.empty()) {
     return absl::InvalidArgumentError(
         "--replan and --plan: give one of them; --plan says which plan to run");
+  }
+  if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro-batches auto and ", flags.replan ? "--replan" : "--plan",
+        ": give the number of micro-batches instead"));
   }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--plan", flags.plan_in});
@@ -412,6 +418,7 @@ VerbBody AddRun(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddRunFlags(app, flags.get());
   return [flags] { return RunRun(*flags); };
 }

@@ -100,6 +100,10 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--disable-pass", "add_loss"}, "cannot be switched off");
   add({"--disable-pass", "nothing"}, "no pass named 'nothing'");
   add({"--dump-passes", "/proc/no"}, "/proc/no");
+  add({"--micro-batches", "0"}, "--micro-batches '0'");
+  add({"--micro-batches", "few"}, "a whole number above zero, or auto");
+  add({"--micro-batches", "auto"}, "one structure");
+  add({"--batch", "8", "--micro-batches", "3"}, "a divisor of 8");
   add({"--config", "/no/file.yaml"}, "/no/file.yaml");
   cases.push_back({{verb, "/no/model.onnx"}, 2, "/no/model.onnx"});
   cases.push_back({{verb, kData}, 2, "digits-train.npz"});
@@ -127,6 +131,8 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
   }
   cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
   cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});
+  cases.push_back(
+      {Mlp("estimate", {"--micro-batches", "auto"}), 2, "takes a search"});
   Expect(cases);
 }
 
