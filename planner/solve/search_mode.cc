@@ -16,9 +16,10 @@ namespace {
 
 // Of a point's work, on top of it: the search with codecs starts from what was
 // found without. Lossy ones are worth more: they suit most values, and a user
-// who allows them wants little memory.
+// who allows them wants little memory. So are all where edits are cheap.
 constexpr double kCodecsShare = 0.25;
-constexpr double kLossyShare = 1;
+constexpr double kLongCodecsShare = 1;
+constexpr size_t kFewNodes = 100;
 
 class ModeBuilder {
  public:
@@ -46,7 +47,9 @@ class ModeBuilder {
     if (codecs) {
       permissions_ = asked_.permissions;
       Add(asked_.allow_recompute, asked_.allow_offload,
-          permissions_.lossy ? kLossyShare : kCodecsShare)
+          permissions_.lossy || problem_.nodes.size() < kFewNodes
+              ? kLongCodecsShare
+              : kCodecsShare)
           .codecs = true;
     }
     return std::move(modes_);
