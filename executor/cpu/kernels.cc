@@ -25,7 +25,7 @@ const KernelTable<Prepare>& Kernels() {
        cpu::SoftmaxKernels(),      cpu::AttentionKernels(),
        cpu::PoolKernels(),         cpu::DropoutKernels(),
        cpu::CodecKernels(),        cpu::LossKernels(),
-       cpu::OptimizerKernels()});
+       cpu::OptimizerKernels(),    cpu::GradientNormKernels()});
   return *table;
 }
 

@@ -19,7 +19,7 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::DropoutKernels(),   cuda::CodecKernels(),
        cuda::LossKernels(),      cuda::OptimizerKernels(),
        cuda::MatMulKernels(),    cuda::GemmGradientKernels(),
-       cuda::ConvKernels()});
+       cuda::ConvKernels(),      cuda::GradientNormKernels()});
   return *table;
 }
 

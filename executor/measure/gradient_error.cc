@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "executor/program/program.h"
 #include "models/codec_nodes.h"
+#include "models/ops/operator.h"
 #include "models/storage.h"
 #include "planner/base/status_macros.h"
 
@@ -71,10 +72,10 @@ class Profiler {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       if (models::IsView(node)) continue;
-      if (node.phase == Phase::kUpdate) {
-        if (!FindGradients(node)) continue;
-      } else {
+      if (models::FindOperator(node.op)->recompute) {
         LOADLINE_RETURN_IF_ERROR(Run(n, &exact_));
+      } else {
+        FindGradient(node);
       }
     }
     double squares = 0;
@@ -90,7 +91,10 @@ class Profiler {
     LOADLINE_RETURN_IF_ERROR(StoreAndRestore(candidate));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (node.phase != Phase::kBackward || models::IsView(node)) continue;
+      if (!IsAfterLoss(node) || models::IsView(node) ||
+          !models::FindOperator(node.op)->recompute) {
+        continue;
+      }
       if (ReadsChanged(node)) LOADLINE_RETURN_IF_ERROR(Run(n, &changed_));
     }
     Sums sums;
@@ -108,11 +112,11 @@ class Profiler {
 
   size_t Root(ValueId id) const { return Index(roots_[Index(id)]); }
 
-  // Second inputs of optimizer updates. Whether the node is one.
-  bool FindGradients(const Node& node) {
-    if (node.op != "Sgd" && node.op != "AdamW") return false;
-    gradients_.push_back(node.inputs[1]);
-    return true;
+  // The second input of an optimizer's update.
+  void FindGradient(const Node& update) {
+    for (const char* op : {"Sgd", "Adam", "AdamW", "Lion"}) {
+      if (update.op == op) gradients_.push_back(update.inputs[1]);
+    }
   }
 
   const std::vector<std::byte>& Current(size_t root) const {

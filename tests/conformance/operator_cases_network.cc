@@ -22,7 +22,13 @@ void AddConvCases(std::vector<OperatorCase>& cases) {
            {{2, 4, 9, 7}, {6, 2, 3, 2}, {1, 2}, {0, 1, 2, 0}, {1, 1}, 2},
            {{2, 4, 9, 9}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
            {{1, 1, 5, 5}, {1, 1, 5, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
-           {{2, 3, 17}, {4, 3, 5}, {2}, {2, 1}, {1}, 1}}) {
+           {{2, 3, 17}, {4, 3, 5}, {2}, {2, 1}, {1}, 1},
+           {{2, 4, 5, 6, 7},
+            {6, 2, 3, 2, 3},
+            {1, 2, 1},
+            {1, 0, 2, 0, 1, 2},
+            {1, 1, 2},
+            2}}) {
     const Ints kernel(s.w.begin() + 2, s.w.end());
     Attributes attributes = {{"kernel_shape", kernel},
                              {"strides", s.strides},
@@ -377,14 +383,51 @@ void AddOptimizerCases(std::vector<OperatorCase>& cases) {
                      what + " plain",
                      {F32(dims), F32(dims)},
                      {{"weight_decay", 0.1}}});
-    cases.push_back({"AdamW",
+    const Attributes adam = {{"beta1", 0.9},
+                             {"beta2", 0.999},
+                             {"epsilon", 1e-8},
+                             {"weight_decay", 0.01}};
+    Attributes half_rate = adam;
+    half_rate.Set("rate", 0.5);
+    for (const char* op : {"AdamW", "Adam"}) {
+      cases.push_back({op,
+                       what,
+                       {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                       adam,
+                       1e-5});
+      cases.push_back(
+          {op,
+           what + " factors",
+           {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2), F32({}, 0.1, 1)},
+           half_rate,
+           1e-5});
+    }
+    cases.push_back({"Sgd",
+                     what + " factors",
+                     {F32(dims), F32(dims), std::nullopt, F32({}, 0.1, 1)},
+                     {{"weight_decay", 0.1}, {"rate", 2.0}}});
+    cases.push_back({"Lion",
                      what,
-                     {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                     {F32(dims), F32(dims), F32(dims)},
+                     {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}}});
+    cases.push_back({"Lion",
+                     what + " factors",
+                     {F32(dims), F32(dims), F32(dims), F32({}, 0.1, 1)},
                      {{"beta1", 0.9},
-                      {"beta2", 0.999},
-                      {"epsilon", 1e-8},
-                      {"weight_decay", 0.01}},
-                     1e-5});
+                      {"beta2", 0.99},
+                      {"weight_decay", 0.1},
+                      {"rate", 0.5}}});
+    cases.push_back(
+        {"AverageUpdate", what, {F32(dims), F32(dims)}, {{"decay", 0.75}}});
+    cases.push_back({"SumSquares", what, {F32(dims)}, {}, 1e-5});
+  }
+  for (int64_t n : {1, 300}) {
+    for (double norm : {0.5, 1e3}) {
+      cases.push_back({"ClipFactor",
+                       std::to_string(cases.size()),
+                       {F32({n}, 0, 2)},
+                       {{"max_norm", norm}}});
+    }
   }
 }
 

@@ -220,6 +220,15 @@ std::vector<Accepted> AcceptedCases() {
       {"Sgd", {kC, kC}, {}, {kC}},
       {"Sgd", {kC, kC, kC}, {{"momentum", 0.9}, {"nesterov", 1}}, {kC, kC}},
       {"AdamW", {kC, kC, kC, kC}, kAdam, {kC, kC, kC}},
+      {"AdamW", {kC, kC, kC, kC, F32({})}, kAdam, {kC, kC, kC}},
+      {"Adam", {kC, kC, kC, kC}, With(kAdam, "rate", 0.5), {kC, kC, kC}},
+      {"Lion",
+       {kC, kC, kC},
+       {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.0}},
+       {kC, kC}},
+      {"AverageUpdate", {kC, kC}, {{"decay", 0.999}}, {kC}},
+      {"SumSquares", {kC}, {}, {F32({1})}},
+      {"ClipFactor", {F32({7})}, {{"max_norm", 1.0}}, {F32({})}},
   };
   cases.insert(cases.end(), rest.begin(), rest.end());
   return cases;

@@ -121,7 +121,7 @@ std::vector<Refused> RefusedCases() {
        {{"dy", std::string("c")}},
        "not \"a\" or \"b\""},
       {"GemmGeluGrad", {F32({2, 3}), F32({3, 4}), F32({2, 3})}, {}, "input 2"},
-      {"Conv", {kC, kC}, {}, "of rank neither 3 nor 4"},
+      {"Conv", {kC, kC}, {}, "not of rank 3 to 5"},
       {"Conv", {kX, F32({6, 4, 3})}, {}, "ranks differ"},
       {"Conv", {kX, F32({6, 3, 3, 3})}, {}, "do not fit 1 groups"},
       {"Conv", {kX, F32({6, 4, 3, 3})}, {{"group", 0}}, "do not fit 0 groups"},
@@ -195,7 +195,7 @@ std::vector<Refused> RefusedCases() {
       {"MaxPool",
        {F32({1, 1, 2, 2, 2})},
        {{"kernel_shape", Ints{1, 1, 1}}},
-       "only 1 and 2 are supported"},
+       "of rank neither 3 nor 4"},
       {"MaxPool",
        {kX},
        With(kPool2, "pads", Ints{2, 0, 0, 0}),
@@ -320,6 +320,11 @@ std::vector<Refused> RefusedCases() {
       {"AdamW", {kC, kC, kC}, kAdam, "has 3 inputs"},
       {"AdamW", {kC, kC, kC, kC}, With(kAdam, "beta2", 1.0), "beta2 is 1"},
       {"AdamW", {kC, kC, kC, kC}, With(kAdam, "epsilon", -1.0), "negative"},
+      {"AdamW", {kC, kC, kC, kC, kC}, kAdam, "input 4"},
+      {"Adam", {kC, kC, kC, kC}, With(kAdam, "rate", -1.0), "negative"},
+      {"AverageUpdate", {kC, kC}, {{"decay", 1.0}}, "decay is 1"},
+      {"ClipFactor", {F32({7})}, {{"max_norm", 0.0}}, "max_norm is 0"},
+      {"ClipFactor", {F32({})}, {{"max_norm", 1.0}}, "one axis"},
   };
 }
 

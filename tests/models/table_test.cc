@@ -61,8 +61,8 @@ TEST(OperatorTable, HasExactlyTheDocumentedOperators) {
 }
 
 TEST(OperatorTable, OnlyUpdatesRunOnce) {
-  const std::set<absl::string_view> updates = {"RunningStatsUpdate", "Sgd",
-                                               "AdamW"};
+  const std::set<absl::string_view> updates = {
+      "RunningStatsUpdate", "Sgd", "AdamW", "Adam", "Lion", "AverageUpdate"};
   for (const Operator* op : AllOperators()) {
     EXPECT_EQ(!op->recompute, updates.count(op->name) == 1) << op->name;
     EXPECT_EQ(op->view, op->name == "Reshape") << op->name;
@@ -78,7 +78,10 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
       "CountCorrect", "RunningStatsUpdate",
       "TopK",         "RandomUniform",
       "Encode",       "Decode",
-      "Sgd",          "AdamW"};
+      "Sgd",          "AdamW",
+      "Adam",         "Lion",
+      "SumSquares",   "ClipFactor",
+      "AverageUpdate"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};

@@ -76,8 +76,21 @@ absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
   options.momentum = flags.momentum;
   options.nesterov = flags.nesterov;
   options.beta1 = flags.beta1;
-  options.beta2 = flags.beta2;
+  options.beta2 = flags.EffectiveBeta2();
   options.epsilon = flags.epsilon;
+  options.clip_norm = flags.clip_norm;
+  options.average = flags.ema;
+  options.groups.no_decay = flags.no_decay;
+  options.groups.decay_matrices_only = flags.decay_matrices_only;
+  for (const std::string& text : flags.lr_scales) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--lr-scale", text));
+    double factor = 0;
+    if (!absl::SimpleAtod(pair.second, &factor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--lr-scale '", text, "': expected NAME=FACTOR"));
+    }
+    options.groups.rates.emplace_back(pair.first, factor);
+  }
   return options;
 }
 
@@ -101,8 +114,8 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
   LOADLINE_ASSIGN_OR_RETURN(const auto arrays,
                             executor::ReadNpz(path, {&name, 1}));
   models::TensorType type;
-  type.dtype = kind == passes::LossKind::kMse ? models::DType::kF32
-                                              : models::DType::kI64;
+  type.dtype = kind == passes::LossKind::kCrossEntropy ? models::DType::kI64
+                                                       : models::DType::kF32;
   type.dims = arrays[0].shape;
   if (type.dims.empty()) {
     return absl::InvalidArgumentError(
@@ -112,6 +125,15 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
   }
   type.dims[0] = batch;
   return type;
+}
+
+// The output that the loss is taken of; AddLoss refuses a name that is none.
+models::ValueId PredictionOf(const models::Graph& model,
+                             const LossFlags& flags) {
+  for (models::ValueId id : model.outputs) {
+    if (model.value(id).name == flags.output) return id;
+  }
+  return model.outputs[0];
 }
 
 }  // namespace
@@ -246,9 +268,13 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   passes::LossOptions options;
   LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
   options.class_axis = flags.class_axis;
+  options.label_smoothing = flags.label_smoothing;
+  options.delta = flags.huber_delta;
   if (model.inputs.empty() || model.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no input or no output");
   }
+  if (!flags.output.empty()) options.prediction = flags.output;
+  if (options.kind == passes::LossKind::kModel) return options;
   if (!flags.data.empty()) {
     const models::TensorType& input = model.value(model.inputs[0]).type;
     if (input.dims.empty()) {
@@ -259,8 +285,8 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
         options.target, TargetType(flags.data, options.kind, input.dims[0]));
     return options;
   }
-  options.target = model.value(model.outputs[0]).type;
-  if (options.kind == passes::LossKind::kMse) return options;
+  options.target = model.value(PredictionOf(model, flags)).type;
+  if (options.kind != passes::LossKind::kCrossEntropy) return options;
   const int64_t rank = options.target.rank();
   int64_t axis = options.class_axis.value_or(-1);
   if (axis < 0) axis += rank;

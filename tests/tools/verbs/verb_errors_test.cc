@@ -86,7 +86,17 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--loss", "hinge"}, "--loss");
   add({"--class-axis", "7"}, "--class-axis 7");
   add({"--data", "/no/data.npz"}, "/no/data.npz");
-  add({"--optimizer", "adam"}, "--optimizer");
+  add({"--optimizer", "adagrad"}, "--optimizer");
+  add({"--clip-norm", "-1"}, "--clip-norm");
+  add({"--no-decay", "nope"}, "no trained parameter matches 'nope'");
+  add({"--lr-scale", "fc1.weight"}, "expected NAME=VALUE");
+  add({"--lr-scale", "fc1.weight=much"}, "expected NAME=FACTOR");
+  add({"--ema", "1"}, "decay of the average is 1");
+  add({"--output-name", "nope"}, "no output named 'nope'");
+  add({"--label-smoothing", "2"}, "--label-smoothing");
+  add({"--loss", "mse", "--label-smoothing", "0.1"},
+      "only cross_entropy has label smoothing");
+  add({"--loss", "model"}, "needs an output of one f32 number");
   add({"--lr", "-1"}, "--lr");
   add({"--momentum", "2"}, "--momentum");
   add({"--weight-decay", "-1"}, "--weight-decay");
