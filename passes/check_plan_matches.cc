@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/ops/codec.h"
 #include "passes/make_problem.h"
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
@@ -53,6 +54,13 @@ absl::Status CompareValues(const Problem& theirs, const Problem& ours) {
     if (a.bytes != b.bytes) {
       return Differs(what, absl::StrCat(a.bytes, " bytes"),
                      absl::StrCat(b.bytes, " bytes"));
+    }
+    for (const planner::Codec& codec : a.stash) {
+      const auto known = models::CodecFromName(codec.name);
+      if (known.has_value() && codec.lossless && !known->lossless()) {
+        return Differs(absl::StrCat("the codec ", codec.name, " of ", what),
+                       "lossless", "lossy");
+      }
     }
     if (a.persistent != b.persistent) {
       return Differs(what, a.persistent ? "persistent" : "not persistent",

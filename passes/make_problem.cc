@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/codec_nodes.h"
+#include "models/ops/codec.h"
 #include "models/ops/operator.h"
 #include "models/storage.h"
+#include "passes/lossless_codecs.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
 
@@ -41,6 +44,7 @@ class ProblemBuilder {
     problem_.machine = options_.machine;
     CollectRoles();
     AddValues();
+    AddCodecs();
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (models::IsView(graph_.nodes[i])) continue;
       LOADLINE_RETURN_IF_ERROR(AddNode(static_cast<int64_t>(i)));
@@ -102,6 +106,66 @@ class ProblemBuilder {
       made.offload = made.bytes >= options_.smallest_offload_bytes;
       problem_.values.push_back(std::move(made));
     }
+  }
+
+  // Offers codecs of values that are read after the loss.
+  void AddCodecs() {
+    const std::vector<std::string> lossless = LosslessCodecs(graph_);
+    std::vector<bool> saved(graph_.values.size(), false);
+    for (const Node& node : graph_.nodes) {
+      const bool later = node.phase == models::Phase::kBackward ||
+                         node.phase == models::Phase::kUpdate;
+      if (!later || models::IsView(node)) continue;
+      for (models::ValueId id : node.inputs) {
+        if (id != models::kNoValue) saved[Index(Root(id))] = true;
+      }
+    }
+    for (planner::Value& value : problem_.values) {
+      const auto v = static_cast<size_t>(value.file_id);
+      if (value.persistent || !saved[v] || is_output_[v] ||
+          value.bytes < options_.smallest_stash_bytes) {
+        continue;
+      }
+      if (!lossless[v].empty()) AddCodec(lossless[v], 0, value);
+      AddLossyCodecs(value);
+    }
+  }
+
+  // Errors of different values are independent, so their squares add up: a
+  // codec's `error` is its share of the largest square.
+  void AddLossyCodecs(planner::Value& value) {
+    const auto v = static_cast<size_t>(value.file_id);
+    const models::DType dtype = graph_.values[v].type.dtype;
+    if (v >= options_.gradient_errors.size() ||
+        options_.gradient_errors[v] < 0 ||
+        (dtype != models::DType::kF32 && dtype != models::DType::kBF16)) {
+      return;
+    }
+    for (int bits : {8, 4, 2, 1}) {
+      const double share = options_.gradient_errors[v] * 255.0 /
+                           ((1 << bits) - 1) / options_.max_gradient_error;
+      if (!(share <= 1)) break;
+      AddCodec(absl::StrCat("group", bits), share * share, value);
+    }
+  }
+
+  // A codec whose time is unknown is not offered.
+  void AddCodec(const std::string& name, double error, planner::Value& value) {
+    const models::ValueId id{static_cast<int32_t>(value.file_id)};
+    models::Graph graph;
+    const auto nodes = models::AddCodecNodes(graph_, id, name, &graph);
+    LOADLINE_CHECK(nodes.ok());
+    const auto encode = options_.cost(graph, graph.node(nodes->encode));
+    const auto decode = options_.cost(graph, graph.node(nodes->decode));
+    if (!encode.ok() || !decode.ok() || nodes->encoded_bytes >= value.bytes) {
+      return;
+    }
+    value.stash.push_back({.name = name,
+                           .bytes = nodes->encoded_bytes,
+                           .encode_ns = encode->time_ns,
+                           .decode_ns = decode->time_ns,
+                           .lossless = models::CodecFromName(name)->lossless(),
+                           .error = error});
   }
 
   absl::Status AddNode(int64_t id) {

@@ -13,6 +13,7 @@
 #include "passes/fuse_gelu.h"
 #include "passes/fuse_gelu_gradient.h"
 #include "passes/fuse_transpose.h"
+#include "passes/mask_relu_gradient.h"
 #include "passes/merge_duplicates.h"
 #include "passes/narrow_constants.h"
 #include "passes/remove_dead_nodes.h"
@@ -91,6 +92,8 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(require("repeat_micro_batches", [&](Graph& g) {
     return RepeatMicroBatches(g, options.micro_batches);
   }));
+  LOADLINE_RETURN_IF_ERROR(runner.Run("mask_relu_gradient", PassNeed::kOptional,
+                                      MaskReluGradient, graph));
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

@@ -25,7 +25,8 @@ const KernelTable<Prepare>& Kernels() {
        cpu::SoftmaxKernels(),      cpu::AttentionKernels(),
        cpu::PoolKernels(),         cpu::DropoutKernels(),
        cpu::LossKernels(),         cpu::OptimizerKernels(),
-       cpu::GradientNormKernels(), cpu::QuantizeKernels()});
+       cpu::GradientNormKernels(), cpu::QuantizeKernels(),
+       cpu::CodecKernels()});
   return *table;
 }
 

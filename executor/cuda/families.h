@@ -23,6 +23,7 @@ absl::Span<const KernelEntry> SoftmaxKernels();
 absl::Span<const KernelEntry> AttentionKernels();
 absl::Span<const KernelEntry> PoolKernels();
 absl::Span<const KernelEntry> DropoutKernels();
+absl::Span<const KernelEntry> CodecKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
 absl::Span<const KernelEntry> GradientNormKernels();

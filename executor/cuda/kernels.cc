@@ -19,7 +19,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::DropoutKernels(),      cuda::LossKernels(),
        cuda::OptimizerKernels(),    cuda::MatMulKernels(),
        cuda::GemmGradientKernels(), cuda::ConvKernels(),
-       cuda::GradientNormKernels(), cuda::QuantizeKernels()});
+       cuda::GradientNormKernels(), cuda::QuantizeKernels(),
+       cuda::CodecKernels()});
   return *table;
 }
 

@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/program/needed_waits.h"
 #include "executor/program/trace.h"
+#include "models/codec_nodes.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -88,6 +91,78 @@ absl::StatusOr<PreparedLaunch> LowerLaunch(
   return launch;
 }
 
+// The Encode and Decode of every value and codec that a plan uses, each made
+// once.
+class CodecSteps {
+ public:
+  CodecSteps(const models::Graph& graph, const planner::Problem& problem,
+             const planner::Plan& plan, models::Graph* codecs)
+      : graph_(graph), problem_(problem), plan_(plan), codecs_(codecs) {}
+
+  absl::StatusOr<PreparedLaunch> Lower(const planner::Step& step) {
+    const bool encodes = step.kind == planner::StepKind::kEncode;
+    const planner::ValueId value = plan_.buffer(step.from).value;
+    LOADLINE_ASSIGN_OR_RETURN(const models::CodecNodes nodes,
+                              NodesOf(value, step.codec));
+    PreparedLaunch launch;
+    launch.is_codec = true;
+    launch.node = encodes ? nodes.encode : nodes.decode;
+    const models::Node& node = codecs_->node(launch.node);
+    LOADLINE_ASSIGN_OR_RETURN(const Region from,
+                              Operand(node.inputs[0], step.from, step.codec));
+    LOADLINE_ASSIGN_OR_RETURN(const Region to,
+                              Operand(node.outputs[0], step.to, step.codec));
+    launch.inputs = {from};
+    launch.outputs = {to};
+    return launch;
+  }
+
+ private:
+  absl::StatusOr<models::CodecNodes> NodesOf(planner::ValueId value,
+                                             const std::string& codec) {
+    const auto key = std::make_pair(value, codec);
+    const auto known = nodes_.find(key);
+    if (known != nodes_.end()) return known->second;
+    const planner::Value& planned = problem_.value(value);
+    if (planned.file_id < 0 ||
+        planned.file_id >= static_cast<int64_t>(graph_.values.size())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the plan was made for another graph: it has no value ",
+                       planned.file_id, " (", planned.name, ")"));
+    }
+    const models::ValueId id{static_cast<int32_t>(planned.file_id)};
+    const auto nodes = models::AddCodecNodes(graph_, id, codec, codecs_);
+    if (!nodes.ok()) {
+      return absl::UnimplementedError(
+          absl::StrCat("the plan stores value ", planned.name, " by the codec ",
+                       codec, ": ", std::string(nodes.status().message())));
+    }
+    nodes_[key] = *nodes;
+    return *nodes;
+  }
+
+  absl::StatusOr<Region> Operand(models::ValueId operand,
+                                 planner::BufferId buffer,
+                                 const std::string& codec) const {
+    const models::Value& value = codecs_->value(operand);
+    const planner::Buffer& planned = plan_.buffer(buffer);
+    const int64_t bytes = value.type.bytes();
+    if (planned.bytes < bytes) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the plan was made for another graph: a buffer of value ",
+          problem_.value(planned.value).name, " has ", planned.bytes,
+          " bytes; the codec ", codec, " needs ", bytes));
+    }
+    return Region{planned.offset, bytes};
+  }
+
+  const models::Graph& graph_;
+  const planner::Problem& problem_;
+  const planner::Plan& plan_;
+  models::Graph* codecs_;
+  std::map<std::pair<planner::ValueId, std::string>, models::CodecNodes> nodes_;
+};
+
 CopyArgs LowerCopy(const planner::Plan& plan, const planner::Step& step) {
   const planner::Buffer& from = plan.buffer(step.from);
   const planner::Buffer& to = plan.buffer(step.to);
@@ -157,6 +232,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
   const std::vector<std::vector<planner::StepId>> waits =
       NeededWaits(plan, order);
   const std::vector<EventId> events = AssignEvents(waits, &list.event_count);
+  CodecSteps codecs(graph, problem, plan, &list.codecs);
   for (size_t s : order) {
     const planner::Step& step = plan.steps[s];
     for (planner::StepId wait : waits[s]) {
@@ -164,10 +240,12 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                .lane = step.lane,
                                .event = events[planner::Index(wait)]});
     }
-    if (step.kind == planner::StepKind::kNode) {
+    if (step.kind != planner::StepKind::kCopy) {
       LOADLINE_ASSIGN_OR_RETURN(
           PreparedLaunch launch,
-          LowerLaunch(graph, problem, plan, step, placement.roots));
+          step.kind == planner::StepKind::kNode
+              ? LowerLaunch(graph, problem, plan, step, placement.roots)
+              : codecs.Lower(step));
       launch.trace_slot = static_cast<int32_t>(s);
       launch.name = TraceLabel(problem, plan, step).c_str();
       list.max_operands = std::max<int32_t>(
@@ -178,16 +256,12 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
            .lane = step.lane,
            .launch = static_cast<int32_t>(list.launches.size())});
       list.launches.push_back(std::move(launch));
-    } else if (step.kind == planner::StepKind::kCopy) {
+    } else {
       CopyArgs copy = LowerCopy(plan, step);
       copy.trace_slot = static_cast<int32_t>(s);
       copy.name = TraceLabel(problem, plan, step).c_str();
       list.commands.push_back(
           {.kind = Command::Kind::kCopy, .lane = step.lane, .copy = copy});
-    } else {
-      return absl::UnimplementedError(
-          absl::StrCat("step ", s, " of the plan uses the codec ", step.codec,
-                       "; this executor knows no codecs"));
     }
     for (const FreedBytes& bytes : freed[s]) {
       list.commands.push_back(

@@ -18,7 +18,9 @@
 namespace loadline::executor {
 
 struct PreparedLaunch {
+  // Of the graph, or of CommandList::codecs: an encode or decode step.
   models::NodeId node{-1};
+  bool is_codec = false;
   std::vector<Region> inputs;  // as the node's inputs; kNoRegion: absent
   std::vector<Region> outputs;
   Region workspace = kNoRegion;
@@ -39,6 +41,8 @@ struct Command {
 struct CommandList {
   std::vector<Command> commands;
   std::vector<PreparedLaunch> launches;
+  // An Encode and a Decode for each value and codec of the plan.
+  models::Graph codecs;
   int32_t event_count = 0;
   int32_t max_operands = 0;
 };
@@ -46,8 +50,9 @@ struct CommandList {
 // One event per step that another lane waits for; waits within a lane need
 // none. `poison`: freed bytes are filled after their last use (poison.h). Trace
 // slots are positions in plan.steps; names are those of the problem
-// (TraceLabel), which must outlive the list. Unimplemented: variants, codecs.
-// FailedPrecondition: the plan does not belong to the graph.
+// (TraceLabel), which must outlive the list. Unimplemented: variants, and
+// codecs that models/ops/codec.h does not have. FailedPrecondition: the plan
+// does not belong to the graph.
 absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
                                       const planner::Problem& problem,
                                       const planner::Plan& plan,

@@ -69,15 +69,25 @@ absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
 
 Program::~Program() { device_->Forget(captured_step_); }
 
+const models::Node& Program::NodeOf(const PreparedLaunch& launch) const {
+  return (launch.is_codec ? list_.codecs : *graph_).node(launch.node);
+}
+
+std::unique_ptr<Kernel>& Program::KernelOf(const PreparedLaunch& launch) {
+  return (launch.is_codec ? codecs_ : kernels_)[models::Index(launch.node)];
+}
+
 absl::Status Program::PrepareKernels() {
   kernels_.resize(graph_->nodes.size());
+  codecs_.resize(list_.codecs.nodes.size());
   std::set<std::string> lacking;
   std::string first;
   for (const PreparedLaunch& launch : list_.launches) {
-    const models::Node& node = graph_->node(launch.node);
-    std::unique_ptr<Kernel>& kernel = kernels_[models::Index(launch.node)];
+    const models::Node& node = NodeOf(launch);
+    std::unique_ptr<Kernel>& kernel = KernelOf(launch);
     if (kernel == nullptr) {
-      LOADLINE_ASSIGN_OR_RETURN(kernel, device_->Prepare(*graph_, node));
+      const models::Graph& of = launch.is_codec ? list_.codecs : *graph_;
+      LOADLINE_ASSIGN_OR_RETURN(kernel, device_->Prepare(of, node));
     }
     const int64_t planned =
         IsPresent(launch.workspace) ? launch.workspace.bytes : 0;
@@ -231,17 +241,17 @@ absl::Status Program::RunCommand(const Command& command) {
       break;
   }
   const PreparedLaunch& launch = list_.launches[command.launch];
-  absl::Status status =
-      device_->Launch({.kernel = kernels_[models::Index(launch.node)].get(),
-                       .inputs = launch.inputs,
-                       .outputs = launch.outputs,
-                       .workspace = launch.workspace,
-                       .scalars = &scalars_,
-                       .trace_slot = launch.trace_slot,
-                       .name = launch.name});
+  absl::Status status = device_->Launch({.kernel = KernelOf(launch).get(),
+                                         .inputs = launch.inputs,
+                                         .outputs = launch.outputs,
+                                         .workspace = launch.workspace,
+                                         .scalars = &scalars_,
+                                         .trace_slot = launch.trace_slot,
+                                         .name = launch.name});
   if (status.ok()) return status;
-  const models::Node& node = graph_->node(launch.node);
-  const std::string who = NodeLabel(node);
+  const models::Node& node = NodeOf(launch);
+  const std::string who =
+      launch.is_codec ? absl::StrCat("value ", node.name) : NodeLabel(node);
   if (absl::StartsWith(status.message(), who)) return status;
   return absl::Status(status.code(),
                       absl::StrCat(who, ": ", std::string(status.message())));

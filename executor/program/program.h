@@ -98,7 +98,11 @@ class Program {
   Device* device_ = nullptr;
   Placement placement_;
   CommandList list_;
+  const models::Node& NodeOf(const PreparedLaunch& launch) const;
+  std::unique_ptr<Kernel>& KernelOf(const PreparedLaunch& launch);
+
   std::vector<std::unique_ptr<Kernel>> kernels_;  // by graph node; may be null
+  std::vector<std::unique_ptr<Kernel>> codecs_;   // by node of list_.codecs
   // Persistent values that no node touches, by graph value.
   std::map<size_t, std::vector<std::byte>> untouched_;
   std::vector<models::ValueId> saved_;
@@ -117,7 +121,8 @@ class Program {
 //   FailedPrecondition  invalid plan; plan of another graph; kernels need more
 //                       workspace than a plan for another device gives them
 //   ResourceExhausted   the device's arena is smaller than planned
-//   Unimplemented       an operator without a kernel, a variant, a codec
+//   Unimplemented       an operator without a kernel, a variant, a codec that
+//                       models/ops/codec.h does not have
 absl::StatusOr<std::unique_ptr<Program>> Load(const models::Graph& graph,
                                               const planner::Problem& problem,
                                               const planner::Plan& plan,

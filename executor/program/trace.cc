@@ -49,6 +49,9 @@ void AddProcess(const char* name, int pid, const planner::Problem& problem,
     nlohmann::ordered_json args = {{"step", s}};
     if (step.kind == planner::StepKind::kCopy) {
       args["bytes"] = plan.buffer(step.from).bytes;
+    } else if (step.kind != planner::StepKind::kNode) {
+      args[step.kind == planner::StepKind::kEncode ? "encode" : "decode"] =
+          step.codec;
     }
     events->push_back(
         {{"name", TraceLabel(problem, plan, step)},

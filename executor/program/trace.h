@@ -20,8 +20,8 @@ const std::string& TraceLabel(const planner::Problem& problem,
 // `measured[i]`: when plan.steps[i] ran, which is Device::trace() of a program
 // loaded with LoadOptions::trace. `predicted`: the same by the plan's replay.
 // Either may be empty. Each is a process with one row per lane, the measured
-// one on top. An event carries its step, and for a copy its bytes. Times are in
-// microseconds, as the format requires.
+// one on top. An event carries its step, for a copy its bytes, for an encode or
+// decode its codec. Times are in microseconds, as the format requires.
 std::string ChromeTrace(const planner::Problem& problem,
                         const planner::Plan& plan,
                         absl::Span<const TraceSpan> measured,

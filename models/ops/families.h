@@ -25,6 +25,7 @@ std::vector<Operator> SoftmaxOperators();
 std::vector<Operator> AttentionOperators();
 std::vector<Operator> PoolOperators();
 std::vector<Operator> DropoutOperators();
+std::vector<Operator> CodecOperators();
 std::vector<Operator> LossOperators();
 std::vector<Operator> GradientNormOperators();
 std::vector<Operator> OptimizerOperators();

@@ -23,7 +23,7 @@ std::vector<Operator> CollectOperators() {
         ConvOperators,      BatchNormOperators, LayerNormOperators,
         SoftmaxOperators,   AttentionOperators, PoolOperators,
         DropoutOperators,   LossOperators,      GradientNormOperators,
-        OptimizerOperators, QuantizeOperators}) {
+        OptimizerOperators, QuantizeOperators,  CodecOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

@@ -19,8 +19,10 @@ namespace {
 // with more means are comparable point by point.
 SearchModel ModelOfAll(const Problem& problem,
                        const SearchModelOptions& options) {
+  Permissions permissions = options.permissions;
+  permissions.codecs = true;
   return MakeSearchModel(
-      problem, {.permissions = options.permissions, .tuning = options.tuning});
+      problem, {.permissions = permissions, .tuning = options.tuning});
 }
 
 std::unique_ptr<const CoarseLayers> LayersOf(
@@ -87,13 +89,20 @@ Searched BudgetBisection::searched() const {
           static_cast<int64_t>(coarse_layers_->shrunk.problem.nodes.size())};
 }
 
-bool BudgetBisection::IsSteep() const {
+bool BudgetBisection::IsSteep(const SearchMode& mode) const {
   const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
   if (!tuning.search_between_points) return false;
-  const SearchMode& asked = Asked();
-  if (asked.search->IsCostly() && lower_ != lowest_) return false;
-  return !asked.lower ||
-         asked.lower->step_ns > (1 + tuning.steep_share) * asked.upper->step_ns;
+  if (mode.search->IsCostly() && lower_ != lowest_) return false;
+  if (!mode.upper) return false;  // then there is nothing below it either
+  return !mode.lower ||
+         mode.lower->step_ns > (1 + tuning.steep_share) * mode.upper->step_ns;
+}
+
+bool BudgetBisection::IsDone(const SearchMode& mode,
+                             int64_t budget_bytes) const {
+  return mode.lower && mode.upper &&
+         (budget_bytes < BytesAfterLower() ||
+          mode.lower->step_ns <= mode.upper->step_ns);
 }
 
 int64_t BudgetBisection::BytesAfterLower() const {
@@ -122,7 +131,8 @@ void BudgetBisection::SearchPoint(const Point& point) {
       point.bytes, point.share * static_cast<double>(options_.work_limit),
       options_.seed * static_cast<uint64_t>(points_.count()) + seed,
       must_find_};
-  const int others = static_cast<int>(modes_.size()) - 1;
+  const int last = static_cast<int>(modes_.size()) - 1;
+  const int others = Asked().codecs ? last - 1 : last;
   outside_.ForEach(others, [&](int mode) {
     TargetSearch(*modes_[mode], task, outside_).Run({});
   });
@@ -130,6 +140,9 @@ void BudgetBisection::SearchPoint(const Point& point) {
   for (int mode = 0; mode < others; ++mode) {
     if (modes_[mode]->here) plans.push_back(&Timed(*modes_[mode]));
   }
+  TargetSearch(*modes_[others], task, outside_).Run(plans);
+  if (others == last) return;
+  if (Plain().here) plans = {&*Plain().here};
   TargetSearch(Asked(), task, outside_).Run(plans);
 }
 
@@ -161,18 +174,23 @@ const LaidOutSchedule* BudgetBisection::BisectTo(
     int64_t budget_bytes,
     const std::function<void(const LaidOutSchedule&)>& improved) {
   const SearchMode& asked = Asked();
+  const SearchMode& plain = Plain();
   while (!outside_.Interrupted()) {
+    if (plain.upper && plain.upper->arena_bytes <= budget_bytes) {
+      improved(*plain.upper);
+    }
     if (asked.upper->arena_bytes <= budget_bytes) return &*asked.upper;
-    if (lower_searched_ && asked.lower &&
-        (budget_bytes < BytesAfterLower() ||
-         asked.lower->step_ns <= asked.upper->step_ns)) {
+    if (lower_searched_ && IsDone(asked, budget_bytes) &&
+        (!plain.upper || IsDone(plain, budget_bytes))) {
       break;
     }
     const std::optional<Point> point = NextPoint();
     if (!point) break;
     SearchPoint(*point);
-    if (asked.here && asked.here->arena_bytes <= budget_bytes) {
-      improved(*asked.here);
+    for (const SearchMode* mode : {&plain, &asked}) {
+      if (mode->here && mode->here->arena_bytes <= budget_bytes) {
+        improved(*mode->here);
+      }
     }
     // Without a plan at the point there is none for less.
     if (point->bytes <= budget_bytes || !asked.here) {

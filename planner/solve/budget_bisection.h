@@ -91,6 +91,11 @@ class BudgetBisection {
 
   SearchMode& Asked() { return *modes_.back(); }
   const SearchMode& Asked() const { return *modes_.back(); }
+  // The mode that would be asked for without codecs: its plans are what they
+  // are then, and bisection goes on for as long as it would then.
+  const SearchMode& Plain() const {
+    return Asked().codecs ? *modes_[modes_.size() - 2] : Asked();
+  }
   std::optional<Point> NextPoint() const;
   // Of a search until a deadline, after a round with `work` that took so long.
   double NextTimedWork(double work, absl::Duration took) const;
@@ -99,7 +104,10 @@ class BudgetBisection {
   const LaidOutSchedule& Timed(SearchMode& mode) const;
   // Whether budgets between the two neighbouring points are distinguished: with
   // the lower bytes nothing was found, or a much slower plan.
-  bool IsSteep() const;
+  bool IsSteep() const { return IsSteep(Asked()) || IsSteep(Plain()); }
+  bool IsSteep(const SearchMode& mode) const;
+  // Whether no plan of the mode between its two points is of use for a budget.
+  bool IsDone(const SearchMode& mode, int64_t budget_bytes) const;
   // The fewest bytes that any search above the lower point is made with.
   int64_t BytesAfterLower() const;
   // To between the bound and a plan of these bytes.

@@ -4,8 +4,7 @@
 // joint search uses lanes that are always slow: an edit costs far less to price
 // there. Where nothing can be copied, orders alone are searched before
 // recomputation. Where codecs may be used, all modes come first without them,
-// and then one more, with as much work as all others, with them. Tested in
-// solve_test.cc.
+// and then one more with them. Tested in solve_test.cc.
 #include "planner/solve/search_mode.h"
 
 #include <utility>
@@ -14,6 +13,13 @@
 
 namespace loadline::planner {
 namespace {
+
+// Of a point's work, on top of it: the search with codecs starts from what was
+// found without. Lossy ones are worth more: they suit most values, and a user
+// who allows them wants little memory. So are all where edits are cheap.
+constexpr double kCodecsShare = 0.25;
+constexpr double kLongCodecsShare = 1;
+constexpr size_t kFewNodes = 100;
 
 class ModeBuilder {
  public:
@@ -40,7 +46,11 @@ class ModeBuilder {
     }
     if (codecs) {
       permissions_ = asked_.permissions;
-      Add(asked_.allow_recompute, asked_.allow_offload, 1);
+      Add(asked_.allow_recompute, asked_.allow_offload,
+          permissions_.lossy || problem_.nodes.size() < kFewNodes
+              ? kLongCodecsShare
+              : kCodecsShare)
+          .codecs = true;
     }
     return std::move(modes_);
   }

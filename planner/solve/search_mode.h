@@ -18,6 +18,7 @@ namespace loadline::planner {
 struct SearchMode {
   SearchModel model;
   std::unique_ptr<ScheduleSearch> search;
+  bool codecs = false;             // may use codecs: the last mode
   double share = 1;                // of a point's work
   int64_t bound_bytes = 0;         // no plan needs fewer
   int64_t least_target_bytes = 0;  // no schedule meets a smaller target

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -97,6 +100,24 @@ absl::Status CheckDecisions(const Problem& problem, const Plan& plan) {
     decided[Index(decision.value)] = true;
   }
   return absl::OkStatus();
+}
+
+// Shares of the error that a plan may make. A value that is encoded again by the
+// same codec gets the same bits, so a codec of a value counts once. The sum has
+// a rounding error.
+absl::Status CheckErrors(const Problem& problem, const Plan& plan) {
+  std::set<std::pair<size_t, std::string>> used;
+  double sum = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::kEncode) continue;
+    const ValueId value = plan.buffer(step.from).value;
+    if (!used.emplace(Index(value), step.codec).second) continue;
+    const Codec* codec = FindCodec(problem.value(value), step.codec);
+    if (codec != nullptr) sum += codec->error;
+  }
+  if (sum <= 1 + 1e-9) return absl::OkStatus();
+  return Invalid("the errors of its codecs add up to ", sum,
+                 ", more than all that a plan may make, 1");
 }
 
 // One part in a million, and at least one unit for rounding.
@@ -213,6 +234,7 @@ absl::Status Verify(const Problem& problem, const Plan& plan) {
   LOADLINE_RETURN_IF_ERROR(CheckOverlaps(problem, plan, facts));
   LOADLINE_RETURN_IF_ERROR(CheckEnd(facts));
   LOADLINE_RETURN_IF_ERROR(CheckDecisions(problem, plan));
+  LOADLINE_RETURN_IF_ERROR(CheckErrors(problem, plan));
   LOADLINE_RETURN_IF_ERROR(CheckNumbers(problem, plan, facts));
   return CheckCertificate(problem, plan);
 }

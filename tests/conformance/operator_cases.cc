@@ -180,6 +180,7 @@ std::vector<OperatorCase> OperatorCases() {
   AddShapeCases(cases);
   AddNetworkCases(cases);
   AddQuantizeCases(cases);
+  AddCodecCases(cases);
   return cases;
 }
 

@@ -244,6 +244,7 @@ const ReferenceTable& References() {
     AddNetworkReferences(made);
     AddAttentionReferences(made);
     AddQuantizeReferences(made);
+    AddCodecReferences(made);
     return made;
   }();
   return table;

@@ -44,6 +44,7 @@ void AddWindowReferences(ReferenceTable& table);
 void AddNetworkReferences(ReferenceTable& table);
 void AddAttentionReferences(ReferenceTable& table);
 void AddQuantizeReferences(ReferenceTable& table);
+void AddCodecReferences(ReferenceTable& table);
 const ReferenceTable& References();
 
 // Calls body with every index of a shape, in row-major order.

@@ -18,6 +18,9 @@ inline TensorType I64(std::vector<int64_t> dims) {
 inline TensorType I32(std::vector<int64_t> dims) {
   return {DType::kI32, std::move(dims)};
 }
+inline TensorType U8(std::vector<int64_t> dims) {
+  return {DType::kU8, std::move(dims)};
+}
 inline TensorType Bool(std::vector<int64_t> dims) {
   return {DType::kBool, std::move(dims)};
 }

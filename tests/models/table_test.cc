@@ -62,8 +62,8 @@ TEST(OperatorTable, HasExactlyTheDocumentedOperators) {
 
 TEST(OperatorTable, OnlyUpdatesRunOnce) {
   const std::set<absl::string_view> updates = {
-      "RunningStatsUpdate", "Sgd",        "AdamW", "Adam", "Lion",
-      "AverageUpdate",      "RangeUpdate"};
+      "RunningStatsUpdate", "Sgd",         "AdamW",  "Adam",  "Lion",
+      "AverageUpdate",      "RangeUpdate", "Encode", "Decode"};
   for (const Operator* op : AllOperators()) {
     EXPECT_EQ(!op->recompute, updates.count(op->name) == 1) << op->name;
     EXPECT_EQ(op->view, op->name == "Reshape") << op->name;
@@ -93,7 +93,9 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "AverageUpdate",
                                                "ValueRange",
                                                "QuantizationGrid",
-                                               "RangeUpdate"};
+                                               "RangeUpdate",
+                                               "Encode",
+                                               "Decode"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};

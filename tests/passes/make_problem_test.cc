@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "passes/training_pipeline.h"
 #include "tests/passes/graphs.h"
@@ -196,6 +197,73 @@ TEST(MakeProblem, MakesAValidProblemOfAWholeTrainingStep) {
       planner::ProblemFromJson(planner::ProblemToJson(problem));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(planner::ProblemSha256(*read), planner::ProblemSha256(problem));
+}
+
+// A mask that the backward pass reads, one that it does not, and an output.
+Graph MaskedStep() {
+  Builder b;
+  const ValueId x = b.Input("x", {64, 128});
+  const ValueId mask = b.Op("Greater", {x, b.Scalar(0)});
+  const ValueId other = b.Op("Less", {x, b.Scalar(0)});
+  const ValueId y = b.Op("Where", {mask, x, b.Scalar(0)});
+  const ValueId z = b.Op("Where", {other, y, b.Scalar(0)});
+  const ValueId wide = b.Op("Tanh", {z});
+  const ValueId dz = b.Op("TanhGrad", {wide, wide});
+  b.graph.nodes.back().phase = models::Phase::kBackward;
+  b.Output(b.Op("Where", {mask, dz, b.Scalar(0)}));
+  b.graph.nodes.back().phase = models::Phase::kBackward;
+  return b.graph;
+}
+
+std::string Codecs(const planner::Problem& problem) {
+  std::string text;
+  for (const planner::Value& value : problem.values) {
+    for (const planner::Codec& codec : value.stash) {
+      text += absl::StrCat(value.name, ":", codec.name, ":", codec.bytes, " ");
+    }
+  }
+  return text;
+}
+
+TEST(MakeProblem, OffersLosslessCodecsOfWhatTheBackwardPassReads) {
+  const planner::Problem problem = MustMakeProblem(MaskedStep());
+  EXPECT_EQ(Codecs(problem), "n0:bits:1024 ");
+  MakeProblemOptions options = Options();
+  options.smallest_stash_bytes = 8193;
+  EXPECT_EQ(Codecs(*MakeProblem(MaskedStep(), options)), "");
+}
+
+TEST(MakeProblem, OffersLossyCodecsWithinTheGradientError) {
+  const Graph graph = MaskedStep();
+  MakeProblemOptions options = Options();
+  options.gradient_errors.assign(graph.values.size(), -1.0);
+  options.gradient_errors[models::Index(*graph.Find("n4"))] = 0.001;
+  options.max_gradient_error = 0.1;
+  const auto problem = MakeProblem(graph, options);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  // 32 groups of 8 bytes; with 1 bit the error is 0.255.
+  EXPECT_EQ(Codecs(*problem),
+            "n0:bits:1024 n4:group8:8448 n4:group4:4352 n4:group2:2304 ");
+  for (const planner::Value& value : problem->values) {
+    for (const planner::Codec& codec : value.stash) {
+      EXPECT_EQ(codec.lossless, codec.name == "bits");
+      if (codec.name == "group4") {
+        EXPECT_DOUBLE_EQ(codec.error, 0.17 * 0.17);
+      }
+    }
+  }
+}
+
+TEST(MakeProblem, OffersNoCodecWithoutAPrice) {
+  MakeProblemOptions options = Options();
+  options.cost = [](const Graph& graph,
+                    const Node& node) -> absl::StatusOr<NodeCost> {
+    if (node.op == "Encode") return absl::FailedPreconditionError("no time");
+    return TestCost(graph, node);
+  };
+  const auto problem = MakeProblem(MaskedStep(), options);
+  ASSERT_TRUE(problem.ok()) << problem.status();
+  EXPECT_EQ(Codecs(*problem), "");
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ TEST(BuildTrainingStep, SwitchesPassesOffByName) {
       BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
       HasSubstr("those that can: drop_softmax_guards, fuse_attention, "
                 "fuse_bias, fuse_bias_gradient, fuse_gelu, "
-                "fuse_gelu_gradient, fuse_transpose, merge_duplicates, "
-                "narrow_constants, remove_dead_nodes"));
+                "fuse_gelu_gradient, fuse_transpose, mask_relu_gradient, "
+                "merge_duplicates, narrow_constants, remove_dead_nodes"));
 }
 
 TEST(BuildTrainingStep, LeavesDropoutOutWhenAsked) {

@@ -151,6 +151,15 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   app->add_flag("--no-recompute", flags->no_recompute,
                 "Never run a node twice");
   app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
+  CLI::Option* no_stash = app->add_flag("--no-stash", flags->no_stash,
+                                        "Never store a value compressed");
+  Last(app, "--max-gradient-error", &flags->max_gradient_error,
+       "Relative error of the gradient up to which values may be stored in "
+       "8 bits or fewer, such as 0.01")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->excludes(no_stash)
+      ->type_name("SHARE");
   Last(app, "--time-limit", &flags->time_limit,
        "Stop planning by the clock, such as 10s")
       ->type_name("TIME");

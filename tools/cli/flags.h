@@ -63,8 +63,10 @@ struct PlanFlags {
   std::string budget;          // empty: the bytes that keeping everything needs
   bool no_recompute = false;
   bool no_offload = false;
-  std::string time_limit;  // empty: only work is limited
-  int threads = 0;         // SolveOptions::threads
+  bool no_stash = false;
+  double max_gradient_error = 0;  // of lossy codecs; 0: none
+  std::string time_limit;         // empty: only work is limited
+  int threads = 0;                // SolveOptions::threads
   uint64_t plan_seed = 0;
   std::string machine;     // profile or name; empty: this machine's
   bool calibrate = false;  // measure operators that the profile lacks

@@ -8,6 +8,7 @@
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/plan.h"
+#include "planner/problem/used_codecs.h"
 #include "planner/solve/solve.h"
 #include "tools/pipeline/plan_files.h"
 
@@ -20,10 +21,23 @@ absl::Status In(const std::string& path, const absl::Status& status) {
                       absl::StrCat(path, ": ", status.message()));
 }
 
+// What the problem allows is known as a share only, so that a plan which needs
+// permission needs it again, by a flag.
+absl::Status CheckGradientError(const planner::Problem& problem,
+                                const planner::Plan& plan, double most) {
+  if (most > 0 || !planner::FiguresOf(problem, plan).lossy) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "the plan stores values by lossy codecs; allow them with "
+      "--max-gradient-error");
+}
+
 }  // namespace
 
 absl::Status TakePlan(const std::string& plan_path,
-                      const std::string& problem_path, PlannedStep* step) {
+                      const std::string& problem_path,
+                      double max_gradient_error, PlannedStep* step) {
   if (!problem_path.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(problem_path));
     LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
@@ -40,6 +54,9 @@ absl::Status TakePlan(const std::string& plan_path,
         ": the plan is for another problem than these flags and this "
         "machine's prices make; give --problem, the file it was made for"));
   }
+  LOADLINE_RETURN_IF_ERROR(
+      In(plan_path,
+         CheckGradientError(step->problem, step->plan, max_gradient_error)));
   return In(plan_path,
             passes::CheckPlanMatches(step->graph, step->problem, step->plan));
 }

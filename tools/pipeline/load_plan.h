@@ -11,9 +11,11 @@ namespace loadline::tools {
 
 // Replaces the plan of `step` by a file's, and its problem too if a file is
 // given. FailedPrecondition, naming the file: the plan does not belong to this
-// step. (Load reports kernels that need more workspace than the plan has.)
+// step, or uses lossy codecs though `max_gradient_error` is 0.
+// (Load reports kernels that need more workspace than the plan has.)
 absl::Status TakePlan(const std::string& plan_path,
-                      const std::string& problem_path, PlannedStep* step);
+                      const std::string& problem_path,
+                      double max_gradient_error, PlannedStep* step);
 
 }  // namespace loadline::tools
 

@@ -24,6 +24,7 @@
 #include "planner/problem/known_machines.h"
 #include "planner/solve/solve.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/codec_graph.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/plan_files.h"
@@ -99,12 +100,26 @@ absl::StatusOr<std::map<std::string, int64_t>> MeasureOperators(
     const models::Graph& graph, const models::Graph& rest,
     const planner::Problem& problem, const planner::Plan* plan,
     executor::CalibrateOptions options, executor::Device& device) {
+  if (rest.nodes.empty()) return std::map<std::string, int64_t>();
   int64_t most_bytes = problem.machine->device_bytes / 2;
   if (device.is_host()) most_bytes = std::min(most_bytes, kMostStepBytes);
   if (plan == nullptr || plan->arena_bytes > most_bytes) {
     return executor::Calibrate(rest, device, options);
   }
   return executor::CalibrateStep(graph, problem, *plan, device, options);
+}
+
+// Measures encodes and decodes one by one, after the step's own operators.
+absl::Status MeasureCodecs(const models::Graph& codecs,
+                           const executor::CalibrateOptions& options,
+                           const std::string& device,
+                           planner::Machine* machine) {
+  if (codecs.nodes.empty()) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
+  LOADLINE_ASSIGN_OR_RETURN(auto times,
+                            executor::Calibrate(codecs, *made, options));
+  machine->ops.merge(std::move(times));
+  return absl::OkStatus();
 }
 
 // On a CPU the arena of a measured step is memory of the machine that the
@@ -308,8 +323,13 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
                             LoadProfile(device, path, limit));
   LOADLINE_RETURN_IF_ERROR(CheckIsHere(machine));
   const models::Graph rest = Unmeasured(graph, machine);
-  if (rest.nodes.empty()) return machine;
-  spdlog::info("measuring {} operators of the model, once", rest.nodes.size());
+  LOADLINE_ASSIGN_OR_RETURN(
+      const models::Graph codecs,
+      CodecGraph(graph, flags.plan.max_gradient_error > 0));
+  const models::Graph unmeasured_codecs = Unmeasured(codecs, machine);
+  if (rest.nodes.empty() && unmeasured_codecs.nodes.empty()) return machine;
+  spdlog::info("measuring {} operators of the model, once",
+               rest.nodes.size() + unmeasured_codecs.nodes.size());
   LOADLINE_ASSIGN_OR_RETURN(
       executor::Algorithms algorithms,
       executor::ChooseAlgorithms(rest, [&] { return MakeDevice(device); },
@@ -335,6 +355,8 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       MeasureOperators(graph, rest, problem,
                        plan.has_value() ? &*plan : nullptr, options, *made));
   machine.ops.merge(std::move(times));
+  LOADLINE_RETURN_IF_ERROR(
+      MeasureCodecs(unmeasured_codecs, options, device, &machine));
   auto kept =
       AddToProfile(path.empty() ? OwnProfilePath(device) : path, machine);
   if (kept.ok()) return kept;

@@ -18,6 +18,8 @@ planner::SolveOptions PermittedBy(const PlanFlags& flags) {
   planner::SolveOptions options;
   options.allow_recompute = !flags.no_recompute;
   options.allow_offload = !flags.no_offload;
+  options.permissions.codecs = !flags.no_stash;
+  options.permissions.lossy = flags.max_gradient_error > 0;
   return options;
 }
 

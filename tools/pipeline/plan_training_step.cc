@@ -22,6 +22,7 @@
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/gradient_errors.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
@@ -177,9 +178,11 @@ absl::StatusOr<PlannedStep> PoseGraph(models::Graph model,
   if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(step.gradient_errors,
+                            GradientErrorsFor(flags, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(
-      step.problem,
-      PoseStep(step.graph, flags.model.model, step.machine, device));
+      step.problem, PoseStep(step.graph, flags.model.model, step.machine,
+                             device, step.gradient_errors));
   LOADLINE_ASSIGN_OR_RETURN(step.keep_everything,
                             planner::KeepEverything(step.problem));
   return step;
@@ -330,7 +333,8 @@ absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
-                                          executor::Device& device) {
+                                          executor::Device& device,
+                                          const GradientErrors& errors) {
   // Workspaces and times are those of the algorithms that were measured.
   device.SetAlgorithms(machine.algorithms);
   passes::MakeProblemOptions options;
@@ -341,6 +345,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   options.machine->ops.clear();
   options.machine->algorithms.clear();
   options.machine->provisional.clear();
+  options.gradient_errors = errors.of_values;
+  options.max_gradient_error = errors.most;
   const bool elsewhere = IsElsewhere(machine, device.is_host());
   options.cost = passes::CostFromMachine(
       machine,
@@ -357,8 +363,8 @@ absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,
                        executor::Device& device, PlannedStep* step) {
   step->machine = std::move(machine);
   LOADLINE_ASSIGN_OR_RETURN(
-      step->problem,
-      PoseStep(step->graph, flags.model.model, step->machine, device));
+      step->problem, PoseStep(step->graph, flags.model.model, step->machine,
+                              device, step->gradient_errors));
   LOADLINE_ASSIGN_OR_RETURN(
       step->keep_everything,
       planner::Reprice(step->problem, std::move(step->keep_everything),

@@ -75,7 +75,8 @@ absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
 absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
                                           const std::string& name,
                                           const planner::Machine& machine,
-                                          executor::Device& device);
+                                          executor::Device& device,
+                                          const GradientErrors& errors = {});
 // The same step at another machine's prices: its problem, and keeping
 // everything there. `step->plan` stays what it was: planner::Reprice.
 absl::Status PoseAgain(const StepFlags& flags, planner::Machine machine,

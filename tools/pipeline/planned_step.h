@@ -34,6 +34,12 @@ struct StepFlags {
   PlanPurpose purpose;
 };
 
+// What lossy codecs are offered for (passes::MakeProblemOptions).
+struct GradientErrors {
+  std::vector<double> of_values;  // by value of the graph; empty: none offered
+  double most = 0;
+};
+
 // What a search found for one number of micro-batches: its step time or bytes,
 // or why there is no plan.
 struct TriedStructure {
@@ -43,6 +49,7 @@ struct TriedStructure {
 
 struct PlannedStep {
   models::Graph graph;  // the training step
+  GradientErrors gradient_errors;
   // The model's own parameters and statistics, without optimizer state.
   std::vector<std::string> model_tensors;
   planner::Machine machine;

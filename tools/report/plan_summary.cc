@@ -4,12 +4,14 @@
 #include "tools/report/plan_summary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "planner/problem/used_codecs.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
 
@@ -17,6 +19,8 @@ namespace loadline::tools {
 namespace {
 
 using planner::Action;
+using planner::CodecFigures;
+using planner::FiguresOf;
 
 struct ActionCount {
   int64_t values = 0;
@@ -42,6 +46,22 @@ std::string Row(const std::string& name, const std::string& a,
 std::string Values(const ActionCount& count) {
   return absl::StrCat(FormatCount(count.values),
                       count.values == 1 ? " value" : " values");
+}
+
+// A problem's errors are squares of shares (passes/make_problem.h).
+double ErrorShare(const CodecFigures& stored) {
+  return std::sqrt(stored.error);
+}
+
+// "2 values; 2.90 MiB saved, 80.0 % of the error".
+std::string CompressedText(const CodecFigures& stored) {
+  std::string text = absl::StrCat(Values({stored.values, stored.bytes}), "; ",
+                                  FormatBytes(stored.saved_bytes), " saved");
+  if (stored.lossy) {
+    absl::StrAppend(&text, ", ", FormatPercent(ErrorShare(stored), 1),
+                    " of the error");
+  }
+  return text;
 }
 
 double Overhead(const planner::Plan& keep, const planner::Plan& plan) {
@@ -103,6 +123,9 @@ std::string PlanTable(const planner::Problem& problem,
               ? "nothing"
               : absl::StrCat(Values(copied), "; ", FormatBytes(after.d2h_bytes),
                              " out, ", FormatBytes(after.h2d_bytes), " in"));
+  if (const CodecFigures stored = FiguresOf(problem, plan); stored.values > 0) {
+    out += Row("compressed", "-", CompressedText(stored));
+  }
   out += Row("waiting", FormatNs(before.stall_ns), FormatNs(after.stall_ns));
   out += Row("host store", "-", FormatBytes(plan.host_bytes));
   out += Row(
@@ -157,6 +180,12 @@ nlohmann::ordered_json PlanSummaryJson(const planner::Problem& problem,
   out["stall_ns"] = plan.predicted.stall_ns;
   out["recomputed_values"] = counts[Action::kRecompute].values;
   out["offloaded_values"] = counts[Action::kOffload].values;
+  if (const CodecFigures stored = FiguresOf(problem, plan); stored.values > 0) {
+    out["compressed_values"] = stored.values;
+    out["compressed_bytes"] = stored.bytes;
+    out["compression_saved_bytes"] = stored.saved_bytes;
+    if (stored.lossy) out["error_share"] = ErrorShare(stored);
+  }
   out["bound_peak_bytes"] = plan.bounds.peak_bytes;
   out["bound_step_ns"] = plan.bounds.step_ns;
   out["keep_everything_peak_bytes"] = keep_everything.predicted.peak_bytes;

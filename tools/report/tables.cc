@@ -112,6 +112,12 @@ std::string FigureTable(const Json& document) {
                           s["recomputed_values"].get<int64_t>(), " values"));
   out += Row("copied out, in", "-",
              absl::StrCat(bytes("d2h_bytes"), ", ", bytes("h2d_bytes")));
+  if (s.contains("compressed_values")) {
+    out += Row("stored compressed", "-",
+               absl::StrCat(bytes("compressed_bytes"), " of ",
+                            s["compressed_values"].get<int64_t>(), " values, ",
+                            bytes("compression_saved_bytes"), " saved"));
+  }
   out += Row("waiting for copies", "-", ns("stall_ns"));
   out += Row("host store", "-", bytes("host_bytes"));
   out +=

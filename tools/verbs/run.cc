@@ -495,7 +495,9 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop, check));
   if (!flags.plan_in.empty()) {
-    LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in, &step));
+    LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in,
+                                      flags.step.plan.max_gradient_error,
+                                      &step));
   }
   std::unique_ptr<EvaluationPlan> evaluation;
   if (!flags.training.eval_data.empty()) {

@@ -75,7 +75,7 @@ std::unique_ptr<executor::Device> Wanting() {
 TEST_F(ForeignPlan, IsTakenWhereWorkspacesSuffice) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, problem_, &step_);
+  const absl::Status status = TakePlan(plan_, problem_, 0, &step_);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(LoadOn(*cpu_).ok());
   EXPECT_LT(step_.plan.budget_bytes, step_.keep_everything.budget_bytes);
@@ -84,7 +84,7 @@ TEST_F(ForeignPlan, IsTakenWhereWorkspacesSuffice) {
 TEST_F(ForeignPlan, OfAnotherDeviceSaysWhichMachineAndWhatToDo) {
   WritePlanFor(*cpu_);
   const auto wanting = Wanting();
-  ASSERT_TRUE(TakePlan(plan_, problem_, &step_).ok());
+  ASSERT_TRUE(TakePlan(plan_, problem_, 0, &step_).ok());
   const absl::Status status = LoadOn(*wanting);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(wanting->has_arena());
@@ -97,7 +97,7 @@ TEST_F(ForeignPlan, OfAnotherDeviceSaysWhichMachineAndWhatToDo) {
 TEST_F(ForeignPlan, OfAnotherProblemAsksForIt) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, "", &step_);
+  const absl::Status status = TakePlan(plan_, "", 0, &step_);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(plan_), HasSubstr("give --problem")));

@@ -135,5 +135,30 @@ TEST(PlanSummaryJson, HoldsTheSameFigures) {
   EXPECT_EQ(json["verdict"], Verdict(TwoValues(), KeepAll(), Traded()));
 }
 
+TEST(PlanTable, SaysWhatIsStoredCompressed) {
+  planner::Problem problem = TwoValues();
+  problem.values[1].stash = {{"bits", kMiB / 4, 1, 1, true, 0},
+                             {"group4", kMiB / 2, 1, 1, false, 1e-4}};
+  planner::Plan plan = Traded();
+  plan.buffers.resize(1);
+  plan.buffers[0].value = planner::ValueId(1);
+  planner::Step encode;
+  encode.kind = planner::StepKind::kEncode;
+  encode.codec = "bits";
+  encode.from = planner::BufferId(0);
+  plan.steps.push_back(encode);
+  EXPECT_THAT(PlanTable(problem, KeepAll(), plan),
+              HasSubstr("1 value; 1.75 MiB saved\n"));
+  plan.steps[0].codec = "group4";
+  EXPECT_THAT(PlanTable(problem, KeepAll(), plan),
+              HasSubstr("1.50 MiB saved, 1.0 % of the error\n"));
+  const auto json = PlanSummaryJson(problem, KeepAll(), plan);
+  EXPECT_EQ(json["compressed_values"], 1);
+  EXPECT_EQ(json["compression_saved_bytes"], kMiB * 3 / 2);
+  EXPECT_DOUBLE_EQ(json["error_share"], 0.01);
+  EXPECT_FALSE(
+      PlanSummaryJson(problem, KeepAll(), Traded()).contains("error_share"));
+}
+
 }  // namespace
 }  // namespace loadline::tools

@@ -75,7 +75,8 @@ function operatorRows() {
   const rows = new Map();
   for (let s = 0; s < steps.lane.length; ++s) {
     const node = steps.node[s];
-    const name = node < 0 ? LANES[steps.lane[s]] :
+    const name = node < 0 ? (steps.lane[s] === 0 ? "codec" :
+        LANES[steps.lane[s]]) :
         texts[nodes.operator[node]] || "node";
     const row = rows.get(name) ||
         {operator: name, runs: 0, predicted_ns: 0, measured_ns: 0};

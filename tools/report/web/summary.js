@@ -24,6 +24,13 @@ function adviceLines() {
     lines.push(`Recomputation takes ${formatNs(summary.recompute_ns)} ` +
         `(${formatShare(summary.recompute_ns, time)} of the step).`);
   }
+  if (summary.compressed_values > 0) {
+    lines.push(`${summary.compressed_values} tensors are stored compressed: ` +
+        `${formatBytes(summary.compression_saved_bytes)} less` +
+        (summary.error_share > 0 ?
+         `, with ${formatShare(summary.error_share, 1)} of the error of the ` +
+         "gradient that is allowed." : ", without loss."));
+  }
   const spare = summary.predicted_step_ns - summary.bound_step_ns;
   lines.push(spare * 1000 < kept
     ? "No plan at this budget is faster: the proven bound is met."
