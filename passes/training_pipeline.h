@@ -3,12 +3,15 @@
 #ifndef LOADLINE_PASSES_TRAINING_PIPELINE_H_
 #define LOADLINE_PASSES_TRAINING_PIPELINE_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "models/graph.h"
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
 #include "passes/mixed_precision.h"
 #include "passes/pass_runner.h"
+#include "passes/split_operators.h"
 
 namespace loadline::passes {
 
@@ -17,12 +20,13 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   bool no_dropout = false;                // removes every dropout
   Precision precision = Precision::kF32;  // of the model's computation
+  std::vector<Split> splits;              // chains that run in segments
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the
 // loss. Updates are those of the running statistics, then of parameters and
-// optimizer states. Errors: those of AddLoss, AddGradients, AddOptimizer and
-// PassRunner.
+// optimizer states. Errors: those of AddLoss, AddGradients, AddOptimizer,
+// SplitOperators and PassRunner.
 absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
                                                 const TrainingOptions& options,
                                                 const PassOptions& passes);

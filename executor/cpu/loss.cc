@@ -84,6 +84,67 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   });
 }
 
+// SoftmaxCrossEntropy up to its sum over targets: lse of each line, and the
+// logit of its target; 0 for an ignored one.
+PreparedKernel CrossEntropyRows(const Prepare& p) {
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto logit) {
+    using T = decltype(logit);
+    return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+      using Index = decltype(type);
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const T* logits = In<T>(args, 0);
+        const Index* target = In<Index>(args, 1);
+        LOADLINE_RETURN_IF_ERROR(CountTargets(c, target, name).status());
+        LogSumExp(c, logits, Out(args, 0));
+        float* hit = Out(args, 1);
+        for (int64_t i = 0; i < c.targets(); ++i) {
+          hit[i] = 0;
+          if (target[i] != kIgnoredTarget) hit[i] = logits[c.At(i, target[i])];
+        }
+        return absl::OkStatus();
+      });
+    });
+  });
+}
+
+// The rest of SoftmaxCrossEntropy: the same sum in the same order.
+PreparedKernel CrossEntropyMean(const Prepare& p) {
+  const int64_t targets = p.input(2).elements();
+  if (targets == 0) return p.Invalid("a mean over no targets");
+  return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([targets](const KernelArgs& args) {
+      const float* lse = In(args, 0);
+      const float* hit = In(args, 1);
+      const Index* target = In<Index>(args, 2);
+      double sum = 0;
+      int64_t counted = 0;
+      for (int64_t i = 0; i < targets; ++i) {
+        if (target[i] == kIgnoredTarget) continue;
+        ++counted;
+        sum += double{lse[i]} - double{hit[i]};
+      }
+      *Out(args, 0) = static_cast<float>(sum / static_cast<double>(counted));
+    });
+  });
+}
+
+PreparedKernel CountTargetsOf(const Prepare& p) {
+  const int64_t targets = p.input(0).elements();
+  return WithIndex(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([targets](const KernelArgs& args) {
+      const Index* target = In<Index>(args, 0);
+      int64_t counted = 0;
+      for (int64_t i = 0; i < targets; ++i) {
+        counted += target[i] != kIgnoredTarget;
+      }
+      *Out(args, 0) = static_cast<float>(counted);
+    });
+  });
+}
+
 // dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits; 0
 // for an ignored target.
 template <typename T, typename Index>
@@ -128,15 +189,18 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  const bool given = p.has_input(4);
   return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto logit) {
     using T = decltype(logit);
     return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
       using Index = decltype(type);
-      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+      return MakeKernel([c, given,
+                         name = p.node().name](const KernelArgs& args) {
         const Index* target = In<Index>(args, 2);
         LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
                                   CountTargets(c, target, name));
-        const float scale = *In(args, 0) / static_cast<float>(counted);
+        const float count = given ? *In(args, 4) : static_cast<float>(counted);
+        const float scale = *In(args, 0) / count;
         CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
                          Out<T>(args, 0));
         return absl::OkStatus();
@@ -198,6 +262,9 @@ PreparedKernel CountCorrect(const Prepare& p) {
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"CrossEntropyRows", CrossEntropyRows},
+    {"CrossEntropyMean", CrossEntropyMean},
+    {"CountTargets", CountTargetsOf},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},

@@ -117,7 +117,77 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   });
 }
 
-// scale = dloss / targets that are not ignored, computed by one block.
+// hit = the logit of each target; 0 for an ignored one.
+template <typename T, typename Index>
+__global__ void HitKernel(ClassLines c, const T* logits, const Index* target,
+                          float* hit, DataErrorSink errors) {
+  for (int64_t i = GridThread(); i < c.targets(); i += GridThreads()) {
+    const int64_t t = target[i];
+    const bool is_class = t >= 0 && t < c.lines.size;
+    if (!is_class && t != kIgnoredTarget) ReportDataError(errors, i);
+    hit[i] = is_class ? Widen(logits[c.At(i, t)]) : 0.0f;
+  }
+}
+
+// SoftmaxCrossEntropy up to its sum over targets.
+PreparedKernel CrossEntropyRows(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0, 1}));
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  return WithFloat(p, p.input(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel(
+          [c](const KernelArgs& args, const LaunchContext& launch) {
+            if (c.targets() == 0) return absl::OkStatus();
+            const T* logits = In<T>(args, 0);
+            LOADLINE_RETURN_IF_ERROR(LaunchLines(
+                LogSumExpKernel<kWarp, T>, LogSumExpKernel<kBlock, T>,
+                LogSumExpKernel<1, T>, c, launch.stream, logits, Out(args, 0)));
+            return LaunchKernel(HitKernel<T, Index>, GridFor(c.targets()),
+                                kBlock, 0, launch.stream, c, logits,
+                                In<Index>(args, 1), Out(args, 1),
+                                launch.sink());
+          },
+          0, DescribeTarget(p, c));
+    });
+  });
+}
+
+// The rest of SoftmaxCrossEntropy: MeanLossKernel's sum, in its order.
+template <typename Index>
+__global__ void MeanOfRowsKernel(int64_t targets, const float* lse,
+                                 const float* hit, const Index* target,
+                                 float* loss) {
+  double sum = 0;
+  double counted = 0;
+  for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
+    if (target[i] == kIgnoredTarget) continue;
+    counted += 1;
+    sum += double{lse[i]} - double{hit[i]};
+  }
+  sum = TeamSum<kSumThreads>(sum);
+  counted = TeamSum<kSumThreads>(counted);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
+}
+
+PreparedKernel CrossEntropyMean(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
+  const int64_t targets = p.input(2).elements();
+  if (targets == 0) return p.Invalid("a mean over no targets");
+  return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
+    using Index = decltype(index);
+    return MakeKernel(
+        [targets](const KernelArgs& args, const LaunchContext& launch) {
+          return LaunchKernel(MeanOfRowsKernel<Index>, 1, kSumThreads, 0,
+                              launch.stream, targets, In(args, 0), In(args, 1),
+                              In<Index>(args, 2), Out(args, 0));
+        });
+  });
+}
+
+// How many targets are not ignored, and dloss divided by that many unless it is
+// null, by one block.
 template <typename Index>
 __global__ void LossScaleKernel(int64_t targets, const float* dloss,
                                 const Index* target, float* scale) {
@@ -126,7 +196,28 @@ __global__ void LossScaleKernel(int64_t targets, const float* dloss,
     if (target[i] != kIgnoredTarget) counted += 1;
   }
   counted = TeamSum<kSumThreads>(counted);
-  if (threadIdx.x == 0) *scale = *dloss / static_cast<float>(counted);
+  if (threadIdx.x != 0) return;
+  const auto count = static_cast<float>(counted);
+  *scale = dloss == nullptr ? count : *dloss / count;
+}
+__global__ void GivenScaleKernel(const float* dloss, const float* count,
+                                 float* scale) {
+  *scale = *dloss / *count;
+}
+
+PreparedKernel CountTargets(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
+  const int64_t targets = p.input(0).elements();
+  return WithIndex(p, p.input(0).dtype, [&](auto index) -> PreparedKernel {
+    using Index = decltype(index);
+    return MakeKernel(
+        [targets](const KernelArgs& args, const LaunchContext& launch) {
+          const float* none = nullptr;
+          return LaunchKernel(LossScaleKernel<Index>, 1, kSumThreads, 0,
+                              launch.stream, targets, none, In<Index>(args, 0),
+                              Out(args, 0));
+        });
+  });
 }
 
 // dlogits = (softmax - one_hot(target)) scale, in place on logits; 0 for an
@@ -159,18 +250,22 @@ __global__ void CrossEntropyGradKernel(ClassLines c, const float* loss_scale,
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3, 4}, {}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {}, {0}));
+  const bool given = p.has_input(4);
   return WithFloat(p, p.input(1).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
       using Index = decltype(index);
       return MakeKernel(
-          [c](const KernelArgs& args, const LaunchContext& launch) {
+          [c, given](const KernelArgs& args, const LaunchContext& launch) {
             auto* scale = Workspace<float>(args);
-            LOADLINE_RETURN_IF_ERROR(LaunchKernel(
-                LossScaleKernel<Index>, 1, kSumThreads, 0, launch.stream,
-                c.targets(), In(args, 0), In<Index>(args, 2), scale));
+            LOADLINE_RETURN_IF_ERROR(
+                given ? LaunchKernel(GivenScaleKernel, 1, 1, 0, launch.stream,
+                                     In(args, 0), In(args, 4), scale)
+                      : LaunchKernel(LossScaleKernel<Index>, 1, kSumThreads, 0,
+                                     launch.stream, c.targets(), In(args, 0),
+                                     In<Index>(args, 2), scale));
             return LaunchLines(CrossEntropyGradKernel<kWarp, T, Index>,
                                CrossEntropyGradKernel<kBlock, T, Index>,
                                CrossEntropyGradKernel<1, T, Index>, c,
@@ -310,6 +405,9 @@ PreparedKernel CountCorrect(const Prepare& p) {
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"CrossEntropyRows", CrossEntropyRows},
+    {"CrossEntropyMean", CrossEntropyMean},
+    {"CountTargets", CountTargets},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},

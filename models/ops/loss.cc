@@ -1,8 +1,11 @@
 // Losses and CountCorrect. SoftmaxCrossEntropy's gradient reads the logits and
-// one log-sum-exp per target. Tested in tests/models/infer_test.cc and
-// gradient_test.cc.
+// one log-sum-exp per target. CrossEntropyRows and CrossEntropyMean are
+// SoftmaxCrossEntropy in two: what is large, and the sum over all targets; so
+// logits can be split by rows, and the loss keeps its bits. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -41,11 +44,36 @@ absl::StatusOr<OutputTypes> InferCrossEntropy(const Node& node,
 absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
                                                   InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, kF32Scalar));
+  if (inputs.size() > 4 && inputs[4] != nullptr) {
+    LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 4, kF32Scalar));
+  }
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             CheckClasses(node, inputs, 1));
   LOADLINE_RETURN_IF_ERROR(
       RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
   return OutputTypes{*inputs[1]};
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropyRows(const Node& node,
+                                                  InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            CheckClasses(node, inputs, 0));
+  const TensorType row{DType::kF32, std::move(dims)};
+  return OutputTypes{row, row};
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropyMean(const Node&,
+                                                  InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 2, {DType::kI64, DType::kI32}));
+  const TensorType row{DType::kF32, inputs[2]->dims};
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, row));
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, row));
+  return OutputTypes{kF32Scalar};
+}
+
+absl::StatusOr<OutputTypes> InferCountTargets(const Node&, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 0, {DType::kI64, DType::kI32}));
+  return OutputTypes{kF32Scalar};
 }
 
 absl::Status CrossEntropyGradient(GradientContext& c) {
@@ -131,9 +159,20 @@ std::vector<Operator> LossOperators() {
   // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
   entropy_grad.inplace = {{1, 0}};
+  entropy_grad.max_inputs = 5;
+  entropy_grad.row_cuts = CutCrossEntropy;
+  Operator entropy_rows =
+      Entry("CrossEntropyRows", 2, InferCrossEntropyRows, nullptr);
+  entropy_rows.attributes = entropy.attributes;
+  entropy_rows.row_cuts = CutCrossEntropy;
   Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
   count.attributes = entropy.attributes;
-  return {entropy, entropy_grad, count,
+  return {entropy,
+          entropy_grad,
+          entropy_rows,
+          Entry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr),
+          Entry("CountTargets", 1, InferCountTargets, nullptr),
+          count,
           Entry("MseLoss", 2, InferMse, MseGradient),
           Entry("MseLossGrad", 3, InferMseGrad, nullptr)};
 }

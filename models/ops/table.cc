@@ -18,10 +18,10 @@ std::vector<Operator> CollectOperators() {
   std::vector<Operator> all;
   for (auto* family :
        {PointwiseOperators, CurveOperators, BinaryOperators, ReduceOperators,
-        AlongAxisOperators, ShapeOperators, SliceOperators, GatherOperators,
-        MatMulOperators, ConvOperators, BatchNormOperators, LayerNormOperators,
-        SoftmaxOperators, AttentionOperators, PoolOperators, DropoutOperators,
-        LossOperators, OptimizerOperators}) {
+        AlongAxisOperators, ShapeOperators, SliceOperators, RowOperators,
+        GatherOperators, MatMulOperators, ConvOperators, BatchNormOperators,
+        LayerNormOperators, SoftmaxOperators, AttentionOperators, PoolOperators,
+        DropoutOperators, LossOperators, OptimizerOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

@@ -318,6 +318,19 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
                      {F32({}), logits, I32(s.target, 0, last), lse},
                      grad,
                      1e-5});
+    cases.push_back(
+        {"SoftmaxCrossEntropyGrad",
+         what + " of more",
+         {F32({}), logits, I64(s.target, 0, last), lse, F32({}, 2, 9)},
+         grad,
+         1e-5});
+    cases.push_back(
+        {"CrossEntropyRows", what, {logits, I64(s.target, 0, last)}, grad});
+    cases.push_back({"CrossEntropyMean",
+                     what,
+                     {lse, F32(s.target, -6, 3), I64(s.target, 0, last)},
+                     {}});
+    cases.push_back({"CountTargets", what, {I32(s.target, 0, last)}, {}, 0});
     cases.push_back({"CountCorrect",
                      what,
                      {logits, I64(s.target, 0, last)},

@@ -65,19 +65,19 @@ TEST(OperatorTable, OnlyUpdatesRunOnce) {
                                                "AdamW"};
   for (const Operator* op : AllOperators()) {
     EXPECT_EQ(!op->recompute, updates.count(op->name) == 1) << op->name;
-    EXPECT_EQ(op->view, op->name == "Reshape") << op->name;
+    EXPECT_EQ(op->view, op->name == "Reshape" || op->name == "RowsView")
+        << op->name;
   }
 }
 
 TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
   const std::set<absl::string_view> without = {
-      "Not",          "Equal",
-      "Less",         "LessOrEqual",
-      "Greater",      "GreaterOrEqual",
-      "And",          "Or",
-      "CountCorrect", "RunningStatsUpdate",
-      "TopK",         "RandomUniform",
-      "Sgd",          "AdamW"};
+      "Not", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
+      "Or", "CountCorrect", "RunningStatsUpdate", "TopK", "RandomUniform",
+      "Sgd", "AdamW",
+      // Made after differentiation.
+      "RowsView", "WriteRows", "GemmSum", "CrossEntropyRows", "CountTargets",
+      "CrossEntropyMean"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};

@@ -247,6 +247,10 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   options.no_dropout = flags.model.no_dropout;
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
+  for (const std::string& text : flags.plan.splits) {
+    LOADLINE_ASSIGN_OR_RETURN(passes::Split split, passes::ParseSplit(text));
+    options.splits.push_back(std::move(split));
+  }
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }
