@@ -47,6 +47,8 @@ constexpr VerbEntry kVerbs[] = {
      "loadline compare a.json b.json --problem problem.json", AddCompare},
     {"inspect", "Show a model's operators, parameters and bytes",
      "loadline inspect model.onnx --batch 32", AddInspect},
+    {"groups", "List the channels that can be pruned, and what goes with them",
+     "loadline groups model.onnx", AddGroups},
     {"check", "Say whether a model is supported, and trains as exported",
      "loadline check model.onnx --batch 32", AddCheck},
     {"eval", "Loss and accuracy of a model on data",

@@ -28,6 +28,7 @@ VerbBody AddCompletion(CLI::App* app);
 VerbBody AddDoctor(CLI::App* app);
 VerbBody AddEstimate(CLI::App* app);
 VerbBody AddEval(CLI::App* app);
+VerbBody AddGroups(CLI::App* app);
 VerbBody AddInspect(CLI::App* app);
 VerbBody AddMan(CLI::App* app);
 VerbBody AddPack(CLI::App* app);

@@ -66,7 +66,7 @@ const std::map<std::string, std::string>& Doors() {
         "executor/train executor/measure executor/fake executor/cpu "
         "executor/cuda ";
     const std::string pipeline =
-        planner + executor + "models passes tools/cli ";
+        planner + executor + "models passes passes/compress tools/cli ";
     return std::map<std::string, std::string>{
         {"planner/base", ""},
         {"planner/problem", base},
@@ -83,7 +83,8 @@ const std::map<std::string, std::string>& Doors() {
          search + "planner/certificate planner/certify planner/verify "
                   "planner/pack planner/layers planner/layout"},
         {"models", base},
-        {"passes", plans + "models"},
+        {"passes", plans + "models passes/compress"},
+        {"passes/compress", plans + "models passes"},
         {"executor/device", plans + "models"},
         {"executor/ops", device},
         {"executor/program", device},

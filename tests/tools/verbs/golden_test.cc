@@ -114,6 +114,10 @@ TEST_F(GoldenTable, Inspect) {
   Expect("inspect", {"inspect", ZooPath("mlp.onnx")});
 }
 
+TEST_F(GoldenTable, Groups) {
+  Expect("groups", {"groups", ZooPath("mlp.onnx")});
+}
+
 TEST_F(GoldenTable, Check) { Expect("check", {"check", ZooPath("mlp.onnx")}); }
 
 TEST_F(GoldenTable, Estimate) {

@@ -31,7 +31,7 @@ constexpr char kMachine[] = "tests/tools/machine.json";
 std::vector<std::string> Mlp(const std::string& verb,
                              std::vector<std::string> more) {
   std::vector<std::string> args = {verb, kMlp};
-  if (verb != "inspect" && verb != "check") {
+  if (verb != "inspect" && verb != "check" && verb != "groups") {
     args.insert(args.end(), {"--machine", kMachine});
   }
   args.insert(args.end(), more.begin(), more.end());
@@ -207,6 +207,8 @@ TEST(VerbErrors, OfVerbsThatReadModels) {
           {{"inspect", "/no/m.onnx"}, 2, "/no/m.onnx"},
           {{"inspect", "models"}, 2, "models"},
           {Mlp("inspect", {"--batch", "-3"}), 2, "--batch"},
+          {{"groups", "/no/m.onnx"}, 2, "/no/m.onnx"},
+          {Mlp("groups", {"--dim", "x"}), 2, "--dim 'x'"},
           {{"check", "/no/m.onnx"}, 2, "/no/m.onnx"},
           {Mlp("check", {"--dim", "x"}), 2, "--dim 'x'"},
           {Mlp("eval", {}), 2, "--data: expected an .npz file"},
