@@ -30,14 +30,6 @@ using models::ValueId;
 
 namespace {
 
-int64_t RowElements(const TensorType& type, int lead) {
-  int64_t elements = 1;
-  for (size_t i = static_cast<size_t>(lead); i < type.dims.size(); ++i) {
-    elements *= type.dims[i];
-  }
-  return elements;
-}
-
 bool WidensToF32(const Node& node) {
   return node.op == "Cast" && node.attributes.String("to", "") == "f32";
 }
@@ -94,10 +86,23 @@ absl::StatusOr<std::vector<ValueId>> PartWriter::Add(
 }
 
 TensorType PartWriter::PartType(ValueId value, int lead, int64_t part) const {
-  TensorType type = graph_.value(value).type;
-  type.dims.erase(type.dims.begin(), type.dims.begin() + lead);
-  type.dims.insert(type.dims.begin(), PartRows(part));
+  TensorType type = RowsType(value, lead);
+  type.dims[0] = type.dims[0] / starts_.back() * PartRows(part);
   return type;
+}
+
+TensorType PartWriter::RowsType(ValueId value, int lead) const {
+  TensorType type = graph_.value(value).type;
+  int64_t rows = 1;
+  for (int i = 0; i < lead; ++i) rows *= type.dims[static_cast<size_t>(i)];
+  type.dims.erase(type.dims.begin(), type.dims.begin() + lead);
+  type.dims.insert(type.dims.begin(), rows);
+  return type;
+}
+
+int64_t PartWriter::Start(ValueId value, int64_t part) const {
+  return graph_.value(value).type.elements() / starts_.back() *
+         starts_[static_cast<size_t>(part)];
 }
 
 absl::StatusOr<ValueId> PartWriter::Part(const Node& reader, ValueId value,
@@ -115,8 +120,7 @@ absl::StatusOr<ValueId> PartWriter::Slice(const Node& reader, ValueId value,
   Node named = reader;  // the slice is named after the value
   named.name = graph_.value(value).name;
   const TensorType type = PartType(value, lead, part);
-  const int64_t first = starts_[static_cast<size_t>(part)];
-  const int64_t start = first * RowElements(type, 1);
+  const int64_t start = Start(value, part);
   if (start * models::DTypeBytes(type.dtype) % planner::kBufferAlignmentBytes ==
       0) {
     LOADLINE_ASSIGN_OR_RETURN(const std::vector<ValueId> view,
@@ -124,8 +128,9 @@ absl::StatusOr<ValueId> PartWriter::Slice(const Node& reader, ValueId value,
                                   {{"start", start}, {"shape", type.dims}}));
     return view[0];
   }
-  Ints all = type.dims;
-  all[0] = starts_.back();
+  const Ints all = RowsType(value, lead).dims;
+  const int64_t first =
+      all[0] / starts_.back() * starts_[static_cast<size_t>(part)];
   if (all != graph_.value(value).type.dims) {
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> flat,
@@ -194,7 +199,7 @@ absl::Status PartWriter::WriteParts(size_t node, int64_t part,
     }
     part_of_[{value, part}] = outputs[i];
     if (read_whole_[Index(value)]) {
-      LOADLINE_RETURN_IF_ERROR(Join(old, value, lead, outputs[i], part));
+      LOADLINE_RETURN_IF_ERROR(Join(old, value, outputs[i], part));
     }
   }
   return absl::OkStatus();
@@ -227,8 +232,8 @@ absl::Status PartWriter::WriteProductSum(size_t node, int64_t part,
   return Sum(old, old.outputs[1], bias[0], part);
 }
 
-absl::Status PartWriter::Join(const Node& node, ValueId value, int lead,
-                              ValueId rows, int64_t part) {
+absl::Status PartWriter::Join(const Node& node, ValueId value, ValueId rows,
+                              int64_t part) {
   const TensorType type = graph_.value(value).type;
   std::vector<ValueId> inputs = {rows};
   if (part > 0) inputs.push_back(so_far_[value]);
@@ -236,9 +241,7 @@ absl::Status PartWriter::Join(const Node& node, ValueId value, int lead,
   LOADLINE_ASSIGN_OR_RETURN(
       const std::vector<ValueId> joined,
       Add(node, part, ".joined", "WriteRows", std::move(inputs),
-          {{"start",
-            starts_[static_cast<size_t>(part)] * RowElements(type, lead)},
-           {"shape", type.dims}},
+          {{"start", Start(value, part)}, {"shape", type.dims}},
           last ? value : kNoValue));
   so_far_[value] = joined[0];
   return absl::OkStatus();

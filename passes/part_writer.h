@@ -45,7 +45,11 @@ class PartWriter {
       const models::Node& of, int64_t part, const char* what, const char* op,
       std::vector<ValueId> inputs, models::Attributes attributes,
       ValueId stands_for = models::kNoValue);
+  // A value's type with its first `lead` dimensions merged; the same of a part.
+  models::TensorType RowsType(ValueId value, int lead) const;
   models::TensorType PartType(ValueId value, int lead, int64_t part) const;
+  // The first element of a value's part.
+  int64_t Start(ValueId value, int64_t part) const;
   // The rows of a value: of the region, or a slice of one from outside.
   absl::StatusOr<ValueId> Part(const models::Node& reader, ValueId value,
                                int lead, int64_t part);
@@ -57,8 +61,8 @@ class PartWriter {
   absl::Status WriteProductSum(size_t node, int64_t part,
                                const std::vector<ValueId>& inputs, bool trans_a,
                                bool trans_b);
-  absl::Status Join(const models::Node& node, ValueId value, int lead,
-                    ValueId rows, int64_t part);
+  absl::Status Join(const models::Node& node, ValueId value, ValueId rows,
+                    int64_t part);
   // Adds a part to the sum `value`.
   absl::Status Sum(const models::Node& node, ValueId value, ValueId addend,
                    int64_t part);

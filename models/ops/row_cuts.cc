@@ -43,8 +43,8 @@ int RowDims(const TensorType& type, int64_t rows) {
   int64_t product = 1;
   for (size_t i = 0; i < type.dims.size(); ++i) {
     product *= type.dims[i];
-    if (product == rows) return static_cast<int>(i) + 1;
-    if (product > rows || product == 0) break;
+    if (product == 0) break;
+    if (product % rows == 0) return static_cast<int>(i) + 1;
   }
   return -1;
 }
@@ -167,7 +167,7 @@ RowCuts CutMatMul(const Node& node, InputTypes inputs, CutOutputs outputs,
     cuts.push_back({{lead, lead}, {lead}, node.attributes});
   }
   if (a.rank() == 2 && b.rank() == 2 && trans_a && !Flag(node, "trans_b") &&
-      a.dims[0] == rows) {
+      a.dims[0] % rows == 0) {
     cuts.push_back({{1, 1}, {RowCut::kAdded}, node.attributes});
   }
   (void)outputs;
@@ -179,18 +179,18 @@ RowCuts CutGemm(const Node& node, InputTypes inputs, CutOutputs outputs,
   const TensorType& a = *inputs[0];
   const bool trans_a = Flag(node, "transA");
   RowCuts cuts;
-  if (!trans_a && a.dims[0] == rows && outputs.size() == 1) {
+  if (RowDims(a, rows) != 1) return cuts;
+  if (!trans_a && outputs.size() == 1) {
     RowCut cut{{1, RowCut::kWhole}, {1}, node.attributes};
     if (inputs.size() > 2) {
       const TensorType* c = inputs[2];
       const bool has_rows =
-          c != nullptr && c->rank() == 2 && c->dims[0] == rows && rows > 1;
+          c != nullptr && c->rank() == 2 && SameRows(*c, a, 1);
       cut.inputs.push_back(has_rows ? 1 : RowCut::kWhole);
     }
     cuts.push_back(cut);
   }
-  if (trans_a && !Flag(node, "transB") && a.dims[0] == rows &&
-      inputs.size() == 2) {
+  if (trans_a && !Flag(node, "transB") && inputs.size() == 2) {
     cuts.push_back({{1, 1},
                     std::vector<int>(outputs.size(), RowCut::kAdded),
                     node.attributes});
@@ -200,7 +200,7 @@ RowCuts CutGemm(const Node& node, InputTypes inputs, CutOutputs outputs,
 
 RowCuts CutWeightGrad(const Node& node, InputTypes inputs, CutOutputs,
                       int64_t rows) {
-  if (inputs[0]->dims[0] != rows || inputs[1]->dims[0] != rows) return {};
+  if (RowDims(*inputs[0], rows) != 1) return {};
   return {RowCut{{1, 1}, {RowCut::kAdded}, node.attributes}};
 }
 

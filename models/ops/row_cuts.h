@@ -12,8 +12,8 @@
 
 namespace loadline::models {
 
-// The fewest leading dimensions whose product is `rows`, at least one; -1 if
-// there are none.
+// The fewest leading dimensions whose product is a multiple of `rows`, so that
+// each row is as many of them; -1 if there are none.
 int RowDims(const TensorType& type, int64_t rows);
 
 using RowCuts = std::vector<RowCut>;
@@ -66,14 +66,14 @@ RowCuts CutExamples(const Node& node, InputTypes inputs, CutOutputs outputs,
   RowCut cut;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool has_rows = i < size_t{with_rows};
-    if (has_rows && (inputs[i] == nullptr || inputs[i]->dims.empty() ||
-                     inputs[i]->dims[0] != rows)) {
+    if (has_rows && (inputs[i] == nullptr || RowDims(*inputs[i], rows) != 1 ||
+                     inputs[i]->dims[0] != inputs[0]->dims[0])) {
       return {};
     }
     cut.inputs.push_back(has_rows ? 1 : RowCut::kWhole);
   }
   for (const TensorType& output : outputs) {
-    if (output.dims.empty() || output.dims[0] != rows) return {};
+    if (output.dims.empty() || output.dims[0] != inputs[0]->dims[0]) return {};
     cut.outputs.push_back(1);
   }
   cut.attributes = node.attributes;

@@ -46,7 +46,9 @@ TEST(RowDims, AreTheFirstWhoseProductIsTheRows) {
   EXPECT_EQ(RowDims(F({8, 4, 3}), 8), 1);
   EXPECT_EQ(RowDims(F({8, 4, 3}), 32), 2);
   EXPECT_EQ(RowDims(F({1, 32, 3}), 32), 2);
-  EXPECT_EQ(RowDims(F({8, 4, 3}), 4), -1);
+  EXPECT_EQ(RowDims(F({8, 4, 3}), 4), 1) << "two to each row";
+  EXPECT_EQ(RowDims(F({6, 6, 3}), 4), 2);
+  EXPECT_EQ(RowDims(F({8, 4, 3}), 5), -1);
   EXPECT_EQ(RowDims(F({0, 4}), 4), -1);
 }
 
@@ -55,7 +57,8 @@ TEST(RowCuts, ProductsCutRowsExamplesOrTheInnerDimension) {
   ExpectCut({"MatMul", {F({8, 2, 4, 3}), F({8, 2, 3, 5})}}, 16, {2, 2}, {2});
   ExpectCut({"MatMul", {F({32, 3}), F({32, 5})}, {{"trans_a", int64_t{1}}}}, 32,
             {1, 1}, {kAdded});
-  EXPECT_TRUE(Cuts({"MatMul", {F({8, 4}), F({4, 5})}}, 4).empty());
+  ExpectCut({"MatMul", {F({8, 4}), F({4, 5})}}, 4, {1, kWhole}, {1});
+  EXPECT_TRUE(Cuts({"MatMul", {F({6, 4}), F({4, 5})}}, 4).empty());
   EXPECT_TRUE(Cuts({"MatMul", {F({8, 2, 3}), F({2, 3, 5})}}, 16).empty())
       << "b broadcasts over the rows";
 }
