@@ -4,8 +4,19 @@
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_library(LOADLINE_STATIC_CRYPTO libcrypto.a)
+if(LOADLINE_STATIC_CRYPTO)  # of which one object file is needed
+  set(OPENSSL_USE_STATIC_LIBS ON)
+endif()
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
-find_package(highs REQUIRED)
+find_package(highs QUIET)
+if(NOT highs_FOUND)
+  message(FATAL_ERROR "HiGHS is missing: run tools/loadline once, which builds it into "
+    "build/deps, or name its prefix in CMAKE_PREFIX_PATH")
+endif()
+if(LOADLINE_PLUGIN_ONLY)
+  return()
+endif()
 
 # ONNX asks for Protobuf's own package file, which Debian's lacks: answer with
 # what CMake's module found.

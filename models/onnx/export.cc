@@ -3,20 +3,14 @@
 // tests/models/onnx_export_test.cc.
 #include "models/onnx/export.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx/model_file.h"
-#include "planner/base/atomic_file.h"
+#include "models/onnx/write_model.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {
-
-constexpr int64_t kMaxBytes = std::numeric_limits<int32_t>::max();
 
 absl::Status Replace(const Tensor& tensor, onnx::TensorProto* proto) {
   LOADLINE_ASSIGN_OR_RETURN(
@@ -33,44 +27,16 @@ absl::Status Replace(const Tensor& tensor, onnx::TensorProto* proto) {
   return absl::OkStatus();
 }
 
-// Bytes of protobuf on their way to a file; keeps the first error.
-class FileStream : public google::protobuf::io::CopyingOutputStream {
- public:
-  explicit FileStream(planner::AtomicFile* file) : file_(file) {}
-  bool Write(const void* data, int bytes) override {
-    status_.Update(file_->Write(data, static_cast<size_t>(bytes)));
-    return status_.ok();
-  }
-  const absl::Status& status() const { return status_; }
-
- private:
-  planner::AtomicFile* file_;
-  absl::Status status_;
-};
-
-// Without a second copy of the model in memory.
-absl::Status WriteModel(const onnx::ModelProto& model,
-                        const std::string& path) {
-  LOADLINE_ASSIGN_OR_RETURN(const auto file, planner::AtomicFile::Create(path));
-  FileStream stream(file.get());
-  google::protobuf::io::CopyingOutputStreamAdaptor buffered(&stream);
-  const bool written =
-      model.SerializeToZeroCopyStream(&buffered) && buffered.Flush();
-  LOADLINE_RETURN_IF_ERROR(stream.status());
-  if (!written) return absl::InternalError("protobuf cannot write the model");
-  return file->Commit();
-}
-
 }  // namespace
 
 absl::Status ExportTrained(const std::string& original_path,
                            std::map<std::string, Tensor> trained,
                            const std::string& out_path) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      onnx::ModelProto model,
-      onnx_internal::ReadModelFile(original_path, kMaxBytes));
+  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto model,
+                            onnx_internal::ReadModelFile(
+                                original_path, onnx_internal::kMaxFileBytes));
   const std::string folder = onnx_internal::FolderOf(original_path);
-  int64_t budget_bytes = kMaxBytes;
+  int64_t budget_bytes = onnx_internal::kMaxFileBytes;
   for (onnx::TensorProto& proto :
        *model.mutable_graph()->mutable_initializer()) {
     auto it = trained.find(proto.name());
@@ -89,12 +55,7 @@ absl::Status ExportTrained(const std::string& original_path,
         absl::StrCat(original_path, " has no initializer named '",
                      trained.begin()->first, "'"));
   }
-  if (model.ByteSizeLong() > static_cast<size_t>(kMaxBytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the trained model needs ", model.ByteSizeLong(),
-        " bytes, more than the 2 GiB that one ONNX file can hold"));
-  }
-  return WriteModel(model, out_path);
+  return onnx_internal::WriteModel(model, out_path);
 }
 
 }  // namespace loadline::models

@@ -1,8 +1,11 @@
-// OpenSSL's EVP interface. Tested in tests/planner/base/sha256_test.cc against
-// the examples of FIPS 180-4.
+// OpenSSL's functions for SHA-256 alone, deprecated since 3.0: its general
+// interface would bring 1.6 MB of other algorithms into the plugin's wheel.
+// Tested in tests/planner/base/sha256_test.cc against the examples of FIPS
+// 180-4.
 #include "planner/base/sha256.h"
 
-#include <openssl/evp.h>
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include <cstdint>
 
@@ -12,19 +15,17 @@
 namespace loadline::planner {
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  LOADLINE_CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) ==
-                 1);
+  LOADLINE_CHECK(SHA256_Init(&state_->context) == 1);
 }
 
 Sha256::~Sha256() = default;
 
 void Sha256::Add(const void* data, size_t bytes) {
-  LOADLINE_CHECK(EVP_DigestUpdate(state_->context, data, bytes) == 1);
+  LOADLINE_CHECK(SHA256_Update(&state_->context, data, bytes) == 1);
 }
 
 void Sha256::AddText(absl::string_view text) {
@@ -34,11 +35,10 @@ void Sha256::AddText(absl::string_view text) {
 }
 
 std::string Sha256::HexDigest() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  LOADLINE_CHECK(EVP_DigestFinal_ex(state_->context, digest, &size) == 1);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), size));
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  LOADLINE_CHECK(SHA256_Final(digest, &state_->context) == 1);
+  return absl::BytesToHexString(absl::string_view(
+      reinterpret_cast<const char*>(digest), SHA256_DIGEST_LENGTH));
 }
 
 std::string Sha256Hex(absl::string_view bytes) {

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 from unittest import mock
 
@@ -416,11 +417,11 @@ class Mistakes(unittest.TestCase):
 
 class ByName(unittest.TestCase):
     def test_the_packages_entry_point_makes_loadline_a_backend(self):
-        package = pathlib.Path(loadline.__file__).parent.parent
-        sys.path.insert(0, str(package / "packaging"))
-        import wheel_backend
-
-        files = wheel_backend.metadata_files(wheel_backend.read_project(), "any")
+        project = pathlib.Path(__file__).parents[3] / "pyproject.toml"
+        (name, target), = tomllib.loads(project.read_text())["project"]["entry-points"][
+            "torch_dynamo_backends"].items()
+        files = {"METADATA": "Metadata-Version: 2.1\nName: loadline\nVersion: 0\n",
+                 "entry_points.txt": f"[torch_dynamo_backends]\n{name} = {target}\n"}
         with tempfile.TemporaryDirectory() as folder:
             info = pathlib.Path(folder) / "loadline-0.dist-info"
             info.mkdir()

@@ -1,4 +1,4 @@
-"""mypy finds nothing in the package (its settings: plugins/python/pyproject.toml)."""
+"""mypy finds nothing in the package (its settings: pyproject.toml)."""
 import importlib.util
 import os
 import pathlib
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-PACKAGE = pathlib.Path(__file__).parents[3] / "plugins" / "python"
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 class Types(unittest.TestCase):
@@ -16,7 +16,7 @@ class Types(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-m", "mypy", "--cache-dir",
              os.environ.get("LOADLINE_MYPY_CACHE", os.devnull)],
-            cwd=PACKAGE, capture_output=True, text=True)
+            cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

@@ -220,6 +220,17 @@ def lacks_compiler(error: BaseException) -> bool:
     return False
 
 
+def is_compiled_backward(node: Any) -> bool:
+    """Whether a node of autograd's graph is the backward of a compiled graph."""
+    return "CompiledFunction" in node.name()
+
+
+def retains_graph() -> bool:
+    """Whether the backward pass that runs in this thread keeps its graph."""
+    asked = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return bool(asked is not None and asked())
+
+
 # As users set them.
 SUPPRESS_ERRORS = "torch._dynamo.config.suppress_errors"
 RECOMPILE_LIMIT = "torch._dynamo.config.recompile_limit"

@@ -23,6 +23,7 @@ from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.rewrite.planner_pass import PlannerPass
 from loadline.torch.session.graph_breaks import (graph_number,
                                                  warn_before_unplanned_runs)
+from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import Session, session_of_options
 from loadline.torch.solve.options import Options
 
@@ -105,11 +106,17 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     warn_before_unplanned_runs()
     options = session.resolved(options, number)
     common = options, session.reference, number
-    if tier == tiers.RECOMPUTE:
-        return with_solver(gm, example_inputs, KnapsackSolver(*common))
     if tier == tiers.PUBLIC:
         return in_segments(gm, PlannerPass(*common))
-    partitioner = Partitioner(*common)
+    if tier == tiers.RECOMPUTE:
+        compiled = with_solver(gm, example_inputs, KnapsackSolver(*common))
+    else:
+        compiled = _compile_as_planned(gm, example_inputs, options, Partitioner(*common))
+    return watch(compiled, session.reference, number)
+
+
+def _compile_as_planned(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
+                        options: Options, partitioner: Partitioner) -> Any:
     if options.inner == "aot_eager":
         return torch_internals.aot_autograd(
             fw_compiler=run_eagerly, bw_compiler=run_eagerly,

@@ -56,10 +56,19 @@ def _state_line(graph: PlannedGraph) -> str:
             f"updates take {format_bytes(graph.update_peak_bytes)} at most")
 
 
+def _command() -> str:
+    if named := os.environ.get("LOADLINE_COMMAND"):
+        return named
+    try:
+        import loadline_command  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return "loadline"  # wherever the path has it
+    return str(loadline_command.PROGRAM)
+
+
 def write_page(document: dict[str, Any], made: planning.Plan, path: str) -> None:
     """Runs the command `loadline report` on a problem and its plan."""
-    command = os.environ.get("LOADLINE_COMMAND") or str(
-        pathlib.Path(__file__).parents[2] / "_lib" / "loadline")
+    command = _command()
     with tempfile.TemporaryDirectory() as folder:
         problem, plan = (pathlib.Path(folder) / name
                          for name in ("problem.json", "plan.json"))
@@ -70,8 +79,10 @@ def write_page(document: dict[str, Any], made: planning.Plan, path: str) -> None
                 [command, "report", plan, "--problem", problem, "--html", path],
                 capture_output=True, text=True)
         except OSError as error:
-            raise LoadlineError(f"the command loadline is missing: {error}; set "
-                                "LOADLINE_COMMAND to its path") from error
+            raise LoadlineError(f"the page needs the command loadline ({error}): build it "
+                                "by tools/loadline of a checkout and set LOADLINE_COMMAND "
+                                "to its path, or install the package loadline-command"
+                                ) from error
     if done.returncode != 0:
         raise LoadlineError(done.stderr.strip())
 

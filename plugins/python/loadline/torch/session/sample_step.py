@@ -198,6 +198,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     cuda = device if device.type == "cuda" else None
     breaks = torch_internals.break_count()
     session.restart(keep_budgets)
+    session.counts_forwards = step.function is not None
     with _restored_afterwards(model, sample), dry_run(
             session.number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
@@ -228,6 +229,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
             if isinstance(cause, LoadlineError):
                 raise cause from None
             raise
+    session.counts_forwards = False
     graphs = session.graphs
     if not graphs:
         reasons = [reason for reason, count in torch_internals.break_count().items()

@@ -60,6 +60,9 @@ class Session:
         self._budgets: dict[int, int] = {}
         self._keeps_budgets = False
         self._first: set[int] = set()  # numbers of graphs that were planned
+        # Forwards that may wait for their backward at a time without a warning.
+        self._live_forwards = 1
+        self.counts_forwards = False  # a step is measured, whatever it does
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self._options: Any = None  # kept, so that no other object gets its id
@@ -95,6 +98,14 @@ class Session:
         return dataclasses.replace(
             options, agree=options.agree and first,
             budget=options.budget if budget is None else budget)
+
+    def allows(self, live_forwards: int) -> bool:
+        """False, once for each number, if so many forwards of a graph that wait for their
+        backward were neither measured nor warned of."""
+        with self._lock:
+            known = live_forwards <= self._live_forwards
+            self._live_forwards = max(self._live_forwards, live_forwards)
+            return known or self.counts_forwards
 
     def restart(self, keep_budgets: bool = False) -> None:
         """Forgets what a trial compile recorded. keep_budgets: but not the bytes that a

@@ -1,0 +1,145 @@
+// The file is the original one with other tensors and other sizes. What the
+// rules of pruned_nodes.cc do not know shows when the result is imported again,
+// so that nothing wrong is ever written. Tested in
+// tests/conformance/pruned_export_test.cc.
+#include "models/onnx/export_pruned.h"
+
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/compare_graphs.h"
+#include "models/onnx/guard.h"
+#include "models/onnx/model_file.h"
+#include "models/onnx/open_axes.h"
+#include "models/onnx/pruned_nodes.h"
+#include "models/onnx/write_model.h"
+#include "onnx/checker.h"
+#include "onnx/inliner/inliner.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::models {
+namespace {
+
+absl::Status CheckIsPrunedForm(const Graph& original, const Graph& pruned) {
+  bool same = pruned.values.size() >= original.values.size() &&
+              pruned.nodes.size() == original.nodes.size();
+  for (size_t v = 0; same && v < original.values.size(); ++v) {
+    same = pruned.values[v].name == original.values[v].name &&
+           pruned.values[v].kind == original.values[v].kind;
+  }
+  for (size_t n = 0; same && n < original.nodes.size(); ++n) {
+    same = pruned.nodes[n].name == original.nodes[n].name;
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the pruned graph was not made of this model");
+}
+
+// `pruned` with the trained contents.
+absl::StatusOr<Graph> WithContents(Graph pruned,
+                                   std::map<std::string, Tensor> trained) {
+  for (Value& value : pruned.values) {
+    if (!value.initial.has_value()) continue;
+    const auto it = trained.find(value.name);
+    if (it != trained.end()) {
+      if (it->second.type != value.type) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", value.name, "' is ", it->second.type.ToString(),
+                         ", not ", value.type.ToString()));
+      }
+      value.initial = std::move(it->second);
+      trained.erase(it);
+    }
+    if (value.initial->data == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the contents of '", value.name,
+                       "' are missing, so the model cannot be written"));
+    }
+  }
+  if (trained.empty()) return pruned;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the model has no tensor named '", trained.begin()->first, "'"));
+}
+
+// Those that the graph has by name get its contents; external data of the
+// others is embedded.
+absl::Status ReplaceInitializers(const Graph& original, const Graph& pruned,
+                                 const std::string& folder,
+                                 onnx::GraphProto* graph) {
+  int64_t budget_bytes = onnx_internal::kMaxFileBytes;
+  std::set<std::string> resized;
+  for (onnx::TensorProto& proto : *graph->mutable_initializer()) {
+    const auto id = original.Find(proto.name());
+    const bool known = id.has_value() &&
+                       original.value(*id).initial.has_value() &&
+                       (pruned.value(*id).kind != ValueKind::kConstant ||
+                        original.value(*id).type != pruned.value(*id).type);
+    if (known) {
+      onnx_internal::SetTensor(*pruned.value(*id).initial, &proto);
+      resized.insert(proto.name());
+    } else if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          Tensor tensor,
+          onnx_internal::ReadTensor(proto, folder, &budget_bytes));
+      onnx_internal::WriteTensor(tensor, &proto);
+    }
+  }
+  // Old files list initializers as inputs too.
+  for (onnx::ValueInfoProto& input : *graph->mutable_input()) {
+    if (resized.count(input.name()) == 0) continue;
+    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape->clear_dim();
+    for (int64_t dim : pruned.value(*original.Find(input.name())).type.dims) {
+      shape->add_dim()->set_dim_value(dim);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResult(const onnx::ModelProto& model, const Graph& want,
+                         const ImportOptions& options) {
+  const absl::StatusOr<Imported> got =
+      ImportOnnxBytes(model.SerializeAsString(), options);
+  absl::Status status =
+      got.ok() ? CompareGraphs(want, got->graph) : got.status();
+  if (status.ok()) return status;
+  return absl::UnimplementedError(absl::StrCat(
+      "the pruned model cannot be written as ONNX: ", status.message()));
+}
+
+}  // namespace
+
+absl::Status ExportPruned(const std::string& original_path,
+                          const ImportOptions& options, const Graph& pruned,
+                          std::map<std::string, Tensor> trained,
+                          const std::string& out_path) {
+  LOADLINE_ASSIGN_OR_RETURN(const Imported original,
+                            ImportOnnx(original_path, options));
+  LOADLINE_RETURN_IF_ERROR(CheckIsPrunedForm(original.graph, pruned));
+  LOADLINE_ASSIGN_OR_RETURN(const Graph want,
+                            WithContents(pruned, std::move(trained)));
+  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto model,
+                            onnx_internal::ReadModelFile(
+                                original_path, onnx_internal::kMaxFileBytes));
+  if (model.functions_size() > 0) {
+    LOADLINE_RETURN_IF_ERROR(onnx_internal::Guard(
+        "inlining the model's functions",
+        [&model] { onnx::inliner::InlineLocalFunctions(model, true); }));
+  }
+  onnx::GraphProto* graph = model.mutable_graph();
+  LOADLINE_ASSIGN_OR_RETURN(onnx_internal::FixedSizes fixed,
+                            onnx_internal::InferFixedSizes(model));
+  graph->clear_value_info();
+  LOADLINE_RETURN_IF_ERROR(ReplaceInitializers(
+      original.graph, want, onnx_internal::FolderOf(original_path), graph));
+  onnx_internal::RewritePrunedNodes(original, want, std::move(fixed), &model);
+  LOADLINE_RETURN_IF_ERROR(onnx_internal::Guard(
+      "the pruned model is not valid ONNX",
+      [&model] { onnx::checker::check_model(model, /*full_check=*/true); }));
+  LOADLINE_RETURN_IF_ERROR(CheckResult(model, want, options));
+  return onnx_internal::WriteModel(model, out_path);
+}
+
+}  // namespace loadline::models

@@ -1,0 +1,92 @@
+"""One forward and one backward at a time: what takes more is warned of or refused."""
+import unittest
+import warnings
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from models import MODELS
+from training import COPIES, OPTIONS
+
+
+class LiveForwards(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        self.model, self.batch = MODELS["mlp"](), MODELS["mlp"].batch()
+
+    def prepare(self, **options):
+        call, _ = lt.prepare(self.model, sample=self.batch, **{
+            "budget": "70%", **OPTIONS, **options})
+        return call
+
+    def test_two_are_warned_of_once(self):
+        call = self.prepare()
+        budget = lt.planned[-1].plan.budget_bytes
+        with lt.virtual_device() as ledger, self.assertWarnsRegex(
+                loadline.LoadlineWarning, "2 forwards.*above the budget.*step_fn"):
+            first = call(*self.batch)
+            (first + call(*self.batch)).backward()
+        self.assertGreater(ledger.peak_bytes, budget)  # so the warning is right
+        del first
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            (call(*self.batch) + call(*self.batch)).backward()
+        with self.assertWarnsRegex(loadline.LoadlineWarning, "3 forwards"):
+            (call(*self.batch) + call(*self.batch) + call(*self.batch)).backward()
+
+    def test_of_usual_loops_are_none(self):
+        call = self.prepare()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(3):
+                loss = call(*self.batch)  # the last loss is alive meanwhile
+                loss.backward()
+            with torch.no_grad():
+                kept = [call(*self.batch) for _ in range(3)]
+            for _ in range(3):  # a forward that is thrown away has no memory
+                call(*self.batch)
+            call(*self.batch).backward()
+        self.assertEqual(len(kept), 3)
+
+    def test_that_a_step_fn_measured_are_planned(self):
+        def step(call):
+            (call(*self.batch) + call(*self.batch)).backward()
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call = self.prepare(step_fn=step, budget="4MiB")
+            with lt.virtual_device(whole_step=True) as ledger:
+                step(call)
+        self.assertLessEqual(ledger.peak_bytes, 4 << 20)
+
+    def test_with_copies_are_refused(self):
+        call = self.prepare(machine=COPIES, recompute=False)
+        with self.assertWarns(loadline.LoadlineWarning):
+            both = call(*self.batch) + call(*self.batch)
+        with self.assertRaisesRegex(RuntimeError, "second forward.*offload=False"):
+            both.backward()
+
+    def test_a_second_backward_of_one_is_refused_by_name(self):
+        call = self.prepare()
+        for retained in (
+                lambda: call(*self.batch).backward(retain_graph=True),
+                lambda: torch.autograd.grad(
+                    call(*self.batch), self.model.layers[0].weight, create_graph=True)):
+            with self.assertRaisesRegex(
+                    loadline.LoadlineError, "retain_graph.*one backward"):
+                retained()
+        call(*self.batch).backward()
+
+    def test_a_compile_without_prepare_is_watched_too(self):
+        call = torch.compile(self.model, backend=lt.backend, dynamic=False,
+                             options={"budget": "70%", **OPTIONS})
+        with self.assertWarnsRegex(loadline.LoadlineWarning, "2 forwards"):
+            (call(*self.batch) + call(*self.batch)).backward()
+        with self.assertRaisesRegex(loadline.LoadlineError, "retain_graph"):
+            call(*self.batch).backward(retain_graph=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
