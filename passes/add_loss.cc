@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "passes/loss_nodes.h"
 #include "passes/rewrite.h"
 #include "planner/base/status_macros.h"
 
@@ -21,6 +22,21 @@ using models::TensorType;
 using models::ValueId;
 
 constexpr char kTarget[] = "target";
+
+constexpr std::pair<LossKind, const char*> kNames[] = {
+    {LossKind::kCrossEntropy, "cross_entropy"},
+    {LossKind::kMse, "mse"},
+    {LossKind::kL1, "l1"},
+    {LossKind::kHuber, "huber"},
+    {LossKind::kBce, "bce_with_logits"},
+    {LossKind::kModel, "model"}};
+
+const char* NameOf(LossKind kind) {
+  for (const auto& [known, name] : kNames) {
+    if (known == kind) return name;
+  }
+  return "";
+}
 
 absl::StatusOr<ValueId> FindPrediction(const Graph& graph,
                                        const LossOptions& options) {
@@ -43,7 +59,7 @@ absl::StatusOr<ValueId> FindPrediction(const Graph& graph,
   if (names.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the model has several outputs (", absl::StrJoin(names, ", "),
-        "): say which one the loss is taken of"));
+        "): name the one that the loss is taken of with --output-name"));
   }
   return graph.outputs[0];
 }
@@ -91,10 +107,10 @@ absl::Status CheckDTypes(const TensorType& prediction,
         absl::StrCat("cross_entropy needs integer targets (i64 or i32): ",
                      Shapes(prediction, options.target)));
   }
-  if (options.kind == LossKind::kMse && options.target != prediction) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("mse needs a target of the prediction's type: ",
-                     Shapes(prediction, options.target)));
+  if (options.kind != LossKind::kCrossEntropy && options.target != prediction) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        NameOf(options.kind), " needs a target of the prediction's type: ",
+        Shapes(prediction, options.target)));
   }
   return absl::OkStatus();
 }
@@ -102,10 +118,13 @@ absl::Status CheckDTypes(const TensorType& prediction,
 }  // namespace
 
 absl::StatusOr<LossKind> LossKindFromName(absl::string_view name) {
-  if (name == "cross_entropy") return LossKind::kCrossEntropy;
-  if (name == "mse") return LossKind::kMse;
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown loss '", name, "'; losses: cross_entropy, mse"));
+  std::vector<std::string> names;
+  for (const auto& [kind, known] : kNames) {
+    if (name == known) return kind;
+    names.push_back(known);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown loss '", name, "'; losses: ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<int64_t> FindClassAxis(const TensorType& prediction,
@@ -134,9 +153,73 @@ absl::StatusOr<int64_t> FindClassAxis(const TensorType& prediction,
   return axes[0];
 }
 
-absl::Status AddLoss(Graph& graph, const LossOptions& options) {
-  LOADLINE_ASSIGN_OR_RETURN(const ValueId prediction,
-                            FindPrediction(graph, options));
+namespace {
+
+absl::Status CheckNumbers(const LossOptions& options) {
+  if (!(options.label_smoothing >= 0) || options.label_smoothing > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a label smoothing of ", options.label_smoothing, "; it is 0 to 1"));
+  }
+  if (options.label_smoothing > 0 && options.kind != LossKind::kCrossEntropy) {
+    return absl::InvalidArgumentError("only cross_entropy has label smoothing");
+  }
+  if (!(options.delta > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a delta of ", options.delta, "; it must be above 0"));
+  }
+  return absl::OkStatus();
+}
+
+// The model's own loss as a scalar.
+absl::StatusOr<ValueId> ModelLoss(Graph& graph, ValueId output) {
+  const TensorType type = graph.value(output).type;
+  if (type.dtype != DType::kF32 || type.elements() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--loss model needs an output of one f32 number; '",
+                     graph.value(output).name, "' is ", type.ToString()));
+  }
+  if (type.dims.empty()) return output;
+  LOADLINE_ASSIGN_OR_RETURN(
+      const auto scalar,
+      graph.AddNode("Reshape", "loss", {output}, {{"shape", models::Ints{}}},
+                    Phase::kLoss));
+  return scalar[0];
+}
+
+absl::StatusOr<ValueId> CrossEntropy(Graph& graph, ValueId prediction,
+                                     ValueId target, int64_t axis,
+                                     const LossOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> loss,
+      graph.AddNode("SoftmaxCrossEntropy", "loss", {prediction, target},
+                    {{"class_axis", axis}}, Phase::kLoss));
+  if (options.label_smoothing == 0) return loss[0];
+  return AddLabelSmoothing(graph, loss[0], prediction, target, axis,
+                           options.label_smoothing);
+}
+
+absl::StatusOr<ValueId> LossOfPair(Graph& graph, ValueId prediction,
+                                   ValueId target, const LossOptions& options) {
+  switch (options.kind) {
+    case LossKind::kL1:
+      return AddL1Loss(graph, prediction, target);
+    case LossKind::kHuber:
+      return AddHuberLoss(graph, prediction, target, options.delta);
+    case LossKind::kBce:
+      return AddBceLoss(graph, prediction, target);
+    default:
+      LOADLINE_ASSIGN_OR_RETURN(
+          const std::vector<ValueId> loss,
+          graph.AddNode("MseLoss", "loss", {prediction, target}, {},
+                        Phase::kLoss));
+      return loss[0];
+  }
+}
+
+// Adds the input `target` and the loss of it; appends the outputs.
+absl::Status AddTargetLoss(Graph& graph, ValueId prediction,
+                           const LossOptions& options,
+                           std::vector<ValueId>* outputs) {
   const TensorType type = graph.value(prediction).type;
   LOADLINE_RETURN_IF_ERROR(CheckDTypes(type, options));
   if (graph.Find(kTarget).has_value()) {
@@ -144,30 +227,39 @@ absl::Status AddLoss(Graph& graph, const LossOptions& options) {
         "the model already has a value named 'target', the name of the loss's "
         "own input; rename it in the model");
   }
+  if (options.kind != LossKind::kCrossEntropy) {
+    const ValueId target = graph.AddInput(kTarget, options.target);
+    LOADLINE_ASSIGN_OR_RETURN(outputs->emplace_back(),
+                              LossOfPair(graph, prediction, target, options));
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t axis, FindClassAxis(type, options));
+  const ValueId target = graph.AddInput(kTarget, options.target);
+  LOADLINE_ASSIGN_OR_RETURN(
+      outputs->emplace_back(),
+      CrossEntropy(graph, prediction, target, axis, options));
+  if (!options.count_correct) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> correct,
+      graph.AddNode("CountCorrect", "correct", {prediction, target},
+                    {{"class_axis", axis}}, Phase::kLoss));
+  outputs->push_back(correct[0]);
+  return absl::OkStatus();
+}
 
+}  // namespace
+
+absl::Status AddLoss(Graph& graph, const LossOptions& options) {
+  LOADLINE_RETURN_IF_ERROR(CheckNumbers(options));
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId prediction,
+                            FindPrediction(graph, options));
   std::vector<ValueId> outputs;
-  if (options.kind == LossKind::kCrossEntropy) {
-    LOADLINE_ASSIGN_OR_RETURN(const int64_t axis, FindClassAxis(type, options));
-    const ValueId target = graph.AddInput(kTarget, options.target);
-    LOADLINE_ASSIGN_OR_RETURN(
-        const std::vector<ValueId> loss,
-        graph.AddNode("SoftmaxCrossEntropy", "loss", {prediction, target},
-                      {{"class_axis", axis}}, Phase::kLoss));
-    outputs.push_back(loss[0]);
-    if (options.count_correct) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          const std::vector<ValueId> correct,
-          graph.AddNode("CountCorrect", "correct", {prediction, target},
-                        {{"class_axis", axis}}, Phase::kLoss));
-      outputs.push_back(correct[0]);
-    }
+  if (options.kind == LossKind::kModel) {
+    LOADLINE_ASSIGN_OR_RETURN(outputs.emplace_back(),
+                              ModelLoss(graph, prediction));
   } else {
-    const ValueId target = graph.AddInput(kTarget, options.target);
-    LOADLINE_ASSIGN_OR_RETURN(
-        const std::vector<ValueId> loss,
-        graph.AddNode("MseLoss", "loss", {prediction, target}, {},
-                      Phase::kLoss));
-    outputs.push_back(loss[0]);
+    LOADLINE_RETURN_IF_ERROR(
+        AddTargetLoss(graph, prediction, options, &outputs));
   }
   if (options.keep_outputs) {
     outputs.insert(outputs.end(), graph.outputs.begin(), graph.outputs.end());

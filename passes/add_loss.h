@@ -18,16 +18,18 @@
 
 namespace loadline::passes {
 
-enum class LossKind { kCrossEntropy, kMse };
+// kModel: an output of the model, one number, is the loss itself.
+enum class LossKind { kCrossEntropy, kMse, kL1, kHuber, kBce, kModel };
 
-// "cross_entropy" or "mse"; InvalidArgument for anything else.
+// "cross_entropy", "mse", "l1", "huber", "bce_with_logits" or "model";
+// InvalidArgument for anything else.
 absl::StatusOr<LossKind> LossKindFromName(absl::string_view name);
 
 struct LossOptions {
   LossKind kind = LossKind::kCrossEntropy;
   // Type of `target` including the batch dimension, as in the data file.
   // Cross-entropy: i64 or i32, the prediction's shape without the class axis.
-  // MSE: the prediction's type.
+  // The model's own loss: none. Others: the prediction's type.
   models::TensorType target;
   // Cross-entropy's class axis; negative counts from the end. Absent: the one
   // axis that `target` lacks. The first axis of a prediction with several axes
@@ -35,6 +37,8 @@ struct LossOptions {
   std::optional<int64_t> class_axis;
   // Output of which the loss is computed; required if the model has several.
   std::optional<std::string> prediction;
+  double label_smoothing = 0;  // cross-entropy: PyTorch's; from 0 to 1
+  double delta = 1;            // Huber: PyTorch's; above 0
   // Keep the model's outputs, in addition to the loss.
   bool keep_outputs = false;
   // Cross-entropy: also output CountCorrect(prediction, target), directly after

@@ -3,6 +3,9 @@
 // peak. Tested in tests/passes/add_optimizer_test.cc.
 #include "passes/add_optimizer.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "passes/clip_gradients.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -36,6 +40,15 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckRange("beta1", options.beta1, true));
   LOADLINE_RETURN_IF_ERROR(CheckRange("beta2", options.beta2, true));
   LOADLINE_RETURN_IF_ERROR(CheckRange("epsilon", options.epsilon, false));
+  LOADLINE_RETURN_IF_ERROR(
+      CheckRange("the norm to clip to", options.clip_norm, false));
+  LOADLINE_RETURN_IF_ERROR(
+      CheckRange("decay of the average", options.average, true));
+  for (const auto& [pattern, rate] : options.groups.rates) {
+    LOADLINE_RETURN_IF_ERROR(CheckRange(
+        absl::StrCat("the factor of the learning rate of '", pattern, "'"),
+        rate, false));
+  }
   if (options.nesterov && options.momentum == 0) {
     return absl::InvalidArgumentError(
         "nesterov needs a momentum greater than 0");
@@ -43,45 +56,162 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   return absl::OkStatus();
 }
 
-Attributes AttributesOf(const OptimizerOptions& options) {
-  if (options.kind == OptimizerKind::kSgd) {
-    return {{"momentum", options.momentum},
-            {"weight_decay", options.weight_decay},
-            {"nesterov", int64_t{options.nesterov}}};
-  }
-  return {{"beta1", options.beta1},
-          {"beta2", options.beta2},
-          {"epsilon", options.epsilon},
-          {"weight_decay", options.weight_decay}};
+bool Matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
+// A pattern that matches nothing is a typo, which would train with other
+// settings than meant.
+absl::Status CheckPattern(const Graph& graph, const Gradients& gradients,
+                          const std::string& pattern) {
+  for (const auto& [parameter, gradient] : gradients) {
+    if (Matches(pattern, graph.value(parameter).name)) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no trained parameter matches '", pattern,
+                   "'; names are those that "
+                   "`loadline check` lists"));
+}
+
+absl::Status CheckGroups(const Graph& graph, const Gradients& gradients,
+                         const ParameterGroups& groups) {
+  for (const std::string& pattern : groups.no_decay) {
+    LOADLINE_RETURN_IF_ERROR(CheckPattern(graph, gradients, pattern));
+  }
+  for (const auto& [pattern, rate] : groups.rates) {
+    LOADLINE_RETURN_IF_ERROR(CheckPattern(graph, gradients, pattern));
+  }
+  return absl::OkStatus();
+}
+
+double DecayOf(const models::Value& parameter,
+               const OptimizerOptions& options) {
+  const ParameterGroups& groups = options.groups;
+  if (groups.decay_matrices_only && parameter.type.rank() < 2) return 0;
+  for (const std::string& pattern : groups.no_decay) {
+    if (Matches(pattern, parameter.name)) return 0;
+  }
+  return options.weight_decay;
+}
+
+double RateOf(const std::string& parameter, const ParameterGroups& groups) {
+  double found = 1;
+  for (const auto& [pattern, rate] : groups.rates) {
+    if (Matches(pattern, parameter)) found = rate;
+  }
+  return found;
+}
+
+Attributes AttributesOf(const models::Value& parameter,
+                        const OptimizerOptions& options) {
+  Attributes attributes = {{"weight_decay", DecayOf(parameter, options)}};
+  const double rate = RateOf(parameter.name, options.groups);
+  if (rate != 1) attributes.Set("rate", rate);
+  if (options.kind == OptimizerKind::kSgd) {
+    attributes.Set("momentum", options.momentum);
+    attributes.Set("nesterov", int64_t{options.nesterov});
+    return attributes;
+  }
+  attributes.Set("beta1", options.beta1);
+  attributes.Set("beta2", options.beta2);
+  if (options.kind != OptimizerKind::kLion) {
+    attributes.Set("epsilon", options.epsilon);
+  }
+  return attributes;
+}
+
+// The states, in the order of the operator's inputs; an empty name is an input
+// that is absent.
 std::vector<std::string> StatesOf(const OptimizerOptions& options) {
-  if (options.kind == OptimizerKind::kAdamW) return {"exp_avg", "exp_avg_sq"};
-  if (options.momentum != 0) return {"momentum"};
+  switch (options.kind) {
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+    case OptimizerKind::kLion:
+      return {"exp_avg"};
+    case OptimizerKind::kSgd:
+      return {options.momentum != 0 ? "momentum" : ""};
+  }
   return {};
+}
+
+struct Name {
+  OptimizerKind kind;
+  const char* flag;
+  const char* op;
+};
+constexpr Name kNames[] = {{OptimizerKind::kSgd, "sgd", "Sgd"},
+                           {OptimizerKind::kAdamW, "adamw", "AdamW"},
+                           {OptimizerKind::kAdam, "adam", "Adam"},
+                           {OptimizerKind::kLion, "lion", "Lion"}};
+
+const char* OperatorOf(OptimizerKind kind) {
+  return std::find_if(std::begin(kNames), std::end(kNames),
+                      [kind](const Name& name) { return name.kind == kind; })
+      ->op;
+}
+
+// Zeros of any size; states that are equally large share theirs.
+class Zeros {
+ public:
+  models::Tensor Of(const models::TensorType& type) {
+    auto& shared = by_bytes_[type.bytes()];
+    if (shared.data == nullptr) shared = models::ZeroTensor(type);
+    return models::Tensor{type, shared.data};
+  }
+
+ private:
+  std::map<int64_t, models::Tensor> by_bytes_;
+};
+
+absl::StatusOr<ValueId> AddState(Graph& graph, const std::string& name,
+                                 models::Tensor zeros) {
+  if (graph.Find(name).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model already has a value named '", name,
+        "', the name of an optimizer state; rename it in the model"));
+  }
+  return graph.AddState(name, std::move(zeros));
+}
+
+// The moving average of what the update of a parameter makes.
+absl::Status AddAverage(Graph& graph, const std::string& parameter,
+                        ValueId updated, double decay, models::Tensor zeros) {
+  const std::string name = AverageName(parameter);
+  LOADLINE_ASSIGN_OR_RETURN(const ValueId average,
+                            AddState(graph, name, std::move(zeros)));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> outputs,
+      graph.AddNode("AverageUpdate", absl::StrCat(name, ".update"),
+                    {average, updated}, {{"decay", decay}}, Phase::kUpdate));
+  graph.updates.emplace_back(average, outputs[0]);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
-  if (name == "sgd") return OptimizerKind::kSgd;
-  if (name == "adamw") return OptimizerKind::kAdamW;
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown optimizer '", name, "'; optimizers: sgd, adamw"));
+  for (const Name& known : kNames) {
+    if (name == known.flag) return known.kind;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown optimizer '", name, "'; optimizers: sgd, adamw, adam, lion"));
+}
+
+std::string AverageName(absl::string_view parameter) {
+  return absl::StrCat(parameter, ".average");
 }
 
 absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
                           const OptimizerOptions& options) {
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  const Attributes attributes = AttributesOf(options);
-  const std::string op = options.kind == OptimizerKind::kSgd ? "Sgd" : "AdamW";
-  // States that are equally large share their zeros.
-  std::map<int64_t, models::Tensor> zeros;
-  const auto zero = [&zeros](const models::TensorType& type) {
-    auto& shared = zeros[type.bytes()];
-    if (shared.data == nullptr) shared = models::ZeroTensor(type);
-    return models::Tensor{type, shared.data};
-  };
+  LOADLINE_RETURN_IF_ERROR(CheckGroups(graph, gradients, options.groups));
+  ValueId factor = models::kNoValue;
+  if (options.clip_norm > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        factor, AddClipFactor(graph, gradients, options.clip_norm));
+  }
+  Zeros zeros;
   for (const auto& [parameter, gradient] : gradients) {
     // Copies, because adding values moves the graph's vector.
     const std::string name = graph.value(parameter).name;
@@ -89,22 +219,26 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
     std::vector<ValueId> inputs = {parameter, gradient};
     std::vector<ValueId> updated = {parameter};
     for (const std::string& state : StatesOf(options)) {
-      const std::string state_name = absl::StrCat(name, ".", state);
-      if (graph.Find(state_name).has_value()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the model already has a value named '", state_name,
-            "', the name of an optimizer state; rename it in the model"));
-      }
-      const ValueId id = graph.AddState(state_name, zero(type));
-      inputs.push_back(id);
-      updated.push_back(id);
+      inputs.push_back(models::kNoValue);
+      if (state.empty()) continue;
+      LOADLINE_ASSIGN_OR_RETURN(
+          inputs.back(),
+          AddState(graph, absl::StrCat(name, ".", state), zeros.Of(type)));
+      updated.push_back(inputs.back());
     }
+    if (factor != models::kNoValue) inputs.push_back(factor);
+    while (inputs.back() == models::kNoValue) inputs.pop_back();
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> outputs,
-        graph.AddNode(op, absl::StrCat(name, ".update"), inputs, attributes,
+        graph.AddNode(OperatorOf(options.kind), absl::StrCat(name, ".update"),
+                      inputs, AttributesOf(graph.value(parameter), options),
                       Phase::kUpdate));
     for (size_t i = 0; i < updated.size(); ++i) {
       graph.updates.emplace_back(updated[i], outputs[i]);
+    }
+    if (options.average > 0) {
+      LOADLINE_RETURN_IF_ERROR(
+          AddAverage(graph, name, outputs[0], options.average, zeros.Of(type)));
     }
   }
   return absl::OkStatus();

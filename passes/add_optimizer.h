@@ -4,11 +4,17 @@
 //   w, w.grad     ->   w', momentum' = Sgd(w, w.grad, w.momentum)
 //                      update w -> w', w.momentum -> momentum'
 //
-// Sgd with momentum has the state `<parameter>.momentum`; AdamW has
-// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`. The learning rate is not
-// part of the graph: the executor passes it at every step.
+// Sgd with momentum has the state `<parameter>.momentum`; Adam and AdamW have
+// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`, Lion the first of these.
+// With `average`, `<parameter>.average` is the moving average of the parameter.
+// The learning rate is not part of the graph: the executor passes it at every
+// step.
 #ifndef LOADLINE_PASSES_ADD_OPTIMIZER_H_
 #define LOADLINE_PASSES_ADD_OPTIMIZER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,27 +24,43 @@
 
 namespace loadline::passes {
 
-enum class OptimizerKind { kSgd, kAdamW };
+enum class OptimizerKind { kSgd, kAdamW, kAdam, kLion };
 
-// "sgd" or "adamw"; InvalidArgument for anything else.
+// "sgd", "adamw", "adam" or "lion"; InvalidArgument for anything else.
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name);
 
-// Semantics and defaults are those of torch.optim.SGD and torch.optim.AdamW,
-// except that AdamW's default weight decay is 0 instead of 0.01.
+// Parameters of which some setting differs, by patterns of their names (*, ?).
+struct ParameterGroups {
+  std::vector<std::string> no_decay;
+  // Parameters of one axis (biases, and scales of normalizations) and single
+  // numbers do not decay either.
+  bool decay_matrices_only = false;
+  // Factor of the learning rate. Of several that match, the last one counts.
+  std::vector<std::pair<std::string, double>> rates;
+};
+
+// Semantics and defaults are those of torch.optim.SGD, Adam and AdamW, except
+// that the default weight decay is 0. Lion as its authors define it.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;
+  ParameterGroups groups;
+  double clip_norm = 0;  // global norm of all gradients; 0: not clipped
+  double average = 0;    // decay of the moving average of weights; 0: none
   // Sgd:
   double momentum = 0;
   bool nesterov = false;
-  // AdamW:
+  // The others:
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
 };
 
-// Errors: InvalidArgument (a setting outside its range, or an existing value
-// with a state's name).
+// Name of the state with the moving average of a parameter.
+std::string AverageName(absl::string_view parameter);
+
+// Errors: InvalidArgument (a setting outside its range, a pattern that no
+// parameter matches, or an existing value with a state's name).
 absl::Status AddOptimizer(models::Graph& graph, const Gradients& gradients,
                           const OptimizerOptions& options);
 

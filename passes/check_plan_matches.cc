@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/make_problem.h"
+#include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "planner/verify/verify.h"
 
@@ -123,6 +124,14 @@ absl::Status CompareNodes(const Problem& theirs, const Problem& ours) {
   return absl::OkStatus();
 }
 
+absl::Status Compare(const Problem& theirs, const Problem& ours) {
+  LOADLINE_RETURN_IF_ERROR(CompareValues(theirs, ours));
+  LOADLINE_RETURN_IF_ERROR(CompareNodes(theirs, ours));
+  if (theirs.outputs == ours.outputs) return absl::OkStatus();
+  return Differs("the list of outputs", FileIds(theirs, theirs.outputs),
+                 FileIds(ours, ours.outputs));
+}
+
 }  // namespace
 
 absl::Status CheckPlanMatches(const models::Graph& graph,
@@ -133,11 +142,11 @@ absl::Status CheckPlanMatches(const models::Graph& graph,
     return NodeCost{};
   };
   LOADLINE_ASSIGN_OR_RETURN(const Problem ours, MakeProblem(graph, options));
-  LOADLINE_RETURN_IF_ERROR(CompareValues(problem, ours));
-  LOADLINE_RETURN_IF_ERROR(CompareNodes(problem, ours));
-  if (problem.outputs != ours.outputs) {
-    return Differs("the list of outputs", FileIds(problem, problem.outputs),
-                   FileIds(ours, ours.outputs));
+  const absl::Status same = Compare(problem, ours);
+  if (!same.ok()) {
+    // The likeliest reason first.
+    LOADLINE_RETURN_IF_ERROR(CheckNamedStructure(problem.name, graph));
+    return same;
   }
   return planner::Verify(problem, plan);
 }

@@ -14,9 +14,9 @@ namespace loadline::passes {
 // OK if `problem` equals MakeProblem of `graph` and planner::Verify accepts the
 // plan for it. Times, names, machine and alignment may differ, and the problem
 // may use less (fewer in-place pairs, less recomputation, fewer copies).
-// Otherwise FailedPrecondition, naming the first difference or Verify's
-// finding. The executor checks whether workspaces, codecs and variants of the
-// plan suit the device.
+// Otherwise FailedPrecondition, naming another structure of the step
+// (structure.h), the first difference or Verify's finding. The executor checks
+// whether workspaces, codecs and variants of the plan suit the device.
 absl::Status CheckPlanMatches(const models::Graph& graph,
                               const planner::Problem& problem,
                               const planner::Plan& plan);

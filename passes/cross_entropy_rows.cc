@@ -43,13 +43,14 @@ class Divider {
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> rows,
         graph_.AddNode("CrossEntropyRows", absl::StrCat(node.name, ".rows"),
-                       node.inputs, node.attributes, node.phase));
+                       {node.inputs[0], target}, node.attributes, node.phase));
     // The original's outputs keep their names.
     graph_.nodes.back().outputs[0] = node.outputs[1];
+    std::vector<ValueId> operands = {node.outputs[1], rows[1], target};
+    if (node.inputs.size() > 2) operands.push_back(node.inputs[2]);
     LOADLINE_RETURN_IF_ERROR(graph_
                                  .AddNode("CrossEntropyMean", node.name,
-                                          {node.outputs[1], rows[1], target},
-                                          {}, node.phase)
+                                          std::move(operands), {}, node.phase)
                                  .status());
     graph_.nodes.back().outputs[0] = node.outputs[0];
     return absl::OkStatus();

@@ -27,6 +27,17 @@ using models::kNoValue;
 using models::Node;
 using models::ValueId;
 
+// The width of the widest heads that every device has a kernel for.
+constexpr int64_t kMostWidth = 256;
+
+bool IsWide(const Graph& graph, const AttentionOperand& operand) {
+  const models::Ints& dims = graph.value(operand.value).type.dims;
+  const size_t last = operand.perm.empty()
+                          ? dims.size() - 1
+                          : static_cast<size_t>(operand.perm.back());
+  return dims[last] > kMostWidth;
+}
+
 // Builds the nodes of a match's operands, and the Attention.
 class Rewriter {
  public:
@@ -56,6 +67,7 @@ class Rewriter {
     if (match_.ratio > 0) {
       attributes.Set("ratio", match_.ratio);
       attributes.Set("salt", match_.salt);
+      if (match_.offset.has_value()) attributes.Set("offset", *match_.offset);
     }
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> made,
@@ -114,7 +126,10 @@ absl::Status FuseAttention(Graph& graph) {
     if (graph.nodes[i].op != "Softmax") continue;
     const std::optional<AttentionMatch> match =
         MatchAttention(graph, index, named, graph.nodes[i]);
-    if (!match.has_value()) continue;
+    if (!match.has_value() || IsWide(graph, match->q) ||
+        IsWide(graph, match->v)) {
+      continue;
+    }
     LOADLINE_RETURN_IF_ERROR(Rewriter(graph, *match).Run());
     index = models::IndexGraph(graph);
     named = NamedByGraph(graph);

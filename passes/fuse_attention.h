@@ -10,8 +10,8 @@
 // of probabilities. If q, k, v and y are heads transposed from [batch,
 // sequence, heads, width] and back, the operator reads them in that layout and
 // the transposes are removed too. Not changed: probabilities or scores with
-// other readers, and masks that depend on parameters, whose gradient needs the
-// matrix.
+// other readers, masks that depend on parameters, whose gradient needs the
+// matrix, and heads wider than 256.
 #ifndef LOADLINE_PASSES_FUSE_ATTENTION_H_
 #define LOADLINE_PASSES_FUSE_ATTENTION_H_
 

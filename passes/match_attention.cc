@@ -292,6 +292,9 @@ class Matcher {
     if (node->op == "Dropout") {
       match.ratio = node->attributes.Float("ratio", 0);
       match.salt = node->attributes.Int("salt", 0);
+      if (node->attributes.Has("offset")) {
+        match.offset = node->attributes.Int("offset", 0);
+      }
       p = node->outputs[0];
       reader = OnlyReader(p);
       if (!reader.has_value()) return false;

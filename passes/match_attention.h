@@ -32,6 +32,7 @@ struct AttentionMatch {
   std::optional<AttentionMask> mask;
   double ratio = 0;
   int64_t salt = 0;
+  std::optional<int64_t> offset;  // as the Dropout has it
   bool interleaved = false;
   size_t last = 0;  // the node that becomes the Attention
 };

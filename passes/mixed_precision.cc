@@ -154,6 +154,10 @@ class Caster {
 
   // The type in which a node takes this input, if it is a float.
   DType Wanted(const Node& node, size_t input) const {
+    // A loss that is written out: autocast computes all of them in f32.
+    if (node.phase == Phase::kLoss && node.op != "SoftmaxCrossEntropy") {
+      return DType::kF32;
+    }
     if (node.op == "Concat") {
       return AllLow(node) ? DType::kBF16 : DType::kF32;
     }

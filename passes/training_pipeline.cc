@@ -6,6 +6,7 @@
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"
+#include "passes/cut_batch.h"
 #include "passes/drop_softmax_guards.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_bias.h"
@@ -17,6 +18,7 @@
 #include "passes/narrow_constants.h"
 #include "passes/remove_dead_nodes.h"
 #include "passes/remove_dropout.h"
+#include "passes/repeat_micro_batches.h"
 #include "passes/use_running_statistics.h"
 #include "planner/base/status_macros.h"
 
@@ -57,6 +59,9 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   }));
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
+  LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) {
+    return CutBatch(g, options.micro_batches);
+  }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
   if (options.precision == Precision::kBF16) {
     LOADLINE_RETURN_IF_ERROR(require("mixed_precision", MixedPrecision));
@@ -78,6 +83,9 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(runner.Run(
       "split_operators", PassNeed::kOptional,
       [&](Graph& g) { return SplitOperators(g, options.splits); }, graph));
+  LOADLINE_RETURN_IF_ERROR(require("repeat_micro_batches", [&](Graph& g) {
+    return RepeatMicroBatches(g, options.micro_batches);
+  }));
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

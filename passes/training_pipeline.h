@@ -20,13 +20,16 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   bool no_dropout = false;                // removes every dropout
   Precision precision = Precision::kF32;  // of the model's computation
+  // Parts of the batch that run one after the other, their gradients added up
+  // (cut_batch.h).
+  int64_t micro_batches = 1;
   std::vector<Split> splits;              // chains that run in segments
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the
 // loss. Updates are those of the running statistics, then of parameters and
-// optimizer states. Errors: those of AddLoss, AddGradients, AddOptimizer,
-// SplitOperators and PassRunner.
+// optimizer states. Errors: those of AddLoss, CutBatch, AddGradients,
+// AddOptimizer, SplitOperators, RepeatMicroBatches and PassRunner.
 absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
                                                 const TrainingOptions& options,
                                                 const PassOptions& passes);

@@ -108,7 +108,8 @@ void ForDropoutFactors(const Attention& a, const DropoutMask& dropout,
   constexpr int64_t kBatch = DropoutMask::kBatchElements;
   alignas(64) float factors[kBatch];
   for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t row = (block.head * a.rows + block.begin + r) * a.columns;
+    const int64_t row = dropout.settings.offset +
+                        (block.head * a.rows + block.begin + r) * a.columns;
     int64_t t = begin;
     while (t < end) {
       const int64_t first = (row + t) / 4 * 4;

@@ -28,6 +28,7 @@ absl::Span<const KernelEntry> PoolKernels();
 absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
+absl::Span<const KernelEntry> GradientNormKernels();
 
 }  // namespace loadline::executor::cpu
 

@@ -24,7 +24,8 @@ const KernelTable<Prepare>& Kernels() {
        cpu::BatchNormKernels(),    cpu::LayerNormKernels(),
        cpu::SoftmaxKernels(),      cpu::AttentionKernels(),
        cpu::PoolKernels(),         cpu::DropoutKernels(),
-       cpu::LossKernels(),         cpu::OptimizerKernels()});
+       cpu::LossKernels(),         cpu::OptimizerKernels(),
+       cpu::GradientNormKernels()});
   return *table;
 }
 

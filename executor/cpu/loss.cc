@@ -1,6 +1,7 @@
-// Losses, their gradients, and CountCorrect. A target outside the classes is an
-// error of the step, detected before anything is written. Logits of the cross
-// entropy may be bf16; computation is in f32. Tested in tests/conformance/.
+// Losses, their gradients, and counts of targets. A target outside the classes
+// is an error of the step, detected before anything is written. Logits of the
+// cross entropy may be bf16; computation is in f32. Tested in
+// tests/conformance/.
 #include <algorithm>
 #include <type_traits>
 
@@ -18,7 +19,7 @@ namespace {
 
 // How many targets are not ignored; OutOfRange if one is no class.
 template <typename Index>
-absl::StatusOr<int64_t> CountTargets(const ClassLines& c, const Index* target,
+absl::StatusOr<int64_t> CheckTargets(const ClassLines& c, const Index* target,
                                      const std::string& name) {
   int64_t counted = 0;
   for (int64_t i = 0; i < c.targets(); ++i) {
@@ -57,29 +58,41 @@ void LogSumExp(const ClassLines& c, const T* logits, float* lse) {
   });
 }
 
+// The divisor of the mean: the input `count` where there is one.
+template <typename Index>
+absl::StatusOr<float> DivisorOf(const ClassLines& c, const Index* target,
+                                const std::string& name, const KernelArgs& args,
+                                int count) {
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
+                            CheckTargets(c, target, name));
+  return count < 0 ? static_cast<float>(counted) : *In(args, count);
+}
+
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(0));
+  const int count = p.has_input(2) ? 2 : -1;
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto logit) {
     using T = decltype(logit);
     return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
       using Index = decltype(type);
-      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
-        const T* logits = In<T>(args, 0);
-        const Index* target = In<Index>(args, 1);
-        LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
-                                  CountTargets(c, target, name));
-        float* lse = Out(args, 1);
-        LogSumExp(c, logits, lse);
-        double sum = 0;
-        for (int64_t i = 0; i < c.targets(); ++i) {
-          if (target[i] == kIgnoredTarget) continue;
-          const float hit = logits[c.At(i, target[i])];
-          sum += double{lse[i]} - double{hit};
-        }
-        *Out(args, 0) = static_cast<float>(sum / static_cast<double>(counted));
-        return absl::OkStatus();
-      });
+      return MakeKernel(
+          [c, count, name = p.node().name](const KernelArgs& args) {
+            const T* logits = In<T>(args, 0);
+            const Index* target = In<Index>(args, 1);
+            LOADLINE_ASSIGN_OR_RETURN(const float divisor,
+                                      DivisorOf(c, target, name, args, count));
+            float* lse = Out(args, 1);
+            LogSumExp(c, logits, lse);
+            double sum = 0;
+            for (int64_t i = 0; i < c.targets(); ++i) {
+              if (target[i] == kIgnoredTarget) continue;
+              const float hit = logits[c.At(i, target[i])];
+              sum += double{lse[i]} - double{hit};
+            }
+            *Out(args, 0) = static_cast<float>(sum / double{divisor});
+            return absl::OkStatus();
+          });
     });
   });
 }
@@ -95,7 +108,7 @@ PreparedKernel CrossEntropyRows(const Prepare& p) {
       return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
         const T* logits = In<T>(args, 0);
         const Index* target = In<Index>(args, 1);
-        LOADLINE_RETURN_IF_ERROR(CountTargets(c, target, name).status());
+        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name).status());
         LogSumExp(c, logits, Out(args, 0));
         float* hit = Out(args, 1);
         for (int64_t i = 0; i < c.targets(); ++i) {
@@ -112,9 +125,10 @@ PreparedKernel CrossEntropyRows(const Prepare& p) {
 PreparedKernel CrossEntropyMean(const Prepare& p) {
   const int64_t targets = p.input(2).elements();
   if (targets == 0) return p.Invalid("a mean over no targets");
+  const bool has_count = p.has_input(3);
   return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([targets](const KernelArgs& args) {
+    return MakeKernel([targets, has_count](const KernelArgs& args) {
       const float* lse = In(args, 0);
       const float* hit = In(args, 1);
       const Index* target = In<Index>(args, 2);
@@ -125,22 +139,9 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
         ++counted;
         sum += double{lse[i]} - double{hit[i]};
       }
-      *Out(args, 0) = static_cast<float>(sum / static_cast<double>(counted));
-    });
-  });
-}
-
-PreparedKernel CountTargetsOf(const Prepare& p) {
-  const int64_t targets = p.input(0).elements();
-  return WithIndex(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
-    using Index = decltype(type);
-    return MakeKernel([targets](const KernelArgs& args) {
-      const Index* target = In<Index>(args, 0);
-      int64_t counted = 0;
-      for (int64_t i = 0; i < targets; ++i) {
-        counted += target[i] != kIgnoredTarget;
-      }
-      *Out(args, 0) = static_cast<float>(counted);
+      const double divisor = has_count ? double{*In(args, 3)}
+                                       : static_cast<double>(counted);
+      *Out(args, 0) = static_cast<float>(sum / divisor);
     });
   });
 }
@@ -188,23 +189,22 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
 
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
+  const int count = p.has_input(4) ? 4 : -1;
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  const bool given = p.has_input(4);
   return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto logit) {
     using T = decltype(logit);
     return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
       using Index = decltype(type);
-      return MakeKernel([c, given,
-                         name = p.node().name](const KernelArgs& args) {
-        const Index* target = In<Index>(args, 2);
-        LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
-                                  CountTargets(c, target, name));
-        const float count = given ? *In(args, 4) : static_cast<float>(counted);
-        const float scale = *In(args, 0) / count;
-        CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
-                         Out<T>(args, 0));
-        return absl::OkStatus();
-      });
+      return MakeKernel(
+          [c, count, name = p.node().name](const KernelArgs& args) {
+            const Index* target = In<Index>(args, 2);
+            LOADLINE_ASSIGN_OR_RETURN(const float divisor,
+                                      DivisorOf(c, target, name, args, count));
+            const float scale = *In(args, 0) / divisor;
+            CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
+                             Out<T>(args, 0));
+            return absl::OkStatus();
+          });
     });
   });
 }
@@ -259,15 +259,30 @@ PreparedKernel CountCorrect(const Prepare& p) {
   });
 }
 
+PreparedKernel CountTargets(const Prepare& p) {
+  const int64_t n = p.input(0).elements();
+  return WithIndex(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([n, parts = p.inputs()](const KernelArgs& args) {
+      int64_t counted = 0;
+      for (int part = 0; part < parts; ++part) {
+        const Index* target = In<Index>(args, part);
+        for (int64_t i = 0; i < n; ++i) counted += target[i] != kIgnoredTarget;
+      }
+      *Out(args, 0) = static_cast<float>(counted);
+    });
+  });
+}
+
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
     {"CrossEntropyRows", CrossEntropyRows},
     {"CrossEntropyMean", CrossEntropyMean},
-    {"CountTargets", CountTargetsOf},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},
+    {"CountTargets", CountTargets},
 };
 
 }  // namespace

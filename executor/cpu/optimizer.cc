@@ -1,4 +1,5 @@
-// Optimizer updates, in place. Tested in tests/conformance/.
+// Optimizer updates, in place. The gradient may come with a factor, the last
+// input, as clipping gives it. Tested in tests/conformance/.
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
 #include "executor/ops/optimizer_formulas.h"
@@ -7,16 +8,24 @@
 namespace loadline::executor::cpu {
 namespace {
 
+// The factor of the gradient, input i of the node.
+float FactorOf(const KernelArgs& args, size_t i) {
+  return args.inputs.size() > i && args.inputs[i] != nullptr
+             ? *In(args, static_cast<int>(i))
+             : 1.0f;
+}
+
 PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   return MakeKernel([s, n](const KernelArgs& args) {
-    const float rate = args.scalars->learning_rate;
+    const float rate = args.scalars->learning_rate * s.rate;
+    const float factor = FactorOf(args, 3);
     const float* p = In(args, 0);
     const float* g = In(args, 1);
     float* new_p = Out(args, 0);
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        new_p[i] = SgdPlain(s, rate, p[i], g[i]);
+        new_p[i] = SgdPlain(s, rate, p[i], g[i] * factor);
       }
     });
   });
@@ -31,7 +40,8 @@ PreparedKernel Sgd(const Prepare& p) {
   }
   if (!p.has_input(2)) return SgdWithoutMomentum(s, n);
   return MakeKernel([s, n](const KernelArgs& args) {
-    const float rate = args.scalars->learning_rate;
+    const float rate = args.scalars->learning_rate * s.rate;
+    const float factor = FactorOf(args, 3);
     const float* p = In(args, 0);
     const float* g = In(args, 1);
     const float* buffer = In(args, 2);
@@ -40,7 +50,8 @@ PreparedKernel Sgd(const Prepare& p) {
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const SgdMoved moved = SgdMomentum(s, rate, p[i], g[i], buffer[i]);
+        const SgdMoved moved =
+            SgdMomentum(s, rate, p[i], g[i] * factor, buffer[i]);
         new_buffer[i] = moved.buffer;
         new_p[i] = moved.p;
       }
@@ -48,12 +59,13 @@ PreparedKernel Sgd(const Prepare& p) {
   });
 }
 
-PreparedKernel AdamW(const Prepare& p) {
+PreparedKernel Adam(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
   const AdamSettings settings = MakeAdamSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
     const AdamFactors f = MakeAdamFactors(settings, *args.scalars);
+    const float factor = FactorOf(args, 4);
     const float* p_in = In(args, 0);
     const float* g = In(args, 1);
     const float* m_in = In(args, 2);
@@ -64,7 +76,8 @@ PreparedKernel AdamW(const Prepare& p) {
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const AdamMoved moved = AdamStep(f, p_in[i], g[i], m_in[i], v_in[i]);
+        const AdamMoved moved =
+            AdamStep(f, p_in[i], g[i] * factor, m_in[i], v_in[i]);
         m_out[i] = moved.m;
         v_out[i] = moved.v;
         p_out[i] = moved.p;
@@ -73,7 +86,53 @@ PreparedKernel AdamW(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Sgd", Sgd}, {"AdamW", AdamW}};
+PreparedKernel Lion(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.output(0).elements();
+  const LionSettings settings = MakeLionSettings(p);
+  return MakeKernel([=](const KernelArgs& args) {
+    const LionFactors f = MakeLionFactors(settings, *args.scalars);
+    const float factor = FactorOf(args, 3);
+    const float* p_in = In(args, 0);
+    const float* g = In(args, 1);
+    const float* m_in = In(args, 2);
+    float* p_out = Out(args, 0);
+    float* m_out = Out(args, 1);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const LionMoved moved = LionStep(f, p_in[i], g[i] * factor, m_in[i]);
+        m_out[i] = moved.m;
+        p_out[i] = moved.p;
+      }
+    });
+  });
+}
+
+PreparedKernel AverageUpdate(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.output(0).elements();
+  const auto rest =
+      static_cast<float>(1 - p.attributes().Float("decay", 0.999));
+  return MakeKernel([=](const KernelArgs& args) {
+    const int64_t step = args.scalars->step;
+    const float* average = In(args, 0);
+    const float* p = In(args, 1);
+    float* out = Out(args, 0);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        out[i] = Average(rest, step, average[i], p[i]);
+      }
+    });
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Sgd", Sgd},
+                                    {"AdamW", Adam},
+                                    {"Adam", Adam},
+                                    {"Lion", Lion},
+                                    {"AverageUpdate", AverageUpdate}};
 
 }  // namespace
 

@@ -170,6 +170,7 @@ __device__ float DropoutFactor(const AttentionLayout& a,
                                int i) {
   if (a.dropout.threshold == 0) return 1;
   const int64_t element =
+      a.dropout.offset +
       (place.head * a.rows + place.row + TileRow(i)) * a.columns +
       place.column + Lane();
   const auto counter = static_cast<uint64_t>(element / 4);

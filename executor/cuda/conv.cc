@@ -40,7 +40,7 @@ constexpr char kLast[] = "nhwc ";
 // The convolution that the library computes, and the graph's image.
 struct ConvProblem {
   ConvSpec spec;  // spec.x is the image including the excess of its borders
-  Ints image;     // NCHW
+  Ints image;     // NCHW, or NCDHW
   Ints starts;    // where the image begins in spec.x
 };
 
@@ -117,6 +117,7 @@ class Convolution {
     for (bool last : {false, true}) {
       // Without tensor cores the layout makes little difference.
       if (last && spec.dtype == DType::kF32 && !names.empty()) break;
+      if (last && spec.x.size() != 4) break;  // PrepareLast
       spec.channels_last = last;
       for (const std::string& engine : CudnnAlgorithms(spec)) {
         names.push_back(absl::StrCat(last ? kLast : kFirst, engine));
@@ -154,6 +155,9 @@ class Convolution {
   }
 
   absl::Status PrepareLast(const Prepare& p) {
+    if (spec_.x.size() != 4) {
+      return absl::UnimplementedError("channels last is for images of 2-d");
+    }
     spec_.channels_last = true;
     LOADLINE_ASSIGN_OR_RETURN(operation_, MakeCudnn(spec_));
     const std::array<Ints, 3> tensors = TensorsOf(spec_);
@@ -196,12 +200,15 @@ class BorderedConvolution {
     LOADLINE_ASSIGN_OR_RETURN(made->inner_, Convolution::Make(p, spec));
     made->workspace_bytes_ = made->inner_->workspace_bytes();
     if (spec.x == problem.image) return made;
-    Ints ends = problem.starts;
-    for (size_t d = 0; d < ends.size(); ++d) ends[d] += problem.image[2 + d];
+    Ints ends = problem.starts, axes;
+    for (size_t d = 0; d < ends.size(); ++d) {
+      ends[d] += problem.image[2 + d];
+      axes.push_back(static_cast<int64_t>(2 + d));
+    }
     models::Attributes window = {{"starts", problem.starts},
                                  {"ends", ends},
-                                 {"axes", Ints{2, 3}},
-                                 {"steps", Ints{1, 1}}};
+                                 {"axes", axes},
+                                 {"steps", Ints(axes.size(), 1)}};
     const TensorType image{spec.dtype, problem.image};
     const TensorType wide{spec.dtype, spec.x};
     if (spec.kind == ConvKind::kInputGrad) {

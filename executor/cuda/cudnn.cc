@@ -138,8 +138,9 @@ Attributes Geometry(const ConvSpec& spec) {
 std::unique_ptr<Draft> MakeDraft(const ConvSpec& spec) {
   auto draft = std::make_unique<Draft>(spec.dtype);
   const auto strides = [&](const Ints& dims) {
-    return spec.channels_last ? StridesIn({0, 2, 3, 1}, dims)
-                              : StridesIn({0, 1, 2, 3}, dims);
+    if (spec.channels_last) return StridesIn({0, 2, 3, 1}, dims);
+    return dims.size() == 5 ? StridesIn({0, 1, 2, 3, 4}, dims)
+                            : StridesIn({0, 1, 2, 3}, dims);
   };
   const auto input = [&](int64_t number, const Ints& dims) {
     return draft->Input(number, dims, strides(dims));

@@ -1,8 +1,8 @@
-// Dropout and RandomUniform with the CPU's bits. Element e is kept where word e
-// % 4 of Philox's output is at least ratio * 2^32. The counter's words are e /
-// 4 (low, high), the step and the salt (both modulo 2^32); the key is the run's
-// seed. A thread computes the four elements of one counter. Tested in
-// tests/conformance/.
+// Dropout and RandomUniform with the CPU's bits. Element e, counted from
+// `offset`, is kept where word e % 4 of Philox's output is at least ratio *
+// 2^32. The counter's words are e / 4 (low, high), the step and the salt (both
+// modulo 2^32); the key is the run's seed. A thread computes four elements.
+// Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
@@ -30,13 +30,37 @@ __device__ PhiloxCounters<1> WordsOf(int64_t i, uint32_t salt,
   return words;
 }
 
+// The random words of elements [4 i, 4 i + 4), whose numbers begin at `offset`:
+// they belong to two counters if the offset is no multiple of 4.
+struct FourWords {
+  uint32_t at[kWords];
+};
+__device__ FourWords WordsFrom(int64_t offset, int64_t i, uint32_t salt,
+                               const StepScalars* scalars) {
+  const int64_t first = offset / kWords + i;
+  const auto skipped = static_cast<int>(offset % kWords);
+  const PhiloxCounters<1> low = WordsOf(first, salt, scalars);
+  FourWords words;
+#pragma unroll
+  for (int w = 0; w < kWords; ++w) words.at[w] = low.words[w][0];
+  if (skipped == 0) return words;
+  const PhiloxCounters<1> high = WordsOf(first + 1, salt, scalars);
+#pragma unroll
+  for (int w = 0; w < kWords; ++w) {
+    const int from = w + skipped;
+    words.at[w] =
+        from < kWords ? low.words[from][0] : high.words[from - kWords][0];
+  }
+  return words;
+}
+
 struct KeptOf {
   DropoutSettings settings;
-  PhiloxCounters<1> words;
+  FourWords words;
 
   template <typename T>
   __device__ T operator()(T x, int word) const {
-    const bool kept = words.words[word][0] >= settings.threshold;
+    const bool kept = words.at[word] >= settings.threshold;
     return Narrow<T>(Widen(x) * (kept ? settings.scale : 0.0f));
   }
 };
@@ -47,7 +71,8 @@ __global__ void DropoutKernel(DropoutSettings settings,
                               int64_t n) {
   const int64_t counters = (n + kWords - 1) / kWords;
   for (int64_t i = GridThread(); i < counters; i += GridThreads()) {
-    const KeptOf kept = {settings, WordsOf(i, settings.salt, scalars)};
+    const KeptOf kept = {settings,
+                         WordsFrom(settings.offset, i, settings.salt, scalars)};
     if ((i + 1) * kWords <= n) {
       Pack<T, kWords> pack = LoadPack<kWords>(x + i * kWords);
 #pragma unroll
@@ -79,13 +104,15 @@ PreparedKernel Dropout(const Prepare& p) {
   });
 }
 
-__global__ void RandomUniformKernel(uint32_t salt, const StepScalars* scalars,
+__global__ void RandomUniformKernel(DropoutSettings settings,
+                                    const StepScalars* scalars,
                                     const float* range, float* y, int64_t n) {
   const int64_t counters = (n + kWords - 1) / kWords;
   for (int64_t i = GridThread(); i < counters; i += GridThreads()) {
-    const PhiloxCounters<1> words = WordsOf(i, salt, scalars);
+    const FourWords words =
+        WordsFrom(settings.offset, i, settings.salt, scalars);
     for (int w = 0; w < kWords && i * kWords + w < n; ++w) {
-      y[i * kWords + w] = *range * UniformOf(words.words[w][0]);
+      y[i * kWords + w] = *range * UniformOf(words.at[w]);
     }
   }
 }
@@ -98,7 +125,7 @@ PreparedKernel RandomUniform(const Prepare& p) {
   return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
     if (n == 0) return absl::OkStatus();
     return LaunchKernel(RandomUniformKernel, GridFor(n / kWords + 1), kBlock, 0,
-                        launch.stream, settings.salt, args.scalars, In(args, 0),
+                        launch.stream, settings, args.scalars, In(args, 0),
                         Out(args, 0), n);
   });
 }

@@ -18,7 +18,8 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::PoolKernels(),         cuda::AttentionKernels(),
        cuda::DropoutKernels(),      cuda::LossKernels(),
        cuda::OptimizerKernels(),    cuda::MatMulKernels(),
-       cuda::GemmGradientKernels(), cuda::ConvKernels()});
+       cuda::GemmGradientKernels(), cuda::ConvKernels(),
+       cuda::GradientNormKernels()});
   return *table;
 }
 

@@ -1,6 +1,7 @@
-// Losses, their gradients, and CountCorrect. Logits are f32 or bf16; losses and
-// lse are f32; sums over targets are computed in double. A target outside the
-// classes is reported and otherwise ignored. Tested in tests/conformance/.
+// Losses, their gradients, and counts of targets. Logits are f32 or bf16;
+// losses and lse are f32; sums over targets are computed in double. A target
+// outside the classes is reported and otherwise ignored. Tested in
+// tests/conformance/.
 #include <algorithm>
 #include <cmath>
 
@@ -65,11 +66,13 @@ __global__ void LogSumExpKernel(ClassLines c, const T* logits, float* lse) {
   }
 }
 
-// loss = mean of lse - logit[target], computed by one block.
+// loss = mean of lse - logit[target], computed by one block; their sum divided
+// by *count where that is given.
 template <typename T, typename Index>
 __global__ void MeanLossKernel(ClassLines c, const T* logits,
                                const Index* target, const float* lse,
-                               float* loss, DataErrorSink errors) {
+                               const float* count, float* loss,
+                               DataErrorSink errors) {
   double sum = 0;
   double counted = 0;
   for (int64_t i = threadIdx.x; i < c.targets(); i += kSumThreads) {
@@ -84,33 +87,37 @@ __global__ void MeanLossKernel(ClassLines c, const T* logits,
   }
   sum = TeamSum<kSumThreads>(sum);
   counted = TeamSum<kSumThreads>(counted);
+  if (count != nullptr) counted = double{*count};
   if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
 }
 
 template <typename T, typename Index>
-absl::Status LaunchCrossEntropy(const ClassLines& c, const KernelArgs& args,
+absl::Status LaunchCrossEntropy(const ClassLines& c, bool has_count,
+                                const KernelArgs& args,
                                 const LaunchContext& launch) {
   const T* logits = In<T>(args, 0);
   float* lse = Out(args, 1);
   LOADLINE_RETURN_IF_ERROR(
       LaunchLines(LogSumExpKernel<kWarp, T>, LogSumExpKernel<kBlock, T>,
                   LogSumExpKernel<1, T>, c, launch.stream, logits, lse));
-  return LaunchKernel(MeanLossKernel<T, Index>, 1, kSumThreads, 0,
-                      launch.stream, c, logits, In<Index>(args, 1), lse,
-                      Out(args, 0), launch.sink());
+  return LaunchKernel(
+      MeanLossKernel<T, Index>, 1, kSumThreads, 0, launch.stream, c, logits,
+      In<Index>(args, 1), static_cast<const float*>(lse),
+      has_count ? In(args, 2) : nullptr, Out(args, 0), launch.sink());
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0, 1}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2}, {0, 1}));
   const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
+  const bool has_count = p.has_input(2);
   return WithFloat(p, p.input(0).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
       using Index = decltype(index);
       return MakeKernel(
-          [c](const KernelArgs& args, const LaunchContext& launch) {
-            return LaunchCrossEntropy<T, Index>(c, args, launch);
+          [c, has_count](const KernelArgs& args, const LaunchContext& launch) {
+            return LaunchCrossEntropy<T, Index>(c, has_count, args, launch);
           },
           0, DescribeTarget(p, c));
     });
@@ -158,7 +165,7 @@ PreparedKernel CrossEntropyRows(const Prepare& p) {
 template <typename Index>
 __global__ void MeanOfRowsKernel(int64_t targets, const float* lse,
                                  const float* hit, const Index* target,
-                                 float* loss) {
+                                 const float* count, float* loss) {
   double sum = 0;
   double counted = 0;
   for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
@@ -168,6 +175,7 @@ __global__ void MeanOfRowsKernel(int64_t targets, const float* lse,
   }
   sum = TeamSum<kSumThreads>(sum);
   counted = TeamSum<kSumThreads>(counted);
+  if (count != nullptr) counted = double{*count};
   if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
 }
 
@@ -175,49 +183,32 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
   const int64_t targets = p.input(2).elements();
   if (targets == 0) return p.Invalid("a mean over no targets");
+  const bool has_count = p.has_input(3);
   return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
     using Index = decltype(index);
-    return MakeKernel(
-        [targets](const KernelArgs& args, const LaunchContext& launch) {
-          return LaunchKernel(MeanOfRowsKernel<Index>, 1, kSumThreads, 0,
-                              launch.stream, targets, In(args, 0), In(args, 1),
-                              In<Index>(args, 2), Out(args, 0));
-        });
+    return MakeKernel([targets, has_count](const KernelArgs& args,
+                                           const LaunchContext& launch) {
+      return LaunchKernel(MeanOfRowsKernel<Index>, 1, kSumThreads, 0,
+                          launch.stream, targets, In(args, 0), In(args, 1),
+                          In<Index>(args, 2),
+                          has_count ? In(args, 3) : nullptr, Out(args, 0));
+    });
   });
 }
 
-// How many targets are not ignored, and dloss divided by that many unless it is
-// null, by one block.
+// scale = dloss / count, by default the targets that are not ignored, computed
+// by one block.
 template <typename Index>
 __global__ void LossScaleKernel(int64_t targets, const float* dloss,
-                                const Index* target, float* scale) {
+                                const Index* target, const float* count,
+                                float* scale) {
   double counted = 0;
   for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
     if (target[i] != kIgnoredTarget) counted += 1;
   }
   counted = TeamSum<kSumThreads>(counted);
   if (threadIdx.x != 0) return;
-  const auto count = static_cast<float>(counted);
-  *scale = dloss == nullptr ? count : *dloss / count;
-}
-__global__ void GivenScaleKernel(const float* dloss, const float* count,
-                                 float* scale) {
-  *scale = *dloss / *count;
-}
-
-PreparedKernel CountTargets(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
-  const int64_t targets = p.input(0).elements();
-  return WithIndex(p, p.input(0).dtype, [&](auto index) -> PreparedKernel {
-    using Index = decltype(index);
-    return MakeKernel(
-        [targets](const KernelArgs& args, const LaunchContext& launch) {
-          const float* none = nullptr;
-          return LaunchKernel(LossScaleKernel<Index>, 1, kSumThreads, 0,
-                              launch.stream, targets, none, In<Index>(args, 0),
-                              Out(args, 0));
-        });
-  });
+  *scale = *dloss / (count == nullptr ? static_cast<float>(counted) : *count);
 }
 
 // dlogits = (softmax - one_hot(target)) scale, in place on logits; 0 for an
@@ -252,20 +243,18 @@ PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3, 4}, {}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {}, {0}));
-  const bool given = p.has_input(4);
+  const bool has_count = p.has_input(4);
   return WithFloat(p, p.input(1).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
       using Index = decltype(index);
       return MakeKernel(
-          [c, given](const KernelArgs& args, const LaunchContext& launch) {
+          [c, has_count](const KernelArgs& args, const LaunchContext& launch) {
             auto* scale = Workspace<float>(args);
-            LOADLINE_RETURN_IF_ERROR(
-                given ? LaunchKernel(GivenScaleKernel, 1, 1, 0, launch.stream,
-                                     In(args, 0), In(args, 4), scale)
-                      : LaunchKernel(LossScaleKernel<Index>, 1, kSumThreads, 0,
-                                     launch.stream, c.targets(), In(args, 0),
-                                     In<Index>(args, 2), scale));
+            LOADLINE_RETURN_IF_ERROR(LaunchKernel(
+                LossScaleKernel<Index>, 1, kSumThreads, 0, launch.stream,
+                c.targets(), In(args, 0), In<Index>(args, 2),
+                has_count ? In(args, 4) : nullptr, scale));
             return LaunchLines(CrossEntropyGradKernel<kWarp, T, Index>,
                                CrossEntropyGradKernel<kBlock, T, Index>,
                                CrossEntropyGradKernel<1, T, Index>, c,
@@ -402,15 +391,48 @@ PreparedKernel CountCorrect(const Prepare& p) {
   });
 }
 
+// Adds the targets that are not ignored to *count, or begins with them.
+template <typename Index>
+__global__ void CountTargetsKernel(const Index* target, int64_t n, bool first,
+                                   float* count) {
+  double counted = 0;
+  for (int64_t i = threadIdx.x; i < n; i += kSumThreads) {
+    if (target[i] != kIgnoredTarget) counted += 1;
+  }
+  counted = TeamSum<kSumThreads>(counted);
+  if (threadIdx.x != 0) return;
+  *count = static_cast<float>((first ? 0.0 : double{*count}) + counted);
+}
+
+PreparedKernel CountTargets(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
+  for (int part = 1; part < p.inputs(); ++part) {
+    LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {part}, {}));
+  }
+  const int64_t n = p.input(0).elements();
+  return WithIndex(p, p.input(0).dtype, [&](auto index) -> PreparedKernel {
+    using Index = decltype(index);
+    return MakeKernel([n, parts = p.inputs()](const KernelArgs& args,
+                                              const LaunchContext& launch) {
+      for (int part = 0; part < parts; ++part) {
+        LOADLINE_RETURN_IF_ERROR(LaunchKernel(
+            CountTargetsKernel<Index>, 1, kSumThreads, 0, launch.stream,
+            In<Index>(args, part), n, part == 0, Out(args, 0)));
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
     {"CrossEntropyRows", CrossEntropyRows},
     {"CrossEntropyMean", CrossEntropyMean},
-    {"CountTargets", CountTargets},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},
+    {"CountTargets", CountTargets},
 };
 
 }  // namespace

@@ -4,7 +4,8 @@
 // one large one, and an element's result does not depend on its chunk. Learning
 // rate and step are read on the device, so that a captured step can be
 // replayed; factors that depend on them alone are computed in double, once per
-// block. Gradients may be bf16. Tested in tests/conformance/.
+// block. Gradients may be bf16, and may come with a factor, as clipping gives
+// it. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/group_kernel.h"
 #include "executor/cuda/launch.h"
@@ -47,9 +48,21 @@ __device__ inline void ForChunks(const Table<Tensors>& table,
   }
 }
 
+// A gradient and its factor, which may be null.
+struct Gradient {
+  const void* g;
+  const float* factor;
+
+  __device__ float Factor() const { return factor == nullptr ? 1 : *factor; }
+};
+Gradient GradientOf(const KernelArgs& args, size_t factor) {
+  const bool has = args.inputs.size() > factor;
+  return {args.inputs[1], has ? In(args, static_cast<int>(factor)) : nullptr};
+}
+
 struct SgdTensors {
   const float* p;
-  const void* g;
+  Gradient gradient;
   const float* buffer;  // null: no momentum
   float *new_p, *new_buffer;
 };
@@ -57,15 +70,17 @@ struct SgdTensors {
 template <typename G>
 __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
                           const __grid_constant__ Table<SgdTensors> table) {
-  const float rate = scalars->learning_rate;
+  const float rate = scalars->learning_rate * s.rate;
   ForChunks(table, [&](const SgdTensors& t, int64_t begin, int64_t end) {
-    const G* g = static_cast<const G*>(t.g);
+    const G* g = static_cast<const G*>(t.gradient.g);
+    const float factor = t.gradient.Factor();
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      const float gradient = Widen(g[i]) * factor;
       if (t.buffer == nullptr) {
-        t.new_p[i] = SgdPlain(s, rate, t.p[i], Widen(g[i]));
+        t.new_p[i] = SgdPlain(s, rate, t.p[i], gradient);
       } else {
         const SgdMoved moved =
-            SgdMomentum(s, rate, t.p[i], Widen(g[i]), t.buffer[i]);
+            SgdMomentum(s, rate, t.p[i], gradient, t.buffer[i]);
         t.new_p[i] = moved.p;
         t.new_buffer[i] = moved.buffer;
       }
@@ -75,20 +90,21 @@ __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
 
 struct AdamTensors {
   const float* p;
-  const void* g;
+  Gradient gradient;
   const float *m, *v;
   float *new_p, *new_m, *new_v;
 };
 
 template <typename G>
-__global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
-                            const __grid_constant__ Table<AdamTensors> table) {
+__global__ void AdamKernel(AdamSettings s, const StepScalars* scalars,
+                           const __grid_constant__ Table<AdamTensors> table) {
   __shared__ AdamFactors of_step;
   if (threadIdx.x == 0) of_step = MakeAdamFactors(s, *scalars);
   __syncthreads();
   const AdamFactors f = of_step;
   ForChunks(table, [&](const AdamTensors& t, int64_t begin, int64_t end) {
-    const G* g = static_cast<const G*>(t.g);
+    const G* g = static_cast<const G*>(t.gradient.g);
+    const float factor = t.gradient.Factor();
     const int64_t at = begin + int64_t{threadIdx.x} * kWidth;
     if (at + kWidth <= end) {
       Pack<float, kWidth> p = LoadPack<kWidth>(t.p + at);
@@ -97,8 +113,8 @@ __global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
       const Pack<G, kWidth> gradient = LoadPack<kWidth>(g + at);
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) {
-        const AdamMoved moved =
-            AdamStep(f, p.at[k], Widen(gradient.at[k]), m.at[k], v.at[k]);
+        const AdamMoved moved = AdamStep(
+            f, p.at[k], Widen(gradient.at[k]) * factor, m.at[k], v.at[k]);
         p.at[k] = moved.p;
         m.at[k] = moved.m;
         v.at[k] = moved.v;
@@ -109,10 +125,36 @@ __global__ void AdamWKernel(AdamSettings s, const StepScalars* scalars,
       return;
     }
     for (int64_t i = at; i < end; ++i) {
-      const AdamMoved moved = AdamStep(f, t.p[i], Widen(g[i]), t.m[i], t.v[i]);
+      const AdamMoved moved =
+          AdamStep(f, t.p[i], Widen(g[i]) * factor, t.m[i], t.v[i]);
       t.new_p[i] = moved.p;
       t.new_m[i] = moved.m;
       t.new_v[i] = moved.v;
+    }
+  });
+}
+
+struct LionTensors {
+  const float* p;
+  Gradient gradient;
+  const float* m;
+  float *new_p, *new_m;
+};
+
+template <typename G>
+__global__ void LionKernel(LionSettings s, const StepScalars* scalars,
+                           const __grid_constant__ Table<LionTensors> table) {
+  __shared__ LionFactors of_step;
+  if (threadIdx.x == 0) of_step = MakeLionFactors(s, *scalars);
+  __syncthreads();
+  const LionFactors f = of_step;
+  ForChunks(table, [&](const LionTensors& t, int64_t begin, int64_t end) {
+    const G* g = static_cast<const G*>(t.gradient.g);
+    const float factor = t.gradient.Factor();
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      const LionMoved moved = LionStep(f, t.p[i], Widen(g[i]) * factor, t.m[i]);
+      t.new_p[i] = moved.p;
+      t.new_m[i] = moved.m;
     }
   });
 }
@@ -129,30 +171,50 @@ struct SgdUpdate {
 
   static bool Same(const Settings& a, const Settings& b) {
     return a.momentum == b.momentum && a.weight_decay == b.weight_decay &&
-           a.nesterov == b.nesterov;
+           a.nesterov == b.nesterov && a.rate == b.rate;
   }
   static Tensors Of(const KernelArgs& args) {
     const bool has_buffer = args.outputs.size() == 2;
-    return {In(args, 0), args.inputs[1], has_buffer ? In(args, 2) : nullptr,
-            Out(args, 0), has_buffer ? Out(args, 1) : nullptr};
+    return {In(args, 0), GradientOf(args, 3),
+            has_buffer ? In(args, 2) : nullptr, Out(args, 0),
+            has_buffer ? Out(args, 1) : nullptr};
   }
 };
 
-struct AdamWUpdate {
+struct AdamUpdate {
   using Settings = AdamSettings;
   using Tensors = AdamTensors;
   template <typename G>
   static auto Kernel() {
-    return AdamWKernel<G>;
+    return AdamKernel<G>;
   }
 
   static bool Same(const Settings& a, const Settings& b) {
     return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.epsilon == b.epsilon &&
-           a.weight_decay == b.weight_decay;
+           a.weight_decay == b.weight_decay && a.rate == b.rate &&
+           a.coupled == b.coupled;
   }
   static Tensors Of(const KernelArgs& args) {
-    return {In(args, 0),  args.inputs[1], In(args, 2), In(args, 3),
-            Out(args, 0), Out(args, 1),   Out(args, 2)};
+    return {In(args, 0),  GradientOf(args, 4), In(args, 2), In(args, 3),
+            Out(args, 0), Out(args, 1),        Out(args, 2)};
+  }
+};
+
+struct LionUpdate {
+  using Settings = LionSettings;
+  using Tensors = LionTensors;
+  template <typename G>
+  static auto Kernel() {
+    return LionKernel<G>;
+  }
+
+  static bool Same(const Settings& a, const Settings& b) {
+    return a.beta1 == b.beta1 && a.beta2 == b.beta2 &&
+           a.weight_decay == b.weight_decay && a.rate == b.rate;
+  }
+  static Tensors Of(const KernelArgs& args) {
+    return {In(args, 0), GradientOf(args, 3), In(args, 2), Out(args, 0),
+            Out(args, 1)};
   }
 };
 
@@ -212,16 +274,48 @@ PreparedKernel Sgd(const Prepare& p) {
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2}, {0, 1}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1}));
   return PrepareUpdate<SgdUpdate>(p, MakeSgdSettings(p));
 }
 
-PreparedKernel AdamW(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1, 2}));
-  return PrepareUpdate<AdamWUpdate>(p, MakeAdamSettings(p));
+PreparedKernel Adam(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(p, DType::kF32, {0, 2, 3, 4}, {0, 1, 2}));
+  return PrepareUpdate<AdamUpdate>(p, MakeAdamSettings(p));
 }
 
-constexpr KernelEntry kKernels[] = {{"Sgd", Sgd}, {"AdamW", AdamW}};
+PreparedKernel Lion(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1}));
+  return PrepareUpdate<LionUpdate>(p, MakeLionSettings(p));
+}
+
+__global__ void AverageKernel(float rest, const StepScalars* scalars,
+                              const float* average, const float* p, int64_t n,
+                              float* out) {
+  const int64_t step = scalars->step;
+  for (int64_t i = GridThread(); i < n; i += GridThreads()) {
+    out[i] = Average(rest, step, average[i], p[i]);
+  }
+}
+
+PreparedKernel AverageUpdate(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
+  const int64_t n = p.output(0).elements();
+  const auto rest =
+      static_cast<float>(1 - p.attributes().Float("decay", 0.999));
+  return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
+    if (n == 0) return absl::OkStatus();
+    return LaunchKernel(AverageKernel, GridFor(n), kBlock, 0, launch.stream,
+                        rest, args.scalars, In(args, 0), In(args, 1), n,
+                        Out(args, 0));
+  });
+}
+
+constexpr KernelEntry kKernels[] = {{"Sgd", Sgd},
+                                    {"AdamW", Adam},
+                                    {"Adam", Adam},
+                                    {"Lion", Lion},
+                                    {"AverageUpdate", AverageUpdate}};
 
 }  // namespace
 

@@ -15,16 +15,20 @@
 namespace loadline::executor {
 
 struct NpyHeader {
+  // Of the array once it is read: i32 for i2 and u2, i64 for u4.
   models::DType dtype = models::DType::kF32;
+  // Of an integer that the file holds in fewer bytes; 0: as `dtype`.
+  int64_t narrow_bytes = 0;
+  bool narrow_signed = false;
   std::vector<int64_t> shape;
   int64_t header_bytes = 0;  // where the data begins
-  int64_t data_bytes = 0;    // from shape and dtype
+  int64_t data_bytes = 0;    // in the file
 };
 
 // Reads the header at the start of `bytes` (format versions 1 to 3), strictly:
 // one dictionary with exactly descr, fortran_order and shape. Accepts
-// little-endian f2, f4, f8, i4, i8 and i1, u1, b1 in C order. InvalidArgument
-// names what was found instead and what to do.
+// little-endian f2, f4, f8, i2, i4, i8, u2, u4 and i1, u1, b1 in C order.
+// InvalidArgument names what was found instead and what to do.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const uint8_t> bytes);
 
 struct NpyArray {

@@ -86,21 +86,30 @@ class Reader {
   size_t at_ = 0;
 };
 
-absl::StatusOr<models::DType> DTypeFromDescr(const std::string& descr) {
+absl::Status ReadDescr(const std::string& descr, NpyHeader* header) {
   using models::DType;
   static constexpr struct {
     const char* descr;
     DType dtype;
-  } kKnown[] = {{"<f4", DType::kF32}, {"<f8", DType::kF64},
-                {"<f2", DType::kF16}, {"<i8", DType::kI64},
-                {"<i4", DType::kI32}, {"|u1", DType::kU8},
-                {"|i1", DType::kI8},  {"|b1", DType::kBool}};
+    int64_t narrow_bytes = 0;
+    bool narrow_signed = false;
+  } kKnown[] = {{"<f4", DType::kF32},         {"<f8", DType::kF64},
+                {"<f2", DType::kF16},         {"<i8", DType::kI64},
+                {"<i4", DType::kI32},         {"|u1", DType::kU8},
+                {"|i1", DType::kI8},          {"|b1", DType::kBool},
+                {"<u2", DType::kI32, 2},      {"<u4", DType::kI64, 4},
+                {"<i2", DType::kI32, 2, true}};
   for (const auto& known : kKnown) {
-    if (descr == known.descr) return known.dtype;
+    if (descr != known.descr) continue;
+    header->dtype = known.dtype;
+    header->narrow_bytes = known.narrow_bytes;
+    header->narrow_signed = known.narrow_signed;
+    return absl::OkStatus();
   }
-  return Bad(absl::StrCat("dtype '", descr.substr(0, 40),
-                          "' is not one of <f2 <f4 <f8 <i4 <i8 |i1 |u1 |b1; "
-                          "convert with astype before saving"));
+  return Bad(absl::StrCat(
+      "dtype '", descr.substr(0, 40),
+      "' is not one of <f2 <f4 <f8 <i2 <i4 <i8 <u2 <u4 |i1 |u1 |b1; "
+      "convert with astype before saving"));
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadShape(Reader& reader) {
@@ -136,7 +145,7 @@ absl::Status ReadDictionary(absl::string_view text, NpyHeader* header) {
       if (!descr.has_value()) {
         return Bad("descr is not a plain dtype (a structured array?)");
       }
-      LOADLINE_ASSIGN_OR_RETURN(header->dtype, DTypeFromDescr(*descr));
+      LOADLINE_RETURN_IF_ERROR(ReadDescr(*descr, header));
     } else if (*key == "fortran_order" && !has_order) {
       has_order = true;
       if (reader.TakeWord("True")) {
@@ -190,7 +199,9 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const uint8_t> bytes) {
       models::MakeTensorType(header.dtype, header.shape);
   if (!type.ok()) return Bad(type.status().message());
   header.header_bytes = static_cast<int64_t>(begin + length);
-  header.data_bytes = type->bytes();
+  header.data_bytes = header.narrow_bytes > 0
+                          ? type->elements() * header.narrow_bytes
+                          : type->bytes();
   return header;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,28 @@ absl::StatusOr<std::vector<std::byte>> ReadEntry(zip_t* archive,
   return data;
 }
 
+template <typename Narrow, typename Wide>
+std::vector<std::byte> Widened(const std::vector<std::byte>& from) {
+  const size_t count = from.size() / sizeof(Narrow);
+  std::vector<std::byte> to(count * sizeof(Wide));
+  for (size_t i = 0; i < count; ++i) {
+    Narrow x;
+    std::memcpy(&x, from.data() + i * sizeof(Narrow), sizeof(Narrow));
+    const auto y = static_cast<Wide>(x);
+    std::memcpy(to.data() + i * sizeof(Wide), &y, sizeof(Wide));
+  }
+  return to;
+}
+
+// The data in the header's dtype.
+std::vector<std::byte> InDType(const NpyHeader& header,
+                               std::vector<std::byte> data) {
+  if (header.narrow_bytes == 0) return data;
+  if (header.narrow_bytes == 4) return Widened<uint32_t, int64_t>(data);
+  return header.narrow_signed ? Widened<int16_t, int32_t>(data)
+                              : Widened<uint16_t, int32_t>(data);
+}
+
 absl::StatusOr<NpyArray> ReadArray(zip_t* archive, zip_uint64_t index) {
   LOADLINE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes,
                             ReadEntry(archive, index));
@@ -108,7 +131,8 @@ absl::StatusOr<NpyArray> ReadArray(zip_t* archive, zip_uint64_t index) {
                      " bytes of data and ", held, " are there"));
   }
   bytes.erase(bytes.begin(), bytes.begin() + header.header_bytes);
-  return NpyArray{header.dtype, header.shape, std::move(bytes)};
+  return NpyArray{header.dtype, header.shape,
+                  InDType(header, std::move(bytes))};
 }
 
 }  // namespace

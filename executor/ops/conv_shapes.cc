@@ -7,9 +7,10 @@ absl::StatusOr<ConvShapes> MakeConvShapes(const Prepare& p, const TensorType& x,
                                           const TensorType& w,
                                           const TensorType& y) {
   const size_t spatial = x.dims.size() - 2;
-  if (x.rank() < 3 || x.rank() > 4) {
+  if (x.rank() < 3 || x.rank() > 5) {
     return absl::UnimplementedError(
-        "Conv takes 1-d and 2-d images only (node " + p.node().name + ")");
+        "Conv takes images of one to three dimensions (node " + p.node().name +
+        ")");
   }
   ConvShapes s;
   s.x = x.dims;

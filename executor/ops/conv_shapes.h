@@ -8,13 +8,13 @@
 namespace loadline::executor {
 
 struct ConvShapes {
-  Ints x, w, y;  // NCHW, or NCW; w is OIHW with the channels of one group
+  Ints x, w, y;  // NCHW, NCW or NCDHW; w is OIHW with the channels of one group
   Ints strides, dilations, pads_begin, pads_end;
   int64_t group = 1;
 };
 
-// InvalidArgument: attributes that do not match. Unimplemented: neither 1-d nor
-// 2-d.
+// InvalidArgument: attributes that do not match. Unimplemented: neither 1-d,
+// 2-d nor 3-d.
 absl::StatusOr<ConvShapes> MakeConvShapes(const Prepare& p, const TensorType& x,
                                           const TensorType& w,
                                           const TensorType& y);

@@ -145,6 +145,7 @@ absl::StatusOr<DropoutSettings> MakeDropoutSettings(const Prepare& p,
   if (!(ratio >= 0 && ratio <= 1)) return p.Invalid("ratio outside [0, 1]");
   return DropoutSettings{
       static_cast<uint32_t>(p.attributes().Int("salt", 0)),
+      p.attributes().Int("offset", 0),
       static_cast<uint64_t>(std::llround(std::ldexp(ratio, 32))),
       ratio < 1 ? static_cast<float>(1.0 / (1.0 - ratio)) : 0.0f};
 }

@@ -133,6 +133,7 @@ bool IsTanhGelu(const Prepare& p);
 // Dropout keeps element e where its random word is at least `threshold`.
 struct DropoutSettings {
   uint32_t salt;
+  int64_t offset;      // added to the number of every element
   uint64_t threshold;  // ratio 2^32, in [0, 2^32]
   float scale;
 };

@@ -40,10 +40,10 @@ class SplitMix64 {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(const DataSet& data,
-                                                         int64_t batch,
-                                                         uint64_t seed,
-                                                         bool shuffle) {
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
+    const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
+    int64_t micro_batches) {
+  LOADLINE_CHECK(micro_batches >= 1 && batch % micro_batches == 0);
   if (batch < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("a batch of ", batch, " examples"));
@@ -53,11 +53,12 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(const DataSet& data,
         absl::StrCat("the data holds ", data.examples,
                      " examples, less than one batch of ", batch));
   }
-  return std::unique_ptr<Batcher>(new Batcher(data, batch, seed, shuffle));
+  return std::unique_ptr<Batcher>(
+      new Batcher(data, batch, seed, shuffle, micro_batches));
 }
 
 Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
-                 bool shuffle)
+                 bool shuffle, int64_t micro_batches)
     : data_(&data),
       batch_(batch),
       seed_(seed),
@@ -65,7 +66,10 @@ Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
       order_(static_cast<size_t>(data.examples)) {
   for (const Column& column : data.columns) {
     buffers_.emplace_back(static_cast<size_t>(batch * column.row_bytes));
-    pointers_.push_back(buffers_.back().data());
+    for (int64_t part = 0; part < micro_batches; ++part) {
+      pointers_.push_back(buffers_.back().data() +
+                          part * (batch / micro_batches) * column.row_bytes);
+    }
   }
 }
 

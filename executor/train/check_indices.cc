@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/device/ignored_target.h"
+#include "models/micro_batches.h"
 #include "models/storage.h"
 #include "planner/base/status_macros.h"
 
@@ -70,10 +71,11 @@ absl::Status CheckColumn(const Column& column, int64_t examples,
 absl::Status CheckIndices(const DataSet& data, const models::Graph& graph) {
   // The column whose numbers a value has; -1: none.
   std::vector<int> column_of(graph.values.size(), -1);
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const DType dtype = graph.value(graph.inputs[i]).type.dtype;
     if (dtype == DType::kI64 || dtype == DType::kI32) {
-      column_of[Index(graph.inputs[i])] = static_cast<int>(i);
+      column_of[Index(graph.inputs[i])] = static_cast<int>(i / parts);
     }
   }
   for (const models::Node& node : graph.nodes) {
@@ -86,7 +88,7 @@ absl::Status CheckIndices(const DataSet& data, const models::Graph& graph) {
     if (c < 0) continue;
     const Column& column = data.columns[static_cast<size_t>(c)];
     const bool wide =
-        graph.value(graph.inputs[static_cast<size_t>(c)]).type.dtype ==
+        graph.value(graph.inputs[static_cast<size_t>(c) * parts]).type.dtype ==
         DType::kI64;
     LOADLINE_RETURN_IF_ERROR(
         wide ? CheckColumn<int64_t>(column, data.examples, range)

@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/files/safetensors.h"
@@ -15,6 +16,7 @@ namespace loadline::executor {
 namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
+constexpr char kNote[] = "note.";  // prefix of a note's key
 
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
@@ -57,6 +59,11 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   LOADLINE_RETURN_IF_ERROR(
       ReadNumber(file, "examples_seen", &position.examples_seen));
   position.shuffle = shuffle != 0;
+  for (const auto& [key, value] : file.metadata) {
+    if (absl::StartsWith(key, kNote)) {
+      position.notes[key.substr(sizeof(kNote) - 1)] = value;
+    }
+  }
   if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
     return absl::InvalidArgumentError("its metadata counts below zero");
   }
@@ -166,7 +173,7 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
     const models::Value& value = program.graph().value(id);
     tensors.push_back({value.name, value.type});
   }
-  const std::map<std::string, std::string> metadata = {
+  std::map<std::string, std::string> metadata = {
       {"format", kFormat},
       {"step", absl::StrCat(position.step)},
       {"seed", absl::StrCat(position.seed)},
@@ -174,6 +181,9 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {"batch", absl::StrCat(position.batch)},
       {"examples_seen", absl::StrCat(position.examples_seen)},
       {"model_sha256", ModelSha256(program.graph())}};
+  for (const auto& [key, value] : position.notes) {
+    metadata[absl::StrCat(kNote, key)] = value;
+  }
   return WriteSafetensors(path, tensors, metadata,
                           [&](size_t i, absl::Span<std::byte> to) {
                             return program.ReadPersistent(tensors[i].name, to);

@@ -3,6 +3,7 @@
 #define LOADLINE_EXECUTOR_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,8 @@ struct RunPosition {
   bool shuffle = true;
   int64_t batch = 0;
   int64_t examples_seen = 0;  // position in the data: step * batch
+  // What else the run has to know when it goes on, such as its best evaluation.
+  std::map<std::string, std::string> notes;
 };
 
 // Identifies the model of a checkpoint: names and types of all saved values,

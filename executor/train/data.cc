@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/train/check_indices.h"
+#include "models/micro_batches.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -134,10 +135,11 @@ absl::StatusOr<Column> MakeColumn(NpyArray array, const models::Value& input,
 
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph) {
-  if (arrays.size() != graph.inputs.size() || arrays.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a graph of ", graph.inputs.size(), " inputs was given ",
-                     arrays.size(), " arrays"));
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
+  const size_t inputs = graph.inputs.size() / parts;
+  if (arrays.size() != inputs || arrays.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a graph of ", inputs, " inputs was given ", arrays.size(), " arrays"));
   }
   if (arrays[0].shape.empty() || arrays[0].shape[0] == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -147,8 +149,9 @@ absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
   data.examples = arrays[0].shape[0];
   for (size_t i = 0; i < arrays.size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(
-        Column column, MakeColumn(std::move(arrays[i]),
-                                  graph.value(graph.inputs[i]), data.examples));
+        Column column,
+        MakeColumn(std::move(arrays[i]), graph.value(graph.inputs[i * parts]),
+                   data.examples));
     data.columns.push_back(std::move(column));
   }
   LOADLINE_RETURN_IF_ERROR(CheckIndices(data, graph));
@@ -159,14 +162,15 @@ std::optional<int64_t> BatchOf(const models::Graph& graph) {
   if (graph.inputs.empty()) return std::nullopt;
   const models::TensorType& type = graph.value(graph.inputs[0]).type;
   if (type.dims.empty()) return std::nullopt;
-  return type.dims[0];
+  return type.dims[0] * models::MicroBatchesOf(graph);
 }
 
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph) {
   std::vector<std::string> names;
-  for (models::ValueId id : graph.inputs) {
-    names.push_back(graph.value(id).name);
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
+  for (size_t i = 0; i < graph.inputs.size(); i += parts) {
+    names.push_back(graph.value(graph.inputs[i]).name);
   }
   LOADLINE_ASSIGN_OR_RETURN(std::vector<NpyArray> arrays,
                             ReadNpz(npz_path, names));

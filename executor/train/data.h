@@ -22,20 +22,21 @@ struct Column {
   std::vector<std::byte> data;  // examples x row_bytes
 };
 
-// In the order of the graph's inputs.
+// In the order of the graph's inputs; in a step in micro-batches, one column
+// for all parts of an input.
 struct DataSet {
   int64_t examples = 0;
   std::vector<Column> columns;
 };
 
-// Reads one array per input of `graph`, by name, from an .npz archive and
-// ignores others. An array has the input's shape with the first axis, the
-// batch, replaced by the number of examples, which all arrays share. Lossless
-// conversions are made: f16 to f32; i32, i8, u8 and bool to a wider integer;
-// i64 to i32 where every number fits. f64 is rounded to f32, since NumPy's
-// default is f64. Anything else is InvalidArgument and names the array, the
-// expected type, the type found and what to do; so is a label or an index that
-// the graph cannot take (executor/train/check_indices.h).
+// Reads one array per input of `graph` (models/micro_batches.h), by name,
+// from an .npz archive and ignores others. An array has the input's shape with
+// the first axis, the batch, replaced by the number of examples, which all
+// arrays share. Lossless conversions are made: f16 to f32; i32, i8, u8 and bool
+// to a wider integer; i64 to i32 where every number fits. f64 is rounded to
+// f32, since NumPy's default is f64. Anything else is InvalidArgument and names
+// the array, the expected type, the type found and what to do; so is a label or
+// an index that the graph cannot take (executor/train/check_indices.h).
 absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
                                  const models::Graph& graph);
 
@@ -43,8 +44,8 @@ absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph);
 
-// Examples per step: the first dimension of the graph's first input. None where
-// that is a scalar or absent.
+// Examples per step: the first dimension of the graph's first input, times the
+// number of micro-batches. None where that is a scalar or absent.
 std::optional<int64_t> BatchOf(const models::Graph& graph);
 
 // Cuts a data set into batches. The batch of a step depends only on the step's
@@ -54,15 +55,14 @@ std::optional<int64_t> BatchOf(const models::Graph& graph);
 // on every machine. Not shuffled: every epoch takes the examples in order.
 class Batcher {
  public:
-  // `data` must outlive the batcher. InvalidArgument: less than one batch of
-  // examples.
-  static absl::StatusOr<std::unique_ptr<Batcher>> Create(const DataSet& data,
-                                                         int64_t batch,
-                                                         uint64_t seed,
-                                                         bool shuffle);
+  // `data` must outlive the batcher. `micro_batches` divides the batch.
+  // InvalidArgument: less than one batch of examples.
+  static absl::StatusOr<std::unique_ptr<Batcher>> Create(
+      const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
+      int64_t micro_batches = 1);
 
-  // Pointers to each column's rows in the batch of a step, counted from 0.
-  // Valid until the next call. Allocates nothing.
+  // Pointers to each column's rows in the batch of a step, counted from 0, and
+  // in each of its micro-batches. Valid until the next call. Allocates nothing.
   absl::Span<const std::byte* const> Batch(int64_t step);
 
   // The examples of that batch, in order.
@@ -72,7 +72,8 @@ class Batcher {
   int64_t batch() const { return batch_; }
 
  private:
-  Batcher(const DataSet& data, int64_t batch, uint64_t seed, bool shuffle);
+  Batcher(const DataSet& data, int64_t batch, uint64_t seed, bool shuffle,
+          int64_t micro_batches);
   void Permute(int64_t epoch);
 
   const DataSet* data_;

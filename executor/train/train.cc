@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "executor/train/check_finite.h"
 #include "executor/train/checkpoint.h"
+#include "models/micro_batches.h"
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 
@@ -26,6 +27,9 @@ absl::Status CheckOptions(const TrainOptions& options) {
   }
   if (!std::isfinite(options.learning_rate)) {
     return absl::InvalidArgumentError("the learning rate is no number");
+  }
+  if (options.schedule.has_value()) {
+    LOADLINE_RETURN_IF_ERROR(CheckSchedule(*options.schedule));
   }
   if (options.checkpoint_path.empty() &&
       (options.resume || options.checkpoint_interval > 0)) {
@@ -75,7 +79,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
-  return Batcher::Create(data, *batch, options.seed, options.shuffle);
+  return Batcher::Create(data, *batch, options.seed, options.shuffle,
+                         models::MicroBatchesOf(graph));
 }
 
 // One call of Train.
@@ -122,12 +127,11 @@ class Run {
   absl::Status OneStep(int64_t step) {
     const absl::Span<const std::byte* const> batch = batcher_.Batch(step);
     const int64_t begin_ns = absl::GetCurrentTimeNanos();
-    LOADLINE_ASSIGN_OR_RETURN(
-        const float loss,
-        program_.Step({.learning_rate = options_.learning_rate,
-                       .step = step + 1,
-                       .seed = options_.seed},
-                      batch));
+    LOADLINE_ASSIGN_OR_RETURN(const float loss,
+                              program_.Step({.learning_rate = RateOf(step),
+                                             .step = step + 1,
+                                             .seed = options_.seed},
+                                            batch));
     step_ns_.push_back(absl::GetCurrentTimeNanos() - begin_ns);
     if (!std::isfinite(loss)) {
       return Diverged(absl::StrCat("the loss is ", loss), step + 1);
@@ -140,6 +144,12 @@ class Run {
       LOADLINE_RETURN_IF_ERROR(Save(step + 1));
     }
     return absl::OkStatus();
+  }
+
+  float RateOf(int64_t step) const {
+    return options_.schedule.has_value()
+               ? static_cast<float>(LearningRate(*options_.schedule, step))
+               : options_.learning_rate;
   }
 
   absl::Status CheckWeights(int64_t steps_done) {
@@ -171,6 +181,7 @@ class Run {
     options_.progress({.step = done,
                        .steps = options_.steps,
                        .loss = loss,
+                       .learning_rate = RateOf(done - 1),
                        .examples_per_s = rate,
                        .left_s = rate > 0 ? left / rate : 0});
   }
@@ -182,7 +193,8 @@ class Run {
                         .seed = options_.seed,
                         .shuffle = options_.shuffle,
                         .batch = batcher_.batch(),
-                        .examples_seen = steps_done * batcher_.batch()}));
+                        .examples_seen = steps_done * batcher_.batch(),
+                        .notes = options_.notes}));
     saved_step_ = steps_done;
     return absl::OkStatus();
   }

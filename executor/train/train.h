@@ -5,12 +5,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "executor/program/program.h"
 #include "executor/train/data.h"
+#include "executor/train/schedule.h"
 
 namespace loadline::executor {
 
@@ -18,6 +21,7 @@ struct TrainProgress {
   int64_t step = 0;  // steps done
   int64_t steps = 0;
   float loss = 0;
+  float learning_rate = 0;    // of this step
   double examples_per_s = 0;  // since the start of this call
   double left_s = 0;
 };
@@ -25,6 +29,8 @@ struct TrainProgress {
 struct TrainOptions {
   int64_t steps = 0;  // total; a resumed run does the rest
   float learning_rate = 0;
+  // Instead of `learning_rate`, which it then ignores.
+  std::optional<Schedule> schedule;
   // Steps already done by another program whose persistent values this one took
   // over. Not with `resume`, which reads it from the checkpoint.
   int64_t first_step = 0;
@@ -41,6 +47,8 @@ struct TrainOptions {
   // from a run of the same model, seed, batch and shuffling. The result has the
   // same bits as an uninterrupted run.
   bool resume = false;
+  // Saved with every checkpoint: RunPosition::notes.
+  std::map<std::string, std::string> notes;
   // Set by a signal handler: the current step is finished, the checkpoint
   // written, and Train returns with `interrupted`. May be null.
   const std::atomic<bool>* stop = nullptr;

@@ -24,6 +24,19 @@ ValueId Emitter::Emit(const std::string& op, std::vector<ValueId> inputs,
   return id.ok() ? *id : kNoValue;
 }
 
+std::vector<ValueId> Emitter::EmitAll(const std::string& op,
+                                      std::vector<ValueId> inputs,
+                                      Attributes attributes, size_t count) {
+  if (status_.ok()) {
+    absl::StatusOr<std::vector<ValueId>> ids =
+        importer_.Emit(node_, op, std::move(inputs), std::move(attributes));
+    if (ids.ok() && ids->size() == count) return *std::move(ids);
+    status_ = ids.ok() ? absl::InternalError("a wrong number of outputs")
+                       : ids.status();
+  }
+  return std::vector<ValueId>(count, kNoValue);
+}
+
 ValueId Emitter::Constant(const Tensor& tensor) {
   if (!status_.ok()) return kNoValue;
   return importer_.UseTensor(absl::StrCat(node_.name(), "/constant"), tensor);

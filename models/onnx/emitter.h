@@ -8,6 +8,7 @@
 #ifndef LOADLINE_MODELS_ONNX_EMITTER_H_
 #define LOADLINE_MODELS_ONNX_EMITTER_H_
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,10 @@ class Emitter {
   // The first output of a new node; kNoValue after an error.
   ValueId Emit(const std::string& op, std::vector<ValueId> inputs,
                Attributes attributes = {});
+  // All outputs of a new node; `count` times kNoValue after an error.
+  std::vector<ValueId> EmitAll(const std::string& op,
+                               std::vector<ValueId> inputs,
+                               Attributes attributes, size_t count);
   ValueId Constant(const Tensor& tensor);
   // One number of a type: f32, i64, i32 or bool.
   ValueId Number(double number, DType dtype = DType::kF32);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/widen_floats.h"
 #include "models/onnx/write_model.h"
 #include "planner/base/status_macros.h"
 
@@ -18,6 +19,17 @@ absl::Status Replace(const Tensor& tensor, onnx::TensorProto* proto) {
                        proto->data_type(),
                        absl::StrCat("initializer '", proto->name(), "'")));
   const TensorType own{dtype, {proto->dims().begin(), proto->dims().end()}};
+  const bool narrowed =
+      dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF64;
+  if (narrowed && tensor.type == TensorType{DType::kF32, own.dims}) {
+    absl::StatusOr<Tensor> narrow = onnx_internal::FromF32(tensor, dtype);
+    if (!narrow.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "initializer '", proto->name(), "': ", narrow.status().message()));
+    }
+    onnx_internal::WriteTensor(*narrow, proto);
+    return absl::OkStatus();
+  }
   if (own != tensor.type) {
     return absl::InvalidArgumentError(
         absl::StrCat("initializer '", proto->name(), "' is ", own.ToString(),

@@ -109,12 +109,9 @@ absl::Status CheckResult(const onnx::ModelProto& model, const Graph& want,
       "the pruned model cannot be written as ONNX: ", status.message()));
 }
 
-}  // namespace
-
-absl::Status ExportPruned(const std::string& original_path,
-                          const ImportOptions& options, const Graph& pruned,
-                          std::map<std::string, Tensor> trained,
-                          const std::string& out_path) {
+absl::StatusOr<onnx::ModelProto> MakePrunedModel(
+    const std::string& original_path, const ImportOptions& options,
+    const Graph& pruned, std::map<std::string, Tensor> trained) {
   LOADLINE_ASSIGN_OR_RETURN(const Imported original,
                             ImportOnnx(original_path, options));
   LOADLINE_RETURN_IF_ERROR(CheckIsPrunedForm(original.graph, pruned));
@@ -139,7 +136,32 @@ absl::Status ExportPruned(const std::string& original_path,
       "the pruned model is not valid ONNX",
       [&model] { onnx::checker::check_model(model, /*full_check=*/true); }));
   LOADLINE_RETURN_IF_ERROR(CheckResult(model, want, options));
+  return model;
+}
+
+}  // namespace
+
+absl::Status ExportPruned(const std::string& original_path,
+                          const ImportOptions& options, const Graph& pruned,
+                          std::map<std::string, Tensor> trained,
+                          const std::string& out_path) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const onnx::ModelProto model,
+      MakePrunedModel(original_path, options, pruned, std::move(trained)));
   return onnx_internal::WriteModel(model, out_path);
+}
+
+absl::Status CheckPrunedExport(const std::string& original_path,
+                               const ImportOptions& options,
+                               const Graph& pruned) {
+  std::map<std::string, Tensor> zeros;
+  for (const Value& value : pruned.values) {
+    if (value.initial.has_value() && value.initial->data == nullptr) {
+      zeros[value.name] = ZeroTensor(value.type);
+    }
+  }
+  return MakePrunedModel(original_path, options, pruned, std::move(zeros))
+      .status();
 }
 
 }  // namespace loadline::models

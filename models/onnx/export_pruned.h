@@ -35,6 +35,12 @@ absl::Status ExportPruned(const std::string& original_path,
                           std::map<std::string, Tensor> trained,
                           const std::string& out_path);
 
+// The same without writing: whether this model, pruned to these shapes, can be
+// exported. For a check before training; contents may be missing.
+absl::Status CheckPrunedExport(const std::string& original_path,
+                               const ImportOptions& options,
+                               const Graph& pruned);
+
 }  // namespace loadline::models
 
 #endif  // LOADLINE_MODELS_ONNX_EXPORT_PRUNED_H_

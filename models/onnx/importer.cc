@@ -429,7 +429,7 @@ Rule FindRule(const std::string& op_type) {
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
         &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
         &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
-        &ResizeRules()}) {
+        &ResizeRules(), &RecurrentRules()}) {
     auto it = family->find(op_type);
     if (it != family->end()) return it->second;
   }

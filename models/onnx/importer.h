@@ -136,6 +136,7 @@ const std::map<std::string, Rule>& NormalizationRules();
 const std::map<std::string, Rule>& PoolingRules();
 const std::map<std::string, Rule>& PadRules();
 const std::map<std::string, Rule>& ResizeRules();
+const std::map<std::string, Rule>& RecurrentRules();
 
 }  // namespace loadline::models::onnx_internal
 

@@ -60,6 +60,11 @@ int FirstWeight(absl::string_view op) {
   return op == "Einsum" ? 0 : -1;
 }
 
+// Lengths and initial states of a recurrent layer.
+bool IsStateOfSequence(absl::string_view op, int i) {
+  return IsOneOf(op, {"LSTM", "GRU", "RNN"}) && i >= 4 && i <= 6;
+}
+
 bool HasBias(const onnx::NodeProto& node) {
   return node.input_size() > 2 && !node.input(2).empty();
 }
@@ -213,6 +218,7 @@ class Finder {
       const int first = FirstWeight(op);
       for (int i = std::max(first, 0); first >= 0 && i < node.input_size();
            ++i) {
+        if (IsStateOfSequence(op, i)) continue;
         Find(Input(node, i), OperandForm::kInput, op);
       }
       known.result = ResultOf(node);

@@ -20,6 +20,7 @@
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/supported.h"
+#include "models/onnx/widen_floats.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/shape_inference/implementation.h"
@@ -106,6 +107,7 @@ absl::StatusOr<Tensor> ReadInitializer(const onnx::TensorProto& proto,
 // bytes of large ones are freed there at once, so that they exist once.
 absl::Status TakeInitializers(const std::string& folder,
                               const ImportOptions& options,
+                              const std::set<DType>& widened,
                               PreparedModel* prepared) {
   int64_t budget_bytes = options.max_bytes;
   auto* graph = prepared->proto.mutable_graph();
@@ -118,6 +120,8 @@ absl::Status TakeInitializers(const std::string& folder,
     LOADLINE_ASSIGN_OR_RETURN(
         Tensor tensor,
         ReadInitializer(proto, folder, options, &budget_bytes, &missing));
+    const bool widens = widened.count(tensor.type.dtype) > 0;
+    if (widens) tensor = AsF32(tensor);
     if (!prepared->initializers.emplace(proto.name(), tensor).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("two initializers are named '", proto.name(), "'"));
@@ -126,6 +130,7 @@ absl::Status TakeInitializers(const std::string& folder,
     if (StaysInProto(tensor)) {
       onnx::TensorProto* kept = small.Add();
       *kept = proto;
+      if (widens) kept->set_data_type(DTypeToOnnx(DType::kF32));
       WriteTensor(tensor, kept);
     } else {
       onnx::TensorProto().Swap(&proto);  // clear() would keep the memory
@@ -313,7 +318,11 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   onnx::ModelProto* model = &prepared.proto;
   LOADLINE_RETURN_IF_ERROR(CheckOutline(*model));
   prepared.marks = ReadExportMarks(model->graph());
-  LOADLINE_RETURN_IF_ERROR(TakeInitializers(folder, options, &prepared));
+  const std::set<DType> widened = TypesToWiden(*model);
+  LOADLINE_RETURN_IF_ERROR(WidenFloats(widened, model));
+  if (!widened.empty()) prepared.warnings.push_back(WidenedWarning(widened));
+  LOADLINE_RETURN_IF_ERROR(
+      TakeInitializers(folder, options, widened, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
   model->clear_training_info();
   // Newer versions added fields that this importer does not read, such as

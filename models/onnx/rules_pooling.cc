@@ -38,6 +38,46 @@ Attributes WholeWindow(const Ints& dims) {
           {"ceil_mode", int64_t{0}}};
 }
 
+// A window's attributes for the spatial axes [first, end), and for an axis of
+// one element after them if `pads_out`.
+Attributes WindowOver(Attributes window, size_t first, size_t end,
+                      bool pads_out) {
+  for (const char* name : {"kernel_shape", "strides", "dilations"}) {
+    const Ints all = window.IntList(name);
+    Ints part(all.begin() + first, all.begin() + end);
+    if (pads_out) part.push_back(1);
+    window.Set(name, part);
+  }
+  const Ints all = window.IntList("pads");
+  const size_t n = all.size() / 2;
+  Ints pads;
+  for (size_t side : {size_t{0}, n}) {
+    pads.insert(pads.end(), all.begin() + side + first,
+                all.begin() + side + end);
+    if (pads_out) pads.push_back(0);
+  }
+  window.Set("pads", pads);
+  return window;
+}
+
+// A pool. One of volumes is a pool of each image and then one over the images:
+// the maximum, its first position and the divisor of a mean are the same.
+ValueId Pool(Emitter& e, const std::string& op, ValueId x,
+             const Attributes& window) {
+  const Ints d = e.dims(x);
+  if (d.size() != 5) return e.Emit(op, {x}, window);
+  const ValueId images =
+      e.Emit(op, {e.Reshape(x, {d[0], d[1] * d[2], d[3], d[4]})},
+             WindowOver(window, 1, 3, false));
+  if (!e.status().ok()) return kNoValue;
+  const Ints p = e.dims(images);
+  const ValueId pooled =
+      e.Emit(op, {e.Reshape(images, {d[0], d[1], d[2], p[2] * p[3]})},
+             WindowOver(window, 0, 1, true));
+  if (!e.status().ok()) return kNoValue;
+  return e.Reshape(pooled, {d[0], d[1], e.dims(pooled)[2], p[2], p[3]});
+}
+
 absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
   if (importer.Wants(node, 1)) {
     importer.Unsupported(node, "whose indices are read");
@@ -47,8 +87,8 @@ absl::Status MaxPool(Importer& importer, const onnx::NodeProto& node) {
       Attributes attributes,
       WindowAttributes(node, importer.Type(node, 0).dims, {}));
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "MaxPool", {x}, std::move(attributes));
+  Emitter e(importer, node);
+  return e.Define(0, Pool(e, "MaxPool", e.Input(0), attributes));
 }
 
 absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {
@@ -58,8 +98,8 @@ absl::Status AveragePool(Importer& importer, const onnx::NodeProto& node) {
   attributes.Set("ceil_mode", IntAttribute(node, "ceil_mode", 0));
   attributes.Set("count_include_pad",
                  IntAttribute(node, "count_include_pad", 0));
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "AveragePool", {x}, std::move(attributes));
+  Emitter e(importer, node);
+  return e.Define(0, Pool(e, "AveragePool", e.Input(0), attributes));
 }
 
 // The p-th root of the sum of |x|^p: AveragePool, times the window's size.
@@ -76,7 +116,7 @@ absl::Status EmitLpPool(Importer& importer, const onnx::NodeProto& node,
   const ValueId above = p == 2
                             ? e.Emit("Mul", {x, x})
                             : e.Emit("Pow", {e.Emit("Abs", {x}), e.Number(p)});
-  const ValueId mean = e.Emit("AveragePool", {above}, std::move(window));
+  const ValueId mean = Pool(e, "AveragePool", above, window);
   const ValueId sum =
       e.Emit("Mul", {mean, e.Number(static_cast<double>(size))});
   const ValueId none = e.Emit("Equal", {sum, e.Number(0)});
@@ -113,8 +153,8 @@ absl::Status GlobalMaxPool(Importer& importer, const onnx::NodeProto& node) {
   if (dims.size() < 3) {
     return absl::InvalidArgumentError("needs an input with spatial axes");
   }
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "MaxPool", {x}, WholeWindow(dims));
+  Emitter e(importer, node);
+  return e.Define(0, Pool(e, "MaxPool", e.Input(0), WholeWindow(dims)));
 }
 
 absl::Status EmitReduce(Importer& importer, const onnx::NodeProto& node,

@@ -201,11 +201,10 @@ std::vector<Operator> AttentionOperators() {
   attention.cost = AttentionCost;
   attention.inplace = {{0, 0}};
   attention.row_cuts = CutAttention;
-  attention.attributes = {{"scale", AttributeKind::kFloat, true},
-                          {"causal", AttributeKind::kInt},
-                          {"interleaved", AttributeKind::kInt},
-                          {"ratio", AttributeKind::kFloat},
-                          {"salt", AttributeKind::kInt}};
+  attention.attributes = {
+      {"scale", AttributeKind::kFloat, true}, {"causal", AttributeKind::kInt},
+      {"interleaved", AttributeKind::kInt},   {"ratio", AttributeKind::kFloat},
+      {"salt", AttributeKind::kInt},          {"offset", AttributeKind::kInt}};
   Operator grad = attention;
   grad.name = "AttentionGrad";
   grad.min_inputs = 6;

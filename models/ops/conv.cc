@@ -1,4 +1,4 @@
-// Convolution (NCHW, OIHW; one or two spatial dimensions, groups) and its two
+// Convolution (NCHW, OIHW; one to three spatial dimensions, groups) and its two
 // gradients. Tested in tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
@@ -12,8 +12,8 @@ namespace {
 // Type of y, given the types of x and w.
 absl::StatusOr<TensorType> ConvOutput(const Node& node, const TensorType& x,
                                       const TensorType& w) {
-  if (x.rank() != 3 && x.rank() != 4) {
-    return Refuse("x is ", x.ToString(), ", of rank neither 3 nor 4");
+  if (x.rank() < 3 || x.rank() > 5) {
+    return Refuse("x is ", x.ToString(), ", not of rank 3 to 5");
   }
   if (w.rank() != x.rank()) {
     return Refuse("w is ", w.ToString(), ", x is ", x.ToString(),
@@ -111,8 +111,8 @@ absl::Status ConvGradient(GradientContext& c) {
     c.SetInputGradient(1, dw);
   }
   if (c.forward().inputs.size() > 2 && c.wanted(2)) {
-    Ints axes = {0, 2};
-    if (c.type(x).rank() == 4) axes.push_back(3);
+    Ints axes = {0};
+    for (int64_t i = 2; i < c.type(x).rank(); ++i) axes.push_back(i);
     LOADLINE_ASSIGN_OR_RETURN(ValueId db,
                               c.Emit("ReduceSum", {c.output_gradient(0)},
                                      {{"axes", axes}, {"keepdims", 0}}));

@@ -1,7 +1,8 @@
 // Dropout, and random numbers of the same kind. Dropout's mask is a function of
 // (seed, step, salt, element), so the gradient is the same operator with the
-// same salt and nothing is saved. Tested in tests/models/infer_test.cc and
-// gradient_test.cc.
+// same salt and nothing is saved. `offset` is added to the number of every
+// element, so that a part of a tensor has the mask of that part. Tested in
+// tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
 #include "planner/base/status_macros.h"
@@ -9,12 +10,19 @@
 namespace loadline::models {
 namespace {
 
+absl::Status CheckOffset(const Node& node) {
+  const int64_t offset = node.attributes.Int("offset", 0);
+  if (offset >= 0) return absl::OkStatus();
+  return Refuse("attribute offset is ", offset, ", below 0");
+}
+
 absl::StatusOr<OutputTypes> InferDropout(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireFloat(inputs));
   const double ratio = node.attributes.Float("ratio", 0);
   if (ratio < 0 || ratio >= 1) {
     return Refuse("attribute ratio is ", ratio, ", not in 0 to below 1");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckOffset(node));
   return OutputTypes{*inputs[0]};
 }
 
@@ -38,6 +46,7 @@ OperatorCost DropoutCost(const Node&, InputTypes inputs,
 absl::StatusOr<OutputTypes> InferRandomUniform(const Node& node,
                                                InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, TensorType{DType::kF32, {}}));
+  LOADLINE_RETURN_IF_ERROR(CheckOffset(node));
   return One(CheckedShape(node, DType::kF32));
 }
 
@@ -51,13 +60,15 @@ std::vector<Operator> DropoutOperators() {
   dropout.cost = DropoutCost;
   dropout.inplace = {{0, 0}};
   dropout.attributes = {{"ratio", AttributeKind::kFloat, true},
-                        {"salt", AttributeKind::kInt, true}};
+                        {"salt", AttributeKind::kInt, true},
+                        {"offset", AttributeKind::kInt}};
   Operator uniform;
   uniform.name = "RandomUniform";
   uniform.infer = InferRandomUniform;
   uniform.cost = DropoutCost;
   uniform.attributes = {{"shape", AttributeKind::kInts, true},
-                        {"salt", AttributeKind::kInt, true}};
+                        {"salt", AttributeKind::kInt, true},
+                        {"offset", AttributeKind::kInt}};
   return {dropout, uniform};
 }
 

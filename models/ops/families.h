@@ -27,6 +27,7 @@ std::vector<Operator> AttentionOperators();
 std::vector<Operator> PoolOperators();
 std::vector<Operator> DropoutOperators();
 std::vector<Operator> LossOperators();
+std::vector<Operator> GradientNormOperators();
 std::vector<Operator> OptimizerOperators();
 
 }  // namespace loadline::models

@@ -34,23 +34,28 @@ absl::StatusOr<std::vector<int64_t>> CheckClasses(const Node& node,
   return dims;
 }
 
+// The optional divisor: how many targets the mean is taken over.
+absl::Status CheckCount(InputTypes inputs, size_t at) {
+  if (inputs.size() <= at || inputs[at] == nullptr) return absl::OkStatus();
+  return RequireType(inputs, static_cast<int>(at), kF32Scalar);
+}
+
 absl::StatusOr<OutputTypes> InferCrossEntropy(const Node& node,
                                               InputTypes inputs) {
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             CheckClasses(node, inputs, 0));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 2));
   return OutputTypes{kF32Scalar, TensorType{DType::kF32, std::move(dims)}};
 }
 
 absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
                                                   InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, kF32Scalar));
-  if (inputs.size() > 4 && inputs[4] != nullptr) {
-    LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 4, kF32Scalar));
-  }
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             CheckClasses(node, inputs, 1));
   LOADLINE_RETURN_IF_ERROR(
       RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 4));
   return OutputTypes{*inputs[1]};
 }
 
@@ -68,11 +73,7 @@ absl::StatusOr<OutputTypes> InferCrossEntropyMean(const Node&,
   const TensorType row{DType::kF32, inputs[2]->dims};
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, row));
   LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, row));
-  return OutputTypes{kF32Scalar};
-}
-
-absl::StatusOr<OutputTypes> InferCountTargets(const Node&, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 0, {DType::kI64, DType::kI32}));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 3));
   return OutputTypes{kF32Scalar};
 }
 
@@ -82,13 +83,24 @@ absl::Status CrossEntropyGradient(GradientContext& c) {
         "no gradient through the log-sum-exp of \"", c.forward().name, "\""));
   }
   if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
-  LOADLINE_ASSIGN_OR_RETURN(
-      ValueId dlogits,
-      c.Emit("SoftmaxCrossEntropyGrad",
-             {c.output_gradient(0), c.input(0), c.input(1), c.output(1)},
-             c.forward().attributes));
+  std::vector<ValueId> inputs = {c.output_gradient(0), c.input(0), c.input(1),
+                                 c.output(1)};
+  if (c.forward().inputs.size() > 2) inputs.push_back(c.input(2));
+  LOADLINE_ASSIGN_OR_RETURN(ValueId dlogits,
+                            c.Emit("SoftmaxCrossEntropyGrad", std::move(inputs),
+                                   c.forward().attributes));
   c.SetInputGradient(0, dlogits);
   return absl::OkStatus();
+}
+
+absl::StatusOr<OutputTypes> InferCountTargets(const Node&, InputTypes inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    LOADLINE_RETURN_IF_ERROR(
+        RequireDType(inputs, static_cast<int>(i), {DType::kI64, DType::kI32}));
+    LOADLINE_RETURN_IF_ERROR(
+        RequireType(inputs, static_cast<int>(i), *inputs[0]));
+  }
+  return OutputTypes{kF32Scalar};
 }
 
 absl::Status CheckPair(InputTypes inputs, int prediction) {
@@ -153,6 +165,7 @@ Operator Entry(absl::string_view name, int inputs,
 std::vector<Operator> LossOperators() {
   Operator entropy =
       Entry("SoftmaxCrossEntropy", 2, InferCrossEntropy, CrossEntropyGradient);
+  entropy.max_inputs = 3;
   entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
   Operator entropy_grad =
       Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
@@ -167,11 +180,16 @@ std::vector<Operator> LossOperators() {
   entropy_rows.row_cuts = CutCrossEntropy;
   Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
   count.attributes = entropy.attributes;
+  Operator targets = Entry("CountTargets", 1, InferCountTargets, nullptr);
+  targets.max_inputs = -1;
+  Operator entropy_mean =
+      Entry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr);
+  entropy_mean.max_inputs = 4;
   return {entropy,
           entropy_grad,
           entropy_rows,
-          Entry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr),
-          Entry("CountTargets", 1, InferCountTargets, nullptr),
+          entropy_mean,
+          targets,
           count,
           Entry("MseLoss", 2, InferMse, MseGradient),
           Entry("MseLossGrad", 3, InferMseGrad, nullptr)};

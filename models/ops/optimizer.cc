@@ -23,9 +23,18 @@ absl::Status CheckNotNegative(const Node& node, absl::string_view name) {
   return Refuse("attribute ", name, " is ", value, ", negative");
 }
 
+// The factor of the gradient, input i, is one number; `rate` is a factor of the
+// learning rate.
+absl::Status CheckFactors(const Node& node, InputTypes inputs, size_t i) {
+  LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "rate"));
+  if (inputs.size() <= i || inputs[i] == nullptr) return absl::OkStatus();
+  return RequireType(inputs, static_cast<int>(i), {DType::kF32, {}});
+}
+
 absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
   const bool has_buffer = inputs.size() > 2 && inputs[2] != nullptr;
   LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, has_buffer ? 3 : 2)));
+  LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "momentum"));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "weight_decay"));
   const double momentum = node.attributes.Float("momentum", 0);
@@ -39,45 +48,83 @@ absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
   return OutputTypes(has_buffer ? 2 : 1, *inputs[0]);
 }
 
-absl::StatusOr<OutputTypes> InferAdamW(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs));
-  for (absl::string_view name : {"beta1", "beta2"}) {
-    const double beta = node.attributes.Float(name, 0);
-    if (beta < 0 || beta >= 1) {
-      return Refuse("attribute ", name, " is ", beta, ", not in 0 to below 1");
-    }
-  }
+absl::Status CheckShare(const Node& node, absl::string_view name) {
+  const double share = node.attributes.Float(name, 0);
+  if (share >= 0 && share < 1) return absl::OkStatus();
+  return Refuse("attribute ", name, " is ", share, ", not in 0 to below 1");
+}
+
+// Of an optimizer with `states` tensors of state.
+absl::Status CheckMoments(const Node& node, InputTypes inputs, size_t states) {
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, 2 + states)));
+  LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 2 + states));
+  LOADLINE_RETURN_IF_ERROR(CheckShare(node, "beta1"));
+  LOADLINE_RETURN_IF_ERROR(CheckShare(node, "beta2"));
+  return CheckNotNegative(node, "weight_decay");
+}
+
+absl::StatusOr<OutputTypes> InferAdam(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckMoments(node, inputs, 2));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "epsilon"));
-  LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "weight_decay"));
   return OutputTypes(3, *inputs[0]);
+}
+
+absl::StatusOr<OutputTypes> InferLion(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckMoments(node, inputs, 1));
+  return OutputTypes(2, *inputs[0]);
+}
+
+absl::StatusOr<OutputTypes> InferAverage(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs));
+  LOADLINE_RETURN_IF_ERROR(CheckShare(node, "decay"));
+  return OutputTypes(1, *inputs[0]);
+}
+
+Operator Update(absl::string_view name, int min_inputs, int max_inputs) {
+  Operator op;
+  op.name = name;
+  op.min_inputs = min_inputs;
+  op.max_inputs = max_inputs;
+  op.recompute = false;
+  return op;
 }
 
 }  // namespace
 
 std::vector<Operator> OptimizerOperators() {
-  Operator sgd;
-  sgd.name = "Sgd";
-  sgd.min_inputs = 2;
-  sgd.max_inputs = 3;
+  Operator sgd = Update("Sgd", 2, 4);
   sgd.infer = InferSgd;
   sgd.cost = PerElement<6>;
-  sgd.recompute = false;
   sgd.inplace = {{0, 0}, {2, 1}};
   sgd.attributes = {{"momentum", AttributeKind::kFloat},
                     {"weight_decay", AttributeKind::kFloat},
-                    {"nesterov", AttributeKind::kInt}};
-  Operator adamw;
-  adamw.name = "AdamW";
-  adamw.min_inputs = adamw.max_inputs = 4;
-  adamw.infer = InferAdamW;
+                    {"nesterov", AttributeKind::kInt},
+                    {"rate", AttributeKind::kFloat}};
+  Operator adamw = Update("AdamW", 4, 5);
+  adamw.infer = InferAdam;
   adamw.cost = PerElement<16>;
-  adamw.recompute = false;
   adamw.inplace = {{0, 0}, {2, 1}, {3, 2}};
   adamw.attributes = {{"beta1", AttributeKind::kFloat, true},
                       {"beta2", AttributeKind::kFloat, true},
                       {"epsilon", AttributeKind::kFloat, true},
-                      {"weight_decay", AttributeKind::kFloat, true}};
-  return {sgd, adamw};
+                      {"weight_decay", AttributeKind::kFloat, true},
+                      {"rate", AttributeKind::kFloat}};
+  Operator adam = adamw;
+  adam.name = "Adam";
+  Operator lion = Update("Lion", 3, 4);
+  lion.infer = InferLion;
+  lion.cost = PerElement<10>;
+  lion.inplace = {{0, 0}, {2, 1}};
+  lion.attributes = {{"beta1", AttributeKind::kFloat, true},
+                     {"beta2", AttributeKind::kFloat, true},
+                     {"weight_decay", AttributeKind::kFloat, true},
+                     {"rate", AttributeKind::kFloat}};
+  Operator average = Update("AverageUpdate", 2, 2);
+  average.infer = InferAverage;
+  average.cost = PerElement<3>;
+  average.inplace = {{0, 0}};
+  average.attributes = {{"decay", AttributeKind::kFloat, true}};
+  return {sgd, adamw, adam, lion, average};
 }
 
 }  // namespace loadline::models

@@ -30,8 +30,9 @@ absl::Status CheckNoEmptyWindow(const Window& window,
 }
 
 absl::StatusOr<TensorType> PoolOutput(const Node& node, const TensorType& x) {
-  if (x.rank() < 3) {
-    return Refuse("x is ", x.ToString(), ", without spatial dimensions");
+  // ONNX's pools of volumes are imported as two of these.
+  if (x.rank() < 3 || x.rank() > 4) {
+    return Refuse("x is ", x.ToString(), ", of rank neither 3 nor 4");
   }
   LOADLINE_ASSIGN_OR_RETURN(Window window,
                             CheckedWindow(node, x.rank() - 2, {}));

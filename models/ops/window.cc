@@ -33,9 +33,9 @@ absl::StatusOr<Ints> CheckedList(const Node& node, absl::string_view name,
 
 absl::StatusOr<Window> CheckedWindow(const Node& node, int64_t spatial,
                                      const std::vector<int64_t>& kernel) {
-  if (spatial != 1 && spatial != 2) {
+  if (spatial < 1 || spatial > 3) {
     return Refuse("input 0 has ", spatial,
-                  " spatial dimensions; only 1 and 2 are supported");
+                  " spatial dimensions; 1 to 3 are supported");
   }
   const size_t n = static_cast<size_t>(spatial);
   Window window;

@@ -1,4 +1,4 @@
-// Sliding windows over one or two spatial dimensions, for convolutions and
+// Sliding windows over one to three spatial dimensions, for convolutions and
 // pools.
 #ifndef LOADLINE_MODELS_OPS_WINDOW_H_
 #define LOADLINE_MODELS_OPS_WINDOW_H_
@@ -20,7 +20,7 @@ struct Window {
 };
 
 // Reads kernel_shape (or `kernel` if absent), strides, pads and dilations for
-// `spatial` dimensions. InvalidArgument unless spatial is 1 or 2, every list
+// `spatial` dimensions. InvalidArgument unless spatial is 1 to 3, every list
 // has that length and every number is in its range (below 2^31).
 absl::StatusOr<Window> CheckedWindow(const Node& node, int64_t spatial,
                                      const std::vector<int64_t>& kernel);

@@ -121,6 +121,21 @@ std::vector<int64_t> NewDims(const Value& value,
   return dims;
 }
 
+// Elements per channel of the statistics that the node reads; 0: it reads none
+// of a BatchNormTraining.
+int64_t CountOfStatistics(const Graph& graph, const Kept& kept,
+                          const Node& update) {
+  for (const Node& norm : graph.nodes) {
+    if (norm.op != "BatchNormTraining" || norm.outputs[1] != update.inputs[2]) {
+      continue;
+    }
+    TensorType x = graph.value(norm.inputs[0]).type;
+    x.dims = NewDims(graph.value(norm.inputs[0]), kept[Index(norm.inputs[0])]);
+    return x.elements() / x.dims[1];
+  }
+  return 0;
+}
+
 // The attributes that name sizes or positions. `graph` still has the old types.
 void RewriteAttributes(const Graph& graph, const Kept& kept, Node* node) {
   const auto dims = [&](ValueId id) {
@@ -149,6 +164,10 @@ void RewriteAttributes(const Graph& graph, const Kept& kept, Node* node) {
     }
     node->attributes.Set("starts", starts);
     node->attributes.Set("ends", ends);
+  }
+  if (node->op == "RunningStatsUpdate") {
+    const int64_t count = CountOfStatistics(graph, kept, *node);
+    if (count > 0) node->attributes.Set("count", count);
   }
   if (node->op == "Conv" || node->op == "ConvInputGrad") {
     const ValueId reads =

@@ -52,6 +52,23 @@ class Relation {
   // Made of trained parameters only, so that a mask makes its channels zero.
   bool IsWeight(ValueId id) const { return from_parameters_[Index(id)]; }
 
+  // Neither trained nor computed: masks leave it alone.
+  bool IsFixed(ValueId id) const {
+    return graph_.value(id).kind == models::ValueKind::kConstant ||
+           graph_.value(id).kind == models::ValueKind::kState;
+  }
+  // A constant of which every number is at least 1.
+  bool IsAtLeastOne(ValueId id) const {
+    const models::Value& value = graph_.value(id);
+    if (value.kind != models::ValueKind::kConstant ||
+        value.type.dtype != models::DType::kF32) {
+      return false;
+    }
+    const auto numbers = value.initial->as<float>();
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [](float x) { return x >= 1; });
+  }
+
   void Same(ValueId a, int64_t axis_a, ValueId b, int64_t axis_b) {
     atoms.UniteAxes({a, axis_a}, {b, axis_b});
   }
@@ -110,6 +127,31 @@ void Pointwise(Relation& r) {
     for (ValueId in : r.node.inputs) {
       if (in != kNoValue) r.SameBroadcast(in, out);
     }
+  }
+}
+
+// A masked channel is zero here, where the result or its slope may not be a
+// number: times a masked weight that is not zero but NaN. The rule cannot tell
+// whether something keeps it above zero.
+void UndefinedAtZero(Relation& r, ValueId id) {
+  if (r.IsFixed(id)) return;
+  for (int64_t axis = 0; axis < r.Rank(id); ++axis) {
+    r.Approximate(id, axis, "zero in");
+  }
+}
+void PointwiseWithPole(Relation& r) {
+  Pointwise(r);
+  for (ValueId in : r.node.inputs) {
+    const bool numerator = r.node.op == "Div" && in == r.In(0) && in != r.In(1);
+    if (!numerator) UndefinedAtZero(r, in);
+  }
+}
+// Powers of one and more have neither pole nor infinite slope at zero.
+void Pow(Relation& r) {
+  Pointwise(r);
+  if (!r.IsAtLeastOne(r.In(1))) {
+    UndefinedAtZero(r, r.In(0));
+    UndefinedAtZero(r, r.In(1));
   }
 }
 
@@ -448,9 +490,14 @@ std::map<std::string, Rule, std::less<>> MakeRules() {
                          "RunningStatsUpdate"}) {
     rules[op] = Pointwise;
   }
+  for (const char* op : {"Div", "Log", "Sqrt", "Reciprocal"}) {
+    rules[op] = PointwiseWithPole;
+  }
+  rules["Pow"] = Pow;
   for (const models::Operator& curve : models::CurveOperators()) {
     rules[std::string(curve.name)] = Pointwise;
   }
+  rules["Acosh"] = PointwiseWithPole;
   return rules;
 }
 

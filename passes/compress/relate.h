@@ -21,6 +21,8 @@ namespace loadline::passes {
 //   are at least as many of them as channels in one (depthwise, ResNeXt); else
 //   the channels of one position in every group.
 // - Softmax, TopK, CumSum, windows and positions that indices name: frozen.
+// - A quotient, logarithm or root of channels: marked approximate, because a
+//   masked channel is zero there.
 // - Statistics over channels (LayerNormalization, ReduceMean, ...): allowed and
 //   marked approximate, because the removed channels no longer count in them.
 std::vector<ReshapeBlock> RelateAxes(const models::Graph& graph,

@@ -3,6 +3,7 @@
 #include "passes/compress/separate_constants.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +18,12 @@ using models::Node;
 using models::Value;
 using models::ValueId;
 
-// A name that no value has: the names of the model hold no such suffix twice.
-std::string CopyName(const std::string& base, size_t id) {
-  return absl::StrCat(base, "@", id);
-}
-
 }  // namespace
 
 Graph SeparateConstants(const Graph& model) {
   Graph graph = model;
+  std::set<std::string> names;
+  for (const Value& value : graph.values) names.insert(value.name);
   std::vector<bool> taken(graph.values.size(), false);
   for (ValueId id : graph.outputs) taken[Index(id)] = true;
   for (Node& node : graph.nodes) {
@@ -41,7 +39,9 @@ Graph SeparateConstants(const Graph& model) {
         continue;
       }
       Value copy = value;
-      copy.name = CopyName(value.name, graph.values.size());
+      for (int k = 2; !names.insert(copy.name).second; ++k) {
+        copy.name = absl::StrCat(value.name, "@", k);
+      }
       id = ValueId(static_cast<int32_t>(graph.values.size()));
       graph.values.push_back(std::move(copy));
     }
@@ -62,8 +62,9 @@ void JoinConstants(size_t count, Graph* graph) {
       if (v >= count) {
         const auto [first, last] = known.equal_range(type);
         for (auto it = first; it != last && !joined; ++it) {
-          if (*values[Index(it->second)].initial->data !=
-              *value.initial->data) {
+          const auto& contents = values[Index(it->second)].initial->data;
+          if (contents != value.initial->data &&
+              *contents != *value.initial->data) {
             continue;
           }
           stands_for[v] = it->second;

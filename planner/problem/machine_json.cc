@@ -32,6 +32,15 @@ absl::Status CheckCount(absl::string_view field, int64_t count) {
   return BadField(field, "must not be negative");
 }
 
+// The search counts in doubles, and adds this for each copy of a plan.
+constexpr int64_t kMostCopyOverheadNs = 1'000'000'000'000'000'000;
+
+absl::Status CheckCopyOverhead(int64_t overhead_ns) {
+  LOADLINE_RETURN_IF_ERROR(CheckCount("copy_overhead_ns", overhead_ns));
+  if (overhead_ns <= kMostCopyOverheadNs) return absl::OkStatus();
+  return BadField("copy_overhead_ns", "must be at most 1e18");
+}
+
 absl::Status CheckFactor(absl::string_view field, double factor) {
   if (factor >= 0.001 && factor <= 1) return absl::OkStatus();
   return BadField(field, "must be from 0.001 to 1");
@@ -134,8 +143,7 @@ absl::Status ValidateMachine(const Machine& machine) {
       CheckCount("reserved_bytes", machine.reserved_bytes));
   LOADLINE_RETURN_IF_ERROR(CheckCount("host_bytes", machine.host_bytes));
   LOADLINE_RETURN_IF_ERROR(CheckCount("disk_bytes", machine.disk_bytes));
-  LOADLINE_RETURN_IF_ERROR(
-      CheckCount("copy_overhead_ns", machine.copy_overhead_ns));
+  LOADLINE_RETURN_IF_ERROR(CheckCopyOverhead(machine.copy_overhead_ns));
   LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "d2h", machine.d2h));
   LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "h2d", machine.h2d));
   LOADLINE_RETURN_IF_ERROR(CheckLink(machine, "write", machine.write));

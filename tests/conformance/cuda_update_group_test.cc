@@ -17,7 +17,9 @@ std::map<std::string, std::vector<CaseGraph>> UpdatesByGroup() {
   std::map<std::string, std::vector<CaseGraph>> groups;
   uint64_t seed = 1;
   for (const OperatorCase& c : OperatorCases()) {
-    if (c.op != "Sgd" && c.op != "AdamW") continue;
+    if (c.op != "Sgd" && c.op != "AdamW" && c.op != "Adam" && c.op != "Lion") {
+      continue;
+    }
     // `what` is "3 nesterov": the number of the case, and its kind.
     const size_t space = c.what.find(' ');
     const std::string kind =
@@ -25,7 +27,9 @@ std::map<std::string, std::vector<CaseGraph>> UpdatesByGroup() {
     for (int64_t n : {1, 3, 1024, 1025, 4099}) {
       OperatorCase sized = c;
       for (std::optional<InputSpec>& input : sized.inputs) {
-        if (input.has_value()) input->type.dims = {n};
+        if (input.has_value() && !input->type.dims.empty()) {
+          input->type.dims = {n};
+        }
       }
       const auto graph = MakeCaseGraph(sized, ++seed);
       EXPECT_TRUE(graph.ok()) << graph.status();
@@ -67,7 +71,8 @@ struct Update {
 
 TEST(CudaKernels, UpdatesInOneLaunchHaveTheBitsOfEachAlone) {
   const auto groups = UpdatesByGroup();
-  EXPECT_EQ(groups.size(), 8u);  // two momenta, plain, AdamW; f32 and bf16
+  // Four of Sgd, two each of AdamW, Adam and Lion; f32 and bf16.
+  EXPECT_EQ(groups.size(), 20u);
   for (const auto& [kind, cases] : groups) {
     SCOPED_TRACE(kind);
     std::vector<std::unique_ptr<Update>> updates;

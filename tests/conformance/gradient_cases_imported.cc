@@ -124,6 +124,44 @@ std::vector<GradientCase> ImportedGradientCases() {
                " <float[1,1,2,2] x = {1, -2, 3, 5}> {"
                " y = GridSample<align_corners=1>(x, p) }",
                -0.8f, 0.8f),
+      Imported("LSTM in both directions with lengths and peepholes",
+               "g (float[3,2,2] x, float[2,8,2] w, float[2,8,2] r,"
+               " float[2,16] b, float[2,2,2] h, float[2,2,2] c,"
+               " float[2,6] p) => (float[i,j,k,l] y, float[m,n,o] z)"
+               " <int32[2] t = {3, 2}> {"
+               " y, n, z = LSTM<hidden_size=2, direction=\"bidirectional\">"
+               "(x, w, r, b, t, h, c, p) }",
+               -0.8f, 0.8f),
+      Imported("GRU that resets before the product",
+               "g (float[3,2,2] x, float[1,6,2] w, float[1,6,2] r,"
+               " float[1,12] b, float[1,2,2] h) => (float[i,j,k,l] y) {"
+               " y = GRU<hidden_size=2>(x, w, r, b, , h) }",
+               -0.8f, 0.8f),
+      Imported("GRU that resets after the product, backwards",
+               "g (float[2,3,2] x, float[1,6,2] w, float[1,6,2] r,"
+               " float[1,12] b) => (float[i,j,k] z) {"
+               " y, z = GRU<hidden_size=2, linear_before_reset=1, layout=1,"
+               " direction=\"reverse\">(x, w, r, b) }",
+               -0.8f, 0.8f),
+      Imported("RNN with an activation that has numbers",
+               "g (float[3,2,2] x, float[1,2,2] w, float[1,2,2] r)"
+               " => (float[i,j,k,l] y) {"
+               " y = RNN<hidden_size=2, activations=[\"ScaledTanh\"],"
+               " activation_alpha=[1.5], activation_beta=[0.5]>(x, w, r) }",
+               -0.8f, 0.8f),
+      Imported("Conv of volumes",
+               "g (float[1,2,3,4,3] x, float[2,2,2,3,2] w, float[2] b)"
+               " => (float[i,j,k,l,m] y) {"
+               " y = Conv<strides=[1,2,1], pads=[1,0,0,0,1,1]>(x, w, b) }",
+               -1, 1),
+      Imported("MaxPool of volumes",
+               "g (float[1,2,4,3,4] x) => (float[i,j,k,l,m] y) {"
+               " y = MaxPool<kernel_shape=[2,3,2], strides=[2,1,1],"
+               " pads=[0,1,1,0,1,0]>(x) }"),
+      Imported("AveragePool of volumes",
+               "g (float[1,2,4,3,4] x) => (float[i,j,k,l,m] y) {"
+               " y = AveragePool<kernel_shape=[2,3,2], strides=[2,1,1],"
+               " pads=[1,1,1,0,1,0]>(x) }"),
       Imported("OneHot of trained values",
                "g (float[2] v) => (float[a,b] y) <int64[3] i = {0, 4, -2}> {"
                " d = Constant<value_int=4>() y = OneHot(i, d, v) }"),

@@ -22,7 +22,13 @@ void AddConvCases(std::vector<OperatorCase>& cases) {
            {{2, 4, 9, 7}, {6, 2, 3, 2}, {1, 2}, {0, 1, 2, 0}, {1, 1}, 2},
            {{2, 4, 9, 9}, {4, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 4},
            {{1, 1, 5, 5}, {1, 1, 5, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
-           {{2, 3, 17}, {4, 3, 5}, {2}, {2, 1}, {1}, 1}}) {
+           {{2, 3, 17}, {4, 3, 5}, {2}, {2, 1}, {1}, 1},
+           {{2, 4, 5, 6, 7},
+            {6, 2, 3, 2, 3},
+            {1, 2, 1},
+            {1, 0, 2, 0, 1, 2},
+            {1, 1, 2},
+            2}}) {
     const Ints kernel(s.w.begin() + 2, s.w.end());
     Attributes attributes = {{"kernel_shape", kernel},
                              {"strides", s.strides},
@@ -208,7 +214,8 @@ void AddAttentionCases(std::vector<OperatorCase>& cases) {
                                    {"causal", s.causal},
                                    {"interleaved", s.interleaved},
                                    {"ratio", s.ratio},
-                                   {"salt", int64_t{7}}};
+                                   {"salt", int64_t{7}},
+                                   {"offset", s.ratio > 0.35 ? 4243 : 0}};
     OperatorCase forward = {"Attention", std::to_string(cases.size()),
                             {q, k, v},   attributes,
                             1e-5,        !s.mask.has_value()};
@@ -279,6 +286,21 @@ void AddDropoutCases(std::vector<OperatorCase>& cases) {
                        {{"ratio", ratio}, {"salt", int64_t{5}}}});
     }
   }
+  for (const int64_t offset : {1, 3, 4, 1000006}) {
+    for (const Ints& dims : std::vector<Ints>{{7, 13}, {2}, {40001}}) {
+      cases.push_back(
+          {"Dropout",
+           "offset " + std::to_string(cases.size()),
+           {F32(dims)},
+           {{"ratio", 0.4}, {"salt", int64_t{5}}, {"offset", offset}}});
+    }
+    cases.push_back(
+        {"RandomUniform",
+         "offset " + std::to_string(cases.size()),
+         {F32({})},
+         {{"shape", Ints{5, 7}}, {"salt", int64_t{5}}, {"offset", offset}},
+         1e-7});
+  }
 }
 
 void AddLossCases(std::vector<OperatorCase>& cases) {
@@ -318,19 +340,33 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
                      {F32({}), logits, I32(s.target, 0, last), lse},
                      grad,
                      1e-5});
+    cases.push_back({"SoftmaxCrossEntropy",
+                     what + " count",
+                     {logits, I64(s.target, 0, last), F32({}, 1, 40)},
+                     attributes});
     cases.push_back(
         {"SoftmaxCrossEntropyGrad",
-         what + " of more",
-         {F32({}), logits, I64(s.target, 0, last), lse, F32({}, 2, 9)},
+         what + " count",
+         {F32({}), logits, I64(s.target, 0, last), lse, F32({}, 1, 40)},
          grad,
          1e-5});
     cases.push_back(
         {"CrossEntropyRows", what, {logits, I64(s.target, 0, last)}, grad});
+    const InputSpec hit = F32(s.target, -6, 3);
     cases.push_back({"CrossEntropyMean",
                      what,
-                     {lse, F32(s.target, -6, 3), I64(s.target, 0, last)},
+                     {lse, hit, I64(s.target, 0, last)},
+                     {}});
+    cases.push_back({"CrossEntropyMean",
+                     what + " count",
+                     {lse, hit, I64(s.target, 0, last), F32({}, 1, 40)},
                      {}});
     cases.push_back({"CountTargets", what, {I32(s.target, 0, last)}, {}, 0});
+    cases.push_back({"CountTargets",
+                     what + " of two",
+                     {I64(s.target, -102, -98), I64(s.target, -102, -98)},
+                     {},
+                     0});
     cases.push_back({"CountCorrect",
                      what,
                      {logits, I64(s.target, 0, last)},
@@ -359,14 +395,51 @@ void AddOptimizerCases(std::vector<OperatorCase>& cases) {
                      what + " plain",
                      {F32(dims), F32(dims)},
                      {{"weight_decay", 0.1}}});
-    cases.push_back({"AdamW",
+    const Attributes adam = {{"beta1", 0.9},
+                             {"beta2", 0.999},
+                             {"epsilon", 1e-8},
+                             {"weight_decay", 0.01}};
+    Attributes half_rate = adam;
+    half_rate.Set("rate", 0.5);
+    for (const char* op : {"AdamW", "Adam"}) {
+      cases.push_back({op,
+                       what,
+                       {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                       adam,
+                       1e-5});
+      cases.push_back(
+          {op,
+           what + " factors",
+           {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2), F32({}, 0.1, 1)},
+           half_rate,
+           1e-5});
+    }
+    cases.push_back({"Sgd",
+                     what + " factors",
+                     {F32(dims), F32(dims), std::nullopt, F32({}, 0.1, 1)},
+                     {{"weight_decay", 0.1}, {"rate", 2.0}}});
+    cases.push_back({"Lion",
                      what,
-                     {F32(dims), F32(dims), F32(dims), F32(dims, 0, 2)},
+                     {F32(dims), F32(dims), F32(dims)},
+                     {{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}}});
+    cases.push_back({"Lion",
+                     what + " factors",
+                     {F32(dims), F32(dims), F32(dims), F32({}, 0.1, 1)},
                      {{"beta1", 0.9},
-                      {"beta2", 0.999},
-                      {"epsilon", 1e-8},
-                      {"weight_decay", 0.01}},
-                     1e-5});
+                      {"beta2", 0.99},
+                      {"weight_decay", 0.1},
+                      {"rate", 0.5}}});
+    cases.push_back(
+        {"AverageUpdate", what, {F32(dims), F32(dims)}, {{"decay", 0.75}}});
+    cases.push_back({"SumSquares", what, {F32(dims)}, {}, 1e-5});
+  }
+  for (int64_t n : {1, 300}) {
+    for (double norm : {0.5, 1e3}) {
+      cases.push_back({"ClipFactor",
+                       std::to_string(cases.size()),
+                       {F32({n}, 0, 2)},
+                       {{"max_norm", norm}}});
+    }
   }
 }
 

@@ -103,6 +103,25 @@ TEST_F(PrunedExport, HasTheShapesOfTheModelBuiltSmall) {
   }
 }
 
+// As at the second change of phase: the graph is pruned again, the file is
+// still the first one.
+TEST_F(PrunedExport, OfAModelPrunedTwice) {
+  for (const PruneCase& c : PruneCases()) {
+    SCOPED_TRACE(c.name);
+    models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+    ImportOptions options;
+    options.train = c.train;
+    const auto imported = models::ImportOnnx(In(), options);
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const Graph once = Halved(imported->graph).graph;
+    const Graph twice = Halved(once).graph;
+    EXPECT_FALSE(models::CompareGraphs(once, twice).ok());
+    const absl::Status status =
+        models::ExportPruned(In(), options, twice, {}, Out());
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
 TEST_F(PrunedExport, TheZoo) {
   for (const char* name :
        {"mlp", "unet", "gpt", "gpt-torchscript", "resnet18"}) {
@@ -197,6 +216,10 @@ TEST_F(PrunedExport, RefusesWhatDoesNotBelongTogether) {
   }
   expect(changed, {}, absl::StatusCode::kUnimplemented,
          "is Relu {} instead of Tanh");
+  // Before training that shows already.
+  EXPECT_TRUE(models::CheckPrunedExport(In(), {}, pruned).ok());
+  EXPECT_EQ(models::CheckPrunedExport(In(), {}, changed).code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

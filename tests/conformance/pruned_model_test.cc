@@ -13,6 +13,7 @@
 #include "models/graph.h"
 #include "models/onnx/import.h"
 #include "models/text.h"
+#include "passes/compress/mask_channels.h"
 #include "passes/compress/prune_graph.h"
 #include "passes/compress/prune_groups.h"
 #include "tests/conformance/harness.h"
@@ -26,7 +27,6 @@ using models::Graph;
 using models::Value;
 using models::ValueKind;
 using passes::PruneGroup;
-using passes::PruneMember;
 
 class PrunedModel : public ::testing::TestWithParam<size_t> {
  protected:
@@ -69,37 +69,6 @@ std::string Structure(Graph graph) {
     }
   }
   return models::GraphToText(graph);
-}
-
-// The parameters' slices of the removed channels are zero.
-Graph Masked(Graph graph, const std::vector<PruneGroup>& groups,
-             const std::vector<std::vector<int64_t>>& removed) {
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (const PruneMember& member : groups[g].members) {
-      if (models::Index(member.value) >= graph.values.size()) continue;
-      Value& value = graph.value(member.value);
-      if (value.kind != ValueKind::kParameter) continue;
-      const auto& dims = value.type.dims;
-      int64_t inner = 1;
-      for (size_t a = static_cast<size_t>(member.axis) + 1; a < dims.size();
-           ++a) {
-        inner *= dims[a];
-      }
-      const int64_t size = dims[static_cast<size_t>(member.axis)];
-      const auto from = value.initial->as<float>();
-      std::vector<float> contents(from.begin(), from.end());
-      for (size_t i = 0; i < contents.size(); ++i) {
-        const int32_t channel =
-            member.channel_of[i / static_cast<size_t>(inner) %
-                              static_cast<size_t>(size)];
-        if (std::count(removed[g].begin(), removed[g].end(), channel) > 0) {
-          contents[i] = 0;
-        }
-      }
-      value.initial = models::MakeTensor(value.type, contents.data());
-    }
-  }
-  return graph;
 }
 
 std::vector<double> Outputs(const Graph& graph) {
@@ -152,7 +121,8 @@ TEST_P(PrunedModel, ComputesTheBitsOfTheMaskedModel) {
     const auto removed = Half(*groups);
     const auto pruned = passes::PruneGraph(wide, *groups, removed);
     ASSERT_TRUE(pruned.ok()) << pruned.status();
-    const std::vector<double> masked = Outputs(Masked(wide, *groups, removed));
+    const std::vector<double> masked =
+        Outputs(passes::MaskChannels(wide, *groups, removed));
     EXPECT_EQ(masked, Outputs(pruned->graph));
     EXPECT_NE(masked, Outputs(wide));
   }

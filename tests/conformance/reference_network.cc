@@ -218,7 +218,8 @@ void Dropout(const Call& c) {
   }
 }
 
-uint32_t RandomWord(const Call& c, int64_t i) {
+uint32_t RandomWord(const Call& c, int64_t element) {
+  const int64_t i = element + c.attributes.Int("offset", 0);
   return Philox(
       {static_cast<uint32_t>(i / 4), 0, static_cast<uint32_t>(c.scalars.step),
        static_cast<uint32_t>(c.attributes.Int("salt", 0))},
@@ -246,7 +247,7 @@ void CrossEntropy(const Call& c) {
     sum += lse - c.in(0).values[lines[i][target]];
     ++counted;
   }
-  c.out(0).values[0] = sum / counted;
+  c.out(0).values[0] = sum / (c.has(2) ? c.in(2).values[0] : counted);
 }
 
 void CrossEntropyRows(const Call& c) {
@@ -267,13 +268,7 @@ void CrossEntropyMean(const Call& c) {
     sum += c.in(0).values[i] - c.in(1).values[i];
     ++counted;
   }
-  c.out(0).values[0] = sum / counted;
-}
-
-void CountTargets(const Call& c) {
-  for (double target : c.in(0).values) {
-    c.out(0).values[0] += target == kIgnored ? 0 : 1;
-  }
+  c.out(0).values[0] = sum / (c.has(3) ? c.in(3).values[0] : counted);
 }
 
 void CrossEntropyGrad(const Call& c) {
@@ -297,6 +292,12 @@ void CrossEntropyGrad(const Call& c) {
           scale * (std::exp(logits.values[at] - c.in(3).values[i]) -
                    (k == target ? 1.0 : 0.0));
     }
+  }
+}
+
+void CountTargets(const Call& c) {
+  for (const Array* target : c.inputs) {
+    for (const double t : target->values) c.out().values[0] += t != kIgnored;
   }
 }
 
@@ -331,11 +332,18 @@ void MseGrad(const Call& c) {
 }
 
 // As in torch.optim.SGD's documentation, without dampening.
+double RateOf(const Call& c) {
+  return c.scalars.learning_rate * c.attributes.Float("rate", 1);
+}
+double FactorOf(const Call& c, int i) {
+  return c.has(i) ? c.in(i).values[0] : 1;
+}
+
 void Sgd(const Call& c) {
   const double momentum = c.attributes.Float("momentum", 0);
-  const double rate = c.scalars.learning_rate;
+  const double rate = RateOf(c);
   for (size_t i = 0; i < c.out().values.size(); ++i) {
-    double g = c.in(1).values[i] +
+    double g = c.in(1).values[i] * FactorOf(c, 3) +
                c.attributes.Float("weight_decay", 0) * c.in(0).values[i];
     if (c.has(2)) {
       const double buffer = momentum * c.in(2).values[i] + g;
@@ -346,26 +354,62 @@ void Sgd(const Call& c) {
   }
 }
 
-// As in torch.optim.AdamW's documentation.
-void AdamW(const Call& c) {
+// As in the documentation of torch.optim.AdamW, and of Adam, where the decay is
+// part of the gradient.
+void Adam(const Call& c, bool coupled) {
   const double beta1 = c.attributes.Float("beta1", 0.9);
   const double beta2 = c.attributes.Float("beta2", 0.999);
-  const double rate = c.scalars.learning_rate;
+  const double rate = RateOf(c);
+  const double decay = c.attributes.Float("weight_decay", 0.01);
   const auto t = static_cast<double>(c.scalars.step);
   for (size_t i = 0; i < c.out().values.size(); ++i) {
-    const double g = c.in(1).values[i];
+    const double g = c.in(1).values[i] * FactorOf(c, 4) +
+                     (coupled ? decay * c.in(0).values[i] : 0);
     const double m = beta1 * c.in(2).values[i] + (1 - beta1) * g;
     const double v = beta2 * c.in(3).values[i] + (1 - beta2) * g * g;
     const double m_hat = m / (1 - std::pow(beta1, t));
     const double v_hat = v / (1 - std::pow(beta2, t));
-    const double p = c.in(0).values[i] *
-                     (1 - rate * c.attributes.Float("weight_decay", 0.01));
+    const double p = c.in(0).values[i] * (coupled ? 1 : 1 - rate * decay);
     c.out(0).values[i] =
         p -
         rate * m_hat / (std::sqrt(v_hat) + c.attributes.Float("epsilon", 1e-8));
     c.out(1).values[i] = m;
     c.out(2).values[i] = v;
   }
+}
+
+// As in algorithm 2 of the paper.
+void Lion(const Call& c) {
+  const double beta1 = c.attributes.Float("beta1", 0.9);
+  const double beta2 = c.attributes.Float("beta2", 0.99);
+  const double decay = c.attributes.Float("weight_decay", 0);
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    const double g = c.in(1).values[i] * FactorOf(c, 3);
+    const double p = c.in(0).values[i], m = c.in(2).values[i];
+    const double update = beta1 * m + (1 - beta1) * g;
+    const double sign = (update > 0) - (update < 0);
+    c.out(0).values[i] = p - RateOf(c) * (sign + decay * p);
+    c.out(1).values[i] = beta2 * m + (1 - beta2) * g;
+  }
+}
+
+void AverageUpdate(const Call& c) {
+  const double decay = c.attributes.Float("decay", 0);
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    c.out().values[i] =
+        decay * c.in(0).values[i] + (1 - decay) * c.in(1).values[i];
+  }
+}
+
+void SumSquares(const Call& c) {
+  for (double x : c.in(0).values) c.out().values[0] += x * x;
+}
+
+void ClipFactor(const Call& c) {
+  double sum = 0;
+  for (double x : c.in(0).values) sum += x;
+  c.out().values[0] = std::min(
+      1.0, c.attributes.Float("max_norm", 1) / (std::sqrt(sum) + 1e-6));
 }
 
 }  // namespace
@@ -408,12 +452,17 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["SoftmaxCrossEntropyGrad"] = CrossEntropyGrad;
   t["CrossEntropyRows"] = CrossEntropyRows;
   t["CrossEntropyMean"] = CrossEntropyMean;
-  t["CountTargets"] = CountTargets;
   t["CountCorrect"] = CountCorrect;
+  t["CountTargets"] = CountTargets;
   t["MseLoss"] = Mse;
   t["MseLossGrad"] = MseGrad;
   t["Sgd"] = Sgd;
-  t["AdamW"] = AdamW;
+  t["AdamW"] = [](const Call& c) { Adam(c, false); };
+  t["Adam"] = [](const Call& c) { Adam(c, true); };
+  t["Lion"] = Lion;
+  t["AverageUpdate"] = AverageUpdate;
+  t["SumSquares"] = SumSquares;
+  t["ClipFactor"] = ClipFactor;
 }
 
 }  // namespace loadline::conformance

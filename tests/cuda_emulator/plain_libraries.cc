@@ -116,24 +116,31 @@ class PlainProduct final : public Product {
   ProductSpec s_;
 };
 
-// Element offsets of [n, c, h, w] in either layout.
-struct Layout {
-  int64_t n, c, h, w;
+// [n, c, h, w] as volumes of depth 1.
+models::Ints Volume(models::Ints dims) {
+  if (dims.size() == 4) dims.insert(dims.begin() + 2, 1);
+  return dims;
+}
 
-  Layout(const models::Ints& d, bool channels_last)
-      : n(d[1] * d[2] * d[3]),
-        c(channels_last ? 1 : d[2] * d[3]),
-        h(channels_last ? d[3] * d[1] : d[3]),
-        w(channels_last ? d[1] : 1) {}
+// Element offsets of [n, c, d, h, w] in either layout.
+struct Layout {
+  int64_t n, c, d, h, w;
+
+  Layout(const models::Ints& s, bool channels_last)
+      : n(s[1] * s[2] * s[3] * s[4]),
+        c(channels_last ? 1 : s[2] * s[3] * s[4]),
+        d(channels_last ? s[3] * s[4] * s[1] : s[3] * s[4]),
+        h(channels_last ? s[4] * s[1] : s[4]),
+        w(channels_last ? s[1] : 1) {}
 };
 
 class PlainConv final : public CudnnOperation {
  public:
   explicit PlainConv(const ConvSpec& spec)
       : s_(spec),
-        x_(spec.x, spec.channels_last),
-        w_(spec.w, spec.channels_last),
-        y_(spec.y, spec.channels_last) {}
+        x_(Volume(spec.x), spec.channels_last),
+        w_(Volume(spec.w), spec.channels_last),
+        y_(Volume(spec.y), spec.channels_last) {}
 
   int64_t workspace_bytes() const override {
     return WorkspaceBytes(s_.algorithm);
@@ -149,8 +156,8 @@ class PlainConv final : public CudnnOperation {
     const models::Ints& out_dims = s_.kind == ConvKind::kForward     ? s_.y
                                    : s_.kind == ConvKind::kInputGrad ? s_.x
                                                                      : s_.w;
-    std::vector<double> sums(out_dims[0] * out_dims[1] * out_dims[2] *
-                             out_dims[3]);
+    std::vector<double> sums(
+        static_cast<size_t>(models::TensorType{s_.dtype, out_dims}.elements()));
     ForEachTap([&](int64_t x, int64_t w, int64_t y) {
       if (s_.kind == ConvKind::kForward) {
         sums[y] += Product(a, x, b, w);
@@ -177,35 +184,38 @@ class PlainConv final : public CudnnOperation {
   // together.
   template <typename Visit>
   void ForEachTap(const Visit& visit) const {
-    const auto& x = s_.x;
-    const auto& w = s_.w;
-    const auto& y = s_.y;
+    const models::Ints x = Volume(s_.x), w = Volume(s_.w), y = Volume(s_.y);
     const int64_t group_outputs = w[0] / (x[1] / w[1]);
-    const int64_t taps = w[1] * w[2] * w[3];
-    for (int64_t n = 0; n < y[0]; ++n) {
-      for (int64_t o = 0; o < y[1]; ++o) {
-        for (int64_t p = 0; p < y[2]; ++p) {
-          for (int64_t q = 0; q < y[3]; ++q) {
-            for (int64_t step = 0; step < taps; ++step) {
-              const int64_t tap =
-                  s_.algorithm == kDown ? taps - 1 - step : step;
-              const int64_t i = tap / (w[2] * w[3]);
-              const int64_t r = tap / w[3] % w[2];
-              const int64_t c = tap % w[3];
-              const int64_t h =
-                  p * s_.strides[0] - s_.pads[0] + r * s_.dilations[0];
-              const int64_t v =
-                  q * s_.strides[1] - s_.pads[1] + c * s_.dilations[1];
-              if (h < 0 || h >= x[2] || v < 0 || v >= x[3]) continue;
-              const int64_t channel = o / group_outputs * w[1] + i;
-              visit(n * x_.n + channel * x_.c + h * x_.h + v * x_.w,
-                    o * w_.n + i * w_.c + r * w_.h + c * w_.w,
-                    n * y_.n + o * y_.c + p * y_.h + q * y_.w);
-            }
-          }
+    const int64_t taps = w[1] * w[2] * w[3] * w[4];
+    const int64_t outputs = y[0] * y[1] * y[2] * y[3] * y[4];
+    for (int64_t output = 0; output < outputs; ++output) {
+      const int64_t q = output % y[4], p = output / y[4] % y[3];
+      const int64_t e = output / (y[4] * y[3]) % y[2];
+      const int64_t o = output / (y[4] * y[3] * y[2]) % y[1];
+      const int64_t n = output / (y[4] * y[3] * y[2] * y[1]);
+      for (int64_t step = 0; step < taps; ++step) {
+        const int64_t tap = s_.algorithm == kDown ? taps - 1 - step : step;
+        const int64_t c = tap % w[4], r = tap / w[4] % w[3];
+        const int64_t k = tap / (w[4] * w[3]) % w[2];
+        const int64_t i = tap / (w[4] * w[3] * w[2]);
+        const int64_t z = At(0, e, k), h = At(1, p, r), v = At(2, q, c);
+        if (z < 0 || z >= x[2] || h < 0 || h >= x[3] || v < 0 || v >= x[4]) {
+          continue;
         }
+        const int64_t channel = o / group_outputs * w[1] + i;
+        visit(n * x_.n + channel * x_.c + z * x_.d + h * x_.h + v * x_.w,
+              o * w_.n + i * w_.c + k * w_.d + r * w_.h + c * w_.w,
+              n * y_.n + o * y_.c + e * y_.d + p * y_.h + q * y_.w);
       }
     }
+  }
+
+  // The image's coordinate along a volume's axis for an output and a tap.
+  int64_t At(size_t axis, int64_t output, int64_t tap) const {
+    const size_t missing = 3 - s_.strides.size();
+    if (axis < missing) return 0;
+    const size_t d = axis - missing;
+    return output * s_.strides[d] - s_.pads[d] + tap * s_.dilations[d];
   }
 
   ConvSpec s_;

@@ -118,6 +118,48 @@ TEST_P(CudaTraining, SlowHasTheCpusLossesWithTheGpusKernels) {
   }
 }
 
+// The parts of a batch, with the CPU's kernels and with the GPU's.
+TEST(CudaMicroBatches, HaveTheCpusBitsAndLosses) {
+  for (const char* family : {"mlp", "gpt"}) {
+    ZooRun run = {.family = family, .batch = 4, .steps = 2, .micro_batches = 2};
+    executor::CpuDevice cpu;
+    const auto expected = TrainZoo(run, cpu);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    for (const char* budget : {"", "smallest"}) {
+      run.budget = budget;
+      FakeCudaDriver driver({.seed = 3});
+      auto device = CudaDevice::Create(
+          driver,
+          {.prepare = executor::OnStreams(driver, executor::PrepareCpuKernel)});
+      ASSERT_TRUE(device.ok()) << device.status();
+      const auto outcome = TrainZoo(run, **device);
+      ASSERT_TRUE(outcome.ok()) << outcome.status();
+      EXPECT_EQ(outcome->losses, expected->losses);
+      EXPECT_EQ(outcome->weights_sha256, expected->weights_sha256);
+    }
+  }
+}
+
+// MLP only: it has dropout, whose masks depend on the part.
+TEST(CudaMicroBatches, HaveTheCpusLossesWithTheGpusKernels) {
+  const ZooRun run = {
+      .family = "mlp", .batch = 6, .steps = 2, .micro_batches = 3};
+  executor::CpuDevice cpu;
+  const auto expected = TrainZoo(run, cpu);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  FakeCudaDriver driver({.seed = 9});
+  auto device = CudaDevice::Create(
+      driver,
+      {.prepare = executor::OnStreams(driver, cuda_emulator::PrepareKernel)});
+  ASSERT_TRUE(device.ok()) << device.status();
+  const auto outcome = TrainZoo(run, **device);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  for (size_t i = 0; i < outcome->losses.size(); ++i) {
+    EXPECT_NEAR(outcome->losses[i], expected->losses[i],
+                1e-5 * expected->losses[i]);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, CudaTraining,
                          testing::Values("mlp", "gpt", "resnet18"),
                          [](const auto& info) { return info.param; });

@@ -88,8 +88,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (whole) {
     const executor::NpyArray& array = arrays->front();
     LOADLINE_CHECK(array.shape == header->shape);
-    LOADLINE_CHECK(static_cast<int64_t>(array.data.size()) ==
-                   header->data_bytes);
+    const models::TensorType type{array.dtype, array.shape};
+    LOADLINE_CHECK(static_cast<int64_t>(array.data.size()) == type.bytes());
   }
   return 0;
 }

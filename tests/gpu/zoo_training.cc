@@ -2,6 +2,7 @@
 #include "tests/gpu/zoo_training.h"
 
 #include <cstdlib>
+#include <string>
 
 #include "executor/program/program.h"
 #include "executor/train/data.h"
@@ -46,6 +47,7 @@ tools::StepFlags FlagsFor(const ZooRun& run) {
   flags.plan.budget = run.budget;
   flags.plan.no_recompute = run.no_recompute;
   flags.plan.no_offload = run.no_offload;
+  flags.plan.micro_batches = std::to_string(run.micro_batches);
   // Any plan will do, but one must be found with any processor's workspaces.
   flags.purpose.work_limit = 1'000'000;
   return flags;

@@ -20,6 +20,7 @@ struct ZooRun {
   bool no_recompute = false;
   bool no_offload = false;
   bool poison = false;
+  int64_t micro_batches = 1;
 };
 
 struct ZooOutcome {

@@ -152,9 +152,27 @@ TEST(AddLoss, AsksWhichOfSeveralOutputs) {
   EXPECT_EQ(b.graph.nodes.back().inputs[0], *b.graph.Find("n1"));
 }
 
+TEST(AddLoss, TakesTheModelsOwnLoss) {
+  Builder b;
+  const models::ValueId x = b.Input("x", {4, 10});
+  b.Output(b.Op("Relu", {x}));
+  b.Output(b.Op("ReduceMean", {x}, {{"axes", models::Ints{0, 1}}}));
+  LossOptions options;
+  options.kind = LossKind::kModel;
+  options.prediction = "n0";
+  EXPECT_THAT(AddLoss(b.graph, options).ToString(),
+              HasSubstr("needs an output of one f32 number; 'n0' is"));
+  options.prediction = "n1";
+  ASSERT_TRUE(AddLoss(b.graph, options).ok());
+  ASSERT_EQ(b.graph.outputs.size(), 1u);
+  EXPECT_TRUE(b.graph.value(b.graph.outputs[0]).type.dims.empty());
+  EXPECT_EQ(b.graph.inputs.size(), 1u);
+}
+
 TEST(LossKindFromName, KnowsItsNames) {
   EXPECT_EQ(*LossKindFromName("cross_entropy"), LossKind::kCrossEntropy);
   EXPECT_EQ(*LossKindFromName("mse"), LossKind::kMse);
+  EXPECT_EQ(*LossKindFromName("bce_with_logits"), LossKind::kBce);
   EXPECT_THAT(LossKindFromName("hinge").status().ToString(),
               HasSubstr("unknown loss 'hinge'"));
 }

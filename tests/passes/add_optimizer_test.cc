@@ -79,6 +79,60 @@ update v.exp_avg_sq -> %5
   }
 }
 
+TEST(AddOptimizer, ClipsByTheNormOfAllGradients) {
+  TwoParameters t;
+  OptimizerOptions options;
+  options.clip_norm = 2;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(Describe(t.b.graph),
+            R"(%0 = SumSquares(gw)
+%1 = SumSquares(gv)
+%2 = Concat(%0, %1) {axis=0}
+%3 = ClipFactor(%2) {max_norm=2}
+%4 = Sgd(w, gw, _, %3) {momentum=0, nesterov=0, weight_decay=0}
+%5 = Sgd(v, gv, _, %3) {momentum=0, nesterov=0, weight_decay=0}
+update w -> %4
+update v -> %5
+)");
+  EXPECT_TRUE(models::VerifyGraph(t.b.graph).ok());
+}
+
+TEST(AddOptimizer, TreatsGroupsOfParametersDifferently) {
+  TwoParameters t;
+  OptimizerOptions options;
+  options.kind = OptimizerKind::kLion;
+  options.weight_decay = 0.5;
+  options.groups.decay_matrices_only = true;
+  options.groups.rates = {{"*", 2}, {"w", 0.25}};
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(
+      Describe(t.b.graph),
+      R"(%0, %1 = Lion(w, gw, w.exp_avg) {beta1=0.9, beta2=0.999, rate=0.25, weight_decay=0.5}
+%2, %3 = Lion(v, gv, v.exp_avg) {beta1=0.9, beta2=0.999, rate=2, weight_decay=0}
+update w -> %0
+update w.exp_avg -> %1
+update v -> %2
+update v.exp_avg -> %3
+)");
+  options.groups.no_decay = {"w", "x*"};
+  EXPECT_THAT(AddOptimizer(t.b.graph, t.gradients, options).ToString(),
+              HasSubstr("no trained parameter matches 'x*'"));
+}
+
+TEST(AddOptimizer, AveragesTheUpdatedParameters) {
+  TwoParameters t;
+  t.gradients.erase(*t.b.graph.Find("v"));
+  OptimizerOptions options;
+  options.average = 0.75;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(Describe(t.b.graph),
+            R"(%0 = Sgd(w, gw) {momentum=0, nesterov=0, weight_decay=0}
+%1 = AverageUpdate(w.average, %0) {decay=0.75}
+update w -> %0
+update w.average -> %1
+)");
+}
+
 TEST(AddOptimizer, RefusesSettingsOutsideTheirRange) {
   const auto refusal = [](auto change) {
     TwoParameters t;
@@ -110,8 +164,8 @@ TEST(AddOptimizer, RefusesAStateNameThatIsTaken) {
 TEST(OptimizerKindFromName, KnowsItsNames) {
   EXPECT_EQ(*OptimizerKindFromName("sgd"), OptimizerKind::kSgd);
   EXPECT_EQ(*OptimizerKindFromName("adamw"), OptimizerKind::kAdamW);
-  EXPECT_THAT(OptimizerKindFromName("adam").status().ToString(),
-              HasSubstr("unknown optimizer 'adam'"));
+  EXPECT_THAT(OptimizerKindFromName("adamax").status().ToString(),
+              HasSubstr("unknown optimizer 'adamax'"));
 }
 
 }  // namespace

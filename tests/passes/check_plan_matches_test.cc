@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "passes/make_problem.h"
+#include "passes/structure.h"
 #include "passes/training_pipeline.h"
 #include "planner/solve/solve.h"
 #include "tests/passes/graphs.h"
@@ -16,10 +17,11 @@ namespace {
 using models::Graph;
 using ::testing::HasSubstr;
 
-Graph Step() {
+Graph Step(int64_t micro_batches = 1) {
   TrainingOptions options;
   options.loss.target = {models::DType::kI64, {4}};
   options.optimizer.momentum = 0.9;
+  options.micro_batches = micro_batches;
   absl::StatusOr<Graph> step = BuildTrainingStep(SmallMlp(), options, {});
   EXPECT_TRUE(step.ok()) << step.status();
   return *std::move(step);
@@ -27,7 +29,7 @@ Graph Step() {
 
 planner::Problem ProblemWithTimes(const Graph& graph) {
   MakeProblemOptions options;
-  options.name = "mlp";
+  options.name = NameWithStructure("mlp", graph);
   options.cost = [](const Graph&, const models::Node&) {
     return NodeCost{1000, 64};
   };
@@ -53,6 +55,24 @@ TEST(CheckPlanMatches, RefusesAPlanThatDoesNotVerify) {
   plan->arena_bytes -= 1;
   EXPECT_EQ(CheckPlanMatches(graph, problem, *plan).code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(CheckPlanMatches, NamesAnotherStructure) {
+  const Graph whole = Step();
+  const Graph parts = Step(2);
+  const planner::Problem of_whole = ProblemWithTimes(whole);
+  const planner::Problem of_parts = ProblemWithTimes(parts);
+  EXPECT_EQ(of_parts.name, "mlp, 2 micro-batches");
+  const auto plan_of_whole = planner::KeepEverything(of_whole);
+  const auto plan_of_parts = planner::KeepEverything(of_parts);
+  ASSERT_TRUE(plan_of_whole.ok() && plan_of_parts.ok());
+  EXPECT_TRUE(CheckPlanMatches(parts, of_parts, *plan_of_parts).ok());
+  EXPECT_THAT(
+      CheckPlanMatches(whole, of_parts, *plan_of_parts).message(),
+      HasSubstr("in 2 micro-batches, and this step is in one piece; give "
+                "--micro-batches 2"));
+  EXPECT_THAT(CheckPlanMatches(parts, of_whole, *plan_of_whole).message(),
+              HasSubstr("give --micro-batches 1"));
 }
 
 TEST(CheckPlanMatches, NamesTheFirstDifference) {

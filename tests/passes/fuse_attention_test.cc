@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "models/graph.h"
 #include "passes/add_gradients.h"
@@ -41,6 +43,21 @@ TEST(FuseAttention, FindsTheScaleOnEitherSideOnBothAndOnTheScores) {
     EXPECT_EQ(Fused(b, y), std::string("%0, %1 = Attention(q, k, v) {causal=0, "
                                        "interleaved=0, ") +
                                c.scale + "}\n%2 = Relu(%0)\noutput %2\n");
+  }
+}
+
+// CUDA has no kernel for them.
+TEST(FuseAttention, LeavesWideHeadsAlone) {
+  for (const auto& [width, value_width] :
+       {std::pair<int64_t, int64_t>{257, 3}, {4, 257}, {256, 256}}) {
+    Builder b;
+    const ValueId q = b.Input("q", {2, kLength, width});
+    const ValueId k = b.Input("k", {2, width, kLength});
+    const ValueId v = b.Input("v", {2, kLength, value_width});
+    const std::string fused =
+        Fused(b, b.Op("MatMul", {Softmax(b, b.Op("MatMul", {q, k})), v}));
+    EXPECT_EQ(fused.find("Attention") == std::string::npos,
+              width > 256 || value_width > 256);
   }
 }
 

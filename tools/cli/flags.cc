@@ -52,8 +52,21 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
        "Data, .npz: an array for each input, and target")
       ->type_name("FILE");
   Last(app, "--loss", &flags->loss, "Loss")
-      ->check(CLI::IsMember({"cross_entropy", "mse"}))
+      ->check(CLI::IsMember(
+          {"cross_entropy", "mse", "l1", "huber", "bce_with_logits", "model"}))
       ->capture_default_str();
+  Last(app, "--output-name", &flags->output,
+       "Output of the model that the loss is taken of, or is")
+      ->type_name("NAME");
+  Last(app, "--label-smoothing", &flags->label_smoothing,
+       "Share of each class target that goes to all classes")
+      ->check(CheckShare)
+      ->group(kRareFlags);
+  Last(app, "--huber-delta", &flags->huber_delta,
+       "From where on huber is linear")
+      ->check(CheckPositive)
+      ->capture_default_str()
+      ->group(kRareFlags);
   Last(app, "--class-axis", &flags->class_axis,
        "Axis of the classes in the model's output, where target leaves it "
        "open")
@@ -62,7 +75,7 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--optimizer", &flags->optimizer, "Optimizer")
-      ->check(CLI::IsMember({"adamw", "sgd"}))
+      ->check(CLI::IsMember({"adamw", "adam", "lion", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
       ->check(CheckNonNegative)
@@ -71,21 +84,40 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->check(CheckShare)
       ->capture_default_str();
   Last(app, "--weight-decay", &flags->weight_decay,
-       "Weight decay (default 0.01 for adamw, 0 for sgd)")
+       "Weight decay (default 0.01 for adamw, else 0)")
       ->check(CheckNonNegative);
+  Last(app, "--clip-norm", &flags->clip_norm,
+       "Scale gradients down to this global norm")
+      ->check(CheckNonNegative);
+  app->add_flag("--no-decay-on-norms-and-biases", flags->decay_matrices_only,
+                "Weight decay only of parameters with two axes or more");
+  app->add_option("--no-decay", flags->no_decay,
+                  "Parameter or pattern* without weight decay (repeatable)")
+      ->type_name("NAME")
+      ->group(kRareFlags);
+  app->add_option("--lr-scale", flags->lr_scales,
+                  "Factor of the learning rate of a parameter or pattern* "
+                  "(repeatable)")
+      ->type_name("NAME=F")
+      ->group(kRareFlags);
+  Last(app, "--ema", &flags->ema,
+       "Decay of a moving average of the weights, such as 0.999")
+      ->check(CheckShare)
+      ->group(kRareFlags);
   Last(app, "--precision", &flags->precision,
        "What the model computes in; weights and sums stay fp32")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
-  Last(app, "--beta1", &flags->beta1, "AdamW: decay of the first moment")
+  Last(app, "--beta1", &flags->beta1, "Adam, Lion: decay of the first moment")
       ->check(CheckShare)
       ->capture_default_str()
       ->group(kRareFlags);
-  Last(app, "--beta2", &flags->beta2, "AdamW: decay of the second moment")
+  Last(app, "--beta2", &flags->beta2,
+       "Adam: decay of the second moment (default 0.999); Lion: of the state "
+       "(default 0.99)")
       ->check(CheckShare)
-      ->capture_default_str()
       ->group(kRareFlags);
-  Last(app, "--epsilon", &flags->epsilon, "AdamW: added to the root")
+  Last(app, "--epsilon", &flags->epsilon, "Adam: added to the root")
       ->check(CheckPositive)
       ->capture_default_str()
       ->group(kRareFlags);
@@ -144,6 +176,17 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--dump-passes", &flags->dump_passes,
        "Folder for the graph after each pass")
       ->type_name("FOLDER")
+      ->group(kRareFlags);
+}
+
+void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
+  Last(app, "--micro-batches", &flags->micro_batches,
+       "Run the batch in so many parts and add up their gradients, or auto: "
+       "where it is faster")
+      ->type_name("N")
+      ->capture_default_str();
+  app->add_flag("--no-split", flags->no_split,
+                "Never divide the batch, whatever else is said")
       ->group(kRareFlags);
 }
 

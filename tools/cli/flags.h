@@ -28,6 +28,9 @@ struct ModelFlags {
 struct LossFlags {
   std::string loss = "cross_entropy";
   std::optional<int64_t> class_axis;
+  std::string output;  // of the model; empty: it has one only
+  double label_smoothing = 0;
+  double huber_delta = 1;
   std::string data;  // .npz; if given, it determines the target's shape
 };
 
@@ -37,13 +40,21 @@ struct OptimizerFlags {
   double momentum = 0.9;
   std::optional<double> weight_decay;  // 0.01 for adamw, 0 for sgd
   double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::optional<double> beta2;  // 0.99 for lion, else 0.999
   double epsilon = 1e-8;
   bool nesterov = false;
+  double clip_norm = 0;               // 0: gradients are not clipped
+  std::vector<std::string> no_decay;  // patterns of parameters
+  bool decay_matrices_only = false;
+  std::vector<std::string> lr_scales;  // PATTERN=FACTOR
+  double ema = 0;                      // 0: no average of the weights
   std::string precision = "fp32";
 
   double EffectiveWeightDecay() const {
     return weight_decay.value_or(optimizer == "adamw" ? 0.01 : 0.0);
+  }
+  double EffectiveBeta2() const {
+    return beta2.value_or(optimizer == "lion" ? 0.99 : 0.999);
   }
 };
 
@@ -60,6 +71,9 @@ struct PlanFlags {
   std::vector<std::string> splits;  // CHAIN=N
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
+  // Parts of the batch, or auto: tools/pipeline/choose_structure.h.
+  std::string micro_batches = "1";
+  bool no_split = false;  // as if micro_batches were 1
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);
@@ -70,6 +84,8 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags);
 // --device only, for a verb that does not plan.
 void AddDeviceFlag(CLI::App* app, std::string* device);
 void AddPlanFlags(CLI::App* app, PlanFlags* flags);
+// How the step is divided, for a verb that plans training steps.
+void AddStructureFlags(CLI::App* app, PlanFlags* flags);
 void AddJsonFlag(CLI::App* app, bool* json);
 void AddOutputFlag(CLI::App* app, std::string* path, const char* text);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/check_plan_matches.h"
+#include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/plan.h"
 #include "planner/solve/solve.h"
@@ -31,6 +32,9 @@ absl::Status TakePlan(const std::string& plan_path,
   LOADLINE_ASSIGN_OR_RETURN(step->plan, ReadPlanFile(plan_path, step->problem));
   if (problem_path.empty() &&
       !planner::IsProblemSha256(step->problem, step->plan.problem_sha256)) {
+    LOADLINE_RETURN_IF_ERROR(
+        In(plan_path,
+           passes::CheckNamedStructure(step->plan.problem_name, step->graph)));
     return absl::FailedPreconditionError(absl::StrCat(
         plan_path,
         ": the plan is for another problem than these flags and this "

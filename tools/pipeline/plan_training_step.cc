@@ -3,6 +3,7 @@
 #include "tools/pipeline/plan_training_step.h"
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
+#include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
@@ -72,8 +75,21 @@ absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
   options.momentum = flags.momentum;
   options.nesterov = flags.nesterov;
   options.beta1 = flags.beta1;
-  options.beta2 = flags.beta2;
+  options.beta2 = flags.EffectiveBeta2();
   options.epsilon = flags.epsilon;
+  options.clip_norm = flags.clip_norm;
+  options.average = flags.ema;
+  options.groups.no_decay = flags.no_decay;
+  options.groups.decay_matrices_only = flags.decay_matrices_only;
+  for (const std::string& text : flags.lr_scales) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto pair, SplitPair("--lr-scale", text));
+    double factor = 0;
+    if (!absl::SimpleAtod(pair.second, &factor)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--lr-scale '", text, "': expected NAME=FACTOR"));
+    }
+    options.groups.rates.emplace_back(pair.first, factor);
+  }
   return options;
 }
 
@@ -97,8 +113,8 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
   LOADLINE_ASSIGN_OR_RETURN(const auto arrays,
                             executor::ReadNpz(path, {&name, 1}));
   models::TensorType type;
-  type.dtype = kind == passes::LossKind::kMse ? models::DType::kF32
-                                              : models::DType::kI64;
+  type.dtype = kind == passes::LossKind::kCrossEntropy ? models::DType::kI64
+                                                       : models::DType::kF32;
   type.dims = arrays[0].shape;
   if (type.dims.empty()) {
     return absl::InvalidArgumentError(
@@ -110,17 +126,34 @@ absl::StatusOr<models::TensorType> TargetType(const std::string& path,
   return type;
 }
 
+// The output that the loss is taken of; AddLoss refuses a name that is none.
+models::ValueId PredictionOf(const models::Graph& model,
+                             const LossFlags& flags) {
+  for (models::ValueId id : model.outputs) {
+    if (model.value(id).name == flags.output) return id;
+  }
+  return model.outputs[0];
+}
+
 }  // namespace
 
 absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
+                            MicroBatchesOf(flags.plan));
+  if (!parts.has_value()) {
+    return PlanBestStructure(flags, device, cancel, check);
+  }
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseTrainingStep(flags, device, cancel, check));
   // The planner hands out verified plans only.
-  LOADLINE_ASSIGN_OR_RETURN(
-      step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
+  auto plan = SolveFor(step.problem, flags, step.keep_everything, cancel);
+  if (!plan.ok() && !flags.plan.no_split) {
+    return WithAdvice(plan.status(), step.graph);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(step.plan, std::move(plan));
   return step;
 }
 
@@ -128,12 +161,19 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
-  PlannedStep step;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
-  step.model_tensors = TensorsOf(model.graph);
-  LOADLINE_ASSIGN_OR_RETURN(step.graph,
-                            BuildStep(std::move(model.graph), flags));
+  return PoseGraph(std::move(model.graph), flags, device, cancel, check);
+}
+
+absl::StatusOr<PlannedStep> PoseGraph(models::Graph model,
+                                      const StepFlags& flags,
+                                      executor::Device& device,
+                                      const std::atomic<bool>* cancel,
+                                      const BeforeMeasuring& check) {
+  PlannedStep step;
+  step.model_tensors = TensorsOf(model);
+  LOADLINE_ASSIGN_OR_RETURN(step.graph, BuildStep(std::move(model), flags));
   if (check) LOADLINE_RETURN_IF_ERROR(check(step.graph));
   LOADLINE_ASSIGN_OR_RETURN(step.machine,
                             MachineFor(flags, step.graph, cancel));
@@ -160,10 +200,25 @@ bool IsPlannerFile(const std::string& path) {
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel) {
   if (IsPlannerFile(flags.model.model)) {
+    LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
     return ReadProblemStep(flags.model.model);
   }
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   return PoseTrainingStep(flags, *device, cancel);
+}
+
+absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
+                                           const std::atomic<bool>* cancel) {
+  if (!IsPlannerFile(flags.model.model)) {
+    LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
+    return PlanTrainingStep(flags, *device, cancel);
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            ReadProblemStep(flags.model.model));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
+  return step;
 }
 
 absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
@@ -210,9 +265,13 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   passes::LossOptions options;
   LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
   options.class_axis = flags.class_axis;
+  options.label_smoothing = flags.label_smoothing;
+  options.delta = flags.huber_delta;
   if (model.inputs.empty() || model.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no input or no output");
   }
+  if (!flags.output.empty()) options.prediction = flags.output;
+  if (options.kind == passes::LossKind::kModel) return options;
   if (!flags.data.empty()) {
     const models::TensorType& input = model.value(model.inputs[0]).type;
     if (input.dims.empty()) {
@@ -223,8 +282,8 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
         options.target, TargetType(flags.data, options.kind, input.dims[0]));
     return options;
   }
-  options.target = model.value(model.outputs[0]).type;
-  if (options.kind == passes::LossKind::kMse) return options;
+  options.target = model.value(PredictionOf(model, flags)).type;
+  if (options.kind != passes::LossKind::kCrossEntropy) return options;
   const int64_t rank = options.target.rank();
   int64_t axis = options.class_axis.value_or(-1);
   if (axis < 0) axis += rank;
@@ -245,9 +304,13 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(options.loss, LossFor(model, flags.loss));
   LOADLINE_ASSIGN_OR_RETURN(options.optimizer, OptimizerFor(flags.optimizer));
   options.no_dropout = flags.model.no_dropout;
+  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
+                            MicroBatchesOf(flags.plan));
+  options.micro_batches = parts.value_or(1);
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   for (const std::string& text : flags.plan.splits) {
+    if (flags.plan.no_split) break;
     LOADLINE_ASSIGN_OR_RETURN(passes::Split split, passes::ParseSplit(text));
     options.splits.push_back(std::move(split));
   }
@@ -275,7 +338,8 @@ absl::StatusOr<planner::Problem> PoseStep(const models::Graph& graph,
   // Workspaces and times are those of the algorithms that were measured.
   device.SetAlgorithms(machine.algorithms);
   passes::MakeProblemOptions options;
-  options.name = std::filesystem::path(name).stem().string();
+  options.name = passes::NameWithStructure(
+      std::filesystem::path(name).stem().string(), graph);
   // The measured times are in the nodes already; the rest is what plans need.
   options.machine = machine;
   options.machine->ops.clear();

@@ -34,7 +34,14 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check = {});
 
-// The same without a search: all but `plan`.
+// The same from an imported model, and without a search: all but `plan`.
+absl::StatusOr<PlannedStep> PoseGraph(models::Graph model,
+                                      const StepFlags& flags,
+                                      executor::Device& device,
+                                      const std::atomic<bool>* cancel,
+                                      const BeforeMeasuring& check = {});
+// The same from the model's file. For --micro-batches auto: the step in one
+// part.
 absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
@@ -45,6 +52,8 @@ absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
 bool IsPlannerFile(const std::string& path);
 // Whichever of the two MODEL is; a model on a device of the flags.
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
+                                           const std::atomic<bool>* cancel);
+absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel);
 
 // The arrows one by one, for verbs that stop on the way.

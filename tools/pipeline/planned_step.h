@@ -32,6 +32,13 @@ struct StepFlags {
   PlanPurpose purpose;
 };
 
+// What a search found for one number of micro-batches: its step time or bytes,
+// or why there is no plan.
+struct TriedStructure {
+  int64_t micro_batches = 1;
+  std::string outcome;
+};
+
 struct PlannedStep {
   models::Graph graph;  // the training step
   // The model's own parameters and statistics, without optimizer state.
@@ -40,6 +47,7 @@ struct PlannedStep {
   planner::Problem problem;
   planner::Plan keep_everything;  // the baseline, 100 %
   planner::Plan plan;
+  std::vector<TriedStructure> tried;  // --micro-batches auto
 };
 
 }  // namespace loadline::tools

@@ -82,6 +82,8 @@ StepFlags WithSize(const StepFlags& flags, const std::string& axis,
   StepFlags changed = flags;
   if (axis == kBatchAxis) {
     changed.model.batch = size;
+  } else if (axis == kMicroBatchesAxis) {
+    changed.plan.micro_batches = absl::StrCat(size);
   } else {
     changed.model.dims.push_back(absl::StrCat(axis, "=", size));
   }

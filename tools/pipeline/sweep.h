@@ -32,6 +32,8 @@ struct Axis {
   std::vector<int64_t> sizes;
 };
 inline constexpr char kBatchAxis[] = "batch";
+// Parts of the batch instead of a dimension: --micro-batches.
+inline constexpr char kMicroBatchesAxis[] = "micro-batches";
 
 // "sequence=64,128"; InvalidArgument names the flag.
 absl::StatusOr<Axis> ParseAxis(const std::string& flag,

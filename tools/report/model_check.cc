@@ -90,11 +90,15 @@ absl::Status CheckLoss(Graph graph, const LossFlags& flags,
   if (graph.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no output");
   }
-  *description =
-      absl::StrCat(flags.loss, " of ", Described(graph, graph.outputs[0]));
+  models::ValueId prediction = graph.outputs[0];
+  for (models::ValueId id : graph.outputs) {
+    if (graph.value(id).name == flags.output) prediction = id;
+  }
+  *description = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
                             LossFor(graph, flags));
   LOADLINE_RETURN_IF_ERROR(passes::AddLoss(graph, loss));
+  if (loss.kind == passes::LossKind::kModel) return absl::OkStatus();
   absl::StrAppend(description, " against target ", loss.target.ToString());
   return absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
 #include "tools/report/plan_summary.h"
+#include "tools/report/structure_output.h"
 
 namespace loadline::tools {
 namespace {
@@ -48,7 +49,8 @@ std::string ResidentText(const PlannedStep& step,
 void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
                    const executor::TrainResult& result,
                    const ResidentMemory& resident) {
-  Print("{}\n", PlanTable(step.problem, step.keep_everything, step.plan));
+  Print("{}\n{}", PlanTable(step.problem, step.keep_everything, step.plan),
+        StructureText(step));
   Print("{:<14}{:>12}{:>14}{:>10}\n", "", "predicted", "measured", "error");
   const auto print = [](const std::string& what, auto format, int64_t predicted,
                         int64_t measured) {
@@ -101,6 +103,7 @@ void PrintRunJson(const PlannedStep& step, const Replanned& first_plan,
                   const ResidentMemory& resident) {
   nlohmann::ordered_json out = {{"format", "loadline.run/1"}};
   out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
+  AddStructure(step, &out);
   out["first_step"] = result.first_step;
   // Nine digits suffice to read back the same float.
   out["losses"] = nlohmann::ordered_json::array();

@@ -13,6 +13,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -24,6 +25,8 @@ struct Flags {
 };
 
 absl::Status RunEstimate(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(RefuseAuto(
+      flags.step.plan, "takes a search, which an estimate does not make"));
   LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
                             PoseOrReadStep(flags.step, /*cancel=*/nullptr));
   LOADLINE_ASSIGN_OR_RETURN(const Estimate estimate,
@@ -45,6 +48,7 @@ VerbBody AddEstimate(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEstimate(*flags); };
 }

@@ -1,101 +1,39 @@
 // `loadline eval`: loss and accuracy of a model over a whole data set. Tested
 // by tests/end_to_end.
+#include <atomic>
 #include <cmath>
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "executor/program/program.h"
-#include "executor/train/data.h"
 #include "executor/train/evaluate.h"
 #include "nlohmann/json.hpp"
-#include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
-#include "planner/solve/solve.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
-#include "tools/pipeline/device.h"
-#include "tools/pipeline/plan_request.h"
-#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/evaluation.h"
 
 namespace loadline::tools {
 namespace {
 
 struct Flags {
-  ModelFlags model;
-  LossFlags loss;
-  PlanFlags plan;
+  EvaluationFlags evaluation;
   bool json = false;
 };
 
-// A program for one batch size, with everything that it refers to.
-struct LoadedEvaluation {
-  models::Graph graph;
-  planner::Problem problem;
-  planner::Plan plan;
-  std::unique_ptr<executor::Device> device;
-  std::unique_ptr<executor::Program> program;
-};
-
-StepFlags StepOf(const Flags& flags) {
-  StepFlags step;
-  step.plan = flags.plan;
-  step.purpose.runs_here = true;
-  return step;
-}
-
-absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
-    const Flags& flags, int64_t batch) {
-  auto loaded = std::make_unique<LoadedEvaluation>();
-  LOADLINE_ASSIGN_OR_RETURN(loaded->device, MakeDevice(flags.plan.device));
-  ModelFlags model_flags = flags.model;
-  model_flags.batch = batch;
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(model_flags, /*training=*/false));
-  LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss,
-                            LossFor(model.graph, flags.loss));
-  LOADLINE_ASSIGN_OR_RETURN(
-      loaded->graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const planner::Machine machine,
-      MachineFor(StepOf(flags), loaded->graph, /*cancel=*/nullptr));
-  LOADLINE_ASSIGN_OR_RETURN(
-      loaded->problem,
-      PoseStep(loaded->graph, flags.model.model, machine, *loaded->device));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
-                            planner::KeepEverything(loaded->problem));
-  LOADLINE_ASSIGN_OR_RETURN(
-      loaded->plan, SolveFor(loaded->problem, StepOf(flags), keep, nullptr));
-  LOADLINE_ASSIGN_OR_RETURN(loaded->program,
-                            executor::Load(loaded->graph, loaded->problem,
-                                           loaded->plan, *loaded->device));
-  return loaded;
-}
-
 absl::Status RunEval(const Flags& flags) {
-  if (flags.loss.data.empty()) {
+  if (flags.evaluation.loss.data.empty()) {
     return absl::InvalidArgumentError("--data: expected an .npz file");
   }
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(
-      auto loaded, LoadEvaluation(flags, flags.model.batch.value_or(32)));
-  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, loaded->graph));
-  const int64_t arena_bytes = loaded->plan.arena_bytes;
-  executor::Evaluator evaluator(data);
-  LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
-  if (evaluator.left() > 0) {
-    loaded.reset();  // one arena at a time: each may use the whole budget
-    LOADLINE_ASSIGN_OR_RETURN(loaded, LoadEvaluation(flags, evaluator.left()));
-    LOADLINE_RETURN_IF_ERROR(evaluator.Run(*loaded->program, stop));
-  }
-  const executor::Evaluation result = evaluator.result();
+  LOADLINE_ASSIGN_OR_RETURN(const auto evaluation,
+                            EvaluationPlan::Make(flags.evaluation));
+  LOADLINE_ASSIGN_OR_RETURN(const executor::Evaluation result,
+                            evaluation->Run(/*state=*/nullptr, stop));
   if (!std::isfinite(result.loss)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss is ", std::isnan(result.loss) ? "NaN" : "infinite", " over ",
@@ -108,7 +46,7 @@ absl::Status RunEval(const Flags& flags) {
     out["examples"] = result.examples;
     out["loss"] = result.loss;
     if (result.accuracy.has_value()) out["accuracy"] = *result.accuracy;
-    out["arena_bytes"] = arena_bytes;
+    out["arena_bytes"] = evaluation->arena_bytes();
     Print("{}\n", JsonText(out));
     return absl::OkStatus();
   }
@@ -124,9 +62,9 @@ absl::Status RunEval(const Flags& flags) {
 
 VerbBody AddEval(CLI::App* app) {
   auto flags = std::make_shared<Flags>();
-  AddModelFlags(app, &flags->model);
-  AddLossFlags(app, &flags->loss);
-  AddPlanFlags(app, &flags->plan);
+  AddModelFlags(app, &flags->evaluation.model);
+  AddLossFlags(app, &flags->evaluation.loss);
+  AddPlanFlags(app, &flags->evaluation.plan);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEval(*flags); };
 }

@@ -14,9 +14,9 @@
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/output_paths.h"
-#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/report/plan_summary.h"
+#include "tools/report/structure_output.h"
 
 namespace loadline::tools {
 namespace {
@@ -34,10 +34,8 @@ absl::Status RunPlan(const Flags& flags) {
                                {"-o", flags.out},
                                {"--json", flags.json ? "-" : ""}}));
   const std::atomic<bool>* cancel = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PoseOrReadStep(flags.step, cancel));
-  LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step,
-                                                step.keep_everything, cancel));
+  LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
+                            PlanOrReadStep(flags.step, cancel));
   if (!flags.problem_out.empty()) {
     LOADLINE_RETURN_IF_ERROR(WriteFile(
         flags.problem_out, planner::ProblemToJson(step.problem) + "\n"));
@@ -49,10 +47,11 @@ absl::Status RunPlan(const Flags& flags) {
   if (flags.json) {
     nlohmann::ordered_json out = {{"format", "loadline.summary/1"}};
     out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
+    AddStructure(step, &out);
     Print("{}\n", JsonText(out));
   } else if (flags.out != "-") {
-    Print("{}\n{}", PlanTable(step.problem, step.keep_everything, step.plan),
-          MadeAgainBy());
+    Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
+          StructureText(step), MadeAgainBy());
   }
   return absl::OkStatus();
 }
@@ -65,6 +64,7 @@ VerbBody AddPlan(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddOutputFlag(app, &flags->out, "Plan file; - is stdout");
   app->add_option("--problem", flags->problem_out,
                   "Also write the problem, for loadline verify")

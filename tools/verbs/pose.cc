@@ -7,6 +7,7 @@
 #include "planner/base/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/flags.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/output_paths.h"
@@ -23,6 +24,8 @@ struct Flags {
 absl::Status RunPose(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(
       CheckOutputPaths(InputPaths(flags.step), {{"-o", flags.out}}));
+  LOADLINE_RETURN_IF_ERROR(
+      RefuseAuto(flags.step.plan, "a problem is that of one structure"));
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
@@ -45,6 +48,7 @@ VerbBody AddPose(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddOutputFlag(app, &flags->out, "Problem file; - is stdout");
   return [flags] { return RunPose(*flags); };
 }

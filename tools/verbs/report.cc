@@ -16,6 +16,7 @@
 #include "tools/cli/number_checks.h"
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_plan.h"
@@ -27,6 +28,7 @@
 #include "tools/report/document.h"
 #include "tools/report/page.h"
 #include "tools/report/plan_summary.h"
+#include "tools/report/structure_output.h"
 #include "tools/report/tables.h"
 #include "tools/report/trace_file.h"
 
@@ -49,6 +51,7 @@ absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;
   const bool is_plan = !flags.problem_in.empty();
+  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.step.plan));
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             ReadProblemStep(is_plan ? flags.problem_in : path));
   if (is_plan) {
@@ -127,8 +130,8 @@ absl::Status RunReport(Flags flags) {
   if (flags.json) {
     Print("{}\n", JsonText(document));
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
-    Print("{}\n{}", PlanTable(step.problem, step.keep_everything, step.plan),
-          MadeAgainBy());
+    Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
+          StructureText(step), MadeAgainBy());
   }
   return absl::OkStatus();
 }
@@ -141,6 +144,7 @@ VerbBody AddReport(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   app->add_option("--problem", flags->problem_in,
                   "The problem that a plan file was made for")
       ->type_name("FILE")

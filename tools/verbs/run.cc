@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,27 +16,35 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "executor/device/stress_device.h"
 #include "executor/measure/resident_memory.h"
 #include "executor/measure/step_times.h"
 #include "executor/program/program.h"
+#include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
+#include "executor/train/metrics.h"
 #include "executor/train/progress.h"
 #include "executor/train/train.h"
-#include "models/onnx/export.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/command.h"
+#include "tools/cli/device_names.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/number_checks.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/evaluated_run.h"
+#include "tools/pipeline/evaluation.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
+#include "tools/pipeline/trained_models.h"
+#include "tools/pipeline/training_flags.h"
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
 
@@ -45,6 +53,7 @@ namespace {
 
 struct Flags {
   StepFlags step;
+  TrainingFlags training;
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
@@ -112,17 +121,33 @@ absl::Status CheckFlags(const Flags& flags) {
     return absl::InvalidArgumentError(
         "--replan and --plan: give one of them; --plan says which plan to run");
   }
+  if (flags.replan && !flags.training.eval_data.empty()) {
+    return absl::InvalidArgumentError(
+        "--replan and --eval-data: give one of them");
+  }
+  LOADLINE_RETURN_IF_ERROR(
+      CheckTrainingFlags(flags.training, flags.step.optimizer.ema));
+  if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro-batches auto and ", flags.replan ? "--replan" : "--plan",
+        ": give the number of micro-batches instead"));
+  }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
+  inputs.push_back({"--eval-data", flags.training.eval_data});
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
   LOADLINE_RETURN_IF_ERROR(
       CheckOutputPaths(inputs, {{"-o", flags.out},
                                 {"--checkpoint", flags.checkpoint},
                                 {"--trace", flags.trace},
+                                {"--best", flags.training.best},
+                                {"--metrics", flags.training.metrics},
+                                {"--ema-output", flags.training.average},
                                 {"--host-store", flags.host_store, true}}));
   LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
   for (const std::string* path :
-       {&flags.out, &flags.checkpoint, &flags.trace}) {
+       {&flags.out, &flags.checkpoint, &flags.trace, &flags.training.best,
+        &flags.training.metrics, &flags.training.average}) {
     if (path->empty()) continue;
     std::filesystem::path folder = std::filesystem::path(*path).parent_path();
     if (folder.empty()) folder = ".";
@@ -163,16 +188,20 @@ absl::StatusOr<Running> Load(const Flags& flags, PlannedStep* step,
   return running;
 }
 
-executor::TrainOptions TrainOptionsFor(const Flags& flags,
-                                       const executor::DataSet& data,
-                                       const models::Graph& graph) {
-  return {.steps = StepsFor(flags, data, graph),
-          .learning_rate = static_cast<float>(flags.step.optimizer.lr),
-          .seed = flags.seed,
-          .shuffle = !flags.no_shuffle,
-          .checkpoint_path = flags.checkpoint,
-          .checkpoint_interval = flags.checkpoint_every,
-          .resume = flags.resume};
+absl::StatusOr<executor::TrainOptions> TrainOptionsFor(
+    const Flags& flags, const executor::DataSet& data,
+    const models::Graph& graph) {
+  const int64_t steps = StepsFor(flags, data, graph);
+  LOADLINE_ASSIGN_OR_RETURN(
+      const executor::Schedule schedule,
+      ScheduleFor(flags.training, flags.step.optimizer.lr, steps));
+  return executor::TrainOptions{.steps = steps,
+                                .schedule = schedule,
+                                .seed = flags.seed,
+                                .shuffle = !flags.no_shuffle,
+                                .checkpoint_path = flags.checkpoint,
+                                .checkpoint_interval = flags.checkpoint_every,
+                                .resume = flags.resume};
 }
 
 // How one call of Train differs from the whole run.
@@ -180,23 +209,27 @@ struct Part {
   int64_t first_step = 0;
   int64_t most_steps = 0;
   bool resume = false;
+  Notes notes;  // for its checkpoints
+  executor::MetricsFile* metrics = nullptr;
 };
 
 absl::StatusOr<executor::TrainResult> TrainProgram(
     const Flags& flags, executor::Program& program,
     const executor::DataSet& data, const std::atomic<bool>* stop,
     const Part& part, const std::function<void()>& after_step = {}) {
-  executor::TrainOptions options =
-      TrainOptionsFor(flags, data, program.graph());
+  LOADLINE_ASSIGN_OR_RETURN(executor::TrainOptions options,
+                            TrainOptionsFor(flags, data, program.graph()));
   options.first_step = part.first_step;
   options.most_steps = part.most_steps;
   options.resume = part.resume;
+  options.notes = part.notes;
   options.stop = stop;
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
   options.progress = [&](const executor::TrainProgress& progress) {
     if (show) line.Show(progress);
+    if (part.metrics != nullptr) part.metrics->Add(progress);
     if (after_step) after_step();
   };
   return executor::Train(program, data, options);
@@ -206,14 +239,16 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
 // plan on another device, from the same weights and optimizer state.
 absl::StatusOr<executor::TrainResult> TrainTwoPlans(
     const Flags& flags, const executor::DataSet& data,
-    const std::atomic<bool>* stop, PlannedStep* step, Running* running,
-    Replanned* first_plan) {
+    const std::atomic<bool>* stop, executor::MetricsFile* metrics,
+    PlannedStep* step, Running* running, Replanned* first_plan) {
   executor::StepTimes times(step->graph, step->problem, step->plan);
   bool cold = true;
   LOADLINE_ASSIGN_OR_RETURN(
       executor::TrainResult first,
       TrainProgram(flags, *running->program, data, stop,
-                   {.most_steps = flags.replan_after, .resume = flags.resume},
+                   {.most_steps = flags.replan_after,
+                    .resume = flags.resume,
+                    .metrics = metrics},
                    [&] {
                      if (!std::exchange(cold, false))
                        times.Add(running->device->trace());
@@ -237,34 +272,141 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   LOADLINE_RETURN_IF_ERROR(WriteState(state, *running->program));
   LOADLINE_ASSIGN_OR_RETURN(
       executor::TrainResult rest,
-      TrainProgram(flags, *running->program, data, stop, {.first_step = done}));
+      TrainProgram(flags, *running->program, data, stop,
+                   {.first_step = done, .metrics = metrics}));
   rest.first_step = first.first_step;
   rest.losses.insert(rest.losses.begin(), first.losses.begin(),
                      first.losses.end());
   return rest;
 }
 
-// Frees the program and the arena as soon as the weights are read: writing
-// takes memory too.
-absl::Status WriteModel(const Flags& flags, const PlannedStep& step,
-                        Running* running) {
-  std::map<std::string, models::Tensor> trained;
-  for (const std::string& name : step.model_tensors) {
-    const std::optional<models::ValueId> id = step.graph.Find(name);
-    if (!id.has_value()) continue;  // no node reads it, so it is unchanged
-    const models::TensorType& type = step.graph.value(*id).type;
-    std::vector<std::byte> data(static_cast<size_t>(type.bytes()));
-    LOADLINE_RETURN_IF_ERROR(
-        running->program->ReadPersistent(name, absl::MakeSpan(data)));
-    trained.emplace(
-        name,
-        models::Tensor{type, std::make_shared<const std::vector<std::byte>>(
-                                 std::move(data))});
-  }
+// Writes the trained model, and that with averaged weights. Frees the program
+// and the arena as soon as the weights are read: writing takes memory too.
+absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
+                         Running* running) {
+  const std::string& averaged = flags.training.average;
+  if (flags.out.empty() && averaged.empty()) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(
+      ModelState state,
+      ReadModelState(step, *running->program, !averaged.empty()));
   running->program.reset();  // before the device, which it uses
   running->device.reset();
-  return models::ExportTrained(flags.step.model.model, std::move(trained),
-                               flags.out);
+  const std::string& original = flags.step.model.model;
+  if (!averaged.empty()) {
+    LOADLINE_RETURN_IF_ERROR(
+        WriteModel(step, state, original, /*average=*/true, averaged));
+  }
+  if (flags.out.empty()) return absl::OkStatus();
+  return WriteModel(step, state, original, /*average=*/false, flags.out);
+}
+
+// The evaluation of --eval-data, within the bytes of the training's plan.
+absl::StatusOr<std::unique_ptr<EvaluationPlan>> PlanEvaluation(
+    const Flags& flags, const PlannedStep& step) {
+  EvaluationFlags evaluation = {flags.step.model, flags.step.loss,
+                                flags.step.plan};
+  evaluation.loss.data = flags.training.eval_data;
+  const planner::Machine& machine = step.machine;
+  evaluation.plan.budget = absl::StrCat(
+      step.plan.budget_bytes +
+          (flags.step.plan.device == kCuda ? machine.reserved_bytes : 0),
+      "B");
+  return EvaluationPlan::Make(evaluation);
+}
+
+absl::StatusOr<std::unique_ptr<executor::MetricsFile>> OpenMetrics(
+    const Flags& flags, const PlannedStep& step) {
+  if (flags.training.metrics.empty()) return nullptr;
+  int64_t done = 0;
+  if (flags.resume) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const executor::RunPosition position,
+        executor::ReadCheckpointPosition(flags.checkpoint, step.graph));
+    done = position.step;
+  }
+  return executor::MetricsFile::Open(flags.training.metrics, done);
+}
+
+// Trains and evaluates in turns (tools/pipeline/evaluated_run.h).
+absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
+    const Flags& flags, const executor::DataSet& data,
+    const std::atomic<bool>* stop, EvaluationPlan& evaluation,
+    executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
+  EvaluatedRunOptions options;
+  options.steps = StepsFor(flags, data, step->graph);
+  options.patience = flags.training.patience;
+  const int64_t batch = *executor::BatchOf(step->graph);
+  options.every = flags.training.eval_every > 0
+                      ? flags.training.eval_every
+                      : std::max<int64_t>(data.examples / batch, 1);
+  if (flags.resume) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        const executor::RunPosition position,
+        executor::LoadCheckpoint(flags.checkpoint, *running->program));
+    options.first_step = position.step;
+    options.history = EvaluationHistory::FromNotes(position.notes);
+  }
+  EvaluatedRunActions actions;
+  actions.train =
+      [&](int64_t first_step, int64_t most_steps,
+          const Notes& notes) -> absl::StatusOr<executor::TrainResult> {
+    const std::atomic<bool> at_once = true;
+    LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult result,
+                              TrainProgram(flags, *running->program, data,
+                                           most_steps == 0 ? &at_once : stop,
+                                           {.first_step = first_step,
+                                            .most_steps = most_steps,
+                                            .notes = notes,
+                                            .metrics = metrics}));
+    if (most_steps == 0) result.interrupted = false;
+    return result;
+  };
+  actions.unload = [&]() -> absl::StatusOr<RunState> {
+    LOADLINE_ASSIGN_OR_RETURN(RunState state, ReadState(*running->program));
+    running->program.reset();  // before the device, which it uses
+    running->device.reset();
+    return state;
+  };
+  actions.load = [&](RunState state) -> absl::Status {
+    for (models::Value& value : step->graph.values) {
+      const auto found = state.find(value.name);
+      if (found == state.end()) continue;
+      value.initial = models::MakeTensor(value.type, found->second.data());
+      state.erase(found);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
+    device->SetAlgorithms(step->machine.algorithms);
+    LOADLINE_ASSIGN_OR_RETURN(
+        *running, Load(flags, step, std::move(device), !flags.trace.empty(),
+                       /*last=*/true));
+    return absl::OkStatus();
+  };
+  actions.evaluate = [&](const RunState& state) {
+    return evaluation.Run(&state, stop);
+  };
+  actions.evaluated = [&](int64_t at, const executor::Evaluation& result,
+                          bool best, const RunState& state) -> absl::Status {
+    spdlog::info(
+        "step {}: evaluation loss {:.6f}{}", at, result.loss,
+        result.accuracy.has_value()
+            ? absl::StrFormat(", accuracy %.2f %%", 100 * *result.accuracy)
+            : "");
+    if (metrics != nullptr) metrics->AddEvaluation(at, result);
+    if (!best || flags.training.best.empty()) return absl::OkStatus();
+    return WriteModel(*step, ModelStateOf(*step, state), flags.step.model.model,
+                      /*average=*/false, flags.training.best);
+  };
+  actions.save = [&](int64_t at, const Notes& notes) -> absl::Status {
+    if (flags.checkpoint.empty()) return absl::OkStatus();
+    return executor::SaveCheckpoint(flags.checkpoint, *running->program,
+                                    {.step = at,
+                                     .seed = flags.seed,
+                                     .shuffle = !flags.no_shuffle,
+                                     .batch = batch,
+                                     .examples_seen = at * batch,
+                                     .notes = notes});
+  };
+  return TrainEvaluated(options, actions);
 }
 
 absl::Status RunRun(const Flags& flags) {
@@ -275,13 +417,18 @@ absl::Status RunRun(const Flags& flags) {
   const auto check = [&](const models::Graph& graph) -> absl::Status {
     LOADLINE_ASSIGN_OR_RETURN(data,
                               executor::LoadData(flags.step.loss.data, graph));
-    return executor::CheckTrainable(graph, data,
-                                    TrainOptionsFor(flags, data, graph));
+    LOADLINE_ASSIGN_OR_RETURN(const executor::TrainOptions options,
+                              TrainOptionsFor(flags, data, graph));
+    return executor::CheckTrainable(graph, data, options);
   };
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(flags.step, *device, stop, check));
   if (!flags.plan_in.empty()) {
     LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in, &step));
+  }
+  std::unique_ptr<EvaluationPlan> evaluation;
+  if (!flags.training.eval_data.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(evaluation, PlanEvaluation(flags, step));
   }
   // The planner's memory is free again, and most of it not resident.
   executor::ReleaseFreedMemory();
@@ -294,19 +441,25 @@ absl::Status RunRun(const Flags& flags) {
                             Load(flags, &step, std::move(device),
                                  flags.replan || !flags.trace.empty(),
                                  /*last=*/!flags.replan));
+  if (evaluation != nullptr) evaluation->DropContents(step.graph);
   Replanned first_plan;
+  LOADLINE_ASSIGN_OR_RETURN(const auto metrics, OpenMetrics(flags, step));
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::TrainResult result,
-      flags.replan
-          ? TrainTwoPlans(flags, data, stop, &step, &running, &first_plan)
+      evaluation != nullptr
+          ? TrainWithEvaluations(flags, data, stop, *evaluation, metrics.get(),
+                                 &step, &running)
+      : flags.replan
+          ? TrainTwoPlans(flags, data, stop, metrics.get(), &step, &running,
+                          &first_plan)
           : TrainProgram(flags, *running.program, data, stop,
-                         {.resume = flags.resume}));
+                         {.resume = flags.resume, .metrics = metrics.get()}));
   if (!flags.trace.empty()) {
     LOADLINE_RETURN_IF_ERROR(
         WriteTrace(flags.trace, step, running.device->trace()));
   }
-  if (!flags.out.empty() && !result.interrupted) {
-    LOADLINE_RETURN_IF_ERROR(WriteModel(flags, step, &running));
+  if (!result.interrupted) {
+    LOADLINE_RETURN_IF_ERROR(WriteModels(flags, step, &running));
   }
   if (resident.base_bytes > 0) {
     resident.peak_bytes = executor::PeakResidentBytes();
@@ -324,6 +477,7 @@ absl::Status RunRun(const Flags& flags) {
                                          " bytes, above the budget of ",
                                          step.plan.budget_bytes));
   }
+  if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
   if (result.interrupted) {
     return absl::CancelledError(
         flags.checkpoint.empty()
@@ -397,6 +551,7 @@ void AddRunFlags(CLI::App* app, Flags* flags) {
       ->type_name("SEED")
       ->take_last()
       ->group(kRareFlags);
+  AddTrainingFlags(app, &flags->training);
   AddJsonFlag(app, &flags->json);
 }
 
@@ -410,6 +565,7 @@ VerbBody AddRun(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   AddRunFlags(app, flags.get());
   return [flags] { return RunRun(*flags); };
 }

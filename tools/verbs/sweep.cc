@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "models/micro_batches.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -24,6 +25,7 @@
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
+#include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/measure_pareto.h"
@@ -34,6 +36,7 @@
 #include "tools/report/document.h"
 #include "tools/report/page.h"
 #include "tools/report/plan_summary.h"
+#include "tools/report/structure_output.h"
 #include "tools/report/sweep_output.h"
 
 namespace loadline::tools {
@@ -74,10 +77,13 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
   const std::vector<int64_t>& dims =
       step.graph.value(step.graph.inputs[0]).type.dims;
   if (place.size > 0 && place.axis == kBatchAxis &&
-      (dims.empty() || dims[0] != place.size)) {
+      (dims.empty() ||
+       dims[0] * models::MicroBatchesOf(step.graph) != place.size)) {
     return absl::InvalidArgumentError(absl::StrCat(
         flags.step.model.model, ": the first axis of its input is fixed at ",
-        dims.empty() ? "nothing" : absl::StrCat(dims[0]),
+        dims.empty()
+            ? "nothing"
+            : absl::StrCat(dims[0] * models::MicroBatchesOf(step.graph)),
         ", so there is one batch size only; export it with a dynamic axis"));
   }
   return step;
@@ -165,10 +171,34 @@ void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
           FormatBytes(smallest.budget_bytes),
           FormatBytes(smallest.bounds.peak_bytes));
   }
+  if (IsAuto(flags.step.plan) && all.size() > 1) {
+    Print("The fastest of these at each budget:\n\n{}\n", StructuresFront(all));
+  }
   PrintText(MadeAgainBy());
 }
 
-absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
+// One place for each number of micro-batches that `auto` may choose.
+absl::StatusOr<std::vector<Place>> StructuresOf(const Flags& flags,
+                                                const std::atomic<bool>* stop) {
+  LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                            MakeDevice(flags.step.plan.device));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
+                            ImportModel(flags.step.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(const PlannedStep plain,
+                            PoseGraph(model.graph, flags.step, *device, stop));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> possible,
+      PossibleMicroBatches(model.graph, flags.step, plain));
+  std::vector<Place> places;
+  for (const int64_t parts : possible) {
+    places.push_back({kMicroBatchesAxis, parts});
+  }
+  return places;
+}
+
+absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags,
+                                            const std::atomic<bool>* stop) {
+  if (IsAuto(flags.step.plan)) return StructuresOf(flags, stop);
   Axis axis = {kBatchAxis, flags.batches};
   if (!flags.over.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(axis, ParseAxis("--over", flags.over));
@@ -180,7 +210,8 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags) {
 }
 
 absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
-  LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places, PlacesOf(flags));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places,
+                            PlacesOf(flags, stop));
   std::vector<Swept> all;
   std::vector<ParetoPoint> points;
   for (const Place& place : places) {
@@ -286,6 +317,14 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
 }
 
 absl::Status CheckFlags(const Flags& flags) {
+  LOADLINE_RETURN_IF_ERROR(MicroBatchesOf(flags.step.plan).status());
+  if (IsAuto(flags.step.plan) &&
+      (!flags.batches.empty() || !flags.over.empty() || flags.largest_batch ||
+       !flags.largest.empty())) {
+    return absl::InvalidArgumentError(
+        "--micro-batches auto: sweeps the numbers of micro-batches, and no "
+        "other axis beside them; give a number");
+  }
   if (flags.run_steps > 0 && flags.step.loss.data.empty()) {
     return absl::InvalidArgumentError("--run: needs --data, an .npz file");
   }
@@ -334,6 +373,7 @@ VerbBody AddSweep(CLI::App* app) {
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
+  AddStructureFlags(app, &flags->step.plan);
   app->add_option("--budgets", flags->budgets,
                   "How many, from the smallest that is met to all kept")
       ->check(CLI::Range(2, 1000))

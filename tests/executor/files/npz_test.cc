@@ -68,6 +68,31 @@ TEST(ReadNpz, ReadsStoredAndCompressedArrays) {
   }
 }
 
+// Files of tokens are u2 or u4.
+TEST(ReadNpz, WidensSmallIntegers) {
+  const std::string data("\xff\xff\x01\x00\x00\x80\xff\xff", 8);
+  const std::vector<std::pair<std::string, std::string>> entries = {
+      {"u2.npy", NpyFile("<u2", "(4,)", data)},
+      {"i2.npy", NpyFile("<i2", "(4,)", data)},
+      {"u4.npy", NpyFile("<u4", "(2,)", data)}};
+  const auto arrays =
+      ReadNpz(WriteZip("small.npz", entries, false), {"u2", "i2", "u4"});
+  ASSERT_TRUE(arrays.ok()) << arrays.status();
+  const auto numbers = [](const NpyArray& array, auto zero) {
+    std::vector<decltype(zero)> values(array.data.size() / sizeof(zero));
+    std::memcpy(values.data(), array.data.data(), array.data.size());
+    return values;
+  };
+  EXPECT_EQ((*arrays)[0].dtype, models::DType::kI32);
+  EXPECT_EQ(numbers((*arrays)[0], int32_t{}),
+            (std::vector<int32_t>{65535, 1, 32768, 65535}));
+  EXPECT_EQ(numbers((*arrays)[1], int32_t{}),
+            (std::vector<int32_t>{-1, 1, -32768, -1}));
+  EXPECT_EQ((*arrays)[2].dtype, models::DType::kI64);
+  EXPECT_EQ(numbers((*arrays)[2], int64_t{}),
+            (std::vector<int64_t>{131071, 4294934528}));
+}
+
 TEST(ReadNpz, NamesWhatIsMissing) {
   const std::string path =
       WriteZip("some.npz", {{"a.npy", NpyFile("<f4", "(1,)", "1234")}}, false);

@@ -10,6 +10,7 @@
 namespace loadline::passes {
 namespace {
 
+using models::ValueId;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -52,6 +53,35 @@ TEST(PruneGraph, RefusesWhatCannotGo) {
       HasSubstr("cannot be pruned: output of the model"));
   EXPECT_EQ(PruneGraph(model, *groups, {{}}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// The unbiased variance divides by the number of elements, which falls where a
+// statistic is taken over channels.
+TEST(PruneGraph, CountsTheElementsOfStatisticsAnew) {
+  Builder b;
+  const ValueId x = b.Input("x", {2, 4, 6});
+  const ValueId h = b.Op("MatMul", {x, b.Parameter("w", {6, 8})});
+  const std::vector<ValueId> norm =
+      b.Ops("BatchNormTraining",
+            {h, b.Parameter("scale", {4}), b.Parameter("shift", {4})},
+            {{"epsilon", 1e-5}});
+  const ValueId mean = b.State("mean", {4}), var = b.State("var", {4});
+  const std::vector<ValueId> next =
+      b.Ops("RunningStatsUpdate", {mean, var, norm[1], norm[2]},
+            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{16}}});
+  b.graph.updates = {{mean, next[0]}, {var, next[1]}};
+  b.Output(b.Op("MatMul", {norm[0], b.Parameter("w2", {8, 5})}));
+  const auto groups = FindPruneGroups(b.graph);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ((*groups)[0].width, 8);
+  EXPECT_THAT((*groups)[0].approximate, HasSubstr("statistics of"));
+  const auto pruned = PruneGraph(b.graph, *groups, {{1, 2, 5}, {}});
+  ASSERT_TRUE(pruned.ok()) << pruned.status();
+  for (const models::Node& node : pruned->graph.nodes) {
+    if (node.op == "RunningStatsUpdate") {
+      EXPECT_EQ(node.attributes.Int("count", 0), 2 * 5);
+    }
+  }
 }
 
 }  // namespace

@@ -41,6 +41,48 @@ TEST(FindPruneGroups, LayersOfAnMlp) {
             "n2 10: fc2.weight.0 fc2.bias.0; frozen: output of the model n2\n");
 }
 
+// Zero divided by zero times a mask is no number, while the removed channel is
+// gone.
+TEST(FindPruneGroups, MarksPolesAtZeroApproximate) {
+  const auto approximate = [](const char* op, bool by_itself) {
+    Builder b;
+    const ValueId x = b.Input("x", {4, 6});
+    const ValueId h = b.Op("MatMul", {x, b.Parameter("w", {6, 8})});
+    const ValueId y = by_itself ? b.Op(op, {h, h}) : b.Op(op, {h});
+    b.Output(b.Op("MatMul", {y, b.Parameter("w2", {8, 5})}));
+    const auto groups = FindPruneGroups(b.graph);
+    return groups.ok() ? (*groups)[0].approximate : "error";
+  };
+  EXPECT_EQ(approximate("Div", true), "zero in Div n1");
+  EXPECT_EQ(approximate("Sqrt", false), "zero in Sqrt n1");
+  EXPECT_EQ(approximate("Log", false), "zero in Log n1");
+  EXPECT_EQ(approximate("Mul", true), "");
+  EXPECT_EQ(approximate("Tanh", false), "");
+  EXPECT_EQ(approximate("Exp", false), "");
+}
+
+TEST(FindPruneGroups, SaysWhyAGroupIsFrozen) {
+  const auto frozen = [](const char* op, models::Attributes attributes) {
+    Builder b;
+    const ValueId x = b.Input("x", {4, 6});
+    const ValueId h = b.Op("MatMul", {x, b.Parameter("w", {6, 8})});
+    const ValueId y = b.Op(op, {h}, std::move(attributes));
+    const std::vector<int64_t> dims = b.graph.value(y).type.dims;
+    b.Output(b.Op("MatMul", {y, b.Parameter("w2", {dims.back(), 5})}));
+    const auto groups = FindPruneGroups(b.graph);
+    return groups.ok() ? (*groups)[0].frozen : "error";
+  };
+  EXPECT_EQ(frozen("Softmax", {{"axis", int64_t{1}}}),
+            "the axis of Softmax n1");
+  EXPECT_EQ(frozen("CumSum", {{"axis", int64_t{1}}}), "the axis of CumSum n1");
+  EXPECT_EQ(frozen("Softmax", {{"axis", int64_t{0}}}), "");
+  EXPECT_EQ(frozen("Slice", {{"starts", models::Ints{0}},
+                             {"ends", models::Ints{8}},
+                             {"axes", models::Ints{1}},
+                             {"steps", models::Ints{2}}}),
+            "the stride of Slice n1");
+}
+
 // A batch of two beside two heads: which of the two a Reshape joins is decided
 // by what they are tied to, not by their size.
 TEST(FindPruneGroups, TellsABatchFromHeadsOfEqualNumber) {

@@ -98,6 +98,8 @@ TEST(MachineJson, NamesTheFieldOfEveryErrorOfVersion2) {
        "machine: field \"write_read_factor\" must be from 0.001 to 1"},
       {"\"copy_overhead_ns\":11", "\"copy_overhead_ns\":-11",
        "machine: field \"copy_overhead_ns\" must not be negative"},
+      {"\"copy_overhead_ns\":11", "\"copy_overhead_ns\":1000000000000000001",
+       "machine: field \"copy_overhead_ns\" must be at most 1e18"},
       {"\"copy_overhead_ns\":11", "\"copy_overhead_ns\":9223372036854775808",
        "machine: field \"copy_overhead_ns\" does not fit 64 bits"},
       {"\"copies_exclude_compute\":true", "\"copies_exclude_compute\":1",

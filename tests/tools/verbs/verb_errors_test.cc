@@ -86,7 +86,17 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--loss", "hinge"}, "--loss");
   add({"--class-axis", "7"}, "--class-axis 7");
   add({"--data", "/no/data.npz"}, "/no/data.npz");
-  add({"--optimizer", "adam"}, "--optimizer");
+  add({"--optimizer", "adagrad"}, "--optimizer");
+  add({"--clip-norm", "-1"}, "--clip-norm");
+  add({"--no-decay", "nope"}, "no trained parameter matches 'nope'");
+  add({"--lr-scale", "fc1.weight"}, "expected NAME=VALUE");
+  add({"--lr-scale", "fc1.weight=much"}, "expected NAME=FACTOR");
+  add({"--ema", "1"}, "decay of the average is 1");
+  add({"--output-name", "nope"}, "no output named 'nope'");
+  add({"--label-smoothing", "2"}, "--label-smoothing");
+  add({"--loss", "mse", "--label-smoothing", "0.1"},
+      "only cross_entropy has label smoothing");
+  add({"--loss", "model"}, "needs an output of one f32 number");
   add({"--lr", "-1"}, "--lr");
   add({"--momentum", "2"}, "--momentum");
   add({"--weight-decay", "-1"}, "--weight-decay");
@@ -100,6 +110,10 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--disable-pass", "add_loss"}, "cannot be switched off");
   add({"--disable-pass", "nothing"}, "no pass named 'nothing'");
   add({"--dump-passes", "/proc/no"}, "/proc/no");
+  add({"--micro-batches", "0"}, "--micro-batches '0'");
+  add({"--micro-batches", "few"}, "a whole number above zero, or auto");
+  add({"--micro-batches", "auto"}, "one structure");
+  add({"--batch", "8", "--micro-batches", "3"}, "a divisor of 8");
   add({"--config", "/no/file.yaml"}, "/no/file.yaml");
   cases.push_back({{verb, "/no/model.onnx"}, 2, "/no/model.onnx"});
   cases.push_back({{verb, kData}, 2, "digits-train.npz"});
@@ -127,6 +141,8 @@ TEST(VerbErrors, OfBudgetsAndLimits) {
   }
   cases.push_back({Mlp("estimate", {"--budget", "smallest"}), 2, "a search"});
   cases.push_back({Mlp("estimate", {"--budget", "3"}), 2, "bare number"});
+  cases.push_back(
+      {Mlp("estimate", {"--micro-batches", "auto"}), 2, "takes a search"});
   Expect(cases);
 }
 

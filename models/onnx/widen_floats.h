@@ -1,0 +1,36 @@
+// Models in f16, bf16 or f64 are imported as f32 models, and their weights are
+// written back in the file's type.
+#ifndef LOADLINE_MODELS_ONNX_WIDEN_FLOATS_H_
+#define LOADLINE_MODELS_ONNX_WIDEN_FLOATS_H_
+
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/types.h"
+#include "onnx/onnx_pb.h"
+
+namespace loadline::models::onnx_internal {
+
+// The float types of a file that become f32: f16 wherever it occurs; bf16 and
+// f64 if an input, an output or an initializer of several elements has them.
+// Others of bf16 and f64, such as casts in between, stay as they are.
+std::set<DType> TypesToWiden(const onnx::ModelProto& model);
+
+// Makes every declared type, cast and constant of these types f32. Contents of
+// the main graph's initializers are left to AsF32.
+absl::Status WidenFloats(const std::set<DType>& types, onnx::ModelProto* model);
+
+// A copy in f32 of a tensor of f16, bf16 or f64; also one without data.
+Tensor AsF32(const Tensor& tensor);
+
+// An f32 tensor rounded to f16, bf16 or f64, to nearest even. InvalidArgument:
+// a finite number is beyond the type's range.
+absl::StatusOr<Tensor> FromF32(const Tensor& tensor, DType dtype);
+
+// What a user has to know; empty for no types.
+std::string WidenedWarning(const std::set<DType>& types);
+
+}  // namespace loadline::models::onnx_internal
+
+#endif  // LOADLINE_MODELS_ONNX_WIDEN_FLOATS_H_

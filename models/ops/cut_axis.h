@@ -1,0 +1,64 @@
+// Along which axes a node can be cut: run part by part, each part on a slice of
+// its operands, with the numbers of the whole.
+//
+//   y[32,10] = Gemm(x[32,64], w[64,10], b[10])   x cut along axis 0
+//   -> y is cut along axis 0; w and b are read whole
+//
+// A value that is cut along an axis into k parts has, in part j, the elements
+// [j d/k, (j + 1) d/k) of that axis, where d is the axis' size.
+#ifndef LOADLINE_MODELS_OPS_CUT_AXIS_H_
+#define LOADLINE_MODELS_OPS_CUT_AXIS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/graph.h"
+#include "models/types.h"
+
+namespace loadline::models {
+
+// In place of an axis:
+inline constexpr int64_t kWhole = -1;  // every part reads the whole value
+inline constexpr int64_t kAdded = -2;  // the whole is the sum of the parts
+inline constexpr int64_t kMean = -3;   // the whole is the mean of the parts
+
+struct NodeCut {
+  std::vector<int64_t> inputs;   // as each input must be cut
+  std::vector<int64_t> outputs;  // as each output is cut then
+  Attributes attributes;         // of the node on one part
+};
+
+// How to run `node` on one of `parts` equal parts. `types` are those of the
+// whole inputs and `outputs` of the whole outputs; types[i] is null for an
+// absent input. `axes[i]` is the axis along which input i is cut, or kWhole; at
+// least one is cut. An input that is kWhole in `axes` and cut in the result
+// must be cut by the caller, such as a constant that has a row for each
+// example.
+//
+// A SoftmaxCrossEntropy without its input `count` is refused, since its mean is
+// not that of its parts. FailedPrecondition, with the reason, where the parts
+// would not have the numbers of the whole, or for an operator without a rule.
+absl::StatusOr<NodeCut> CutNode(const Node& node,
+                                absl::Span<const TensorType* const> types,
+                                absl::Span<const TensorType> outputs,
+                                absl::Span<const int64_t> axes, int64_t parts);
+
+// Elements that stand before `axis`: the product of the dimensions before it.
+// One part of a value is contiguous where this is 1.
+int64_t ElementsBefore(const TensorType& type, int64_t axis);
+
+// For two shapes of the same elements: the axis of `to` along which a part has
+// the same elements as one of `from` along `axis`; none if there is no such
+// axis.
+std::optional<int64_t> SameRange(const TensorType& from, int64_t axis,
+                                 const TensorType& to, int64_t parts);
+
+// The type of one part.
+TensorType PartOf(TensorType type, int64_t axis, int64_t parts);
+
+}  // namespace loadline::models
+
+#endif  // LOADLINE_MODELS_OPS_CUT_AXIS_H_

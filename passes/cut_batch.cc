@@ -1,0 +1,302 @@
+// One pass over the nodes in order. models::CutNode follows the axis of the
+// examples from the inputs to the loss, which proves that each part has the
+// numbers of the whole; shapes that the model's file has as constants change
+// with it. Tested in tests/passes/cut_batch_test.cc.
+#include "passes/cut_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "models/ops/cut_axis.h"
+#include "models/ops/operator.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::Graph;
+using models::kNoValue;
+using models::kWhole;
+using models::Node;
+using models::TensorType;
+using models::ValueId;
+using models::ValueKind;
+
+absl::Status Unalike(const models::Value& value, absl::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("'", value.name, "' ", value.type.ToString(), " ", why));
+}
+
+// One part of a constant, if all are equal.
+absl::StatusOr<models::Tensor> CommonPart(const models::Value& value,
+                                          int64_t axis, int64_t parts) {
+  const models::Tensor& whole = *value.initial;
+  const TensorType type = models::PartOf(whole.type, axis, parts);
+  const auto rows = static_cast<size_t>(models::ElementsBefore(type, axis));
+  const auto bytes = rows == 0 ? 0 : static_cast<size_t>(type.bytes()) / rows;
+  std::vector<std::byte> part(rows * bytes);
+  for (size_t row = 0; row < rows; ++row) {
+    const std::byte* first =
+        whole.data->data() + row * bytes * static_cast<size_t>(parts);
+    std::memcpy(part.data() + row * bytes, first, bytes);
+    for (int64_t j = 1; j < parts; ++j) {
+      if (std::memcmp(first, first + static_cast<size_t>(j) * bytes, bytes)) {
+        return Unalike(value, "has other contents for other examples");
+      }
+    }
+  }
+  return models::MakeTensor(type, part.data());
+}
+
+class BatchCutter {
+ public:
+  BatchCutter(Graph& graph, int64_t parts)
+      : graph_(graph),
+        parts_(parts),
+        axis_(graph.values.size(), kWhole),
+        whole_(graph.values.size()) {
+    for (size_t i = 0; i < graph.values.size(); ++i) {
+      whole_[i] = graph.values[i].type;
+    }
+  }
+
+  absl::Status Run() {
+    LOADLINE_RETURN_IF_ERROR(CutInputs());
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (const Node& node : nodes) names_.insert(node.name);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      for (ValueId id : nodes[n].outputs) maker_[id] = nodes[n];
+      if (AnyCut(nodes[n])) LOADLINE_RETURN_IF_ERROR(Cut(nodes[n]));
+      graph_.nodes.push_back(std::move(nodes[n]));
+    }
+    return WeighLoss();
+  }
+
+ private:
+  bool AnyCut(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [this](ValueId id) {
+                         return id != kNoValue && axis_[Index(id)] != kWhole;
+                       });
+  }
+
+  absl::Status CutInputs() {
+    for (ValueId id : graph_.inputs) {
+      models::Value& input = graph_.value(id);
+      if (input.type.dims.empty() || input.type.dims[0] % parts_ != 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "input '", input.name, "' ", input.type.ToString(),
+            " does not divide into ", parts_,
+            " equal micro-batches; the number must be a divisor of ",
+            MostParts(graph_)));
+      }
+      axis_[Index(id)] = 0;
+      input.type = models::PartOf(input.type, 0, parts_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Cut(Node& node) {
+    if (node.op == "SoftmaxCrossEntropy") {
+      LOADLINE_RETURN_IF_ERROR(AddCount(node));
+    }
+    std::vector<const TensorType*> types;
+    std::vector<int64_t> axes;
+    for (ValueId id : node.inputs) {
+      types.push_back(id == kNoValue ? nullptr : &whole_[Index(id)]);
+      axes.push_back(id == kNoValue ? kWhole : axis_[Index(id)]);
+    }
+    std::vector<TensorType> outputs;
+    for (ValueId id : node.outputs) outputs.push_back(whole_[Index(id)]);
+    LOADLINE_ASSIGN_OR_RETURN(
+        models::NodeCut cut,
+        models::CutNode(node, types, outputs, axes, parts_));
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (axes[i] == kWhole && cut.inputs[i] != kWhole) {
+        LOADLINE_ASSIGN_OR_RETURN(node.inputs[i],
+                                  PartOfWhole(node.inputs[i], cut.inputs[i]));
+      }
+    }
+    node.attributes = std::move(cut.attributes);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      axis_[Index(node.outputs[i])] = cut.outputs[i];
+    }
+    return SetTypes(node);
+  }
+
+  // The types of a part, which must be the whole's with one axis shorter.
+  absl::Status SetTypes(const Node& node) {
+    std::vector<const TensorType*> types;
+    for (ValueId id : node.inputs) {
+      types.push_back(id == kNoValue ? nullptr : &graph_.value(id).type);
+    }
+    LOADLINE_ASSIGN_OR_RETURN(std::vector<TensorType> made,
+                              models::InferTypes(node, types));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId id = node.outputs[i];
+      const int64_t axis = axis_[Index(id)];
+      const TensorType& whole = whole_[Index(id)];
+      if (made[i] != (axis < 0 ? whole : models::PartOf(whole, axis, parts_))) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            node.op, " '", node.name, "' makes ", made[i].ToString(),
+            " of a part of the batch, and ", whole.ToString(), " of it all"));
+      }
+      graph_.value(id).type = std::move(made[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // The axis and the whole type of values that were added meanwhile.
+  void Follow(ValueId id, TensorType whole, int64_t axis) {
+    axis_.resize(graph_.values.size(), kWhole);
+    whole_.resize(graph_.values.size());
+    axis_[Index(id)] = axis;
+    whole_[Index(id)] = std::move(whole);
+  }
+
+  absl::Status AddCount(Node& loss) {
+    if (loss.inputs.size() > 2) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> count,
+        graph_.AddNode("CountTargets", NewName(loss.name, ".count"),
+                       {loss.inputs[1]}, {}, models::Phase::kLoss));
+    Follow(count[0], graph_.value(count[0]).type, kWhole);
+    loss.inputs.push_back(count[0]);
+    return absl::OkStatus();
+  }
+
+  // A value that does not depend on the batch and yet has an axis as long as
+  // the batch: one part, which is the same for all.
+  absl::StatusOr<ValueId> PartOfWhole(ValueId id, int64_t axis) {
+    const auto known = parts_of_.find({id, axis});
+    if (known != parts_of_.end()) return known->second;
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId part, MakePart(id, axis));
+    Follow(part, whole_[Index(id)], axis);
+    parts_of_[{id, axis}] = part;
+    return part;
+  }
+
+  absl::StatusOr<ValueId> MakePart(ValueId id, int64_t axis) {
+    const models::Value& value = graph_.value(id);
+    if (value.kind == ValueKind::kConstant) {
+      LOADLINE_ASSIGN_OR_RETURN(models::Tensor part,
+                                CommonPart(value, axis, parts_));
+      const std::string name = absl::StrCat(value.name, ".part");
+      return graph_.AddConstant(name, std::move(part));
+    }
+    const auto maker = maker_.find(id);
+    const Node* node = maker == maker_.end() ? nullptr : &maker->second;
+    if (node != nullptr && node->op == "Expand" &&
+        IsRepeated(whole_[Index(node->inputs[0])], value.type, axis)) {
+      return AddPart(*node, value.type, axis);
+    }
+    if (node != nullptr && node->op == "Reshape") {
+      const TensorType& from = whole_[Index(node->inputs[0])];
+      const auto own = models::SameRange(value.type, axis, from, parts_);
+      if (own.has_value()) {
+        Node part = *node;
+        const TensorType type = value.type;
+        LOADLINE_ASSIGN_OR_RETURN(part.inputs[0],
+                                  PartOfWhole(part.inputs[0], *own));
+        return AddPart(part, type, axis);
+      }
+    }
+    if (node != nullptr && node->op == "RandomUniform" &&
+        models::ElementsBefore(value.type, axis) == 1) {
+      return AddPart(*node, value.type, axis);
+    }
+    return Unalike(value,
+                   "does not depend on the batch and has an axis for it");
+  }
+
+  // The name for a node, unlike those of the nodes that are yet to come.
+  std::string NewName(absl::string_view base, absl::string_view what) {
+    std::string name = absl::StrCat(base, what);
+    while (!names_.insert(name).second) absl::StrAppend(&name, "_");
+    return name;
+  }
+
+  static bool IsRepeated(const TensorType& from, const TensorType& to,
+                         int64_t axis) {
+    const int64_t own = axis - (to.rank() - from.rank());
+    return own < 0 || from.dims[static_cast<size_t>(own)] == 1;
+  }
+
+  // The node, with a shape that is shorter along `axis`.
+  absl::StatusOr<ValueId> AddPart(const Node& node, TensorType type,
+                                  int64_t axis) {
+    models::Attributes attributes = node.attributes;
+    attributes.Set("shape", models::PartOf(type, axis, parts_).dims);
+    if (node.op == "RandomUniform") {
+      attributes.Set("offset", attributes.Int("offset", 0));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> made,
+        graph_.AddNode(node.op, NewName(node.name, ".part"), node.inputs,
+                       std::move(attributes), node.phase));
+    return made[0];
+  }
+
+  // A mean becomes this part's share of the whole mean.
+  absl::Status WeighLoss() {
+    const ValueId loss = graph_.outputs[0];
+    const int64_t axis = axis_[Index(loss)];
+    if (axis == models::kAdded) return absl::OkStatus();
+    if (axis != models::kMean) {
+      return Unalike(graph_.value(loss), "is no loss of the whole batch");
+    }
+    const ValueId parts = graph_.AddConstant(
+        "micro_batches", models::ScalarTensor(static_cast<float>(parts_)));
+    LOADLINE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> weighed,
+        graph_.AddNode("Div", NewName(graph_.value(loss).name, ".part"),
+                       {loss, parts}, {}, models::Phase::kLoss));
+    graph_.outputs[0] = weighed[0];
+    return absl::OkStatus();
+  }
+
+  Graph& graph_;
+  const int64_t parts_;
+  std::vector<int64_t> axis_;      // by value: as models::NodeCut has it
+  std::vector<TensorType> whole_;  // by value: its type in the whole batch
+  std::set<std::string> names_;    // of the nodes, before and after
+  std::map<ValueId, Node> maker_;
+  std::map<std::pair<ValueId, int64_t>, ValueId> parts_of_;
+};
+
+}  // namespace
+
+absl::Status CutBatch(Graph& graph, int64_t parts) {
+  if (parts < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(parts, " micro-batches; there must be 1 or more"));
+  }
+  if (parts == 1) return absl::OkStatus();
+  if (graph.outputs.size() != 1) {
+    return absl::InvalidArgumentError(
+        "a step in micro-batches has no other output than the loss");
+  }
+  LOADLINE_RETURN_IF_ERROR(BatchCutter(graph, parts).Run());
+  if (graph.updates.empty()) return absl::OkStatus();
+  return Unalike(graph.value(graph.updates[0].first),
+                 "is updated once for the whole batch");
+}
+
+int64_t MostParts(const Graph& graph) {
+  int64_t most = 0;
+  for (ValueId id : graph.inputs) {
+    const TensorType& type = graph.value(id).type;
+    most = std::gcd(most, type.dims.empty() ? 1 : type.dims[0]);
+  }
+  return std::max<int64_t>(most, 1);
+}
+
+}  // namespace loadline::passes

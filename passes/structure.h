@@ -1,0 +1,29 @@
+// How a step is divided, in words: part of a problem's name, so that plans and
+// reports say what they are of.
+#ifndef LOADLINE_PASSES_STRUCTURE_H_
+#define LOADLINE_PASSES_STRUCTURE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "models/graph.h"
+
+namespace loadline::passes {
+
+// "4 micro-batches"; empty for a step in one piece.
+std::string StructureOf(const models::Graph& step);
+
+// The name of a step's problem: "gpt", or "gpt, 4 micro-batches".
+std::string NameWithStructure(absl::string_view name,
+                              const models::Graph& step);
+
+// FailedPrecondition that says what to do if the problem's name tells of
+// another structure than the step has. For a plan that does not match: names
+// alone prove nothing.
+absl::Status CheckNamedStructure(absl::string_view problem_name,
+                                 const models::Graph& step);
+
+}  // namespace loadline::passes
+
+#endif  // LOADLINE_PASSES_STRUCTURE_H_

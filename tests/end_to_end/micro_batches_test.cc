@@ -1,0 +1,292 @@
+// A step in micro-batches has the gradients of the whole batch, at any budget,
+// and `--micro-batches auto` is at least as fast as every fixed number.
+#include "models/micro_batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
+#include "executor/program/program.h"
+#include "executor/train/data.h"
+#include "executor/train/train.h"
+#include "planner/base/status_macros.h"
+#include "planner/problem/machine.h"
+#include "planner/solve/solve.h"
+#include "tests/end_to_end/run_command.h"
+#include "tools/pipeline/choose_structure.h"
+#include "tools/pipeline/plan_training_step.h"
+
+namespace loadline {
+namespace {
+
+// Fixed figures, so that plans depend on no machine.
+planner::Machine AnyMachine() {
+  planner::Machine machine;
+  machine.name = "made-up";
+  machine.d2h.bytes_per_s = machine.h2d.bytes_per_s = 25e9;
+  machine.host_bytes = int64_t{1} << 40;
+  machine.rates = planner::Rates{.matmul_flop_per_s = {{"f32", 1e12}},
+                                 .memory_bytes_per_s = 1e11};
+  return machine;
+}
+
+struct Case {
+  std::string model;
+  std::string data;
+  std::string loss = "cross_entropy";
+};
+
+const Case kCases[] = {{"mlp", "digits-train.npz"},
+                       {"gpt", "text-train.npz"},
+                       {"unet", "digits-train.npz"}};
+
+tools::StepFlags FlagsFor(const Case& c, int64_t parts) {
+  tools::StepFlags flags;
+  flags.model.model = Zoo(c.model + ".onnx");
+  flags.model.batch = 16;
+  flags.loss.loss = c.loss;
+  if (!c.data.empty()) flags.loss.data = Zoo(c.data);
+  flags.optimizer.optimizer = "sgd";
+  flags.optimizer.momentum = 0.9;
+  flags.plan.micro_batches = absl::StrCat(parts);
+  flags.purpose.work_limit = 300'000;
+  return flags;
+}
+
+// Numbers in [-1, 1) for floats, small ones for integers.
+std::vector<std::byte> SomeContents(const models::TensorType& type,
+                                    uint32_t seed) {
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  uint32_t state = seed;
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    if (type.dtype == models::DType::kF32) {
+      const float x = static_cast<float>(state >> 8) / (1 << 23) - 1;
+      std::memcpy(bytes.data() + 4 * i, &x, 4);
+    } else {
+      const int64_t x = state >> 31;
+      std::memcpy(bytes.data() + 8 * i, &x, 8);
+    }
+  }
+  return bytes;
+}
+
+// The data, with every fifth target of the model ignored.
+absl::StatusOr<executor::DataSet> DataFor(const Case& c,
+                                          const models::Graph& graph) {
+  executor::DataSet data;
+  if (!c.data.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(data, executor::LoadData(Zoo(c.data), graph));
+  } else {
+    const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
+    data.examples = *executor::BatchOf(graph);
+    for (size_t i = 0; i < graph.inputs.size(); i += parts) {
+      models::TensorType type = graph.value(graph.inputs[i]).type;
+      type.dims[0] *= models::MicroBatchesOf(graph);
+      executor::Column column;
+      column.name = graph.value(graph.inputs[i]).name;
+      column.row_bytes = type.bytes() / type.dims[0];
+      column.data = SomeContents(type, static_cast<uint32_t>(i / parts + 7));
+      data.columns.push_back(std::move(column));
+    }
+  }
+  std::vector<std::byte>& target = data.columns.back().data;
+  const int64_t ignored = -100;
+  for (size_t i = 0; i + 8 <= target.size(); i += 40) {
+    std::memcpy(target.data() + i, &ignored, 8);
+  }
+  return data;
+}
+
+struct Outcome {
+  float loss = 0;
+  std::map<std::string, std::vector<float>> gradients;
+  std::string weights_sha256;
+};
+
+// One step. After it, SGD's momentum is the gradient.
+absl::StatusOr<Outcome> RunStep(const Case& c, int64_t parts,
+                                const std::string& budget) {
+  tools::StepFlags flags = FlagsFor(c, parts);
+  flags.plan.budget = budget;
+  executor::CpuDevice device;
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            tools::ImportModel(flags.model, true));
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
+                            tools::BuildStep(std::move(model.graph), flags));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      tools::PoseStep(graph, c.model, AnyMachine(), device));
+  LOADLINE_ASSIGN_OR_RETURN(planner::Plan plan,
+                            planner::KeepEverything(problem));
+  if (!budget.empty()) {
+    planner::SolveOptions options;
+    options.work_limit = 100'000;
+    options.budget_bytes = plan.predicted.peak_bytes * 7 / 10;
+    LOADLINE_ASSIGN_OR_RETURN(
+        plan, budget == "smallest" ? planner::SolveSmallest(problem, options)
+                                   : planner::Solve(problem, options));
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data, DataFor(c, graph));
+  LOADLINE_ASSIGN_OR_RETURN(const auto program,
+                            executor::Load(graph, problem, plan, device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const executor::TrainResult result,
+      executor::Train(
+          *program, data,
+          {.steps = 1, .learning_rate = 1e-3f, .seed = 5, .shuffle = false}));
+  EXPECT_EQ(result.arena_bytes, plan.arena_bytes);
+  Outcome outcome;
+  outcome.loss = result.losses[0];
+  outcome.weights_sha256 = result.weights_sha256;
+  for (models::ValueId id : program->saved_values()) {
+    const models::Value& value = graph.value(id);
+    if (!absl::EndsWith(value.name, ".momentum")) continue;
+    std::vector<float> gradient(static_cast<size_t>(value.type.elements()));
+    LOADLINE_RETURN_IF_ERROR(program->ReadPersistent(
+        value.name,
+        absl::MakeSpan(reinterpret_cast<std::byte*>(gradient.data()),
+                       gradient.size() * sizeof(float))));
+    outcome.gradients[value.name] = std::move(gradient);
+  }
+  return outcome;
+}
+
+double Norm(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float v : x) sum += double{v} * double{v};
+  return std::sqrt(sum);
+}
+
+TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {
+  for (const Case& c : kCases) {
+    const auto whole = RunStep(c, 1, "");
+    ASSERT_TRUE(whole.ok()) << c.model << ": " << whole.status();
+    double total = 0;
+    for (const auto& [name, gradient] : whole->gradients) {
+      total = std::max(total, Norm(gradient));
+    }
+    for (const int64_t parts : {2, 4, 8}) {
+      const auto divided = RunStep(c, parts, "");
+      ASSERT_TRUE(divided.ok()) << c.model << ": " << divided.status();
+      EXPECT_NEAR(divided->loss, whole->loss, 1e-6 * std::abs(whole->loss))
+          << c.model << " in " << parts;
+      ASSERT_EQ(divided->gradients.size(), whole->gradients.size());
+      double worst = 0;
+      std::string worst_name;
+      for (const auto& [name, want] : whole->gradients) {
+        const std::vector<float>& got = divided->gradients.at(name);
+        ASSERT_EQ(got.size(), want.size());
+        std::vector<float> error(want.size());
+        for (size_t i = 0; i < want.size(); ++i) error[i] = got[i] - want[i];
+        // A gradient that is zero but for rounding has no relative error.
+        const double relative =
+            Norm(error) / std::max(Norm(want), 1e-3 * total);
+        if (relative > worst) worst_name = name;
+        worst = std::max(worst, relative);
+      }
+      EXPECT_LT(worst, 1e-6)
+          << c.model << " in " << parts << ": " << worst_name;
+      RecordProperty(absl::StrCat(c.model, "_", parts), absl::StrCat(worst));
+    }
+  }
+}
+
+TEST(MicroBatches, HaveTheSameBitsAtEveryBudget) {
+  for (const Case& c : kCases) {
+    const auto keep = RunStep(c, 4, "");
+    ASSERT_TRUE(keep.ok()) << c.model << ": " << keep.status();
+    for (const char* budget : {"70%", "smallest"}) {
+      const auto planned = RunStep(c, 4, budget);
+      ASSERT_TRUE(planned.ok()) << c.model << ": " << planned.status();
+      EXPECT_EQ(planned->weights_sha256, keep->weights_sha256)
+          << c.model << " at " << budget;
+    }
+  }
+}
+
+TEST(MicroBatches, AreRefusedWhereTheyWouldChangeStatistics) {
+  const CommandResult run =
+      RunLoadline({"plan", Zoo("resnet18.onnx"), "--batch", "4",
+                   "--micro-batches", "2", "--machine", "l4"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("statistics over the whole batch"), std::string::npos)
+      << run.err;
+}
+
+// The step of 512 examples in 16 parts beside that of one part: everything
+// kept, within a tenth and the larger batch's own inputs.
+TEST(MicroBatches, TakeTheBytesOfOnePart) {
+  executor::CpuDevice device;
+  int64_t peak_bytes[2] = {};
+  int64_t input_bytes[2] = {};
+  for (const int64_t parts : {1, 16}) {
+    tools::StepFlags flags = FlagsFor({"unet", ""}, parts);
+    flags.model.batch = 32 * parts;
+    auto model = tools::ImportModel(flags.model, true);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto graph = tools::BuildStep(std::move(model->graph), flags);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto problem = tools::PoseStep(*graph, "unet", AnyMachine(), device);
+    ASSERT_TRUE(problem.ok()) << problem.status();
+    const auto keep = planner::KeepEverything(*problem);
+    ASSERT_TRUE(keep.ok()) << keep.status();
+    const size_t i = parts == 1 ? 0 : 1;
+    peak_bytes[i] = keep->predicted.peak_bytes;
+    for (models::ValueId id : graph->inputs) {
+      input_bytes[i] += graph->value(id).type.bytes();
+    }
+  }
+  EXPECT_LE(peak_bytes[1] - input_bytes[1],
+            (peak_bytes[0] - input_bytes[0]) * 11 / 10);
+}
+
+// By brute force: every number of parts that `auto` may try, at ten budgets.
+TEST(MicroBatches, AutoIsNeverSlowerThanAnyFixedNumber) {
+  for (const char* model : {"mlp", "gpt"}) {
+    tools::StepFlags flags = FlagsFor(
+        {model, model[0] == 'm' ? "digits-train.npz" : "text-train.npz"}, 1);
+    flags.plan.machine = "l4";
+    flags.purpose.work_limit = 50'000;
+    executor::CpuDevice device;
+    const auto plain = tools::PoseTrainingStep(flags, device, nullptr);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    int64_t slower_budget_ns = 0;
+    for (int percent = 10; percent <= 100; percent += 10) {
+      const int64_t bytes = plain->keep_everything.budget_bytes * percent / 100;
+      flags.plan.budget =
+          absl::StrCat(bytes + plain->problem.machine->reserved_bytes, "B");
+      int64_t fastest_ns = 0;
+      for (const int64_t parts : {1, 2, 4, 8, 16}) {
+        const auto fixed = tools::PlanTrainingStep(
+            tools::WithMicroBatches(flags, parts), device, nullptr);
+        if (!fixed.ok()) continue;
+        const int64_t step_ns = fixed->plan.predicted.step_ns;
+        if (fastest_ns == 0 || step_ns < fastest_ns) fastest_ns = step_ns;
+      }
+      flags.plan.micro_batches = "auto";
+      const auto chosen = tools::PlanTrainingStep(flags, device, nullptr);
+      EXPECT_EQ(chosen.ok(), fastest_ns > 0)
+          << model << " at " << percent << " %: " << chosen.status();
+      if (!chosen.ok()) continue;
+      const int64_t step_ns = chosen->plan.predicted.step_ns;
+      EXPECT_LE(step_ns, fastest_ns) << model << " at " << percent << " %";
+      EXPECT_LE(chosen->plan.arena_bytes, bytes);
+      if (slower_budget_ns > 0) {
+        EXPECT_LE(step_ns, slower_budget_ns) << model << " at " << percent;
+      }
+      slower_budget_ns = step_ns;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loadline

@@ -1,0 +1,129 @@
+// Batches that are cut, and those that cannot be.
+#include "passes/cut_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "passes/add_loss.h"
+#include "tests/passes/graphs.h"
+
+namespace loadline::passes {
+namespace {
+
+using models::DType;
+using models::Ints;
+using models::ValueId;
+
+models::Graph WithLoss(models::Graph graph) {
+  LossOptions loss;
+  loss.target = {DType::kI64, {graph.value(graph.outputs[0]).type.dims[0]}};
+  EXPECT_TRUE(AddLoss(graph, loss).ok());
+  return graph;
+}
+
+void ExpectRefused(models::Graph graph, int64_t parts, absl::StatusCode code,
+                   const std::string& why) {
+  const absl::Status status = CutBatch(graph, parts);
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_NE(status.message().find(why), std::string::npos) << status;
+}
+
+TEST(CutBatch, CutsInputsAndCountsTargets) {
+  models::Graph graph = WithLoss(SmallMlp());
+  EXPECT_EQ(MostParts(graph), 4);
+  ASSERT_TRUE(CutBatch(graph, 2).ok());
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  EXPECT_EQ(graph.value(graph.inputs[0]).type.ToString(), "f32[2,8]");
+  EXPECT_EQ(graph.value(graph.inputs[1]).type.ToString(), "i64[2]");
+  const models::Node& loss = graph.nodes.back();
+  EXPECT_EQ(loss.op, "SoftmaxCrossEntropy");
+  ASSERT_EQ(loss.inputs.size(), 3u);
+  EXPECT_EQ(graph.nodes[graph.nodes.size() - 2].op, "CountTargets");
+}
+
+TEST(CutBatch, OnePartChangesNothing) {
+  models::Graph graph = WithLoss(SmallMlp());
+  const std::string before = Describe(graph);
+  ASSERT_TRUE(CutBatch(graph, 1).ok());
+  EXPECT_EQ(Describe(graph), before);
+}
+
+TEST(CutBatch, GivesEachPartItsShareOfAMean) {
+  Builder b;
+  const ValueId x = b.Input("x", {6, 3});
+  b.Output(b.Op("MatMul", {x, b.Parameter("w", {3, 2})}));
+  LossOptions loss;
+  loss.kind = LossKind::kMse;
+  loss.target = {DType::kF32, {6, 2}};
+  ASSERT_TRUE(AddLoss(b.graph, loss).ok());
+  ASSERT_TRUE(CutBatch(b.graph, 3).ok());
+  ASSERT_TRUE(models::VerifyGraph(b.graph).ok());
+  EXPECT_EQ(Describe(b.graph),
+            "%0 = MatMul(x, w)\n"
+            "%1 = MseLoss(%0, target)\n"
+            "%2 = Div(%1, 3)\n"
+            "output %2\n");
+}
+
+// Groups as channels of a batch of one, as GroupNormalization is imported.
+TEST(CutBatch, FollowsExamplesThroughGroups) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 6});
+  const ValueId scale =
+      b.Op("Reshape",
+           {b.Op("Expand", {b.Parameter("s", {2})}, {{"shape", Ints{4, 2}}})},
+           {{"shape", Ints{8}}});
+  const ValueId bias = b.Op("Expand", {b.Scalar(0)}, {{"shape", Ints{8}}});
+  const ValueId groups = b.Op("Reshape", {x}, {{"shape", Ints{1, 8, 3}}});
+  const ValueId y =
+      b.Ops("BatchNormTraining", {groups, scale, bias}, {{"epsilon", 1e-5}})[0];
+  const ValueId back = b.Op("Reshape", {y}, {{"shape", Ints{4, 6}}});
+  b.Output(b.Op("MatMul", {back, b.Parameter("w", {6, 2})}));
+  models::Graph graph = WithLoss(std::move(b.graph));
+  ASSERT_TRUE(CutBatch(graph, 2).ok());
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  EXPECT_EQ(graph.value(groups).type.ToString(), "f32[1,4,3]");
+}
+
+TEST(CutBatch, CutsConstantsWhoseExamplesAreEqual) {
+  for (const bool equal : {true, false}) {
+    Builder b;
+    const ValueId x = b.Input("x", {2, 2});
+    const float contents[] = {1, 2, 1, equal ? 2.0f : 3.0f};
+    const ValueId mask = b.graph.AddConstant(
+        "mask", models::MakeTensor({DType::kF32, {2, 2}}, contents));
+    const ValueId y = b.Op("Mul", {x, mask});
+    b.Output(b.Op("MatMul", {y, b.Parameter("w", {2, 2})}));
+    models::Graph graph = WithLoss(std::move(b.graph));
+    if (equal) {
+      ASSERT_TRUE(CutBatch(graph, 2).ok());
+      EXPECT_TRUE(models::VerifyGraph(graph).ok());
+      EXPECT_EQ(graph.value(*graph.Find("mask.part")).type.ToString(),
+                "f32[1,2]");
+    } else {
+      ExpectRefused(std::move(graph), 2, absl::StatusCode::kFailedPrecondition,
+                    "'mask' f32[2,2] has other contents for other examples");
+    }
+  }
+}
+
+TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 2});
+  const ValueId mean =
+      b.Op("ReduceMean", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}});
+  b.Output(b.Op("MatMul", {b.Op("Sub", {x, mean}), b.Parameter("w", {2, 2})}));
+  ExpectRefused(WithLoss(std::move(b.graph)), 2,
+                absl::StatusCode::kFailedPrecondition, "several examples");
+}
+
+TEST(CutBatch, RefusesPartsThatAreNotEqual) {
+  ExpectRefused(WithLoss(SmallMlp()), 3, absl::StatusCode::kInvalidArgument,
+                "a divisor of 4");
+  ExpectRefused(WithLoss(SmallMlp()), 0, absl::StatusCode::kInvalidArgument,
+                "1 or more");
+}
+
+}  // namespace
+}  // namespace loadline::passes

@@ -1,0 +1,127 @@
+// The last batch may be smaller and has a step of its own. Tested by
+// tests/end_to_end.
+#include "tools/pipeline/evaluation.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "executor/program/program.h"
+#include "passes/training_pipeline.h"
+#include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
+#include "tools/pipeline/device.h"
+#include "tools/pipeline/plan_request.h"
+#include "tools/pipeline/plan_training_step.h"
+
+namespace loadline::tools {
+namespace {
+
+constexpr int64_t kDefaultBatch = 32;
+
+StepFlags StepOf(const EvaluationFlags& flags) {
+  StepFlags step;
+  step.plan = flags.plan;
+  step.purpose.runs_here = true;
+  return step;
+}
+
+bool IsTrained(const models::Value& value) {
+  return value.kind == models::ValueKind::kParameter ||
+         value.kind == models::ValueKind::kState;
+}
+
+// Gives `graph` the contents of `state`, where that has such a value.
+void TakeContents(const RunState& state, models::Graph* graph) {
+  for (models::Value& value : graph->values) {
+    if (!IsTrained(value)) continue;
+    const auto found = state.find(value.name);
+    if (found == state.end() ||
+        static_cast<int64_t>(found->second.size()) != value.type.bytes()) {
+      continue;
+    }
+    value.initial = models::MakeTensor(value.type, found->second.data());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
+    int64_t batch) const {
+  Step step;
+  ModelFlags model_flags = flags_.model;
+  model_flags.batch = batch;
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
+                            ImportModel(model_flags, /*training=*/false));
+  LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
+                            LossFor(model.graph, flags_.loss));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Machine machine,
+      MachineFor(StepOf(flags_), step.graph, /*cancel=*/nullptr));
+  step.algorithms = machine.algorithms;
+  LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags_.plan.device));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.problem, PoseStep(step.graph, flags_.model.model, machine, *device));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Plan keep,
+                            planner::KeepEverything(step.problem));
+  LOADLINE_ASSIGN_OR_RETURN(
+      step.plan, SolveFor(step.problem, StepOf(flags_), keep, nullptr));
+  return step;
+}
+
+absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
+    const EvaluationFlags& flags) {
+  std::unique_ptr<EvaluationPlan> made(new EvaluationPlan(flags));
+  int64_t batch = flags.model.batch.value_or(kDefaultBatch);
+  LOADLINE_ASSIGN_OR_RETURN(Step first, made->MakeStep(batch));
+  LOADLINE_ASSIGN_OR_RETURN(made->data_,
+                            executor::LoadData(flags.loss.data, first.graph));
+  batch = executor::BatchOf(first.graph).value_or(batch);
+  const int64_t examples = made->data_.examples;
+  const int64_t rest = batch > 0 ? examples % batch : 0;
+  if (examples >= batch) made->steps_.emplace(batch, std::move(first));
+  if (rest > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(Step last, made->MakeStep(rest));
+    made->steps_.emplace(rest, std::move(last));
+  }
+  return made;
+}
+
+absl::StatusOr<executor::Evaluation> EvaluationPlan::Run(
+    const RunState* state, const std::atomic<bool>* stop) {
+  executor::Evaluator evaluator(data_);
+  for (auto& [batch, step] : steps_) {
+    executor::LoadOptions options;
+    models::Graph& graph = step.graph;
+    if (state != nullptr) {
+      TakeContents(*state, &graph);
+      options.written = [&graph, state](models::ValueId id) {
+        models::Value& value = graph.value(id);
+        if (state->count(value.name) > 0) value.initial.reset();
+      };
+    }
+    LOADLINE_ASSIGN_OR_RETURN(const auto device,
+                              MakeDevice(flags_.plan.device));
+    device->SetAlgorithms(step.algorithms);
+    LOADLINE_ASSIGN_OR_RETURN(
+        const auto program,
+        executor::Load(graph, step.problem, step.plan, *device, options));
+    LOADLINE_RETURN_IF_ERROR(evaluator.Run(*program, stop));
+  }
+  return evaluator.result();
+}
+
+void EvaluationPlan::DropContents(const models::Graph& training) {
+  for (auto& [batch, step] : steps_) {
+    for (models::Value& value : step.graph.values) {
+      if (IsTrained(value) && training.Find(value.name).has_value()) {
+        value.initial.reset();
+      }
+    }
+  }
+}
+
+}  // namespace loadline::tools

@@ -1,0 +1,72 @@
+// Loss and accuracy over a data set: of a model file, or of the weights that a
+// run has reached.
+#ifndef LOADLINE_TOOLS_PIPELINE_EVALUATION_H_
+#define LOADLINE_TOOLS_PIPELINE_EVALUATION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "executor/train/data.h"
+#include "executor/train/evaluate.h"
+#include "models/graph.h"
+#include "planner/problem/plan.h"
+#include "planner/problem/problem.h"
+#include "tools/cli/flags.h"
+#include "tools/pipeline/replan.h"
+
+namespace loadline::tools {
+
+struct EvaluationFlags {
+  ModelFlags model;
+  LossFlags loss;  // its data are those to evaluate
+  PlanFlags plan;
+};
+
+// Evaluates any number of times; imports, plans and reads the data once.
+class EvaluationPlan {
+ public:
+  // Errors: those of import, planning and LoadData.
+  static absl::StatusOr<std::unique_ptr<EvaluationPlan>> Make(
+      const EvaluationFlags& flags);
+
+  // With the contents of `state` where it has a value of the graph's name, else
+  // those of the file. One arena at a time, each within the plan's budget.
+  // Cancelled: `stop` was set; it may be null.
+  absl::StatusOr<executor::Evaluation> Run(const RunState* state,
+                                           const std::atomic<bool>* stop);
+
+  // Drops the file's contents of what `training` has too: for a run, whose
+  // weights come with its state.
+  void DropContents(const models::Graph& training);
+
+  // Of the batches that are not the last.
+  int64_t arena_bytes() const {
+    return steps_.begin()->second.plan.arena_bytes;
+  }
+
+ private:
+  // The step for one batch size.
+  struct Step {
+    models::Graph graph;
+    planner::Problem problem;
+    planner::Plan plan;
+    std::map<std::string, std::string> algorithms;  // of the machine
+  };
+
+  explicit EvaluationPlan(const EvaluationFlags& flags) : flags_(flags) {}
+  absl::StatusOr<Step> MakeStep(int64_t batch) const;
+
+  const EvaluationFlags flags_;
+  executor::DataSet data_;
+  // Largest batch first: then the rest, if there is one.
+  std::map<int64_t, Step, std::greater<>> steps_;
+};
+
+}  // namespace loadline::tools
+
+#endif  // LOADLINE_TOOLS_PIPELINE_EVALUATION_H_
