@@ -24,4 +24,19 @@ std::vector<ValueId> StorageRoots(const Graph& graph) {
   return roots;
 }
 
+std::vector<int64_t> StorageOffsets(const Graph& graph) {
+  std::vector<int64_t> offsets(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) {
+    if (!IsView(node)) continue;
+    const ValueId view = node.outputs[0];
+    offsets[Index(view)] = offsets[Index(node.inputs[0])] +
+                           ViewOffsetBytes(node, graph.value(view).type);
+  }
+  return offsets;
+}
+
+int64_t ViewOffsetBytes(const Node& view, const TensorType& output) {
+  return view.attributes.Int("start", 0) * DTypeBytes(output.dtype);
+}
+
 }  // namespace loadline::models

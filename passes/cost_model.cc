@@ -36,7 +36,7 @@ absl::StatusOr<int64_t> Roofline(const planner::Machine& machine,
   double seconds = static_cast<double>(cost.bytes) / rates.memory_bytes_per_s;
   if (cost.matmul_like) {
     const std::string dtype(
-        models::DTypeName(graph.value(node.outputs[0]).type.dtype));
+        models::DTypeName(graph.value(node.inputs[0]).type.dtype));
     auto rate = rates.matmul_flop_per_s.find(dtype);
     // A profile without a rate for bf16 is assumed to be as fast as in f32.
     if (rate == rates.matmul_flop_per_s.end() && dtype == "bf16") {

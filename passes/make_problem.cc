@@ -209,7 +209,9 @@ class ProblemBuilder {
     const models::Value& old = graph_.value(from);
     const models::Value& made = graph_.value(to);
     if (old.type.dtype != made.type.dtype ||
-        old.type.bytes() != made.type.bytes() || is_output_[Index(from)]) {
+        old.type.bytes() != made.type.bytes() ||
+        graph_.value(node.inputs[input]).type.bytes() != made.type.bytes() ||
+        is_output_[Index(from)]) {
       return;
     }
     int reads = 0;

@@ -1,6 +1,7 @@
 // Simplify before differentiating, because a fused node has a cheaper gradient
 // than its parts. Simplify again afterwards, because gradient rules see only
-// their own node and emit duplicates and transposes. Tested in
+// their own node and emit duplicates and transposes. Split last, when all
+// operators of a chain are known. Tested in
 // tests/passes/training_pipeline_test.cc.
 #include "passes/training_pipeline.h"
 
@@ -89,6 +90,9 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
                                       FuseGeluGradient, graph));
   LOADLINE_RETURN_IF_ERROR(runner.Run("fuse_bias_gradient", PassNeed::kOptional,
                                       FuseBiasGradient, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Run(
+      "split_operators", PassNeed::kOptional,
+      [&](Graph& g) { return SplitOperators(g, options.splits); }, graph));
   LOADLINE_RETURN_IF_ERROR(require("repeat_micro_batches", [&](Graph& g) {
     return RepeatMicroBatches(g, options.micro_batches);
   }));

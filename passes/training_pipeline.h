@@ -12,6 +12,7 @@
 #include "passes/compress/add_masks.h"
 #include "passes/mixed_precision.h"
 #include "passes/pass_runner.h"
+#include "passes/split_operators.h"
 
 namespace loadline::passes {
 
@@ -24,12 +25,13 @@ struct TrainingOptions {
   // Parts of the batch that run one after the other, their gradients added up
   // (cut_batch.h).
   int64_t micro_batches = 1;
+  std::vector<Split> splits;              // chains that run in segments
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the
 // loss. Updates are those of the running statistics, then of parameters and
 // optimizer states. Errors: those of AddLoss, CutBatch, AddGradients,
-// AddOptimizer, RepeatMicroBatches and PassRunner.
+// AddOptimizer, SplitOperators, RepeatMicroBatches and PassRunner.
 absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
                                                 const TrainingOptions& options,
                                                 const PassOptions& passes);

@@ -97,6 +97,55 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   });
 }
 
+// SoftmaxCrossEntropy up to its sum over targets: lse of each line, and the
+// logit of its target; 0 for an ignored one.
+PreparedKernel CrossEntropyRows(const Prepare& p) {
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto logit) {
+    using T = decltype(logit);
+    return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
+      using Index = decltype(type);
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const T* logits = In<T>(args, 0);
+        const Index* target = In<Index>(args, 1);
+        LOADLINE_RETURN_IF_ERROR(CheckTargets(c, target, name).status());
+        LogSumExp(c, logits, Out(args, 0));
+        float* hit = Out(args, 1);
+        for (int64_t i = 0; i < c.targets(); ++i) {
+          hit[i] = 0;
+          if (target[i] != kIgnoredTarget) hit[i] = logits[c.At(i, target[i])];
+        }
+        return absl::OkStatus();
+      });
+    });
+  });
+}
+
+// The rest of SoftmaxCrossEntropy: the same sum in the same order.
+PreparedKernel CrossEntropyMean(const Prepare& p) {
+  const int64_t targets = p.input(2).elements();
+  if (targets == 0) return p.Invalid("a mean over no targets");
+  const bool has_count = p.has_input(3);
+  return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
+    using Index = decltype(type);
+    return MakeKernel([targets, has_count](const KernelArgs& args) {
+      const float* lse = In(args, 0);
+      const float* hit = In(args, 1);
+      const Index* target = In<Index>(args, 2);
+      double sum = 0;
+      int64_t counted = 0;
+      for (int64_t i = 0; i < targets; ++i) {
+        if (target[i] == kIgnoredTarget) continue;
+        ++counted;
+        sum += double{lse[i]} - double{hit[i]};
+      }
+      const double divisor = has_count ? double{*In(args, 3)}
+                                       : static_cast<double>(counted);
+      *Out(args, 0) = static_cast<float>(sum / divisor);
+    });
+  });
+}
+
 // dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits; 0
 // for an ignored target.
 template <typename T, typename Index>
@@ -228,6 +277,8 @@ PreparedKernel CountTargets(const Prepare& p) {
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"CrossEntropyRows", CrossEntropyRows},
+    {"CrossEntropyMean", CrossEntropyMean},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},

@@ -1,6 +1,7 @@
-// MatMul and Gemm through oneDNN's matmul; transposition is expressed as
-// strides. Tested in tests/conformance/.
+// MatMul, Gemm and GemmSum through oneDNN's matmul; transposition is expressed
+// as strides. Tested in tests/conformance/.
 #include <algorithm>
+#include <memory>
 
 #include "executor/cpu/families.h"
 #include "executor/cpu/onednn.h"
@@ -116,7 +117,48 @@ PreparedKernel Gemm(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"MatMul", MatMul}, {"Gemm", Gemm}};
+// y = a b + c in f32; c is read from y, where it is copied if it is not there.
+PreparedKernel GemmSum(const Prepare& p) {
+  const DType dtype = p.input(0).dtype;
+  const MatMulShapes s = MakeGemmShapes(p);
+  if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
+    return p.Invalid("an empty operand");
+  }
+  const bool adds = p.has_input(2);
+  LOADLINE_ASSIGN_OR_RETURN(
+      std::shared_ptr<Kernel> product,
+      MakeOneDnnKernel(p, [&](OneDnnProgram& program) {
+        const dnnl::memory::desc a = ProductDesc(s.a, dtype);
+        const dnnl::memory::desc b = ProductDesc(s.b, dtype);
+        const dnnl::memory::desc y = Desc(s.y, DType::kF32);
+        dnnl::primitive_attr attributes = UserScratchpad();
+        if (adds) {
+          dnnl::post_ops sum;
+          sum.append_sum();
+          attributes.set_post_ops(sum);
+        }
+        const dnnl::matmul::primitive_desc pd(CpuEngine(), a, b, y, attributes);
+        program.AddStep(
+            dnnl::matmul(pd),
+            {{DNNL_ARG_SRC,
+              program.Reordered(program.AddInput(0, Desc(s.a, dtype)), a)},
+             {DNNL_ARG_WEIGHTS,
+              program.Reordered(program.AddInput(1, Desc(s.b, dtype)), b)},
+             {DNNL_ARG_DST, program.AddOutput(0, y)}},
+            pd.scratchpad_desc());
+      }));
+  return MakeKernel(
+      [product, adds, bytes = p.output(0).bytes()](const KernelArgs& args) {
+        if (adds && args.inputs[2] != args.outputs[0]) {
+          std::copy(args.inputs[2], args.inputs[2] + bytes, args.outputs[0]);
+        }
+        return product->Run(args);
+      },
+      product->workspace_bytes());
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"MatMul", MatMul}, {"Gemm", Gemm}, {"GemmSum", GemmSum}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Kernels that copy contiguous runs: Concat, Split, Slice, SliceGrad, Expand.
+// Kernels that copy contiguous runs: Concat, Split, Slice, SliceGrad, Expand,
+// WriteRows.
 // Tested in tests/conformance/.
 #include <cstring>
 
@@ -106,9 +107,35 @@ PreparedKernel Expand(const Prepare& p) {
   });
 }
 
+void CopyBytes(const std::byte* from, std::byte* to, int64_t bytes) {
+  ParallelFor(bytes, 4 * kElementBlock, [=](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, end - begin);
+  });
+}
+
+// What is not written keeps its contents; without any, it is 0.
+PreparedKernel WriteRows(const Prepare& p) {
+  const int64_t part = p.input(0).bytes();
+  const int64_t whole = p.output(0).bytes();
+  const int64_t start =
+      p.attributes().Int("start", 0) * models::DTypeBytes(p.output(0).dtype);
+  const bool has_rest = p.has_input(1);
+  return MakeKernel([=](const KernelArgs& args) {
+    std::byte* to = args.outputs[0];
+    if (!has_rest) {
+      if (start > 0) std::memset(to, 0, start);
+      const int64_t after = whole - start - part;
+      if (after > 0) std::memset(to + start + part, 0, after);
+    } else if (args.inputs[1] != to) {
+      CopyBytes(args.inputs[1], to, whole);
+    }
+    if (part > 0) CopyBytes(args.inputs[0], to + start, part);
+  });
+}
+
 constexpr KernelEntry kKernels[] = {
     {"Concat", Concat},       {"Split", Split},   {"Slice", Slice},
-    {"SliceGrad", SliceGrad}, {"Expand", Expand},
+    {"SliceGrad", SliceGrad}, {"Expand", Expand}, {"WriteRows", WriteRows},
 };
 
 }  // namespace

@@ -168,13 +168,13 @@ class LtProduct final : public Product {
     const int64_t m = spec_.columns;
     const int64_t n = spec_.rows;
     const int64_t k = spec_.inner;
-    LOADLINE_RETURN_IF_ERROR(MakeLayout(spec_.transpose_b ? k : m,
-                                        spec_.transpose_b ? m : k,
-                                        spec_.batch_stride_b, &b_));
-    LOADLINE_RETURN_IF_ERROR(MakeLayout(spec_.transpose_a ? n : k,
-                                        spec_.transpose_a ? k : n,
-                                        spec_.batch_stride_a, &a_));
-    LOADLINE_RETURN_IF_ERROR(MakeLayout(m, n, m * n, &y_));
+    LOADLINE_RETURN_IF_ERROR(
+        MakeLayout(spec_.transpose_b ? k : m, spec_.transpose_b ? m : k,
+                   spec_.batch_stride_b, spec_.dtype, &b_));
+    LOADLINE_RETURN_IF_ERROR(
+        MakeLayout(spec_.transpose_a ? n : k, spec_.transpose_a ? k : n,
+                   spec_.batch_stride_a, spec_.dtype, &a_));
+    LOADLINE_RETURN_IF_ERROR(MakeLayout(m, n, m * n, spec_.result, &y_));
     return SelectAlgorithm();
   }
 
@@ -244,10 +244,11 @@ class LtProduct final : public Product {
   }
 
   absl::Status MakeLayout(int64_t rows, int64_t columns, int64_t stride,
+                          models::DType dtype,
                           cublasLtMatrixLayout_t* layout) const {
-    LOADLINE_RETURN_IF_ERROR(Check(
-        lt_, "cublasLtMatrixLayoutCreate",
-        lt_.LayoutCreate(layout, TypeOf(spec_.dtype), rows, columns, rows)));
+    LOADLINE_RETURN_IF_ERROR(
+        Check(lt_, "cublasLtMatrixLayoutCreate",
+              lt_.LayoutCreate(layout, TypeOf(dtype), rows, columns, rows)));
     if (spec_.batch == 1) return absl::OkStatus();
     const auto count = static_cast<int32_t>(spec_.batch);
     LOADLINE_RETURN_IF_ERROR(

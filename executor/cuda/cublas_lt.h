@@ -30,7 +30,8 @@ enum class Epilogue {
 // [inner, columns], or [columns, inner] if transposed; c and y are [rows,
 // columns].
 struct ProductSpec {
-  models::DType dtype = models::DType::kF32;  // or kBF16; sums are f32
+  models::DType dtype = models::DType::kF32;   // or kBF16; sums are f32
+  models::DType result = models::DType::kF32;  // of c and y: dtype, or kF32
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t inner = 0;

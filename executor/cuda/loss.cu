@@ -124,7 +124,80 @@ PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   });
 }
 
-// scale = dloss / targets that are not ignored, computed by one block.
+// hit = the logit of each target; 0 for an ignored one.
+template <typename T, typename Index>
+__global__ void HitKernel(ClassLines c, const T* logits, const Index* target,
+                          float* hit, DataErrorSink errors) {
+  for (int64_t i = GridThread(); i < c.targets(); i += GridThreads()) {
+    const int64_t t = target[i];
+    const bool is_class = t >= 0 && t < c.lines.size;
+    if (!is_class && t != kIgnoredTarget) ReportDataError(errors, i);
+    hit[i] = is_class ? Widen(logits[c.At(i, t)]) : 0.0f;
+  }
+}
+
+// SoftmaxCrossEntropy up to its sum over targets.
+PreparedKernel CrossEntropyRows(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0, 1}));
+  const ClassLines c = MakeClassLines(p, p.input(0));
+  return WithFloat(p, p.input(0).dtype, [&](auto type) {
+    using T = decltype(type);
+    return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
+      using Index = decltype(index);
+      return MakeKernel(
+          [c](const KernelArgs& args, const LaunchContext& launch) {
+            if (c.targets() == 0) return absl::OkStatus();
+            const T* logits = In<T>(args, 0);
+            LOADLINE_RETURN_IF_ERROR(LaunchLines(
+                LogSumExpKernel<kWarp, T>, LogSumExpKernel<kBlock, T>,
+                LogSumExpKernel<1, T>, c, launch.stream, logits, Out(args, 0)));
+            return LaunchKernel(HitKernel<T, Index>, GridFor(c.targets()),
+                                kBlock, 0, launch.stream, c, logits,
+                                In<Index>(args, 1), Out(args, 1),
+                                launch.sink());
+          },
+          0, DescribeTarget(p, c));
+    });
+  });
+}
+
+// The rest of SoftmaxCrossEntropy: MeanLossKernel's sum, in its order.
+template <typename Index>
+__global__ void MeanOfRowsKernel(int64_t targets, const float* lse,
+                                 const float* hit, const Index* target,
+                                 const float* count, float* loss) {
+  double sum = 0;
+  double counted = 0;
+  for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
+    if (target[i] == kIgnoredTarget) continue;
+    counted += 1;
+    sum += double{lse[i]} - double{hit[i]};
+  }
+  sum = TeamSum<kSumThreads>(sum);
+  counted = TeamSum<kSumThreads>(counted);
+  if (count != nullptr) counted = double{*count};
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
+}
+
+PreparedKernel CrossEntropyMean(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
+  const int64_t targets = p.input(2).elements();
+  if (targets == 0) return p.Invalid("a mean over no targets");
+  const bool has_count = p.has_input(3);
+  return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
+    using Index = decltype(index);
+    return MakeKernel([targets, has_count](const KernelArgs& args,
+                                           const LaunchContext& launch) {
+      return LaunchKernel(MeanOfRowsKernel<Index>, 1, kSumThreads, 0,
+                          launch.stream, targets, In(args, 0), In(args, 1),
+                          In<Index>(args, 2),
+                          has_count ? In(args, 3) : nullptr, Out(args, 0));
+    });
+  });
+}
+
+// scale = dloss / count, by default the targets that are not ignored, computed
+// by one block.
 template <typename Index>
 __global__ void LossScaleKernel(int64_t targets, const float* dloss,
                                 const Index* target, const float* count,
@@ -354,6 +427,8 @@ PreparedKernel CountTargets(const Prepare& p) {
 constexpr KernelEntry kKernels[] = {
     {"SoftmaxCrossEntropy", SoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", SoftmaxCrossEntropyGrad},
+    {"CrossEntropyRows", CrossEntropyRows},
+    {"CrossEntropyMean", CrossEntropyMean},
     {"MseLoss", MseLoss},
     {"MseLossGrad", MseLossGrad},
     {"CountCorrect", CountCorrect},

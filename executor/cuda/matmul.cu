@@ -1,7 +1,7 @@
-// MatMul and Gemm as batches of products. If the two operands' batches do not
-// advance by constant steps (broadcasts in the middle), each run that does is a
-// call of its own. Tested in tests/conformance/ with a plain loop instead of
-// the library, and with the library in tests/gpu.
+// MatMul, Gemm and GemmSum as batches of products. If the two operands' batches
+// do not advance by constant steps (broadcasts in the middle), each run that
+// does is a call of its own. Tested in tests/conformance/ with a plain loop
+// instead of the library, and with the library in tests/gpu.
 #include <numeric>
 
 #include "executor/cuda/cublas_lt.h"
@@ -131,7 +131,35 @@ PreparedKernel Gemm(const Prepare& p) {
       [product] { return product->algorithms(); });
 }
 
-constexpr KernelEntry kKernels[] = {{"MatMul", MatMul}, {"Gemm", Gemm}};
+// y = a b + c in f32, in place on c.
+PreparedKernel GemmSum(const Prepare& p) {
+  const DType dtype = p.input(0).dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) {
+    return p.Unsupported(dtype);
+  }
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, dtype, {1}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2}, {0}));
+  if (p.input(0).elements() == 0 || p.input(1).elements() == 0) {
+    return p.Invalid("an empty operand");
+  }
+  ProductSpec spec = SpecOf(p, MakeGemmShapes(p));
+  const bool adds = p.has_input(2);
+  spec.beta = adds ? 1.0f : 0.0f;
+  LOADLINE_ASSIGN_OR_RETURN(const std::shared_ptr<Product> product,
+                            MakeProduct(spec));
+  return MakeKernel(
+      [product, adds](const KernelArgs& args,
+                      const LaunchContext& context) -> absl::Status {
+        return product->Enqueue(
+            args.inputs[0], args.inputs[1], adds ? args.inputs[2] : nullptr,
+            nullptr, args.outputs[0], args.workspace, context.stream);
+      },
+      product->workspace_bytes(), /*describe=*/nullptr,
+      [product] { return product->algorithms(); });
+}
+
+constexpr KernelEntry kKernels[] = {
+    {"MatMul", MatMul}, {"Gemm", Gemm}, {"GemmSum", GemmSum}};
 
 }  // namespace
 

@@ -13,6 +13,7 @@ namespace loadline::executor::cuda {
 inline ProductSpec SpecOf(const Prepare& p, const MatMulShapes& s) {
   const size_t rank = s.y.dims.size();
   return {.dtype = p.input(0).dtype,
+          .result = p.output(0).dtype,
           .rows = s.y.dims[rank - 2],
           .columns = s.y.dims[rank - 1],
           .inner = s.a.dims[rank - 1],

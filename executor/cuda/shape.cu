@@ -1,5 +1,5 @@
-// Kernels that move elements: Concat, Split, Slice, SliceGrad, Expand. Tested
-// in tests/conformance/.
+// Kernels that move elements: Concat, Split, Slice, SliceGrad, Expand,
+// WriteRows. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/nest.h"
@@ -184,9 +184,32 @@ PreparedKernel Expand(const Prepare& p) {
   });
 }
 
+// What is not written keeps its contents; without any, it is 0.
+PreparedKernel WriteRows(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireOneType(p));
+  const int64_t part = p.input(0).bytes();
+  const int64_t whole = p.output(0).bytes();
+  const int64_t start =
+      p.attributes().Int("start", 0) * models::DTypeBytes(p.output(0).dtype);
+  const bool has_rest = p.has_input(1);
+  return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
+    std::byte* to = args.outputs[0];
+    if (whole == 0) return absl::OkStatus();
+    if (!has_rest) {
+      LOADLINE_RETURN_IF_ERROR(CudaStatus(
+          cudaMemsetAsync(to, 0, static_cast<size_t>(whole), launch.stream),
+          "clearing what has no rows yet"));
+    } else if (args.inputs[1] != to) {
+      LOADLINE_RETURN_IF_ERROR(
+          CopyRows(args.inputs[1], whole, to, whole, 1, whole, launch));
+    }
+    return CopyRows(args.inputs[0], part, to + start, part, 1, part, launch);
+  });
+}
+
 constexpr KernelEntry kKernels[] = {
     {"Concat", Concat},       {"Split", Split},   {"Slice", Slice},
-    {"SliceGrad", SliceGrad}, {"Expand", Expand},
+    {"SliceGrad", SliceGrad}, {"Expand", Expand}, {"WriteRows", WriteRows},
 };
 
 }  // namespace

@@ -32,8 +32,7 @@ absl::Status AddOperands(const models::Graph& graph, const models::Node& node,
                          const std::vector<models::ValueId>& operands,
                          const std::vector<planner::BufferId>& buffers,
                          const planner::Problem& problem,
-                         const planner::Plan& plan,
-                         const std::vector<models::ValueId>& roots,
+                         const planner::Plan& plan, const Placement& placement,
                          std::vector<Region>* regions) {
   size_t next = 0;
   for (models::ValueId operand : operands) {
@@ -41,17 +40,18 @@ absl::Status AddOperands(const models::Graph& graph, const models::Node& node,
       regions->push_back(kNoRegion);
       continue;
     }
-    const auto root =
-        static_cast<int64_t>(models::Index(roots[models::Index(operand)]));
+    const auto root = static_cast<int64_t>(
+        models::Index(placement.roots[models::Index(operand)]));
+    const int64_t offset = placement.offsets[models::Index(operand)];
     const int64_t bytes = graph.value(operand).type.bytes();
     if (next == buffers.size() ||
         problem.value(plan.buffer(buffers[next]).value).file_id != root ||
-        plan.buffer(buffers[next]).bytes < bytes) {
+        plan.buffer(buffers[next]).bytes < offset + bytes) {
       return absl::FailedPreconditionError(
           absl::StrCat("the plan was made for another graph: node ", node.name,
                        " has no buffer for ", graph.value(operand).name));
     }
-    regions->push_back({plan.buffer(buffers[next]).offset, bytes});
+    regions->push_back({plan.buffer(buffers[next]).offset + offset, bytes});
     ++next;
   }
   if (next != buffers.size()) {
@@ -62,10 +62,11 @@ absl::Status AddOperands(const models::Graph& graph, const models::Node& node,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedLaunch> LowerLaunch(
-    const models::Graph& graph, const planner::Problem& problem,
-    const planner::Plan& plan, const planner::Step& step,
-    const std::vector<models::ValueId>& roots) {
+absl::StatusOr<PreparedLaunch> LowerLaunch(const models::Graph& graph,
+                                           const planner::Problem& problem,
+                                           const planner::Plan& plan,
+                                           const planner::Step& step,
+                                           const Placement& placement) {
   const planner::Node& planned = problem.node(step.node);
   if (!step.variant.empty()) {
     return absl::UnimplementedError(
@@ -82,9 +83,11 @@ absl::StatusOr<PreparedLaunch> LowerLaunch(
   launch.node = models::NodeId{static_cast<int32_t>(planned.file_id)};
   const models::Node& node = graph.node(launch.node);
   LOADLINE_RETURN_IF_ERROR(AddOperands(graph, node, node.inputs, step.in,
-                                       problem, plan, roots, &launch.inputs));
+                                       problem, plan, placement,
+                                       &launch.inputs));
   LOADLINE_RETURN_IF_ERROR(AddOperands(graph, node, node.outputs, step.out,
-                                       problem, plan, roots, &launch.outputs));
+                                       problem, plan, placement,
+                                       &launch.outputs));
   if (step.workspace != planner::kNoBuffer) {
     launch.workspace = RegionOf(plan, step.workspace);
   }
@@ -244,7 +247,7 @@ absl::StatusOr<CommandList> LowerPlan(const models::Graph& graph,
       LOADLINE_ASSIGN_OR_RETURN(
           PreparedLaunch launch,
           step.kind == planner::StepKind::kNode
-              ? LowerLaunch(graph, problem, plan, step, placement.roots)
+              ? LowerLaunch(graph, problem, plan, step, placement)
               : codecs.Lower(step));
       launch.trace_slot = static_cast<int32_t>(s);
       launch.name = TraceLabel(problem, plan, step).c_str();

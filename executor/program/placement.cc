@@ -56,6 +56,7 @@ absl::StatusOr<Placement> PlaceValues(const models::Graph& graph,
                                       const planner::Plan& plan) {
   Placement placement;
   placement.roots = models::StorageRoots(graph);
+  placement.offsets = models::StorageOffsets(graph);
   placement.home.resize(graph.values.size());
   const BufferStep writer = WritingSteps(plan);
   const planner::ProblemIndex index = planner::IndexProblem(problem);
@@ -83,6 +84,7 @@ absl::StatusOr<Placement> PlaceValues(const models::Graph& graph,
 
   for (models::ValueId output : graph.outputs) {
     const models::ValueId root = placement.roots[models::Index(output)];
+    const int64_t offset = placement.offsets[models::Index(output)];
     const auto found =
         by_file_id.find(static_cast<int64_t>(models::Index(root)));
     std::optional<Home> home;
@@ -90,7 +92,7 @@ absl::StatusOr<Placement> PlaceValues(const models::Graph& graph,
          ++b) {
       if (plan.buffers[b].value == found->second &&
           plan.buffers[b].space == Space::kDevice &&
-          plan.buffers[b].bytes >= graph.value(output).type.bytes() &&
+          plan.buffers[b].bytes >= offset + graph.value(output).type.bytes() &&
           !Overwritten(plan, writer, b)) {
         home = HomeOf(plan, b);
       }
@@ -100,6 +102,7 @@ absl::StatusOr<Placement> PlaceValues(const models::Graph& graph,
           absl::StrCat("the plan does not keep the output ",
                        graph.value(output).name, " to the end of the step"));
     }
+    home->offset += offset;
     placement.outputs.push_back(*home);
   }
   return placement;

@@ -24,6 +24,8 @@ struct Home {
 struct Placement {
   // Storage root of every graph value.
   std::vector<models::ValueId> roots;
+  // Where every graph value's bytes begin in its root's.
+  std::vector<int64_t> offsets;
   // By graph value: location of an input or persistent value when a step
   // starts. None where no node of the step touches it.
   std::vector<std::optional<Home>> home;

@@ -12,6 +12,7 @@
 
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -199,6 +200,7 @@ std::vector<Operator> AttentionOperators() {
   attention.gradient = AttentionGradient;
   attention.cost = AttentionCost;
   attention.inplace = {{0, 0}};
+  attention.row_cuts = CutAttention;
   attention.attributes = {
       {"scale", AttributeKind::kFloat, true}, {"causal", AttributeKind::kInt},
       {"interleaved", AttributeKind::kInt},   {"ratio", AttributeKind::kFloat},

@@ -4,6 +4,7 @@
 // tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -199,6 +200,7 @@ std::vector<Operator> BatchNormOperators() {
   inference.infer = InferInference;
   inference.gradient = InferenceGradient;
   inference.cost = PerElement<2>;
+  inference.row_cuts = CutExamples<1>;
   inference.attributes = {{"epsilon", AttributeKind::kFloat, true}};
 
   Operator training;

@@ -4,6 +4,7 @@
 // gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -245,6 +246,7 @@ std::vector<Operator> BinaryOperators() {
     op.infer = infer;
     op.gradient = gradient;
     op.cost = cost;
+    op.row_cuts = CutPerElement;
     all.push_back(op);
     return all.back();
   };

@@ -2,6 +2,7 @@
 // gradients. Tested in tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "models/ops/window.h"
 #include "planner/base/status_macros.h"
 
@@ -162,6 +163,7 @@ std::vector<Operator> ConvOperators() {
   conv.infer = InferConv;
   conv.gradient = ConvGradient;
   conv.cost = ConvCost;
+  conv.row_cuts = CutExamples<1>;
   conv.attributes = {{"kernel_shape", AttributeKind::kInts},
                      {"strides", AttributeKind::kInts},
                      {"pads", AttributeKind::kInts},
@@ -179,6 +181,7 @@ std::vector<Operator> ConvOperators() {
   weight_grad.infer = InferConvWeightGrad;
   weight_grad.gradient = nullptr;
   weight_grad.cost = ConvWeightGradCost;
+  weight_grad.row_cuts = CutWeightGrad;
   return {conv, input_grad, weight_grad};
 }
 

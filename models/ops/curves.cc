@@ -4,6 +4,7 @@
 
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -38,6 +39,7 @@ Operator Entry() {
   op.gradient = Gradient;
   op.cost = PerElement<C::kFacts.flops>;
   op.inplace = {{0, 0}};
+  op.row_cuts = CutPerElement;
   for (const CurveAttribute& attribute : C::kFacts.attributes) {
     if (attribute.name.empty()) break;
     op.attributes.push_back({attribute.name, AttributeKind::kFloat, true});

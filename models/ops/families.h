@@ -16,6 +16,7 @@ std::vector<Operator> ReduceOperators();
 std::vector<Operator> AlongAxisOperators();
 std::vector<Operator> ShapeOperators();
 std::vector<Operator> SliceOperators();
+std::vector<Operator> RowOperators();
 std::vector<Operator> GatherOperators();
 std::vector<Operator> MatMulOperators();
 std::vector<Operator> ConvOperators();

@@ -3,6 +3,7 @@
 // gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -78,6 +79,7 @@ std::vector<Operator> LayerNormOperators() {
   norm.infer = InferLayerNorm;
   norm.gradient = LayerNormGradient;
   norm.cost = PerElement<6>;
+  norm.row_cuts = CutLayerNorm;
   norm.attributes = {{"axis", AttributeKind::kAxis, true},
                      {"epsilon", AttributeKind::kFloat, true}};
   Operator grad;
@@ -85,6 +87,7 @@ std::vector<Operator> LayerNormOperators() {
   grad.min_inputs = grad.max_inputs = 5;
   grad.infer = InferLayerNormGrad;
   grad.cost = PerElement<12>;
+  grad.row_cuts = CutLayerNormGrad;
   grad.attributes = {{"axis", AttributeKind::kAxis, true}};
   return {norm, grad};
 }

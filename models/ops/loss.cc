@@ -1,8 +1,11 @@
-// Losses, CountCorrect and CountTargets. SoftmaxCrossEntropy's gradient reads
-// the logits and one log-sum-exp per target. Tested in
+// Losses and CountCorrect. SoftmaxCrossEntropy's gradient reads the logits and
+// one log-sum-exp per target. CrossEntropyRows and CrossEntropyMean are
+// SoftmaxCrossEntropy in two: what is large, and the sum over all targets; so
+// logits can be split by rows, and the loss keeps its bits. Tested in
 // tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -54,6 +57,24 @@ absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
       RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
   LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 4));
   return OutputTypes{*inputs[1]};
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropyRows(const Node& node,
+                                                  InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                            CheckClasses(node, inputs, 0));
+  const TensorType row{DType::kF32, std::move(dims)};
+  return OutputTypes{row, row};
+}
+
+absl::StatusOr<OutputTypes> InferCrossEntropyMean(const Node&,
+                                                  InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireDType(inputs, 2, {DType::kI64, DType::kI32}));
+  const TensorType row{DType::kF32, inputs[2]->dims};
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 0, row));
+  LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 1, row));
+  LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 3));
+  return OutputTypes{kF32Scalar};
 }
 
 absl::Status CrossEntropyGradient(GradientContext& c) {
@@ -150,16 +171,26 @@ std::vector<Operator> LossOperators() {
       Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
   // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
-  entropy_grad.max_inputs = 5;
   entropy_grad.inplace = {{1, 0}};
+  entropy_grad.max_inputs = 5;
+  entropy_grad.row_cuts = CutCrossEntropy;
+  Operator entropy_rows =
+      Entry("CrossEntropyRows", 2, InferCrossEntropyRows, nullptr);
+  entropy_rows.attributes = entropy.attributes;
+  entropy_rows.row_cuts = CutCrossEntropy;
   Operator count = Entry("CountCorrect", 2, InferCountCorrect, nullptr);
   count.attributes = entropy.attributes;
   Operator targets = Entry("CountTargets", 1, InferCountTargets, nullptr);
   targets.max_inputs = -1;
+  Operator entropy_mean =
+      Entry("CrossEntropyMean", 3, InferCrossEntropyMean, nullptr);
+  entropy_mean.max_inputs = 4;
   return {entropy,
           entropy_grad,
-          count,
+          entropy_rows,
+          entropy_mean,
           targets,
+          count,
           Entry("MseLoss", 2, InferMse, MseGradient),
           Entry("MseLossGrad", 3, InferMseGrad, nullptr)};
 }

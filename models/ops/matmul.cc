@@ -1,10 +1,11 @@
 // MatMul (NumPy's rules, with transposition as flags) and Gemm. The gradients
 // are products of the same kind, with flags instead of Transpose nodes. Also
-// the fused gradient products that passes make, with the gradient of a bias or
-// of Gelu. Tested in tests/models/infer_test.cc, gradient_test.cc and
-// gradient_products_test.cc.
+// the fused products that passes make: with the gradient of a bias or of Gelu,
+// and added to what other parts of the rows gave. Tested in
+// tests/models/infer_test.cc, gradient_test.cc and gradient_products_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -188,6 +189,16 @@ absl::StatusOr<OutputTypes> InferGemmBiasGrad(const Node& node,
   return OutputTypes{std::move(type), std::move(db)};
 }
 
+absl::StatusOr<OutputTypes> InferGemmSum(const Node& node, InputTypes inputs) {
+  LOADLINE_ASSIGN_OR_RETURN(TensorType type,
+                            GemmType(node, inputs.subspan(0, 2)));
+  type.dtype = DType::kF32;
+  if (inputs.size() > 2 && inputs[2] != nullptr) {
+    LOADLINE_RETURN_IF_ERROR(RequireType(inputs, 2, type));
+  }
+  return OutputTypes{std::move(type)};
+}
+
 absl::StatusOr<OutputTypes> InferGemmGeluGrad(const Node& node,
                                               InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckApproximate(node));
@@ -259,6 +270,7 @@ std::vector<Operator> MatMulOperators() {
   matmul.infer = InferMatMul;
   matmul.gradient = MatMulGradient;
   matmul.cost = ProductCost;
+  matmul.row_cuts = CutMatMul;
   matmul.attributes = {{"trans_a", AttributeKind::kInt},
                        {"trans_b", AttributeKind::kInt}};
   Operator gemm;
@@ -268,6 +280,7 @@ std::vector<Operator> MatMulOperators() {
   gemm.infer = InferGemm;
   gemm.gradient = GemmGradient;
   gemm.cost = ProductCost;
+  gemm.row_cuts = CutGemm;
   gemm.attributes = {{"alpha", AttributeKind::kFloat},
                      {"beta", AttributeKind::kFloat},
                      {"transA", AttributeKind::kInt},
@@ -277,6 +290,7 @@ std::vector<Operator> MatMulOperators() {
   bias_grad.min_inputs = bias_grad.max_inputs = 2;
   bias_grad.infer = InferGemmBiasGrad;
   bias_grad.cost = ProductCost;
+  bias_grad.row_cuts = CutGemm;
   bias_grad.attributes = {{"transA", AttributeKind::kInt},
                           {"transB", AttributeKind::kInt},
                           {"dy", AttributeKind::kString, true}};
@@ -285,10 +299,20 @@ std::vector<Operator> MatMulOperators() {
   gelu_grad.min_inputs = gelu_grad.max_inputs = 3;
   gelu_grad.infer = InferGemmGeluGrad;
   gelu_grad.cost = ProductCost;
+  gelu_grad.row_cuts = CutGemm;
   gelu_grad.attributes = {{"transA", AttributeKind::kInt},
                           {"transB", AttributeKind::kInt},
                           {"approximate", AttributeKind::kString}};
-  return {matmul, gemm, bias_grad, gelu_grad};
+  Operator sum;
+  sum.name = "GemmSum";
+  sum.min_inputs = 2;
+  sum.max_inputs = 3;
+  sum.infer = InferGemmSum;
+  sum.cost = ProductCost;
+  sum.inplace = {{2, 0}};
+  sum.attributes = {{"transA", AttributeKind::kInt},
+                    {"transB", AttributeKind::kInt}};
+  return {matmul, gemm, bias_grad, gelu_grad, sum};
 }
 
 }  // namespace loadline::models

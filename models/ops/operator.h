@@ -72,6 +72,20 @@ struct OperatorCost {
   int64_t bytes = 0;         // read and written
 };
 
+// How a node runs on a part of its rows. The first dimensions of a value, merged
+// into one, are its rows, or several to each row; so a part of them is one
+// stretch of bytes. The node of a part has the same operator and `attributes`,
+// except that `shape` is the shape of its output 0.
+struct RowCut {
+  // By input and output: how many leading dimensions are its rows, or one of
+  // the following.
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+  static constexpr int kWhole = 0;   // read whole by every part, or absent
+  static constexpr int kAdded = -1;  // an output that is the sum over all parts
+  Attributes attributes;
+};
+
 enum class AttributeKind {
   kInt,
   kFloat,  // finite
@@ -116,6 +130,14 @@ struct Operator {
   // if both have the same size.
   std::vector<std::pair<int, int>> inplace;
 
+  // The ways to run the node on parts of `rows` rows; rules are in row_cuts.h.
+  // Null: none, because elements of different rows depend on each other, or on
+  // where they are (Dropout).
+  std::vector<RowCut> (*row_cuts)(const Node& node,
+                                  absl::Span<const TensorType* const> inputs,
+                                  absl::Span<const TensorType> outputs,
+                                  int64_t rows) = nullptr;
+
   // All attributes; a node with any other is refused.
   std::vector<AttributeSpec> attributes;
 };
@@ -142,6 +164,10 @@ void NormalizeAxes(Node* node, absl::Span<const TensorType* const> inputs);
 
 // Cost of a node of a graph.
 OperatorCost CostOf(const Graph& graph, const Node& node);
+
+// The ways to run a node of a graph on parts of `rows` rows; none if it cannot.
+std::vector<RowCut> RowCutsOf(const Graph& graph, const Node& node,
+                              int64_t rows);
 
 // Key of a measured time in a machine profile: operator, input and output
 // types, attributes. Nodes with equal keys take equal time.

@@ -40,8 +40,8 @@ std::string OperatorKey(const Graph& graph, const Node& node) {
   }
   absl::StrAppend(&key, ")");
   for (const auto& [name, value] : node.attributes.map()) {
-    // These only select other random numbers.
-    if (name == "salt" || name == "offset") continue;
+    // These only select other random numbers, or another place.
+    if (name == "salt" || name == "offset" || name == "start") continue;
     absl::StrAppend(&key, " ", name, "=", AttributeToText(value));
   }
   return key;

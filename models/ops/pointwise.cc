@@ -4,6 +4,7 @@
 // gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -163,6 +164,7 @@ Operator Unary(absl::string_view name, Gradient gradient, Cost cost) {
   op.gradient = gradient;
   op.cost = cost;
   op.inplace = {{0, 0}};
+  op.row_cuts = CutPerElement;
   return op;
 }
 
@@ -172,6 +174,7 @@ Operator UnaryGrad(absl::string_view name, Cost cost) {
   op.min_inputs = op.max_inputs = 2;
   op.infer = InferSamePair;
   op.cost = cost;
+  op.row_cuts = CutPerElement;
   op.inplace = {{0, 0}};
   return op;
 }

@@ -5,6 +5,7 @@
 
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "models/ops/window.h"
 #include "planner/base/status_macros.h"
 
@@ -151,6 +152,7 @@ std::vector<Operator> PoolOperators() {
   max.infer = InferMaxPool;
   max.gradient = MaxPoolGradient;
   max.cost = PoolCost;
+  max.row_cuts = CutExamples<1>;
   max.attributes = {{"kernel_shape", AttributeKind::kInts, true},
                     {"strides", AttributeKind::kInts},
                     {"pads", AttributeKind::kInts},
@@ -162,6 +164,7 @@ std::vector<Operator> PoolOperators() {
   max_grad.infer = InferMaxPoolGrad;
   max_grad.gradient = nullptr;
   max_grad.cost = MaxPoolGradCost;
+  max_grad.row_cuts = CutExamples<2>;
   max_grad.attributes.push_back({"shape", AttributeKind::kInts, true});
 
   Operator average = max;

@@ -4,6 +4,7 @@
 
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -100,6 +101,7 @@ std::vector<Operator> ReduceOperators() {
   sum.infer = InferReduce;
   sum.gradient = ReduceSumGradient;
   sum.cost = ReduceCost;
+  sum.row_cuts = CutReduce;
   sum.attributes = {{"axes", AttributeKind::kAxes},
                     {"keepdims", AttributeKind::kInt}};
   Operator mean = sum;

@@ -3,6 +3,7 @@
 // gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -178,12 +179,14 @@ std::vector<Operator> ShapeOperators() {
   reshape.infer = InferReshape;
   reshape.gradient = ReshapeGradient;
   reshape.view = true;
+  reshape.row_cuts = CutReshape;
   reshape.attributes = {{"shape", AttributeKind::kInts, true}};
 
   Operator transpose;
   transpose.name = "Transpose";
   transpose.infer = InferTranspose;
   transpose.gradient = TransposeGradient;
+  transpose.row_cuts = CutTranspose;
   transpose.attributes = {{"perm", AttributeKind::kInts, true}};
 
   Operator concat;
@@ -191,12 +194,14 @@ std::vector<Operator> ShapeOperators() {
   concat.max_inputs = -1;
   concat.infer = InferConcat;
   concat.gradient = ConcatGradient;
+  concat.row_cuts = CutAlongAxis;
   concat.attributes = {{"axis", AttributeKind::kAxis, true}};
 
   Operator split;
   split.name = "Split";
   split.infer = InferSplit;
   split.gradient = SplitGradient;
+  split.row_cuts = CutAlongAxis;
   split.attributes = {{"axis", AttributeKind::kAxis, true},
                       {"sizes", AttributeKind::kInts, true}};
 
@@ -204,6 +209,7 @@ std::vector<Operator> ShapeOperators() {
   expand.name = "Expand";
   expand.infer = InferExpand;
   expand.gradient = ExpandGradient;
+  expand.row_cuts = CutPerElement;
   expand.attributes = {{"shape", AttributeKind::kInts, true}};
   return {reshape, transpose, concat, split, expand};
 }

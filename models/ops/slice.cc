@@ -2,6 +2,7 @@
 // gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -93,6 +94,7 @@ std::vector<Operator> SliceOperators() {
   slice.infer = InferSlice;
   slice.gradient = SliceGradient;
   slice.cost = SliceCost;
+  slice.row_cuts = CutAlongAxis;
   // Not kAxes: sorting the axes would separate them from their starts.
   slice.attributes = {{"starts", AttributeKind::kInts, true},
                       {"ends", AttributeKind::kInts, true},
@@ -101,6 +103,7 @@ std::vector<Operator> SliceOperators() {
   Operator grad;
   grad.name = "SliceGrad";
   grad.infer = InferSliceGrad;
+  grad.row_cuts = CutAlongAxis;
   grad.gradient = SliceGradGradient;
   grad.attributes = slice.attributes;
   grad.attributes.push_back({"shape", AttributeKind::kInts, true});

@@ -2,6 +2,7 @@
 // Tested in tests/models/infer_test.cc and gradient_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/row_cuts.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
@@ -55,6 +56,7 @@ Operator Entry(absl::string_view name, int inputs,
   op.gradient = gradient;
   op.cost = SoftmaxCost;
   op.inplace = {{0, 0}};
+  op.row_cuts = CutAlongAxis;
   op.attributes = {{"axis", AttributeKind::kAxis, true}};
   return op;
 }

@@ -23,7 +23,8 @@ std::vector<Operator> CollectOperators() {
         ConvOperators,      BatchNormOperators, LayerNormOperators,
         SoftmaxOperators,   AttentionOperators, PoolOperators,
         DropoutOperators,   LossOperators,      GradientNormOperators,
-        OptimizerOperators, QuantizeOperators,  CodecOperators}) {
+        OptimizerOperators, QuantizeOperators,  CodecOperators,
+        RowOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

@@ -102,7 +102,10 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       {"Decode", {}},
       {"SoftmaxCrossEntropy", {{{2}, {0, 1}}}},
       {"SoftmaxCrossEntropyGrad", {{{0, 3, 4}, {}}}},
+      {"CrossEntropyRows", {{{}, {0, 1}}}},
+      {"CrossEntropyMean", {}},
       {"CountTargets", {}},
+      {"GemmSum", {{{2}, {0}}}},
       {"MseLoss", {{{}, {0}}}},
       {"MseLossGrad", {{{0}, {}}}},
       {"Sgd", {{{0, 2, 3}, {0, 1}}}},
@@ -389,7 +392,8 @@ std::vector<Array> ReferenceOutputs(const CaseGraph& c,
 }
 
 absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
-                                            const std::vector<Array>& given) {
+                                            const std::vector<Array>& given,
+                                            const Backend& backend) {
   std::vector<std::vector<std::byte>> memory(graph.values.size());
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const models::Value& v = graph.values[i];
@@ -402,12 +406,14 @@ absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
   const executor::StepScalars scalars = TestScalars();
   for (const models::Node& node : graph.nodes) {
     if (models::IsView(node)) {
-      memory[models::Index(node.outputs[0])] =
-          memory[models::Index(node.inputs[0])];
+      const models::TensorType& type = graph.value(node.outputs[0]).type;
+      const auto from = memory[models::Index(node.inputs[0])].begin() +
+                        models::ViewOffsetBytes(node, type);
+      memory[models::Index(node.outputs[0])].assign(from, from + type.bytes());
       continue;
     }
     LOADLINE_ASSIGN_OR_RETURN(std::unique_ptr<executor::Kernel> kernel,
-                              executor::PrepareCpuKernel(graph, node));
+                              backend.prepare(graph, node));
     std::vector<const std::byte*> inputs;
     for (models::ValueId id : node.inputs) {
       inputs.push_back(
@@ -419,7 +425,7 @@ absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
     }
     GuardedBuffer workspace(kernel->workspace_bytes());
     LOADLINE_RETURN_IF_ERROR(
-        kernel->Run({inputs, outputs, workspace.data(), &scalars}));
+        backend.run(*kernel, {inputs, outputs, workspace.data(), &scalars}));
   }
   std::vector<Array> values;
   for (size_t i = 0; i < graph.values.size(); ++i) {

@@ -107,7 +107,8 @@ std::vector<Array> ReferenceOutputs(const CaseGraph& c,
 // Runs every node of a graph in order, with separate memory for every value,
 // and returns all values. `given`: the graph's inputs.
 absl::StatusOr<std::vector<Array>> RunGraph(const models::Graph& graph,
-                                            const std::vector<Array>& given);
+                                            const std::vector<Array>& given,
+                                            const Backend& backend = kCpu);
 
 }  // namespace loadline::conformance
 

@@ -58,8 +58,9 @@ absl::Status Interpreter::Run(const StepScalars& scalars) {
       outputs.push_back(memory_[models::Index(id)].get());
     }
     if (kernels_[i] == nullptr) {
-      std::memcpy(outputs[0], inputs[0],
-                  graph_->value(node.outputs[0]).type.bytes());
+      const models::TensorType& type = graph_->value(node.outputs[0]).type;
+      std::memcpy(outputs[0], inputs[0] + models::ViewOffsetBytes(node, type),
+                  type.bytes());
       continue;
     }
     LOADLINE_RETURN_IF_ERROR(

@@ -30,7 +30,7 @@ std::vector<OperatorCase> CpuCases() {
 bool RunsOneDnn(const std::string& op) {
   static const std::set<std::string> ops = {
       "Conv", "ConvInputGrad", "ConvWeightGrad", "MatMul",
-      "Gemm", "GemmBiasGrad",  "GemmGeluGrad"};
+      "Gemm", "GemmBiasGrad",  "GemmGeluGrad",   "GemmSum"};
   return ops.count(op) > 0;
 }
 

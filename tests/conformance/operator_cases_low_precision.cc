@@ -34,6 +34,7 @@ const std::map<std::string, size_t> kDataInputs = {
     {"Gemm", 3},
     {"GemmBiasGrad", 2},
     {"GemmGeluGrad", 3},
+    {"GemmSum", 2},
     {"Conv", 3},
     {"ConvInputGrad", 2},
     {"ConvWeightGrad", 2},
@@ -54,6 +55,7 @@ const std::map<std::string, size_t> kDataInputs = {
     {"AttentionGrad", 5},
     {"SoftmaxCrossEntropy", 1},
     {"SoftmaxCrossEntropyGrad", 2},
+    {"CrossEntropyRows", 1},
     {"Cast", 1}};
 
 size_t DataInputs(const std::string& op) {
@@ -66,7 +68,8 @@ size_t DataInputs(const std::string& op) {
 
 // Whether all inputs other than targets are floats.
 bool FloatsOnly(const OperatorCase& c) {
-  const bool targets = c.op.starts_with("SoftmaxCrossEntropy");
+  const bool targets =
+      c.op.starts_with("SoftmaxCrossEntropy") || c.op == "CrossEntropyRows";
   for (const std::optional<InputSpec>& input : c.inputs) {
     if (input.has_value() && input->type.dtype != DType::kF32 && !targets) {
       return false;

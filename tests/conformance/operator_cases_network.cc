@@ -350,8 +350,20 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
          {F32({}), logits, I64(s.target, 0, last), lse, F32({}, 1, 40)},
          grad,
          1e-5});
-    cases.push_back({"CountTargets",
+    cases.push_back(
+        {"CrossEntropyRows", what, {logits, I64(s.target, 0, last)}, grad});
+    const InputSpec hit = F32(s.target, -6, 3);
+    cases.push_back({"CrossEntropyMean",
                      what,
+                     {lse, hit, I64(s.target, 0, last)},
+                     {}});
+    cases.push_back({"CrossEntropyMean",
+                     what + " count",
+                     {lse, hit, I64(s.target, 0, last), F32({}, 1, 40)},
+                     {}});
+    cases.push_back({"CountTargets", what, {I32(s.target, 0, last)}, {}, 0});
+    cases.push_back({"CountTargets",
+                     what + " of two",
                      {I64(s.target, -102, -98), I64(s.target, -102, -98)},
                      {},
                      0});

@@ -7,6 +7,34 @@ namespace {
 using models::Attributes;
 using models::Ints;
 
+void AddWriteRowsCases(std::vector<OperatorCase>& cases) {
+  struct Shape {
+    Ints part, whole;
+    int64_t start;
+  };
+  for (const Shape& s : std::vector<Shape>{{{2, 7}, {5, 7}, 0},
+                                           {{2, 7}, {5, 7}, 14},
+                                           {{3, 7}, {5, 7}, 14},
+                                           {{4}, {4}, 0},
+                                           {{0, 7}, {5, 7}, 7},
+                                           {{100, 129}, {3, 100, 129}, 12900},
+                                           {{1, 33}, {2, 3, 11}, 33}}) {
+    const std::string what = std::to_string(cases.size());
+    const Attributes attributes = {{"start", s.start}, {"shape", s.whole}};
+    cases.push_back({"WriteRows", what, {F32(s.part)}, attributes, 0});
+    cases.push_back({"WriteRows",
+                     what + " into others",
+                     {F32(s.part), F32(s.whole)},
+                     attributes,
+                     0});
+    cases.push_back({"WriteRows",
+                     what + " i64",
+                     {I64(s.part, 0, 9), I64(s.whole, 0, 9)},
+                     attributes,
+                     0});
+  }
+}
+
 void AddReduceCases(std::vector<OperatorCase>& cases) {
   struct Shape {
     Ints dims, axes;
@@ -313,6 +341,15 @@ void AddProductCases(std::vector<OperatorCase>& cases) {
     for (const char* approximate : {"none", "tanh"}) {
       const int64_t rows = s.a[s.ta];
       const int64_t columns = s.b[1 - s.tb];
+      for (bool adds : {false, true}) {
+        OperatorCase sum = {"GemmSum",
+                            std::to_string(cases.size()),
+                            {F32(s.a, -1, 1), F32(s.b, -1, 1)},
+                            {{"transA", s.ta}, {"transB", s.tb}},
+                            1e-5};
+        if (adds) sum.inputs.push_back(F32({rows, columns}, -3, 3));
+        cases.push_back(sum);
+      }
       cases.push_back(
           {"GemmGeluGrad",
            std::to_string(cases.size()) + " " + approximate,
@@ -329,6 +366,7 @@ void AddProductCases(std::vector<OperatorCase>& cases) {
 
 void AddShapeCases(std::vector<OperatorCase>& cases) {
   AddReduceCases(cases);
+  AddWriteRowsCases(cases);
   AddTransposeCases(cases);
   AddMoveCases(cases);
   AddGatherCases(cases);

@@ -250,15 +250,36 @@ void CrossEntropy(const Call& c) {
   c.out(0).values[0] = sum / (c.has(2) ? c.in(2).values[0] : counted);
 }
 
+void CrossEntropyRows(const Call& c) {
+  const auto lines =
+      Lines(c.in(0).type.dims, c.attributes.Int("class_axis", -1));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    c.out(0).values[i] = LogSumExp(c.in(0), lines[i]);
+    if (c.in(1).values[i] == kIgnored) continue;
+    const auto target = static_cast<size_t>(c.in(1).values[i]);
+    c.out(1).values[i] = c.in(0).values[lines[i][target]];
+  }
+}
+
+void CrossEntropyMean(const Call& c) {
+  double sum = 0, counted = 0;
+  for (size_t i = 0; i < c.in(2).values.size(); ++i) {
+    if (c.in(2).values[i] == kIgnored) continue;
+    sum += c.in(0).values[i] - c.in(1).values[i];
+    ++counted;
+  }
+  c.out(0).values[0] = sum / (c.has(3) ? c.in(3).values[0] : counted);
+}
+
 void CrossEntropyGrad(const Call& c) {
   const Array& logits = c.in(1);
   const auto lines =
       Lines(logits.type.dims, c.attributes.Int("class_axis", -1));
   const auto ignored =
       std::count(c.in(2).values.begin(), c.in(2).values.end(), kIgnored);
-  const double scale = c.in(0).values[0] /
-                       (c.has(4) ? c.in(4).values[0]
-                                 : static_cast<double>(lines.size()) - ignored);
+  const double counted = c.has(4) ? c.in(4).values[0]
+                                  : static_cast<double>(lines.size()) - ignored;
+  const double scale = c.in(0).values[0] / counted;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (c.in(2).values[i] == kIgnored) {
       for (const int64_t at : lines[i]) c.out().values[at] = 0;
@@ -429,6 +450,8 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["RandomUniform"] = RandomUniform;
   t["SoftmaxCrossEntropy"] = CrossEntropy;
   t["SoftmaxCrossEntropyGrad"] = CrossEntropyGrad;
+  t["CrossEntropyRows"] = CrossEntropyRows;
+  t["CrossEntropyMean"] = CrossEntropyMean;
   t["CountCorrect"] = CountCorrect;
   t["CountTargets"] = CountTargets;
   t["MseLoss"] = Mse;

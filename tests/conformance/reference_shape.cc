@@ -104,6 +104,14 @@ void SliceGrad(const Call& c) {
   });
 }
 
+void WriteRows(const Call& c) {
+  if (c.has(1)) c.out().values = c.in(1).values;
+  const auto start = static_cast<size_t>(c.attributes.Int("start", 0));
+  for (size_t i = 0; i < c.in(0).values.size(); ++i) {
+    c.out().values[start + i] = c.in(0).values[i];
+  }
+}
+
 void Expand(const Call& c) {
   ForEachIndex(c.out().type.dims, [&](const Ints& index) {
     c.out().values[Position(c.out().type.dims, index)] =
@@ -291,6 +299,7 @@ void AddShapeReferences(ReferenceTable& t) {
   t["Slice"] = Slice;
   t["SliceGrad"] = SliceGrad;
   t["Expand"] = Expand;
+  t["WriteRows"] = WriteRows;
   t["Gather"] = Gather;
   t["GatherGrad"] = GatherGrad;
   t["Scatter"] = Scatter;
@@ -300,6 +309,7 @@ void AddShapeReferences(ReferenceTable& t) {
   t["TopK"] = TopK;
   t["MatMul"] = MatMul;
   t["Gemm"] = Gemm;
+  t["GemmSum"] = Gemm;
   t["GemmBiasGrad"] = GemmBiasGrad;
 }
 

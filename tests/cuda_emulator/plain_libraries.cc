@@ -81,13 +81,13 @@ class PlainProduct final : public Product {
           }
           const int64_t at = (n * s_.rows + i) * s_.columns + j;
           double value = s_.alpha * sum;
-          if (s_.beta != 0) value += s_.beta * Load(c, at, s_.dtype);
+          if (s_.beta != 0) value += s_.beta * Load(c, at, s_.result);
           if (s_.epilogue == Epilogue::kBias)
             value += Load(auxiliary, j, s_.dtype);
           if (s_.epilogue == Epilogue::kGeluTanhGrad) {
             value *= GeluSlope(Load(auxiliary, at, s_.dtype));
           }
-          Store(y, at, static_cast<float>(value), s_.dtype);
+          Store(y, at, static_cast<float>(value), s_.result);
         }
       }
     }

@@ -126,12 +126,17 @@ planner::Machine SlowMachine() {
 }
 
 absl::StatusOr<NetworkStep> MakeNetworkStep(const Layers& layers) {
+  return MakeStep(Network().Build(layers), {});
+}
+
+absl::StatusOr<NetworkStep> MakeStep(models::Graph model,
+                                     const std::vector<passes::Split>& splits) {
   NetworkStep step;
   passes::TrainingOptions options;
   options.loss.target = {models::DType::kI64, {kBatch}};
+  options.splits = splits;
   LOADLINE_ASSIGN_OR_RETURN(
-      step.graph,
-      passes::BuildTrainingStep(Network().Build(layers), options, {}));
+      step.graph, passes::BuildTrainingStep(std::move(model), options, {}));
   executor::CpuDevice device;
   passes::MakeProblemOptions problem_options;
   problem_options.name = "random";

@@ -14,6 +14,7 @@
 #include "executor/device/device.h"
 #include "executor/program/program.h"
 #include "models/graph.h"
+#include "passes/split_operators.h"
 #include "planner/problem/machine.h"
 #include "planner/problem/plan.h"
 #include "planner/problem/problem.h"
@@ -32,7 +33,11 @@ struct NetworkStep {
   planner::Problem problem;
 };
 
-// The training step of the network with these layers, with SlowMachine.
+// The training step of a classifier of RunSteps' data, with SlowMachine; chains
+// of operators split.
+absl::StatusOr<NetworkStep> MakeStep(models::Graph model,
+                                     const std::vector<passes::Split>& splits);
+// The same of the network with these layers.
 absl::StatusOr<NetworkStep> MakeNetworkStep(const Layers& layers);
 
 // Runs training steps first, first + 1, ... (counted from 1) on the step's one

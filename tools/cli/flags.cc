@@ -178,6 +178,11 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   app->add_flag("--calibrate,!--no-calibrate", flags->calibrate,
                 "First measure the operators that the profile lacks")
       ->group(kRareFlags);
+  app->add_option("--split", flags->splits,
+                  "Run a chain of operators in N segments, such as head=4 "
+                  "(repeatable)")
+      ->type_name("CHAIN=N")
+      ->group(kRareFlags);
   app->add_option("--disable-pass", flags->disabled_passes,
                   "Switch a pass off by name (repeatable)")
       ->type_name("NAME")

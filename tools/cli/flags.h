@@ -68,8 +68,9 @@ struct PlanFlags {
   std::string time_limit;         // empty: only work is limited
   int threads = 0;                // SolveOptions::threads
   uint64_t plan_seed = 0;
-  std::string machine;     // profile or name; empty: this machine's
-  bool calibrate = false;  // measure operators that the profile lacks
+  std::string machine;              // profile or name; empty: this machine's
+  bool calibrate = false;           // measure operators that the profile lacks
+  std::vector<std::string> splits;  // CHAIN=N
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
   // Parts of the batch, or auto: tools/pipeline/choose_structure.h.

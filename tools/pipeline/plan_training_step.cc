@@ -313,6 +313,11 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   options.masks = flags.purpose.masks;
+  for (const std::string& text : flags.plan.splits) {
+    if (flags.plan.no_split) break;
+    LOADLINE_ASSIGN_OR_RETURN(passes::Split split, passes::ParseSplit(text));
+    options.splits.push_back(std::move(split));
+  }
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }
