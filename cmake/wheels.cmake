@@ -12,7 +12,8 @@ function(strip_installed component file)
 endfunction()
 
 if(LOADLINE_BUILT)
-  install(PROGRAMS ${LOADLINE_BUILT}/plugins/c/libloadline.so DESTINATION loadline/_lib
+  file(REAL_PATH ${LOADLINE_BUILT}/plugins/c/libloadline.so library)  # not the link
+  install(PROGRAMS ${library} DESTINATION loadline/_lib RENAME libloadline.so
     COMPONENT plugin)
   strip_installed(plugin loadline/_lib/libloadline.so)
   install(PROGRAMS ${LOADLINE_BUILT}/tools/loadline DESTINATION loadline_command/_bin

@@ -37,7 +37,7 @@ std::vector<std::string> RunArguments(const std::string& folder) {
           "--eval-data",
           Zoo("digits-test.npz"),
           "--eval-every",
-          "7",
+          "1000",
           "--schedule",
           "cosine",
           "--warmup-steps",

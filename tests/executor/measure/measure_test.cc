@@ -13,6 +13,7 @@
 #include "models/ops/operator.h"
 #include "planner/base/status_macros.h"
 #include "tests/executor/support/fake_cuda_driver.h"
+#include "tests/executor/support/sanitizers.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
@@ -48,6 +49,7 @@ TEST(BufferBytesWithin, LeavesRoomForAllBuffers) {
 
 // By the kernel's count, which includes what libraries allocate.
 TEST(MeasureMachine, TakesNoMoreThanItsBuffers) {
+  if (SanitizersKeepMemory()) GTEST_SKIP() << "under a sanitizer";
   constexpr int64_t kMostBytes = int64_t{112} << 20;
   ReleaseFreedMemory();
   const int64_t before = PeakResidentBytes();

@@ -6,31 +6,16 @@
 #include <memory>
 #include <vector>
 
+#include "tests/executor/support/sanitizers.h"
+
 namespace loadline::executor {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-#define LOADLINE_KEEPS_FREED_MEMORY 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LOADLINE_KEEPS_FREED_MEMORY 1
-#endif
-#endif
-
-// A sanitizer keeps what is freed, to find uses of it.
-bool KeepsFreedMemory() {
-#ifdef LOADLINE_KEEPS_FREED_MEMORY
-  return true;
-#else
-  return false;
-#endif
-}
 
 constexpr int64_t kBytes = int64_t{64} << 20;
 constexpr int64_t kSlackBytes = kBytes / 8;
 
 TEST(ResidentBytes, FollowsWhatIsTouchedAndFreed) {
-  if (KeepsFreedMemory()) GTEST_SKIP() << "under a sanitizer";
+  if (SanitizersKeepMemory()) GTEST_SKIP() << "under a sanitizer";
   const int64_t before = ResidentBytes();
   ASSERT_GT(before, 0);
   auto block = std::make_unique<std::vector<char>>(kBytes, 1);
@@ -46,7 +31,7 @@ TEST(ResidentBytes, FollowsWhatIsTouchedAndFreed) {
 
 // Small blocks are not unmapped when they are freed.
 TEST(ReleaseFreedMemory, GivesBackSmallBlocks) {
-  if (KeepsFreedMemory()) GTEST_SKIP() << "under a sanitizer";
+  if (SanitizersKeepMemory()) GTEST_SKIP() << "under a sanitizer";
   std::vector<std::unique_ptr<std::vector<char>>> blocks;
   for (int64_t bytes = 0; bytes < kBytes; bytes += 4096) {
     blocks.push_back(std::make_unique<std::vector<char>>(4096, 1));

@@ -41,13 +41,14 @@ TEST(Replay, AddsTheOverheadOfEveryCopyToTheStep) {
   EXPECT_EQ(prediction->stall_ns, 350 + 2 * 7);
 }
 
-TEST(Replay, RefusesAnOverheadThatOverflows) {
+// So that no plan of a reasonable length overflows 64 bits.
+TEST(Replay, RefusesAnOverheadAboveTheLimit) {
   Problem problem = SmallProblem();
   const Plan plan = SmallPlan(problem);
   for (const int64_t overhead_ns : {INT64_MAX, INT64_MAX / 2}) {
     problem.machine->copy_overhead_ns = overhead_ns;
     EXPECT_EQ(Replay(problem, plan).status().code(),
-              absl::StatusCode::kFailedPrecondition)
+              absl::StatusCode::kInvalidArgument)
         << overhead_ns;
   }
 }
