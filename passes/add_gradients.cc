@@ -62,8 +62,10 @@ class Differentiator {
           value.kind == ValueKind::kParameter && IsFloat(value.type.dtype);
     }
     for (const Node& node : graph_.nodes) {
+      const models::Operator* op = models::FindOperator(node.op);
       bool leads = false;
       for (ValueId id : node.inputs) leads = leads || IsActive(id);
+      leads = leads && (op == nullptr || !op->stops_gradient);
       for (ValueId id : node.outputs) {
         active_[Index(id)] = leads && IsFloat(graph_.value(id).type.dtype);
       }

@@ -117,4 +117,15 @@ absl::StatusOr<Graph> BuildEvaluation(Graph model, const LossOptions& loss,
   return graph;
 }
 
+absl::StatusOr<Graph> BuildCalibration(Graph model, const PassOptions& passes) {
+  Graph graph = std::move(model);
+  PassRunner runner(passes);
+  LOADLINE_RETURN_IF_ERROR(runner.Run(
+      "remove_dropout", PassNeed::kRequired,
+      [](Graph& g) { return RemoveDropout(g, Dropouts::kAll); }, graph));
+  LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Finish());
+  return graph;
+}
+
 }  // namespace loadline::passes

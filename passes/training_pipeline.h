@@ -42,6 +42,13 @@ absl::StatusOr<models::Graph> BuildEvaluation(models::Graph model,
                                               const LossOptions& loss,
                                               const PassOptions& passes);
 
+// Forward pass that observes ranges and trains nothing: its outputs are the
+// model's, its updates those of the observers. `model`: with running statistics
+// and after AddFakeQuantize in the stage kCalibrate. Errors: those of
+// PassRunner.
+absl::StatusOr<models::Graph> BuildCalibration(models::Graph model,
+                                               const PassOptions& passes);
+
 }  // namespace loadline::passes
 
 #endif  // LOADLINE_PASSES_TRAINING_PIPELINE_H_

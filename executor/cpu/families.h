@@ -29,6 +29,7 @@ absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
 absl::Span<const KernelEntry> GradientNormKernels();
+absl::Span<const KernelEntry> QuantizeKernels();
 
 }  // namespace loadline::executor::cpu
 

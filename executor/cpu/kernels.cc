@@ -25,7 +25,7 @@ const KernelTable<Prepare>& Kernels() {
        cpu::SoftmaxKernels(),      cpu::AttentionKernels(),
        cpu::PoolKernels(),         cpu::DropoutKernels(),
        cpu::LossKernels(),         cpu::OptimizerKernels(),
-       cpu::GradientNormKernels()});
+       cpu::GradientNormKernels(), cpu::QuantizeKernels()});
   return *table;
 }
 

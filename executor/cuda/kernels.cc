@@ -19,7 +19,7 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::DropoutKernels(),      cuda::LossKernels(),
        cuda::OptimizerKernels(),    cuda::MatMulKernels(),
        cuda::GemmGradientKernels(), cuda::ConvKernels(),
-       cuda::GradientNormKernels()});
+       cuda::GradientNormKernels(), cuda::QuantizeKernels()});
   return *table;
 }
 

@@ -10,10 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/compare_graphs.h"
+#include "models/onnx/edit_model.h"
 #include "models/onnx/guard.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/open_axes.h"
 #include "models/onnx/pruned_nodes.h"
+#include "models/onnx/widen_floats.h"
 #include "models/onnx/write_model.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
@@ -63,10 +65,33 @@ absl::StatusOr<Graph> WithContents(Graph pruned,
       "the model has no tensor named '", trained.begin()->first, "'"));
 }
 
+// The import reads f16, bf16 and f64 as f32: the file keeps its type, and the
+// value gets what the file can hold.
+absl::Status SetInItsType(Value* value, onnx::TensorProto* proto) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const DType dtype,
+      onnx_internal::DTypeFromOnnx(
+          proto->data_type(),
+          absl::StrCat("initializer '", proto->name(), "'")));
+  if (dtype == value->type.dtype) {
+    onnx_internal::SetTensor(*value->initial, proto);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<Tensor> narrow =
+      onnx_internal::FromF32(*value->initial, dtype);
+  if (!narrow.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "initializer '", proto->name(), "': ", narrow.status().message()));
+  }
+  onnx_internal::SetTensor(*narrow, proto);
+  value->initial = onnx_internal::AsF32(*narrow);
+  return absl::OkStatus();
+}
+
 // Those that the graph has by name get its contents; external data of the
 // others is embedded.
-absl::Status ReplaceInitializers(const Graph& original, const Graph& pruned,
-                                 const std::string& folder,
+absl::Status ReplaceInitializers(const Graph& original,
+                                 const std::string& folder, Graph* pruned,
                                  onnx::GraphProto* graph) {
   int64_t budget_bytes = onnx_internal::kMaxFileBytes;
   std::set<std::string> resized;
@@ -74,10 +99,10 @@ absl::Status ReplaceInitializers(const Graph& original, const Graph& pruned,
     const auto id = original.Find(proto.name());
     const bool known = id.has_value() &&
                        original.value(*id).initial.has_value() &&
-                       (pruned.value(*id).kind != ValueKind::kConstant ||
-                        original.value(*id).type != pruned.value(*id).type);
+                       (pruned->value(*id).kind != ValueKind::kConstant ||
+                        original.value(*id).type != pruned->value(*id).type);
     if (known) {
-      onnx_internal::SetTensor(*pruned.value(*id).initial, &proto);
+      LOADLINE_RETURN_IF_ERROR(SetInItsType(&pruned->value(*id), &proto));
       resized.insert(proto.name());
     } else if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
       LOADLINE_ASSIGN_OR_RETURN(
@@ -91,7 +116,7 @@ absl::Status ReplaceInitializers(const Graph& original, const Graph& pruned,
     if (resized.count(input.name()) == 0) continue;
     auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
     shape->clear_dim();
-    for (int64_t dim : pruned.value(*original.Find(input.name())).type.dims) {
+    for (int64_t dim : pruned->value(*original.Find(input.name())).type.dims) {
       shape->add_dim()->set_dim_value(dim);
     }
   }
@@ -115,7 +140,7 @@ absl::StatusOr<onnx::ModelProto> MakePrunedModel(
   LOADLINE_ASSIGN_OR_RETURN(const Imported original,
                             ImportOnnx(original_path, options));
   LOADLINE_RETURN_IF_ERROR(CheckIsPrunedForm(original.graph, pruned));
-  LOADLINE_ASSIGN_OR_RETURN(const Graph want,
+  LOADLINE_ASSIGN_OR_RETURN(Graph want,
                             WithContents(pruned, std::move(trained)));
   LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto model,
                             onnx_internal::ReadModelFile(
@@ -130,7 +155,7 @@ absl::StatusOr<onnx::ModelProto> MakePrunedModel(
                             onnx_internal::InferFixedSizes(model));
   graph->clear_value_info();
   LOADLINE_RETURN_IF_ERROR(ReplaceInitializers(
-      original.graph, want, onnx_internal::FolderOf(original_path), graph));
+      original.graph, onnx_internal::FolderOf(original_path), &want, graph));
   onnx_internal::RewritePrunedNodes(original, want, std::move(fixed), &model);
   LOADLINE_RETURN_IF_ERROR(onnx_internal::Guard(
       "the pruned model is not valid ONNX",

@@ -18,9 +18,10 @@ namespace loadline::models {
 // ids. Parameters, statistics and constants get the contents that `pruned` has,
 // or those in `trained`, by name. Numbers in the file that name sizes are
 // rewritten: the shapes of Reshape and Expand, bounds of Slice, Split and Pad,
-// `group` and `num_groups`, heads of Attention. Open axes stay open. Functions
-// are inlined, declared shapes of intermediate tensors are dropped, and
-// external data is embedded (at most 2 GiB).
+// `group` and `num_groups`, heads of Attention, `hidden_size`. Open axes stay
+// open. Initializers keep their type. Functions are inlined, declared shapes of
+// intermediate tensors are dropped, and external data is embedded (at most 2
+// GiB).
 //
 // Before the file is written, it is checked by the onnx library and imported
 // again, and must give `pruned` with these contents, node by node.

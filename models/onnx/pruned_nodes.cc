@@ -15,57 +15,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "models/onnx/edit_model.h"
 #include "models/onnx/model_file.h"
 #include "models/onnx/node_attributes.h"
 
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Names = std::set<std::string>;
-
 constexpr int64_t kMaxConstantBytes = int64_t{1} << 31;
-
-Names NamesUsed(const onnx::GraphProto& graph) {
-  Names used;
-  for (const auto& node : graph.node()) {
-    used.insert(node.input().begin(), node.input().end());
-  }
-  for (const auto& output : graph.output()) used.insert(output.name());
-  return used;
-}
-
-void SetInt(const std::string& name, int64_t value, onnx::NodeProto* node) {
-  for (auto& attribute : *node->mutable_attribute()) {
-    if (attribute.name() == name) {
-      attribute.set_i(value);
-      return;
-    }
-  }
-  onnx::AttributeProto* added = node->add_attribute();
-  added->set_name(name);
-  added->set_type(onnx::AttributeProto::INT);
-  added->set_i(value);
-}
-
-void SetInts(const std::string& name, const Ints& values,
-             onnx::NodeProto* node) {
-  for (auto& attribute : *node->mutable_attribute()) {
-    if (attribute.name() != name) continue;
-    attribute.mutable_ints()->Assign(values.begin(), values.end());
-    return;
-  }
-  onnx::AttributeProto* added = node->add_attribute();
-  added->set_name(name);
-  added->set_type(onnx::AttributeProto::INTS);
-  added->mutable_ints()->Assign(values.begin(), values.end());
-}
-
-void EraseAttribute(const std::string& name, onnx::NodeProto* node) {
-  auto* attributes = node->mutable_attribute();
-  for (int i = attributes->size(); i-- > 0;) {
-    if (attributes->Get(i).name() == name) attributes->DeleteSubrange(i, 1);
-  }
-}
 
 class Rewriter {
  public:
@@ -112,7 +69,7 @@ class Rewriter {
       added[static_cast<size_t>(n)] = std::move(new_nodes_);
     }
     Insert(std::move(added));
-    DropUnused();
+    DropUnused(before_, &graph_);
   }
 
  private:
@@ -259,6 +216,8 @@ class Rewriter {
       GroupNormalization(node);
     } else if (op == "Attention") {
       Attention(node);
+    } else if (op == "LSTM" || op == "GRU" || op == "RNN") {
+      Recurrent(node);
     } else if (op != "Constant") {
       ConstantOperands(node);
     }
@@ -468,6 +427,13 @@ class Rewriter {
     SetInt("num_groups", New(x)->type.dims[1] / in_group, node);
   }
 
+  // R is [directions, gates * hidden, hidden].
+  void Recurrent(onnx::NodeProto* node) {
+    ConstantOperands(node);
+    const std::optional<Ints> r = NewDims(node->input(2));
+    if (r.has_value() && r->size() == 3) SetInt("hidden_size", r->back(), node);
+  }
+
   void Attention(onnx::NodeProto* node) {
     for (const auto& [i, name] :
          {std::pair(0, "q_num_heads"), std::pair(1, "kv_num_heads")}) {
@@ -534,38 +500,6 @@ class Rewriter {
     graph_.mutable_node()->Swap(&nodes);
   }
 
-  // What was used before, and is not now.
-  void DropUnused() {
-    Names used;
-    for (const auto& output : graph_.output()) used.insert(output.name());
-    google::protobuf::RepeatedPtrField<onnx::NodeProto> reversed, nodes;
-    for (int n = graph_.node_size(); n-- > 0;) {
-      onnx::NodeProto* node = graph_.mutable_node(n);
-      const auto outputs = node->output();
-      const bool keep = std::any_of(
-          outputs.begin(), outputs.end(), [&](const std::string& name) {
-            return used.count(name) > 0 ||
-                   (before_.count(name) == 0 && !name.empty());
-          });
-      if (!keep) continue;
-      used.insert(node->input().begin(), node->input().end());
-      reversed.Add()->Swap(node);
-    }
-    for (int n = reversed.size(); n-- > 0;) {
-      nodes.Add()->Swap(reversed.Mutable(n));
-    }
-    graph_.mutable_node()->Swap(&nodes);
-    auto* initializers = graph_.mutable_initializer();
-    int kept = 0;
-    for (int i = 0; i < initializers->size(); ++i) {
-      const std::string& name = initializers->Get(i).name();
-      if (used.count(name) == 0 && before_.count(name) > 0) continue;
-      if (i != kept) initializers->SwapElements(i, kept);
-      ++kept;
-    }
-    initializers->DeleteSubrange(kept, initializers->size() - kept);
-  }
-
   const Imported& original_;
   const Graph& pruned_;
   const FixedSizes fixed_;
@@ -581,13 +515,6 @@ class Rewriter {
 };
 
 }  // namespace
-
-void SetTensor(const Tensor& tensor, onnx::TensorProto* proto) {
-  proto->set_data_type(DTypeToOnnx(tensor.type.dtype));
-  proto->mutable_dims()->Assign(tensor.type.dims.begin(),
-                                tensor.type.dims.end());
-  WriteTensor(tensor, proto);
-}
 
 void RewritePrunedNodes(const Imported& original, const Graph& pruned,
                         FixedSizes fixed, onnx::ModelProto* model) {

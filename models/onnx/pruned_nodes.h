@@ -19,9 +19,6 @@ namespace loadline::models::onnx_internal {
 void RewritePrunedNodes(const Imported& original, const Graph& pruned,
                         FixedSizes fixed, onnx::ModelProto* model);
 
-// Sets type, dims and contents.
-void SetTensor(const Tensor& tensor, onnx::TensorProto* proto);
-
 }  // namespace loadline::models::onnx_internal
 
 #endif  // LOADLINE_MODELS_ONNX_PRUNED_NODES_H_

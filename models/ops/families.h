@@ -28,6 +28,7 @@ std::vector<Operator> DropoutOperators();
 std::vector<Operator> LossOperators();
 std::vector<Operator> GradientNormOperators();
 std::vector<Operator> OptimizerOperators();
+std::vector<Operator> QuantizeOperators();
 
 }  // namespace loadline::models
 

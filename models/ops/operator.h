@@ -107,6 +107,9 @@ struct Operator {
                        absl::Span<const TensorType* const> inputs,
                        absl::Span<const TensorType> outputs) = nullptr;
 
+  // The outputs count as constant when gradients are added: what is observed,
+  // not computed.
+  bool stops_gradient = false;
   bool view = false;      // output 0 shares input 0's bytes
   bool recompute = true;  // false: an update or side effect, runs only once
   // (input, output) positions: the kernel may write the output over the input

@@ -17,11 +17,13 @@ namespace {
 std::vector<Operator> CollectOperators() {
   std::vector<Operator> all;
   for (auto* family :
-       {PointwiseOperators, CurveOperators, BinaryOperators, ReduceOperators,
-        AlongAxisOperators, ShapeOperators, SliceOperators, GatherOperators,
-        MatMulOperators, ConvOperators, BatchNormOperators, LayerNormOperators,
-        SoftmaxOperators, AttentionOperators, PoolOperators, DropoutOperators,
-        LossOperators, GradientNormOperators, OptimizerOperators}) {
+       {PointwiseOperators, CurveOperators,     BinaryOperators,
+        ReduceOperators,    AlongAxisOperators, ShapeOperators,
+        SliceOperators,     GatherOperators,    MatMulOperators,
+        ConvOperators,      BatchNormOperators, LayerNormOperators,
+        SoftmaxOperators,   AttentionOperators, PoolOperators,
+        DropoutOperators,   LossOperators,      GradientNormOperators,
+        OptimizerOperators, QuantizeOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

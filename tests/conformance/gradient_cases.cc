@@ -108,8 +108,8 @@ std::vector<GradientCase> AllGradientCases() {
   std::vector<GradientCase> all;
   for (const auto& family :
        {PointwiseGradientCases, ShapeGradientCases, ProductGradientCases,
-        NormalizationAndPoolingGradientCases, CompositionGradientCases,
-        ImportedGradientCases}) {
+        NormalizationAndPoolingGradientCases, QuantizeGradientCases,
+        CompositionGradientCases, ImportedGradientCases}) {
     const std::vector<GradientCase> cases = family();
     all.insert(all.end(), cases.begin(), cases.end());
   }

@@ -63,6 +63,7 @@ std::vector<GradientCase> PointwiseGradientCases();
 std::vector<GradientCase> ShapeGradientCases();
 std::vector<GradientCase> ProductGradientCases();
 std::vector<GradientCase> NormalizationAndPoolingGradientCases();
+std::vector<GradientCase> QuantizeGradientCases();
 // Several operators together: attention, a residual block, a tied embedding.
 std::vector<GradientCase> CompositionGradientCases();
 // ONNX operators that the importer builds from others.

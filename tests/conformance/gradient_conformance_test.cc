@@ -140,6 +140,9 @@ TEST(GradientRules, AgreeWithFiniteDifferences) {
     }
   }
   for (const models::Operator* op : models::AllOperators()) {
+    // Its steps are no slope: gradient_cases_quantize.cc has grids that are
+    // too fine for differences to see them.
+    if (op->name == "FakeQuantize") continue;
     if (op->gradient != nullptr && !op->view) {
       EXPECT_GT(checked[std::string(op->name)], 0) << op->name;
     }

@@ -179,6 +179,7 @@ std::vector<OperatorCase> OperatorCases() {
   AddElementwiseCases(cases);
   AddShapeCases(cases);
   AddNetworkCases(cases);
+  AddQuantizeCases(cases);
   return cases;
 }
 

@@ -40,6 +40,7 @@ std::vector<OperatorCase> LowPrecisionCases();
 void AddElementwiseCases(std::vector<OperatorCase>& cases);
 void AddShapeCases(std::vector<OperatorCase>& cases);
 void AddNetworkCases(std::vector<OperatorCase>& cases);
+void AddQuantizeCases(std::vector<OperatorCase>& cases);
 
 InputSpec F32(models::Ints dims, double low = -2, double high = 2);
 InputSpec I64(models::Ints dims, double low, double high);

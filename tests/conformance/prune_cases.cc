@@ -221,6 +221,24 @@ std::vector<PruneCase> Rearrangements() {
        " y = MatMul(u, wo) }",
        {{"H", {8, 4}}, {"E", {24, 12}}},
        {8}},
+      {"Lstm",
+       "g (float[3,2,6] x, float[1,$F,6] w, float[1,$F,$H] r,"
+       "   float[1,$B] b, float[$H,5] w2) => (float[3,2,5] y)"
+       " <int64[1] one = {1}> {"
+       " h, last, cell = LSTM<hidden_size=$H>(x, w, r, b)"
+       " s = Squeeze(h, one)"
+       " y = MatMul(s, w2) }",
+       {{"H", {8, 4}}, {"F", {32, 16}}, {"B", {64, 32}}},
+       {8}},
+      {"Gru",
+       "g (float[3,2,6] x, float[1,$F,6] w, float[1,$F,$H] r,"
+       "   float[1,$B] b, float[$H,5] w2) => (float[3,2,5] y)"
+       " <int64[1] one = {1}> {"
+       " h, last = GRU<hidden_size=$H>(x, w, r, b)"
+       " s = Squeeze(h, one)"
+       " y = MatMul(s, w2) }",
+       {{"H", {8, 4}}, {"F", {24, 12}}, {"B", {48, 24}}},
+       {8}},
       // torch.nn.MultiheadAttention: one projection, and the batch joined with
       // the heads.
       {"PackedAttentionHeads",

@@ -16,6 +16,7 @@
 #include "models/onnx/export_pruned.h"
 #include "models/onnx/import.h"
 #include "models/onnx/model_file.h"
+#include "models/onnx/widen_floats.h"
 #include "onnx/checker.h"
 #include "passes/compress/prune_graph.h"
 #include "passes/compress/prune_groups.h"
@@ -187,6 +188,48 @@ TEST_F(PrunedExport, WritesTrainedContents) {
   ASSERT_TRUE(read.ok());
   EXPECT_THAT(read->graph.value(*read->graph.Find("b1")).initial->as<float>(),
               ::testing::ElementsAreArray(bias));
+}
+
+// The import computes in f32; the file stays in f16, and has what f16 can hold.
+TEST_F(PrunedExport, KeepsTheFloatTypeOfTheFile) {
+  onnx::ModelProto half = PruneModel(PruneCases()[0], Width::kWide);
+  for (onnx::TensorProto& tensor :
+       *half.mutable_graph()->mutable_initializer()) {
+    int64_t budget_bytes = 1 << 20;
+    const auto read =
+        models::onnx_internal::ReadTensor(tensor, "", &budget_bytes);
+    ASSERT_TRUE(read.ok());
+    const auto narrow =
+        models::onnx_internal::FromF32(*read, models::DType::kF16);
+    ASSERT_TRUE(narrow.ok()) << narrow.status();
+    tensor.set_data_type(onnx::TensorProto::FLOAT16);
+    models::onnx_internal::WriteTensor(*narrow, &tensor);
+  }
+  const auto set_type = [](onnx::ValueInfoProto* info) {
+    info->mutable_type()->mutable_tensor_type()->set_elem_type(
+        onnx::TensorProto::FLOAT16);
+  };
+  set_type(half.mutable_graph()->mutable_input(0));
+  set_type(half.mutable_graph()->mutable_output(0));
+  models::WriteFile(In(), models::Bytes(half));
+  const auto imported = models::ImportOnnx(In(), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const Graph pruned = Halved(imported->graph).graph;
+  const std::vector<float> bias = {1, 1 + 1e-5f, 3, 4};
+  const absl::Status status = models::ExportPruned(
+      In(), {}, pruned,
+      {{"b1", models::MakeTensor({models::DType::kF32, {4}}, bias.data())}},
+      Out());
+  ASSERT_TRUE(status.ok()) << status;
+  const auto file = models::onnx_internal::ReadModelFile(Out(), 1 << 20);
+  ASSERT_TRUE(file.ok());
+  for (const auto& tensor : file->graph().initializer()) {
+    EXPECT_EQ(tensor.data_type(), onnx::TensorProto::FLOAT16);
+  }
+  const auto read = models::ImportOnnx(Out(), {});
+  ASSERT_TRUE(read.ok());
+  EXPECT_THAT(read->graph.value(*read->graph.Find("b1")).initial->as<float>(),
+              ::testing::ElementsAre(1, 1, 3, 4));
 }
 
 TEST_F(PrunedExport, RefusesWhatDoesNotBelongTogether) {

@@ -243,6 +243,7 @@ const ReferenceTable& References() {
     AddWindowReferences(made);
     AddNetworkReferences(made);
     AddAttentionReferences(made);
+    AddQuantizeReferences(made);
     return made;
   }();
   return table;

@@ -43,6 +43,7 @@ void AddShapeReferences(ReferenceTable& table);
 void AddWindowReferences(ReferenceTable& table);
 void AddNetworkReferences(ReferenceTable& table);
 void AddAttentionReferences(ReferenceTable& table);
+void AddQuantizeReferences(ReferenceTable& table);
 const ReferenceTable& References();
 
 // Calls body with every index of a shape, in row-major order.

@@ -129,7 +129,8 @@ absl::StatusOr<Outcome> RunStep(const Case& c, int64_t parts,
                             planner::KeepEverything(problem));
   if (!budget.empty()) {
     planner::SolveOptions options;
-    options.work_limit = 100'000;
+    options.work_limit = 10'000;
+    options.bound_work_limit = 0;
     options.budget_bytes = plan.predicted.peak_bytes * 7 / 10;
     LOADLINE_ASSIGN_OR_RETURN(
         plan, budget == "smallest" ? planner::SolveSmallest(problem, options)
@@ -251,11 +252,11 @@ TEST(MicroBatches, TakeTheBytesOfOnePart) {
 
 // By brute force: every number of parts that `auto` may try, at ten budgets.
 TEST(MicroBatches, AutoIsNeverSlowerThanAnyFixedNumber) {
-  for (const char* model : {"mlp", "gpt"}) {
-    tools::StepFlags flags = FlagsFor(
-        {model, model[0] == 'm' ? "digits-train.npz" : "text-train.npz"}, 1);
+  for (const char* model : {"mlp"}) {
+    tools::StepFlags flags = FlagsFor({model, "digits-train.npz"}, 1);
+    flags.model.batch = 8;
     flags.plan.machine = "l4";
-    flags.purpose.work_limit = 50'000;
+    flags.purpose.work_limit = 5'000;
     executor::CpuDevice device;
     const auto plain = tools::PoseTrainingStep(flags, device, nullptr);
     ASSERT_TRUE(plain.ok()) << plain.status();
@@ -265,7 +266,7 @@ TEST(MicroBatches, AutoIsNeverSlowerThanAnyFixedNumber) {
       flags.plan.budget =
           absl::StrCat(bytes + plain->problem.machine->reserved_bytes, "B");
       int64_t fastest_ns = 0;
-      for (const int64_t parts : {1, 2, 4, 8, 16}) {
+      for (const int64_t parts : {1, 2, 4, 8}) {
         const auto fixed = tools::PlanTrainingStep(
             tools::WithMicroBatches(flags, parts), device, nullptr);
         if (!fixed.ok()) continue;

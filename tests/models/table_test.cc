@@ -62,7 +62,8 @@ TEST(OperatorTable, HasExactlyTheDocumentedOperators) {
 
 TEST(OperatorTable, OnlyUpdatesRunOnce) {
   const std::set<absl::string_view> updates = {
-      "RunningStatsUpdate", "Sgd", "AdamW", "Adam", "Lion", "AverageUpdate"};
+      "RunningStatsUpdate", "Sgd",        "AdamW", "Adam", "Lion",
+      "AverageUpdate",      "RangeUpdate"};
   for (const Operator* op : AllOperators()) {
     EXPECT_EQ(!op->recompute, updates.count(op->name) == 1) << op->name;
     EXPECT_EQ(op->view, op->name == "Reshape") << op->name;
@@ -70,17 +71,28 @@ TEST(OperatorTable, OnlyUpdatesRunOnce) {
 }
 
 TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
-  const std::set<absl::string_view> without = {
-      "Not",          "Equal",
-      "Less",         "LessOrEqual",
-      "Greater",      "GreaterOrEqual",
-      "And",          "Or",
-      "CountCorrect", "RunningStatsUpdate",
-      "TopK",         "RandomUniform",
-      "Sgd",          "AdamW",
-      "Adam",         "Lion",
-      "SumSquares",   "ClipFactor",
-      "AverageUpdate"};
+  const std::set<absl::string_view> without = {"Not",
+                                               "Equal",
+                                               "Less",
+                                               "LessOrEqual",
+                                               "Greater",
+                                               "GreaterOrEqual",
+                                               "And",
+                                               "Or",
+                                               "CountCorrect",
+                                               "RunningStatsUpdate",
+                                               "TopK",
+                                               "RandomUniform",
+                                               "Sgd",
+                                               "AdamW",
+                                               "Adam",
+                                               "Lion",
+                                               "SumSquares",
+                                               "ClipFactor",
+                                               "AverageUpdate",
+                                               "ValueRange",
+                                               "QuantizationGrid",
+                                               "RangeUpdate"};
   // ONNX's ConvTranspose, Pad, and ScatterND that adds.
   const std::set<absl::string_view> forward = {"ConvInputGrad", "SliceGrad",
                                                "GatherGrad"};

@@ -50,6 +50,27 @@ TEST(AddGradients, GivesEveryParameterOneOfItsType) {
   EXPECT_EQ(Count(graph, "ReluGrad"), 1);
 }
 
+TEST(AddGradients, TakesObservedRangesForConstants) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 8});
+  const ValueId w = b.Parameter("w", {8, 3});
+  const auto range = b.graph.AddNode("ValueRange", "range", {w});
+  ASSERT_TRUE(range.ok());
+  const models::Attributes bits = {{"bits", 8}, {"signed", 0}};
+  const auto grid = b.graph.AddNode("QuantizationGrid", "grid", *range, bits);
+  ASSERT_TRUE(grid.ok());
+  const auto quantized =
+      b.graph.AddNode("FakeQuantize", "q", {w, (*grid)[0], (*grid)[1]}, bits);
+  ASSERT_TRUE(quantized.ok());
+  const ValueId loss = MeanOf(b, b.Op("MatMul", {x, (*quantized)[0]}));
+  b.Output(loss);
+  const absl::StatusOr<Gradients> gradients = AddGradients(b.graph, loss);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_EQ(gradients->size(), 1u);
+  EXPECT_EQ(Count(b.graph, "FakeQuantizeGrad"), 1);
+  EXPECT_EQ(Count(b.graph, "FakeQuantizeScaleGrad"), 0);
+}
+
 TEST(AddGradients, ComputesNothingTowardInputs) {
   Builder b;
   const ValueId x = b.Input("x", {4, 8});

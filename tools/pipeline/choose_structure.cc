@@ -28,6 +28,7 @@ constexpr size_t kMostNodes = 20'000;
 constexpr size_t kSmallNodes = 1'500;
 constexpr int kFullSearches = 2;  // of larger steps
 
+constexpr char kNotFaster[] = "cannot be faster";
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 struct Candidate {
@@ -143,7 +144,14 @@ class Chooser {
     LOADLINE_RETURN_IF_ERROR(ExcludeByFloor());
     if (candidates_.size() == 1) return SearchFully(candidates_[0]);
     for (Candidate& candidate : candidates_) {
-      if (!candidate.excluded) LOADLINE_RETURN_IF_ERROR(SearchShort(candidate));
+      if (candidate.excluded) continue;
+      // A plan that a short search finds is a plan too.
+      if (candidate.compute_ns >= best_ns_) {
+        candidate.excluded = true;
+        candidate.outcome = kNotFaster;
+        continue;
+      }
+      LOADLINE_RETURN_IF_ERROR(SearchShort(candidate));
     }
     // The fastest by the short search first, then those that it found none for.
     std::vector<Candidate*> order;
@@ -161,7 +169,7 @@ class Chooser {
     for (Candidate* candidate : order) {
       const bool found = best_ns_ != kNone;
       if (candidate->compute_ns >= best_ns_) {
-        candidate->outcome = "cannot be faster";
+        if (candidate->outcome.empty()) candidate->outcome = kNotFaster;
       } else if (!small && found && searched >= kFullSearches) {
         if (candidate->outcome.empty()) candidate->outcome = "no plan shortly";
       } else {
@@ -202,6 +210,8 @@ class Chooser {
     candidate.short_ns = plan->predicted.step_ns;
     candidate.outcome =
         absl::StrCat(FormatNs(candidate.short_ns), " by a short search");
+    candidate.step.plan = *std::move(plan);
+    TakeIfFaster(candidate);
     return absl::OkStatus();
   }
 
@@ -214,14 +224,20 @@ class Chooser {
       return absl::OkStatus();
     }
     LOADLINE_RETURN_IF_ERROR(plan.status());
-    candidate.step.plan = *std::move(plan);
-    const int64_t step_ns = candidate.step.plan.predicted.step_ns;
-    candidate.outcome = FormatNs(step_ns);
-    if (step_ns < best_ns_) {
-      best_ns_ = step_ns;
-      best_ = &candidate;
+    // At equal times the longer search has the better bounds.
+    if (plan->predicted.step_ns <= candidate.short_ns) {
+      candidate.step.plan = *std::move(plan);
     }
+    candidate.outcome = FormatNs(candidate.step.plan.predicted.step_ns);
+    TakeIfFaster(candidate);
     return absl::OkStatus();
+  }
+
+  void TakeIfFaster(Candidate& candidate) {
+    const int64_t step_ns = candidate.step.plan.predicted.step_ns;
+    if (step_ns >= best_ns_) return;
+    best_ns_ = step_ns;
+    best_ = &candidate;
   }
 
   // The fewest bytes; of plans with equally many, the fastest.
@@ -252,7 +268,6 @@ class Chooser {
     PlannedStep step = std::move(best_->step);
     for (const Candidate& candidate : candidates_) {
       step.tried.push_back({candidate.parts, candidate.outcome});
-      spdlog::info("{} micro-batches: {}", candidate.parts, candidate.outcome);
     }
     return step;
   }

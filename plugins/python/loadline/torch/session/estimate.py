@@ -25,6 +25,7 @@ from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import current_tier
+from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss, arguments_of
@@ -130,30 +131,21 @@ class _NoRecorder:
         raise AssertionError("an estimate plans no graph for a compile")
 
 
-def with_memory(model: torch.nn.Module) -> torch.nn.Module:
-    """The model itself, or, if some of it is on meta, a copy on the CPU whose tensors
-    take address space only until someone writes to them. Tied parameters stay tied."""
-    if not any(tensor.device.type == "meta" for tensor in (
-            *model.parameters(), *model.buffers())):
+def with_memory(model: torch.nn.Module, anew: bool = False) -> torch.nn.Module:
+    """The model itself, or, if some of it is on meta or `anew`, a copy on the CPU whose
+    tensors take address space only until someone writes to them. Tied parameters stay
+    tied."""
+    tensors = [*model.parameters(), *model.buffers()]
+    if not anew and not any(tensor.device.type == "meta" for tensor in tensors):
         return model
-    made: dict[int, Any] = {}
-
-    def new(tensor: Any) -> Any:
-        if tensor is None or tensor.device.type != "meta":
-            return tensor
-        if id(tensor) not in made:
-            empty = torch.empty_strided(tensor.size(), tensor.stride(),
-                                        dtype=tensor.dtype)
-            made[id(tensor)] = torch.nn.Parameter(empty, tensor.requires_grad) if (
-                isinstance(tensor, torch.nn.Parameter)) else empty
-        return made[id(tensor)]
-
-    other = copy.deepcopy(model)
-    for module in other.modules():
-        for tensors in (module._parameters, module._buffers):
-            for name, tensor in tensors.items():
-                tensors[name] = new(tensor)
-    return other
+    made: dict[int, Any] = {}  # what deepcopy takes in the place of a tensor
+    for tensor in tensors:
+        if not anew and tensor.device.type != "meta":
+            continue
+        empty = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+        made[id(tensor)] = torch.nn.Parameter(empty, tensor.requires_grad) if (
+            isinstance(tensor, torch.nn.Parameter)) else empty
+    return copy.deepcopy(model, made)
 
 
 def _on_cpu(sample: Any) -> Any:
@@ -239,7 +231,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              loss_fn: Callable[[Any], Any] | None = None, *, sample: Any,
              machine: Machine | str = "rtx-4090",
              budgets: Sequence[int | float | str] = ("100%", CARD, SMALLEST),
-             **options: Any) -> Estimate:
+             lora: int | dict[str, Any] | Lora | None = None, **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
     model: may be on the device meta: `with torch.device("meta"): model = Model(config)`.
@@ -248,6 +240,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     machine: a GPU's name, a profile's path, or a loadline.Machine.
     budgets: bytes, "22GiB", "60%" of what keeping everything takes, "card" (the
     machine's device memory), or "smallest".
+    lora: a rank, or {"rank": 16, "targets": ["q_proj", ...]}: the model is frozen and these
+    linear layers get adapters, in the estimate only. optimizer must be a function then.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
@@ -256,6 +250,13 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
             f"estimate({type(model).__name__}): want a torch.nn.Module")
     start = time.perf_counter()
     model = torch_internals.original_module(model)
+    if lora is not None:
+        if isinstance(optimizer, torch.optim.Optimizer):
+            raise InvalidArgument(
+                "lora=: the optimizer has the frozen parameters; give a function that makes "
+                "one, such as torch.optim.AdamW")
+        model = with_memory(model, anew=True)
+        add_lora(model, Lora.read(lora))
     made = optimizer(p for p in model.parameters() if p.requires_grad) if (
         optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer)
     ) else optimizer

@@ -1,51 +1,30 @@
 """python -m loadline.torch.estimate: will this language model train on that GPU?
 
-Builds a causal language model of the package transformers from its configuration,
-without weights, and prints the table of `loadline.torch.estimate`.
-Tested by tests/plugins/python/torch_estimate_test.py.
+Builds a causal language model from a configuration, without weights, and prints the table
+of `loadline.torch.estimate`. Tested by tests/plugins/python/torch_estimate_test.py.
 """
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import pathlib
 import sys
 from typing import Any
 
 import torch
-from loadline.budget import SMALLEST
-from loadline.errors import InvalidArgument, LoadlineError, Unsupported
+from loadline.budget import SMALLEST, check_whole
+from loadline.errors import InvalidArgument, LoadlineError
 from loadline.torch.session.estimate import CARD, Estimate, estimate
+from loadline.torch.session.llama_shaped import LlamaShaped, Shape
+from loadline.torch.session.lora import ATTENTION
 from torch import nn
 
 _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
-
-
-class Lora(nn.Module):
-    """A linear layer whose weight stays as it is, and a trained product of two narrow
-    matrices beside it (Hu et al. 2021, LoRA: Low-Rank Adaptation of Large Language
-    Models)."""
-
-    def __init__(self, base: nn.Linear, rank: int) -> None:
-        super().__init__()
-        self.base = base
-        kind: dict[str, Any] = {"dtype": base.weight.dtype, "device": base.weight.device}
-        self.down = nn.Linear(base.in_features, rank, bias=False, **kind)
-        self.up = nn.Linear(rank, base.out_features, bias=False, **kind)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.base(x) + self.up(self.down(x))
-        return result
-
-
-def add_lora(model: nn.Module, rank: int, targets: list[str]) -> int:
-    """Freezes the model and gives every linear layer with one of these names an adapter.
-    Returns how many."""
-    model.requires_grad_(False)
-    found = [(parent, name, child) for parent in model.modules()
-             for name, child in parent.named_children()
-             if name in targets and isinstance(child, nn.Linear)]
-    for parent, name, child in found:
-        setattr(parent, name, Lora(child, rank))
-    return len(found)
+# Fields of a configuration of our own besides `model`; a flag wins.
+_DEFAULTS: dict[str, Any] = {
+    "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
+    "targets": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,18 +33,21 @@ def _parser() -> argparse.ArgumentParser:
         description="Will a language model train on a GPU, how fast, and what is the "
                     "least? Needs neither the GPU nor the weights.")
     parser.add_argument("--config", required=True, metavar="FILE",
-                        help="config.json of a transformers model, or its folder")
-    parser.add_argument("--machine", default="rtx-4090",
-                        help="a GPU's name or a profile (default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=1, help="sequences per step")
-    parser.add_argument("--sequence", type=int, default=2048, help="tokens per sequence")
-    parser.add_argument("--dtype", choices=sorted(_TYPES), default="bf16",
-                        help="of parameters, gradients and AdamW's state")
+                        help="config.json of a transformers model, or its folder; or YAML "
+                             "or JSON with the fields of docs/pytorch.md")
+    parser.add_argument("--machine",
+                        help="a GPU's name or a profile (default: rtx-4090)")
+    parser.add_argument("--batch", type=int, help="sequences per step (default: 1)")
+    parser.add_argument("--sequence", type=int,
+                        help="tokens per sequence (default: 2048)")
+    parser.add_argument("--dtype", choices=sorted(_TYPES),
+                        help="of parameters, gradients and AdamW's state (default: bf16)")
     parser.add_argument("--lora", type=int, metavar="RANK",
                         help="train adapters only, and keep the weights as they are")
-    parser.add_argument("--targets", default="q_proj,k_proj,v_proj,o_proj",
-                        help="linear layers that get one (default: %(default)s)")
-    parser.add_argument("--budget", action="append", metavar="BYTES",
+    parser.add_argument("--targets", type=lambda names: names.split(","),
+                        help="linear layers that get one (default: "
+                             f"{','.join(ATTENTION)})")
+    parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
                         help='such as 22GiB, 60%%, card or smallest; may be repeated '
                              "(default: 100%%, card, smallest)")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS",
@@ -74,18 +56,41 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(name: str, value: int | None) -> None:
-    if value is not None and value <= 0:
-        raise InvalidArgument(f"--{name} {value}: must be more than 0")
+def read_config(path: str) -> dict[str, Any]:
+    """A JSON or YAML file with an object."""
+    file = pathlib.Path(path)
+    if file.is_dir():
+        file = file / "config.json"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"--config {path}: {error}") from error
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        if file.suffix == ".json":
+            raise InvalidArgument(f"--config {path}: {error}") from error
+        try:
+            import yaml  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            raise InvalidArgument(
+                f"--config {path}: no JSON ({error}), and YAML needs pyyaml: pip install "
+                "pyyaml") from error
+        try:
+            read = yaml.safe_load(text)
+        except yaml.YAMLError as problem:
+            raise InvalidArgument(f"--config {path}: {problem}") from problem
+    if not isinstance(read, dict):
+        raise InvalidArgument(f"--config {path}: want an object with fields")
+    return read
 
 
-def build(config: str, dtype: torch.dtype) -> nn.Module:
-    """On meta, in training mode."""
+def _of_transformers(config: str, dtype: torch.dtype) -> nn.Module | None:
+    """None: the package is not installed."""
     try:
         import transformers  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError as error:
-        raise Unsupported("--config needs the package transformers: pip install "
-                          "transformers") from error
+    except ImportError:
+        return None
     try:
         read = transformers.AutoConfig.from_pretrained(config, local_files_only=True)
         read.use_cache = False
@@ -94,22 +99,62 @@ def build(config: str, dtype: torch.dtype) -> nn.Module:
                 read, dtype=dtype)
     except (OSError, ValueError, KeyError) as error:
         raise InvalidArgument(f"--config {config}: {error}") from error
+    return model
+
+
+def build(path: str, config: dict[str, Any], dtype: torch.dtype) -> nn.Module:
+    """On meta, in training mode. A configuration of transformers makes its own class where
+    the package is installed, otherwise a model of the same shape."""
+    ours = "model" in config
+    model = None if ours else _of_transformers(path, dtype)
+    if model is None:
+        fields = config["model"] if ours else config
+        if not isinstance(fields, dict):
+            raise InvalidArgument(f"--config {path}: model: want an object with fields")
+        try:
+            shape = Shape.read(fields)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"--config {path}: {error}") from error
+        with torch.device("meta"):
+            model = LlamaShaped(shape)
     return model.to(dtype).train()
+
+
+def _settings(given: argparse.Namespace, config: dict[str, Any]) -> dict[str, Any]:
+    """Flags, else the configuration's fields, else defaults."""
+    read = config if "model" in config else {}
+    unknown = read.keys() - _DEFAULTS.keys() - {"model"}
+    if unknown:
+        raise InvalidArgument(
+            f"--config {given.config}: no field {', '.join(sorted(map(str, unknown)))}; "
+            f"there are model, {', '.join(_DEFAULTS)}")
+    found = {name: getattr(given, name) if getattr(given, name) is not None
+             else read.get(name, default) for name, default in _DEFAULTS.items()}
+    for name in ("batch", "sequence", "lora"):
+        if name == "lora" and found[name] is None:
+            continue
+        check_whole(name, found[name], 1 << 40)
+        if found[name] == 0:
+            raise InvalidArgument(f"{name} 0: must be more than 0")
+    if found["dtype"] not in _TYPES:
+        raise InvalidArgument(f"dtype {found['dtype']!r}: there are {', '.join(_TYPES)}")
+    return found
 
 
 def run(arguments: list[str]) -> Estimate:
     given = _parser().parse_args(arguments)
-    for name in ("batch", "sequence", "lora"):
-        _positive(name, getattr(given, name))
-    model = build(given.config, _TYPES[given.dtype])
-    if given.lora and not add_lora(model, given.lora, given.targets.split(",")):
-        raise InvalidArgument(
-            f"--targets {given.targets}: the model has no such linear layer")
-    tokens = torch.zeros(given.batch, given.sequence, dtype=torch.long)
+    config = read_config(given.config)
+    settings = _settings(given, config)
+    if given.html and os.path.isdir(given.html):
+        raise InvalidArgument(f"--html {given.html}: a folder")
+    model = build(given.config, config, _TYPES[settings["dtype"]])
+    tokens = torch.zeros(settings["batch"], settings["sequence"], dtype=torch.long)
+    lora = None if settings["lora"] is None else {
+        "rank": settings["lora"], "targets": settings["targets"] or ATTENTION}
     result = estimate(
         model, torch.optim.AdamW, sample={"input_ids": tokens, "labels": tokens},
-        machine=given.machine, budgets=given.budget or ("100%", CARD, SMALLEST),
-        time_limit_s=given.time_limit)
+        machine=settings["machine"], budgets=settings["budgets"], lora=lora,
+        time_limit_s=settings["time_limit"])
     print(result)
     if given.html:
         result.report(given.html)
