@@ -73,7 +73,7 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
     }
     flags.purpose.masks = at_start.masks;
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
-                              BuildStep(at_start.model, flags));
+                              BuildStep(at_start.step_model, flags));
     LOADLINE_RETURN_IF_ERROR(
         FindOptimizerStates(step, at_start.masks).status());
     LOADLINE_ASSIGN_OR_RETURN(
