@@ -39,8 +39,7 @@ absl::StatusOr<models::Graph> QuantizeModel(
                         .spec = *recipe.entries[entry.entry].quantize(),
                         .stage = stage.value_or(entry.stage)});
   }
-  LOADLINE_ASSIGN_OR_RETURN(const auto added,
-                            AddFakeQuantize(model, requests));
+  LOADLINE_ASSIGN_OR_RETURN(const auto added, AddFakeQuantize(model, requests));
   quantizers->insert(quantizers->end(), added.begin(), added.end());
   return model;
 }

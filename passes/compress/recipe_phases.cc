@@ -16,8 +16,7 @@ void AddQuantized(const Recipe& recipe, RecipePhase* phase) {
   for (size_t e = 0; e < recipe.entries.size(); ++e) {
     const QuantizeSpec* spec = recipe.entries[e].quantize();
     if (spec == nullptr || spec->start_step > phase->first_step) continue;
-    const bool frozen =
-        IsDue(spec->freeze_observer_step, phase->first_step);
+    const bool frozen = IsDue(spec->freeze_observer_step, phase->first_step);
     phase->quantized.push_back(
         {.entry = e,
          .stage = frozen ? QuantizeStage::kFrozen : QuantizeStage::kTrain,

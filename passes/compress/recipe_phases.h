@@ -31,9 +31,10 @@ struct RecipePhase {
 inline constexpr int64_t kOpenEnd = INT64_MAX;
 
 // In order; the last one removes nothing. A phase ends where the window of a
-// structured entry ends, and where a quantize entry starts or freezes something. One of no steps, before the first step of the run, is
-// a phase as well. `steps`: of the whole run, after every end_step; kOpenEnd if
-// it is not known.
+// structured entry ends, and where a quantize entry starts or freezes
+// something. One of no steps, before the first step of the run, is a phase as
+// well. `steps`: of the whole run, after every end_step; kOpenEnd if it is not
+// known.
 std::vector<RecipePhase> PhasesOf(const Recipe& recipe, int64_t steps);
 
 // What the run exports after its last step: every quantize entry, frozen. It
