@@ -25,14 +25,15 @@ std::string Recipe(const std::string& folder, const std::string& method,
   return path;
 }
 
-CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more) {
+CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
+                     const CommandOptions& options = {}) {
   std::vector<std::string> args = {"run",      Zoo("mlp.onnx"),
                                    "--data",   Zoo("digits-train.npz"),
                                    "--seed",   "3",
                                    "--recipe", recipe,
                                    "--json"};
   args.insert(args.end(), more.begin(), more.end());
-  return RunLoadline(args);
+  return RunLoadline(args, options);
 }
 
 std::string Contents(const std::string& path) {
@@ -87,21 +88,21 @@ TEST(Quantize, ResumesWithTheSameBits) {
              "start_step: 4, freeze_observer_step: 8, calibration_batches: 2");
   const std::string whole = folder + "/whole.onnx";
   ASSERT_EQ(RunMlp(recipe, {"--steps", "12", "-o", whole}).exit_code, 0);
-  const std::string checkpoint = folder + "/c.safetensors";
-  CommandOptions interrupted;
-  interrupted.interrupt_when = "step 6/12";
-  const CommandResult first =
-      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--seed", "3", "--recipe", recipe, "--steps", "12",
-                   "--checkpoint", checkpoint, "--log-every", "1"},
-                  interrupted);
-  ASSERT_NE(first.exit_code, 0) << "was not interrupted";
   const std::string resumed = folder + "/resumed.onnx";
-  const CommandResult rest = RunMlp(
-      recipe,
-      {"--steps", "12", "--checkpoint", checkpoint, "--resume", "-o", resumed});
-  ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_EQ(Contents(whole), Contents(resumed));
+  for (const char* stop : {" 3/12", " 4/12", " 6/12", " 9/12"}) {
+    const std::string checkpoint = folder + "/c.safetensors";
+    const CommandResult part =
+        RunMlp(recipe,
+               {"--steps", "12", "--checkpoint", checkpoint, "--overwrite",
+                "--log-every", "1"},
+               {.interrupt_when = stop});
+    ASSERT_EQ(part.exit_code, 130) << part.err;
+    const CommandResult rest =
+        RunMlp(recipe, {"--steps", "12", "--checkpoint", checkpoint, "--resume",
+                        "-o", resumed});
+    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
+    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
+  }
 }
 
 TEST(Quantize, PlansItsPhasesOffline) {

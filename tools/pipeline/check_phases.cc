@@ -71,14 +71,7 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {
-<<<<<<< HEAD
-      return absl::UnimplementedError(
-          passes::RecipeError(recipe, entry, "method.kind",
-                              "quantize is not supported by run and plan")
-              .message());
-=======
       LOADLINE_RETURN_IF_ERROR(CheckStart(recipe, entry));
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
     }
     const passes::PruneSpec* spec = entry.prune();
     const bool known =

@@ -11,11 +11,8 @@
 #include "executor/program/program.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
-<<<<<<< HEAD
 #include "models/onnx/export_pruned.h"
-=======
 #include "passes/compress/quantized_model.h"
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
 #include "passes/compress/sparsity_schedule.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"

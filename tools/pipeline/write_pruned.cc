@@ -11,22 +11,17 @@
 #include <vector>
 
 #include "models/onnx/export.h"
-<<<<<<< HEAD
 #include "models/onnx/export_pruned.h"
-#include "models/onnx/import.h"
-#include "planner/base/status_macros.h"
-#include "tools/pipeline/plan_training_step.h"
-=======
 #include "models/onnx/export_quantized.h"
+#include "models/onnx/import.h"
 #include "passes/compress/quantized_model.h"
 #include "planner/base/status_macros.h"
+#include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/start_quantizers.h"
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
 
 namespace loadline::tools {
 namespace {
 
-<<<<<<< HEAD
 // A model's file and its external data. 0 if the system does not say.
 int64_t SizeOf(const std::string& path) {
   std::vector<std::string> files = {path};
@@ -40,13 +35,13 @@ int64_t SizeOf(const std::string& path) {
     if (!error) bytes += static_cast<int64_t>(size);
   }
   return bytes;
-=======
+}
+
 // Grids and codebooks as training left them.
 absl::StatusOr<models::QuantizedModel> Quantized(const PhasedResult& result) {
   return passes::MakeQuantizedModel(
       result.quantizers, ReaderOf(result.state, result.quantized_graph),
       result.file_names);
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
 }
 
 }  // namespace
@@ -54,14 +49,11 @@ absl::StatusOr<models::QuantizedModel> Quantized(const PhasedResult& result) {
 absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
                                       const std::string& path,
                                       PhasedResult* result) {
-<<<<<<< HEAD
   FileBytes files = {.before = SizeOf(flags.model)};
-=======
   models::QuantizedModel quantized;
   if (!result->quantizers.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(quantized, Quantized(*result));
   }
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : result->step.model_tensors) {
     const auto found = result->state.find(name);
@@ -73,7 +65,6 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
                                  std::move(found->second))});
   }
   result->state.clear();
-<<<<<<< HEAD
   const bool shrunk =
       std::any_of(result->removed.begin(), result->removed.end(),
                   [](const auto& removed) { return !removed.empty(); });
@@ -86,21 +77,12 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
     LOADLINE_RETURN_IF_ERROR(
         models::ExportTrained(flags.model, std::move(trained), path));
   }
-  files.after = SizeOf(path);
-=======
-  LOADLINE_RETURN_IF_ERROR(
-      models::ExportTrained(flags.model, std::move(trained), path));
   if (!result->quantizers.empty()) {
     // From the trained model that was just written.
     LOADLINE_RETURN_IF_ERROR(
         models::ExportQuantized(path, std::move(quantized), path));
   }
-  std::error_code error;
-  FileBytes files;
-  files.before =
-      static_cast<int64_t>(std::filesystem::file_size(flags.model, error));
-  files.after = static_cast<int64_t>(std::filesystem::file_size(path, error));
->>>>>>> 53a4568 (Quantize entries of a recipe in run and plan: phases, calibration, export)
+  files.after = SizeOf(path);
   return files;
 }
 
