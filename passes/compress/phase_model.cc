@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "passes/use_running_statistics.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -19,7 +20,28 @@ absl::StatusOr<PhaseModel> MakePhaseModel(models::Graph model,
       made.found,
       FindRecipeGroups(made.model, made.groups, recipe, nodes, phase.masked));
   made.masks = MasksOfPhase(made.model, made.groups, recipe, made.found, phase);
+  LOADLINE_ASSIGN_OR_RETURN(
+      made.step_model,
+      QuantizeModel(made.model, recipe, phase, {}, &made.quantizers));
   return made;
+}
+
+absl::StatusOr<models::Graph> QuantizeModel(
+    models::Graph model, const Recipe& recipe, const RecipePhase& phase,
+    std::optional<QuantizeStage> stage,
+    std::vector<QuantizedTensor>* quantizers) {
+  if (phase.freeze_bn) LOADLINE_RETURN_IF_ERROR(UseRunningStatistics(model));
+  if (phase.quantized.empty()) return model;
+  LOADLINE_ASSIGN_OR_RETURN(const auto nodes, MatchRecipe(model, recipe));
+  std::vector<QuantizeRequest> requests;
+  for (const QuantizedEntry& entry : phase.quantized) {
+    requests.push_back({.nodes = nodes[entry.entry],
+                        .spec = *recipe.entries[entry.entry].quantize(),
+                        .stage = stage.value_or(entry.stage)});
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const auto added, AddFakeQuantize(model, requests));
+  quantizers->insert(quantizers->end(), added.begin(), added.end());
+  return model;
 }
 
 absl::StatusOr<PrunedGraph> RemoveChannels(const PhaseModel& phase,

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "models/graph.h"
+#include "passes/compress/add_fake_quantize.h"
 #include "passes/compress/choose_channels.h"
 #include "passes/compress/phase_masks.h"
 #include "passes/compress/prune_graph.h"
@@ -25,7 +27,18 @@ struct PhaseModel {
   std::vector<PruneGroup> groups;
   std::vector<RecipeGroups> found;  // by entry; of the phase's entries only
   std::vector<MaskedAxis> masks;
+  // What is trained: `model` with the quantizers of the phase.
+  models::Graph step_model;
+  std::vector<QuantizedTensor> quantizers;
 };
+
+// `model` with the quantizers of the phase's entries, each in its stage, or all
+// in `stage`. Appends to `quantizers`. Errors: those of MatchRecipe and
+// AddFakeQuantize.
+absl::StatusOr<models::Graph> QuantizeModel(
+    models::Graph model, const Recipe& recipe, const RecipePhase& phase,
+    std::optional<QuantizeStage> stage,
+    std::vector<QuantizedTensor>* quantizers);
 
 // Errors: those of MatchRecipe, FindPruneGroups and FindRecipeGroups.
 absl::StatusOr<PhaseModel> MakePhaseModel(models::Graph model,

@@ -6,9 +6,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "passes/compress/add_fake_quantize.h"
 #include "passes/compress/recipe.h"
 
 namespace loadline::passes {
+
+// A quantize entry at work in a phase.
+struct QuantizedEntry {
+  size_t entry = 0;
+  QuantizeStage stage = QuantizeStage::kTrain;
+  bool starts = false;  // with this phase
+};
 
 struct RecipePhase {
   int64_t first_step = 0;  // steps done when it starts
@@ -17,14 +25,21 @@ struct RecipePhase {
   // channels are removed at its end.
   std::vector<size_t> masked;
   std::vector<size_t> removed;
+  std::vector<QuantizedEntry> quantized;  // rising
+  bool freeze_bn = false;  // normalizations use their running statistics
 };
 inline constexpr int64_t kOpenEnd = INT64_MAX;
 
 // In order; the last one removes nothing. A phase ends where the window of a
-// structured entry ends. One of no steps, before the first step of the run, is
-// a phase as well. `steps`: of the whole run, after every end_step; kOpenEnd if
-// it is not known.
+// structured entry ends, and where a quantize entry starts or freezes
+// something. One of no steps, before the first step of the run, is a phase as
+// well. `steps`: of the whole run, after every end_step; kOpenEnd if it is not
+// known.
 std::vector<RecipePhase> PhasesOf(const Recipe& recipe, int64_t steps);
+
+// What the run exports after its last step: every quantize entry, frozen. It
+// trains nothing; entries that start at the end of the run start with it.
+RecipePhase ExportPhase(const Recipe& recipe, int64_t steps);
 
 }  // namespace loadline::passes
 

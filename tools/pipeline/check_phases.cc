@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "passes/compress/channel_scores.h"
 #include "passes/compress/phase_model.h"
 #include "planner/base/status_macros.h"
@@ -44,6 +45,24 @@ absl::Status CheckCriterion(const PhaseModel& phase, const Recipe& recipe,
   return absl::OkStatus();
 }
 
+// Codebooks and scales are not cut.
+absl::Status CheckStart(const Recipe& recipe,
+                        const passes::RecipeEntry& quantize) {
+  for (const passes::RecipeEntry& entry : recipe.entries) {
+    const passes::PruneSpec* spec = entry.prune();
+    if (spec == nullptr || !passes::IsStructured(spec->granularity) ||
+        spec->end_step <= quantize.quantize()->start_step) {
+      continue;
+    }
+    return passes::RecipeError(
+        recipe, quantize, "process.start_step",
+        absl::StrCat("quantization starts before step ", spec->end_step,
+                     ", where entry '", entry.name,
+                     "' removes its channels; start it then or later"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
@@ -52,10 +71,7 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {
-      return absl::UnimplementedError(
-          passes::RecipeError(recipe, entry, "method.kind",
-                              "quantize is not supported by run and plan")
-              .message());
+      LOADLINE_RETURN_IF_ERROR(CheckStart(recipe, entry));
     }
     const passes::PruneSpec* spec = entry.prune();
     const bool known =
@@ -73,7 +89,7 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
     }
     flags.purpose.masks = at_start.masks;
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
-                              BuildStep(at_start.model, flags));
+                              BuildStep(at_start.step_model, flags));
     LOADLINE_RETURN_IF_ERROR(
         FindOptimizerStates(step, at_start.masks).status());
     LOADLINE_ASSIGN_OR_RETURN(

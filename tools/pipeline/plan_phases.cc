@@ -22,7 +22,7 @@ absl::StatusOr<PlannedStep> PlanPhase(const passes::PhaseModel& model,
                                       const std::atomic<bool>* cancel) {
   flags.purpose.masks = model.masks;
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PoseGraph(model.model, flags, device, cancel));
+                            PoseGraph(model.step_model, flags, device, cancel));
   LOADLINE_ASSIGN_OR_RETURN(
       step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
   return step;

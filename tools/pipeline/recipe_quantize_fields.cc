@@ -103,11 +103,11 @@ absl::Status ReadQuantize(RecipeSections* sections, const RecipeClock& clock,
   LOADLINE_RETURN_IF_ERROR(
       times.Read({"start_step", "start"}, {"start_epoch"}, 0, &spec->start_step)
           .status());
-  if (clock.steps > 0 && spec->start_step >= clock.steps) {
+  // At the end of the run it quantizes after training.
+  if (clock.steps > 0 && spec->start_step > clock.steps) {
     return process->ErrorAt(
-        "start_step",
-        absl::StrCat(spec->start_step, " leaves none of the run's ",
-                     clock.steps, " steps after it"));
+        "start_step", absl::StrCat(spec->start_step, " is after the run's ",
+                                   clock.steps, " steps"));
   }
   LOADLINE_RETURN_IF_ERROR(
       times.ReadOptional({"freeze_observer_step"}, {"freeze_observer_epoch"},

@@ -12,6 +12,7 @@
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
 #include "models/onnx/export_pruned.h"
+#include "passes/compress/quantized_model.h"
 #include "passes/compress/sparsity_schedule.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
@@ -24,6 +25,7 @@
 #include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
+#include "tools/pipeline/start_quantizers.h"
 
 namespace loadline::tools {
 namespace {
@@ -71,6 +73,7 @@ class PhasedTraining {
       LOADLINE_RETURN_IF_ERROR(RunPhase(phases[p]));
       if (result_.train.interrupted) break;
     }
+    if (!result_.train.interrupted) LOADLINE_RETURN_IF_ERROR(QuantizeAtEnd());
     result_.recipe = recipe_;
     result_.model = std::move(model_);
     result_.state = std::move(state_);
@@ -81,6 +84,7 @@ class PhasedTraining {
   absl::Status ReadAll() {
     LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
                               ImportModel(flags_.model, /*training=*/true));
+    result_.file_names = passes::FileNames(imported.graph, imported.value_of);
     model_ = std::move(imported.graph);
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
                               BuildStep(model_, flags_));
@@ -251,6 +255,9 @@ class PhasedTraining {
     if (result_.phases.empty()) {
       LOADLINE_RETURN_IF_ERROR(KeepBudgetOf(step, &flags_));
     }
+    if (!train_.resume) {
+      LOADLINE_RETURN_IF_ERROR(StartQuantizers(phase, at_start));
+    }
     const int64_t carried_bytes = record.carried_bytes;
     record = RecordOf(at_start, phase, step);
     record.carried_bytes = carried_bytes;
@@ -293,6 +300,32 @@ class PhasedTraining {
     program.reset();  // before the device, which it uses
     device.reset();   // its bytes are free before the next phase's are taken
     executor::ReleaseFreedMemory();
+    return absl::OkStatus();
+  }
+
+  // A resumed phase has what its quantizers began with in the checkpoint.
+  absl::Status StartQuantizers(const RecipePhase& phase,
+                               const PhaseModel& at_start) {
+    if (phase.quantized.empty()) return absl::OkStatus();
+    if (state_.empty()) state_ = InitialState(at_start.model);
+    // An arena of its own, free again before the phase's.
+    LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
+    LOADLINE_RETURN_IF_ERROR(CalibrateQuantizers(
+        at_start, recipe_, phase, flags_, result_.step.machine,
+        {.data = &data_, .seed = train_.seed, .shuffle = train_.shuffle},
+        *device, stop_, &state_));
+    return StartQuantizersIn(at_start, &state_);
+  }
+
+  // Entries that start at the end quantize what was trained without them.
+  absl::Status QuantizeAtEnd() {
+    const RecipePhase phase = passes::ExportPhase(recipe_, train_.steps);
+    if (phase.quantized.empty()) return absl::OkStatus();
+    LOADLINE_ASSIGN_OR_RETURN(const PhaseModel at_end,
+                              passes::MakePhaseModel(model_, recipe_, phase));
+    LOADLINE_RETURN_IF_ERROR(StartQuantizers(phase, at_end));
+    result_.quantizers = at_end.quantizers;
+    result_.quantized_graph = at_end.step_model;
     return absl::OkStatus();
   }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,11 @@ struct PhasedResult {
   PlannedStep step;
   models::Graph model;  // the pruned model, without trained contents
   RunState state;       // its trained parameters and states
+  // Of the quantize entries, for the export; empty without any. `file_names`:
+  // passes::FileNames of the model's file.
+  std::vector<passes::QuantizedTensor> quantizers;
+  models::Graph quantized_graph;  // the types of their values
+  std::map<std::string, std::vector<std::string>> file_names;
   // What each phase's end removed, for the checkpoint and the export.
   std::vector<passes::RemovedChannels> removed;
 };

@@ -12,9 +12,12 @@
 
 #include "models/onnx/export.h"
 #include "models/onnx/export_pruned.h"
+#include "models/onnx/export_quantized.h"
 #include "models/onnx/import.h"
+#include "passes/compress/quantized_model.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/start_quantizers.h"
 
 namespace loadline::tools {
 namespace {
@@ -34,12 +37,23 @@ int64_t SizeOf(const std::string& path) {
   return bytes;
 }
 
+// Grids and codebooks as training left them.
+absl::StatusOr<models::QuantizedModel> Quantized(const PhasedResult& result) {
+  return passes::MakeQuantizedModel(
+      result.quantizers, ReaderOf(result.state, result.quantized_graph),
+      result.file_names);
+}
+
 }  // namespace
 
 absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
                                       const std::string& path,
                                       PhasedResult* result) {
   FileBytes files = {.before = SizeOf(flags.model)};
+  models::QuantizedModel quantized;
+  if (!result->quantizers.empty()) {
+    LOADLINE_ASSIGN_OR_RETURN(quantized, Quantized(*result));
+  }
   std::map<std::string, models::Tensor> trained;
   for (const std::string& name : result->step.model_tensors) {
     const auto found = result->state.find(name);
@@ -62,6 +76,11 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
   } else {
     LOADLINE_RETURN_IF_ERROR(
         models::ExportTrained(flags.model, std::move(trained), path));
+  }
+  if (!result->quantizers.empty()) {
+    // From the trained model that was just written.
+    LOADLINE_RETURN_IF_ERROR(
+        models::ExportQuantized(path, std::move(quantized), path));
   }
   files.after = SizeOf(path);
   return files;

@@ -60,6 +60,41 @@ TEST(PhasesOf, OfARecipeThatOnlyQuantizesAreOne) {
   Recipe recipe;
   recipe.entries = {{.spec = QuantizeSpec{}}};
   EXPECT_EQ(PhasesOf(recipe, 10).size(), 1u);
+  EXPECT_EQ(PhasesOf(recipe, 10)[0].quantized.size(), 1u);
+}
+
+TEST(PhasesOf, ChangesWhereQuantizationStartsAndFreezes) {
+  QuantizeSpec spec;
+  spec.start_step = 4;
+  spec.freeze_observer_step = 6;
+  spec.freeze_bn_step = 8;
+  Recipe recipe;
+  recipe.entries = {{.spec = spec}};
+  const auto phases = PhasesOf(recipe, 10);
+  ASSERT_EQ(phases.size(), 4u);
+  EXPECT_THAT(phases[0].quantized, IsEmpty());
+  ASSERT_EQ(phases[1].quantized.size(), 1u);
+  EXPECT_TRUE(phases[1].quantized[0].starts);
+  EXPECT_EQ(phases[1].quantized[0].stage, QuantizeStage::kTrain);
+  EXPECT_EQ(phases[2].first_step, 6);
+  EXPECT_FALSE(phases[2].quantized[0].starts);
+  EXPECT_EQ(phases[2].quantized[0].stage, QuantizeStage::kFrozen);
+  EXPECT_FALSE(phases[2].freeze_bn);
+  EXPECT_TRUE(phases[3].freeze_bn);
+  EXPECT_EQ(phases[3].end_step, 10);
+}
+
+TEST(PhasesOf, LeavesQuantizationAfterTrainingToTheExport) {
+  QuantizeSpec spec;
+  spec.start_step = 10;
+  Recipe recipe;
+  recipe.entries = {{.spec = spec}};
+  ASSERT_EQ(PhasesOf(recipe, 10).size(), 1u);
+  EXPECT_THAT(PhasesOf(recipe, 10)[0].quantized, IsEmpty());
+  const RecipePhase at_end = ExportPhase(recipe, 10);
+  ASSERT_EQ(at_end.quantized.size(), 1u);
+  EXPECT_TRUE(at_end.quantized[0].starts);
+  EXPECT_TRUE(at_end.freeze_bn);
 }
 
 }  // namespace

@@ -1,0 +1,136 @@
+// Runs whose recipe quantizes: phases within the budget, an export of integers,
+// the same bits after an interruption. tests/onnxruntime runs such exports.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_command.h"
+
+namespace loadline {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Recipe(const std::string& folder, const std::string& method,
+                   const std::string& process) {
+  const std::string path = folder + "/recipe.yaml";
+  std::ofstream(path) << "compression:\n- name: int8\n  method: {kind: "
+                         "quantize, "
+                      << method << "}\n  process: {" << process << "}\n";
+  return path;
+}
+
+CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
+                     const CommandOptions& options = {}) {
+  std::vector<std::string> args = {"run",      Zoo("mlp.onnx"),
+                                   "--data",   Zoo("digits-train.npz"),
+                                   "--seed",   "3",
+                                   "--recipe", recipe,
+                                   "--json"};
+  args.insert(args.end(), more.begin(), more.end());
+  return RunLoadline(args, options);
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Quantize, TrainsInPhasesWithinTheBudgetAndExportsIntegers) {
+  for (const char* quantizer : {"uniform", "lsq", "kmeans"}) {
+    const std::string folder = TestFolder(std::string("quantize_") + quantizer);
+    const std::string out = folder + "/out.onnx";
+    const CommandResult run =
+        RunMlp(Recipe(folder, std::string("quantizer: ") + quantizer,
+                      "start_step: 8, freeze_observer_step: 12, "
+                      "calibration_batches: 2"),
+               {"--steps", "16", "--budget", "80%", "-o", out});
+    ASSERT_EQ(run.exit_code, 0) << quantizer << ": " << run.err;
+    const auto result = run.json();
+    ASSERT_EQ(result["phases"].size(), 3u);
+    EXPECT_EQ(result["losses"].size(), 16u);
+    for (const auto& phase : result["phases"]) {
+      EXPECT_EQ(phase["measured_arena_bytes"], phase["arena_bytes"]);
+      EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
+    }
+    EXPECT_THAT(Contents(out), HasSubstr("QuantizeLinear"));
+    EXPECT_LT(std::filesystem::file_size(out),
+              std::filesystem::file_size(Zoo("mlp.onnx")) / 2);
+  }
+}
+
+TEST(Quantize, AfterTrainingLeavesTheTrainingAlone) {
+  const std::string folder = TestFolder("quantize_after");
+  const std::string out = folder + "/out.onnx";
+  const CommandResult run =
+      RunMlp(Recipe(folder, "quantizer: uniform",
+                    "start_step: 8, calibration_batches: 2"),
+             {"--steps", "8", "-o", out});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(run.json()["phases"].size(), 1u);
+  EXPECT_THAT(Contents(out), HasSubstr("QuantizeLinear"));
+  const CommandResult plain =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--seed", "3", "--steps", "8", "--json"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_EQ(plain.json()["losses"], run.json()["losses"]);
+}
+
+TEST(Quantize, ResumesWithTheSameBits) {
+  const std::string folder = TestFolder("quantize_resume");
+  const std::string recipe =
+      Recipe(folder, "quantizer: lsq",
+             "start_step: 4, freeze_observer_step: 8, calibration_batches: 2");
+  const std::string whole = folder + "/whole.onnx";
+  ASSERT_EQ(RunMlp(recipe, {"--steps", "12", "-o", whole}).exit_code, 0);
+  const std::string resumed = folder + "/resumed.onnx";
+  for (const char* stop : {" 3/12", " 4/12", " 6/12", " 9/12"}) {
+    const std::string checkpoint = folder + "/c.safetensors";
+    const CommandResult part =
+        RunMlp(recipe,
+               {"--steps", "12", "--checkpoint", checkpoint, "--overwrite",
+                "--log-every", "1"},
+               {.interrupt_when = stop});
+    ASSERT_EQ(part.exit_code, 130) << part.err;
+    const CommandResult rest =
+        RunMlp(recipe, {"--steps", "12", "--checkpoint", checkpoint, "--resume",
+                        "-o", resumed});
+    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
+    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
+  }
+}
+
+TEST(Quantize, PlansItsPhasesOffline) {
+  const std::string folder = TestFolder("quantize_plan");
+  const std::string recipe = Recipe(folder, "quantizer: uniform",
+                                    "start_step: 8, freeze_observer_step: 12");
+  const CommandResult plan =
+      RunLoadline({"plan", Zoo("mlp.onnx"), "--recipe", recipe, "--steps", "16",
+                   "--machine", "h100-sxm", "--device", "cuda", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  ASSERT_EQ(plan.json()["phases"].size(), 3u);
+  // Fake quantization keeps more between forward and backward pass.
+  EXPECT_GT(plan.json()["phases"][1]["keep_everything_bytes"],
+            plan.json()["phases"][0]["keep_everything_bytes"]);
+}
+
+TEST(Quantize, NamesWhatCannotWork) {
+  const std::string folder = TestFolder("quantize_errors");
+  const CommandResult observer = RunMlp(
+      Recipe(folder, "quantizer: uniform, observer: mse", "start_step: 2"),
+      {"--steps", "4"});
+  EXPECT_NE(observer.exit_code, 0);
+  EXPECT_THAT(observer.err, HasSubstr("minmax"));
+  const CommandResult late = RunMlp(
+      Recipe(folder, "quantizer: uniform", "start_step: 5"), {"--steps", "4"});
+  EXPECT_NE(late.exit_code, 0);
+  EXPECT_THAT(late.err, HasSubstr("5 is after the run's 4 steps"));
+}
+
+}  // namespace
+}  // namespace loadline
