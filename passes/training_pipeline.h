@@ -25,7 +25,7 @@ struct TrainingOptions {
   // Parts of the batch that run one after the other, their gradients added up
   // (cut_batch.h).
   int64_t micro_batches = 1;
-  std::vector<Split> splits;              // chains that run in segments
+  std::vector<Split> splits;  // chains that run in segments
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the

@@ -102,9 +102,9 @@ absl::Status CheckDecisions(const Problem& problem, const Plan& plan) {
   return absl::OkStatus();
 }
 
-// Shares of the error that a plan may make. A value that is encoded again by the
-// same codec gets the same bits, so a codec of a value counts once. The sum has
-// a rounding error.
+// Shares of the error that a plan may make. A value that is encoded again by
+// the same codec gets the same bits, so a codec of a value counts once. The sum
+// has a rounding error.
 absl::Status CheckErrors(const Problem& problem, const Plan& plan) {
   std::set<std::pair<size_t, std::string>> used;
   double sum = 0;

@@ -353,10 +353,8 @@ void AddLossCases(std::vector<OperatorCase>& cases) {
     cases.push_back(
         {"CrossEntropyRows", what, {logits, I64(s.target, 0, last)}, grad});
     const InputSpec hit = F32(s.target, -6, 3);
-    cases.push_back({"CrossEntropyMean",
-                     what,
-                     {lse, hit, I64(s.target, 0, last)},
-                     {}});
+    cases.push_back(
+        {"CrossEntropyMean", what, {lse, hit, I64(s.target, 0, last)}, {}});
     cases.push_back({"CrossEntropyMean",
                      what + " count",
                      {lse, hit, I64(s.target, 0, last), F32({}, 1, 40)},

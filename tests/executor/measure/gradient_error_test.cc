@@ -1,4 +1,5 @@
-// The profile of a step whose gradient is known: y = x w, loss = mean (y - t)^2.
+// The profile of a step whose gradient is known: y = x w, loss = mean (y -
+// t)^2.
 #include "executor/measure/gradient_error.h"
 
 #include <cmath>
@@ -95,7 +96,8 @@ TEST(ProfileGradientErrors, IsTheErrorOfTheProductThatReadsTheValue) {
   }
   for (double g : gradient) product += g * g;
   const double step = 2 * std::tanh(1.0) / 255;
-  const double expected = std::sqrt(32 * dy_squares * step * step / 6 / product);
+  const double expected =
+      std::sqrt(32 * dy_squares * step * step / 6 / product);
   EXPECT_NEAR(mean, expected, 0.15 * expected);
 }
 
@@ -120,7 +122,8 @@ TEST(ProfileGradientErrors, GrowsAsTheStepDoes) {
 TEST(ProfileGradientErrors, NeedsContentsAndUpdates) {
   Graph graph = Step();
   for (models::Value& value : graph.values) {
-    if (value.kind == models::ValueKind::kParameter) value.initial->data.reset();
+    if (value.kind == models::ValueKind::kParameter)
+      value.initial->data.reset();
   }
   EXPECT_EQ(Profile(graph, "group8", 1).status().code(),
             absl::StatusCode::kFailedPrecondition);

@@ -130,7 +130,9 @@ TEST(Solve, NoPlanExceedsTheLimitOfErrors) {
     Plan above = *without;
     above.problem_sha256 = ProblemSha256(problem);
     const absl::Status status = Verify(problem, above);
-    EXPECT_TRUE(absl::StrContains(status.message(), "more than all that a plan may make")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  "more than all that a plan may make"))
+        << status;
   }
   EXPECT_GT(limited, 3);
   EXPECT_GT(used, 0);

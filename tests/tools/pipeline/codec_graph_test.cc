@@ -14,8 +14,8 @@ namespace {
 
 models::Graph Step(const std::string& family) {
   StepFlags flags;
-  flags.model.model = std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" +
-                      family + ".onnx";
+  flags.model.model =
+      std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" + family + ".onnx";
   flags.model.batch = 8;
   auto model = ImportModel(flags.model, /*training=*/true);
   EXPECT_TRUE(model.ok()) << model.status();

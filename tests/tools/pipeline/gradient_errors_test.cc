@@ -13,8 +13,8 @@ namespace {
 
 StepFlags Flags(const std::string& family) {
   StepFlags flags;
-  flags.model.model = std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" +
-                      family + ".onnx";
+  flags.model.model =
+      std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" + family + ".onnx";
   flags.model.batch = 8;
   flags.plan.max_gradient_error = 0.01;
   return flags;
