@@ -139,8 +139,8 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
         ++counted;
         sum += double{lse[i]} - double{hit[i]};
       }
-      const double divisor = has_count ? double{*In(args, 3)}
-                                       : static_cast<double>(counted);
+      const double divisor =
+          has_count ? double{*In(args, 3)} : static_cast<double>(counted);
       *Out(args, 0) = static_cast<float>(sum / divisor);
     });
   });

@@ -190,8 +190,8 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
                                            const LaunchContext& launch) {
       return LaunchKernel(MeanOfRowsKernel<Index>, 1, kSumThreads, 0,
                           launch.stream, targets, In(args, 0), In(args, 1),
-                          In<Index>(args, 2),
-                          has_count ? In(args, 3) : nullptr, Out(args, 0));
+                          In<Index>(args, 2), has_count ? In(args, 3) : nullptr,
+                          Out(args, 0));
     });
   });
 }

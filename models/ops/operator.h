@@ -72,10 +72,10 @@ struct OperatorCost {
   int64_t bytes = 0;         // read and written
 };
 
-// How a node runs on a part of its rows. The first dimensions of a value, merged
-// into one, are its rows, or several to each row; so a part of them is one
-// stretch of bytes. The node of a part has the same operator and `attributes`,
-// except that `shape` is the shape of its output 0.
+// How a node runs on a part of its rows. The first dimensions of a value,
+// merged into one, are its rows, or several to each row; so a part of them is
+// one stretch of bytes. The node of a part has the same operator and
+// `attributes`, except that `shape` is the shape of its output 0.
 struct RowCut {
   // By input and output: how many leading dimensions are its rows, or one of
   // the following.
