@@ -186,22 +186,11 @@ std::map<std::string, float> ScalesByTensor(const QuantizedModel& quantized) {
   return scales;
 }
 
-}  // namespace
-
-absl::Status ExportQuantized(const std::string& original_path,
-                             QuantizedModel quantized,
-                             const std::string& out_path) {
-  // The float model on its way to integers.
-  const std::string float_path = out_path + ".float";
-  LOADLINE_RETURN_IF_ERROR(
-      ExportTrained(original_path, std::move(quantized.trained), float_path));
-  absl::StatusOr<onnx::ModelProto> read =
-      onnx_internal::ReadModelFile(float_path, onnx_internal::kMaxFileBytes);
-  std::error_code ignored;
-  std::filesystem::remove(float_path, ignored);
-  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto model, std::move(read));
-  LOADLINE_RETURN_IF_ERROR(CheckOpset(model));
-  onnx::GraphProto* graph = model.mutable_graph();
+// Makes the float model an integer one.
+absl::Status QuantizeModel(const QuantizedModel& quantized,
+                           onnx::ModelProto* model) {
+  LOADLINE_RETURN_IF_ERROR(CheckOpset(*model));
+  onnx::GraphProto* graph = model->mutable_graph();
   onnx_internal::UseInferenceForm(graph);
   std::vector<std::string> foldable;
   for (const QuantizedWeight& weight : quantized.weights) {
@@ -222,7 +211,43 @@ absl::Status ExportQuantized(const std::string& original_path,
     LOADLINE_RETURN_IF_ERROR(activations.Add(activation));
   }
   activations.Write(weights.nodes());
-  return onnx_internal::WriteModel(model, out_path);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ExportQuantized(const std::string& original_path,
+                             QuantizedModel quantized,
+                             const std::string& out_path) {
+  // The float model on its way to integers.
+  const std::string float_path = out_path + ".float";
+  LOADLINE_RETURN_IF_ERROR(
+      ExportTrained(original_path, std::move(quantized.trained), float_path));
+  absl::StatusOr<onnx::ModelProto> model =
+      onnx_internal::ReadModelFile(float_path, onnx_internal::kMaxFileBytes);
+  std::error_code ignored;
+  std::filesystem::remove(float_path, ignored);
+  LOADLINE_RETURN_IF_ERROR(model.status());
+  LOADLINE_RETURN_IF_ERROR(QuantizeModel(quantized, &*model));
+  return onnx_internal::WriteModel(*model, out_path);
+}
+
+absl::Status CheckQuantizedExport(const std::string& original_path,
+                                  const QuantizedModel& quantized) {
+  LOADLINE_ASSIGN_OR_RETURN(onnx::ModelProto model,
+                            onnx_internal::ReadModelFile(
+                                original_path, onnx_internal::kMaxFileBytes));
+  const std::string folder = onnx_internal::FolderOf(original_path);
+  int64_t budget_bytes = onnx_internal::kMaxFileBytes;
+  for (onnx::TensorProto& proto :
+       *model.mutable_graph()->mutable_initializer()) {
+    if (proto.data_location() != onnx::TensorProto::EXTERNAL) continue;
+    LOADLINE_ASSIGN_OR_RETURN(
+        const Tensor tensor,
+        onnx_internal::ReadTensor(proto, folder, &budget_bytes));
+    onnx_internal::WriteTensor(tensor, &proto);
+  }
+  return QuantizeModel(quantized, &model);
 }
 
 }  // namespace loadline::models

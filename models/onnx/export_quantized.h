@@ -72,6 +72,11 @@ absl::Status ExportQuantized(const std::string& original_path,
                              QuantizedModel quantized,
                              const std::string& out_path);
 
+// The same without trained contents and without writing, for a check before
+// training.
+absl::Status CheckQuantizedExport(const std::string& original_path,
+                                  const QuantizedModel& quantized);
+
 }  // namespace loadline::models
 
 #endif  // LOADLINE_MODELS_ONNX_EXPORT_QUANTIZED_H_

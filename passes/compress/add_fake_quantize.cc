@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/ops/quantize.h"
+#include "passes/compress/quantize_biases.h"
 #include "passes/compress/quantize_points.h"
 #include "planner/base/status_macros.h"
 
@@ -39,7 +40,7 @@ Attributes GridAttributes(const QuantizedTensor& tensor) {
 class Inserter {
  public:
   Inserter(Graph& graph, const std::vector<QuantizePoint>& points)
-      : graph_(graph), replaced_(graph.values.size()) {
+      : graph_(graph), replaced_(graph.values.size()), biases_(graph, points) {
     for (size_t i = 0; i < replaced_.size(); ++i) {
       replaced_[i] = ValueId{static_cast<int32_t>(i)};
     }
@@ -56,9 +57,11 @@ class Inserter {
       if (!made[Index(value)]) LOADLINE_RETURN_IF_ERROR(Insert(*point));
     }
     for (Node& node : nodes) {
+      const std::vector<ValueId> inputs = node.inputs;
       for (ValueId& id : node.inputs) {
         if (id != models::kNoValue) id = replaced_[Index(id)];
       }
+      LOADLINE_RETURN_IF_ERROR(biases_.Quantize(inputs, &node));
       const std::vector<ValueId> outputs = node.outputs;
       graph_.nodes.push_back(std::move(node));
       for (ValueId id : outputs) {
@@ -233,11 +236,13 @@ class Inserter {
         Add("FakeQuantize", "quantized", {x, scale, zero_point},
             std::move(attributes)));
     replaced_[Index(x)] = quantized[0];
+    biases_.SetScale(x, scale);
     return absl::OkStatus();
   }
 
   Graph& graph_;
   std::vector<ValueId> replaced_;  // by the values before the pass
+  BiasQuantizer biases_;
   std::map<ValueId, const QuantizePoint*> points_;
   const QuantizePoint* point_ = nullptr;  // at work
   std::string name_;                      // its tensor's

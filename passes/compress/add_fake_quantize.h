@@ -11,6 +11,7 @@
 // quantized behind the normalization, bias and Relu or Clip that follow it
 // alone, since an integer kernel computes these too. What is only moved
 // (Reshape, Transpose, MaxPool, ...) keeps the grid of where it came from.
+// Biases are rounded as the export rounds them (quantize_biases.h).
 //
 // Persistent values, by the quantized tensor's name: `NAME.low`, `NAME.high`
 // are the range of an input or output; `NAME.log_scale` is trained, and

@@ -9,6 +9,28 @@
 
 namespace loadline::passes {
 
+namespace {
+
+// `error` of AddFakeQuantize with the entry that has it, if one has it alone.
+absl::Status OfEntry(const models::Graph& model, const Recipe& recipe,
+                     const RecipePhase& phase,
+                     const std::vector<QuantizeRequest>& requests,
+                     const absl::Status& error) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    models::Graph graph = model;
+    const absl::Status alone =
+        AddFakeQuantize(graph, absl::MakeConstSpan(&requests[i], 1)).status();
+    if (alone.ok()) continue;
+    return {alone.code(),
+            RecipeError(recipe, recipe.entries[phase.quantized[i].entry],
+                        "object", alone.message())
+                .message()};
+  }
+  return error;
+}
+
+}  // namespace
+
 absl::StatusOr<PhaseModel> MakePhaseModel(models::Graph model,
                                           const Recipe& recipe,
                                           const RecipePhase& phase) {
@@ -39,8 +61,12 @@ absl::StatusOr<models::Graph> QuantizeModel(
                         .spec = *recipe.entries[entry.entry].quantize(),
                         .stage = stage.value_or(entry.stage)});
   }
-  LOADLINE_ASSIGN_OR_RETURN(const auto added, AddFakeQuantize(model, requests));
-  quantizers->insert(quantizers->end(), added.begin(), added.end());
+  const models::Graph before = model;
+  const auto added = AddFakeQuantize(model, requests);
+  if (!added.ok()) {
+    return OfEntry(before, recipe, phase, requests, added.status());
+  }
+  quantizers->insert(quantizers->end(), added->begin(), added->end());
   return model;
 }
 

@@ -230,6 +230,7 @@ class GroupBuilder {
   void Judge(size_t g) {
     PruneGroup& group = groups_[g];
     const Facts& facts = facts_[g];
+    group.heads = facts.head;
     if (facts.frozen != AxisAtoms::kNone) {
       group.frozen = atoms_.reason(facts.frozen);
     } else if (group.width == 1) {

@@ -48,6 +48,7 @@ struct PruneGroup {
   std::vector<PruneMember> activations;
   // The nodes that read or make one of them, in order.
   std::vector<models::NodeId> nodes;
+  bool heads = false;  // a channel is an attention head
   // Why the group must not be pruned; empty: it may be.
   std::string frozen;
   // Why a masked channel is not the same as a removed one, such as "statistics

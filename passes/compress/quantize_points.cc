@@ -62,9 +62,7 @@ class PointFinder {
 
  private:
   static absl::Status Check(const Node& node, const QuantizeSpec& spec) {
-    static const std::set<std::string> ops = {"Conv", "ConvInputGrad", "Gemm",
-                                              "MatMul"};
-    if (!ops.contains(node.op)) {
+    if (!CanQuantize(node)) {
       return absl::UnimplementedError(
           absl::StrCat("node '", node.name, "': ", node.op,
                        " is not quantized; Conv, ConvTranspose, Gemm and "
@@ -243,6 +241,11 @@ class PointFinder {
 };
 
 }  // namespace
+
+bool CanQuantize(const Node& node) {
+  return node.op == "Conv" || node.op == "ConvInputGrad" || node.op == "Gemm" ||
+         node.op == "MatMul";
+}
 
 absl::StatusOr<std::vector<QuantizePoint>> FindQuantizePoints(
     const Graph& model, absl::Span<const QuantizeRequest> requests) {

@@ -17,6 +17,9 @@ struct QuantizePoint {
   Observer observer = Observer::kEmaMinMax;
 };
 
+// Whether AddFakeQuantize can quantize nodes of this operator.
+bool CanQuantize(const models::Node& node);
+
 // Ascending by value. Errors: those of AddFakeQuantize.
 absl::StatusOr<std::vector<QuantizePoint>> FindQuantizePoints(
     const models::Graph& model, absl::Span<const QuantizeRequest> requests);

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "passes/compress/quantize_points.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -180,9 +181,12 @@ absl::StatusOr<std::vector<NodeId>> NodesOf(const Graph& model,
   const auto excluded = MatchNames(model, object.exclude_op_names);
   LOADLINE_RETURN_IF_ERROR(
       WithKey(recipe, entry, "object.exclude_op_names", excluded.status()));
+  const bool all_quantized = entry.quantize() != nullptr &&
+                             object.op_types.empty() && object.op_names.empty();
   std::vector<NodeId> nodes;
   for (size_t n = 0; n < model.nodes.size(); ++n) {
     if (ParametersOf(model, model.nodes[n]).empty()) continue;
+    if (all_quantized && !CanQuantize(model.nodes[n])) continue;
     if (!object.op_types.empty() && !(*types)[n]) continue;
     if (!object.op_names.empty() && !(*names)[n]) continue;
     if (!(*excluded)[n]) nodes.push_back(NodeId{static_cast<int32_t>(n)});

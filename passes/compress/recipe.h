@@ -23,7 +23,8 @@ namespace loadline::passes {
 
 // Which nodes an entry is about. A node is one of them if it reads a parameter,
 // `op_types` has its operator, `op_names` names it and `exclude_op_names` does
-// not. An empty `op_types` or `op_names` has every node.
+// not. An empty `op_types` or `op_names` has every node; both empty, an entry
+// that quantizes has every node that can be quantized.
 struct RecipeObject {
   // Loadline's operators, and ConvTranspose, Linear (Gemm, MatMul).
   std::vector<std::string> op_types;

@@ -31,7 +31,8 @@ std::string NamesOf(const Graph& model, const std::vector<NodeId>& nodes) {
 }
 
 RecipeGroups GroupsOf(const Graph& model, absl::Span<const PruneGroup> groups,
-                      const std::vector<NodeId>& nodes) {
+                      const std::vector<NodeId>& nodes,
+                      PruneGranularity granularity) {
   RecipeGroups found;
   const std::set<NodeId> named(nodes.begin(), nodes.end());
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -48,6 +49,9 @@ RecipeGroups GroupsOf(const Graph& model, absl::Span<const PruneGroup> groups,
       found.left_out.push_back(absl::StrCat(
           groups[g].name, ": its channels are also those of ",
           NamesOf(model, missing), ", which the entry does not have"));
+    } else if (granularity == PruneGranularity::kHead && !groups[g].heads) {
+      found.left_out.push_back(absl::StrCat(
+          groups[g].name, ": its channels are no attention heads"));
     } else if (groups[g].width > 1) {
       found.groups.push_back(g);
     }
@@ -115,7 +119,7 @@ absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(
   for (size_t e : entries) {
     const RecipeEntry& entry = recipe.entries[e];
     if (IsStructured(entry.prune()->granularity)) {
-      found[e] = GroupsOf(model, groups, nodes[e]);
+      found[e] = GroupsOf(model, groups, nodes[e], entry.prune()->granularity);
       if (found[e].groups.empty()) {
         return RecipeError(recipe, entry, "object", Reasons(found[e].left_out));
       }

@@ -105,6 +105,71 @@ TEST(Quantize, ResumesWithTheSameBits) {
   }
 }
 
+TEST(Quantize, HasTheSameBitsAtTwoBudgets) {
+  const std::string folder = TestFolder("quantize_bits");
+  const std::string recipe =
+      Recipe(folder, "quantizer: uniform",
+             "start_step: 4, freeze_observer_step: 8, calibration_batches: 2");
+  const std::string whole = folder + "/whole.onnx";
+  const std::string tight = folder + "/tight.onnx";
+  const CommandResult with_all = RunMlp(recipe, {"--steps", "12", "-o", whole});
+  const CommandResult with_less =
+      RunMlp(recipe, {"--steps", "12", "--budget", "70%", "-o", tight});
+  ASSERT_EQ(with_all.exit_code, 0) << with_all.err;
+  ASSERT_EQ(with_less.exit_code, 0) << with_less.err;
+  EXPECT_LT(with_less.json()["phases"][1]["arena_bytes"],
+            with_all.json()["phases"][1]["arena_bytes"]);
+  EXPECT_EQ(with_all.json()["losses"], with_less.json()["losses"]);
+  EXPECT_EQ(Contents(whole), Contents(tight));
+}
+
+// Prunes half of the channels, trains on, quantizes, and freezes; stopped in
+// each phase and between them.
+TEST(Quantize, FollowsPruningAndResumes) {
+  const std::string folder = TestFolder("quantize_pruned");
+  const std::string recipe = folder + "/recipe.yaml";
+  std::ofstream(recipe) << R"(compression:
+- name: half
+  method: {kind: prune, criterion: taylor}
+  degree: {sparsity: 0.5}
+  process: {start_step: 1, end_step: 4}
+- name: int8
+  method: {kind: quantize, quantizer: lsq}
+  degree: {bits: {weight: 4}}
+  process: {start_step: 7, freeze_observer_step: 10, calibration_batches: 2}
+)";
+  const std::string whole = folder + "/whole.onnx";
+  const CommandResult run =
+      RunMlp(recipe, {"--steps", "13", "--budget", "90%", "-o", whole});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(run.json()["phases"].size(), 4u);
+  for (size_t p = 0; p < 4; ++p) {
+    const auto& phase = run.json()["phases"][p];
+    EXPECT_EQ(phase["phase"], p + 1);
+    EXPECT_EQ(phase["measured_arena_bytes"], phase["arena_bytes"]);
+    EXPECT_LE(phase["arena_bytes"], phase["budget_bytes"]);
+  }
+  EXPECT_THAT(Contents(whole), HasSubstr("QuantizeLinear"));
+  // Half of the channels in both layers, and a byte instead of four.
+  EXPECT_LT(std::filesystem::file_size(whole),
+            std::filesystem::file_size(Zoo("mlp.onnx")) / 6);
+  const std::string resumed = folder + "/resumed.onnx";
+  for (const char* stop : {" 3/13", " 4/13", " 7/13", " 8/13", "11/13"}) {
+    const std::string checkpoint = folder + "/c.safetensors";
+    const CommandResult part =
+        RunMlp(recipe,
+               {"--steps", "13", "--checkpoint", checkpoint, "--overwrite",
+                "--log-every", "1"},
+               {.interrupt_when = stop});
+    ASSERT_EQ(part.exit_code, 130) << part.err;
+    const CommandResult rest =
+        RunMlp(recipe, {"--steps", "13", "--budget", "90%", "--checkpoint",
+                        checkpoint, "--resume", "-o", resumed});
+    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
+    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
+  }
+}
+
 TEST(Quantize, PlansItsPhasesOffline) {
   const std::string folder = TestFolder("quantize_plan");
   const std::string recipe = Recipe(folder, "quantizer: uniform",

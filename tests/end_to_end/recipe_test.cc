@@ -213,7 +213,7 @@ TEST(Recipe, SaysWhatIsWrong) {
       RunMlp(WriteRecipe(folder, kCubic), {"--steps", "10"});
   EXPECT_EQ(early.exit_code, 2);
   EXPECT_THAT(early.err, HasSubstr("16 leaves none of the run's 10 steps"));
-  // Before the first step: of a later phase, and of what cannot be done yet.
+  // Of a later phase, before the first step.
   const CommandResult later =
       RunMlp(WriteRecipe(folder,
                          "- method: {kind: prune}\n"
@@ -228,11 +228,6 @@ TEST(Recipe, SaysWhatIsWrong) {
   EXPECT_EQ(later.exit_code, 2);
   EXPECT_THAT(later.err, testing::Not(HasSubstr("step 1/24")));
   EXPECT_THAT(later.err, HasSubstr("entry 'entry2': method.criterion"));
-  const CommandResult quantizes = RunMlp(
-      WriteRecipe(folder, "- method: {kind: quantize}\n  degree: {bits: 8}\n"),
-      {"--steps", "24"});
-  EXPECT_NE(quantizes.exit_code, 0);
-  EXPECT_THAT(quantizes.err, HasSubstr("quantize is not supported by run"));
   const CommandResult both = RunMlp(WriteRecipe(folder, kCubic), {"--replan"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("--replan and --recipe"));

@@ -190,11 +190,16 @@ TEST_F(ExportQuantizedTest, RefusesWhatTheFileLacks) {
       ExportQuantized(folder_ + "/in.onnx", quantized, folder_ + "/out.onnx")
           .code(),
       absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CheckQuantizedExport(folder_ + "/in.onnx", quantized).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(CheckQuantizedExport(folder_ + "/in.onnx", Grids()).ok());
   WriteFile(folder_ + "/old.onnx", Bytes(ModelFromText(kModel, 12)));
   EXPECT_EQ(
       ExportQuantized(folder_ + "/old.onnx", Grids(), folder_ + "/out.onnx")
           .code(),
       absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CheckQuantizedExport(folder_ + "/old.onnx", Grids()).code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace

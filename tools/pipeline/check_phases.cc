@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "passes/compress/channel_scores.h"
 #include "passes/compress/phase_model.h"
 #include "planner/base/status_macros.h"
@@ -63,6 +64,43 @@ absl::Status CheckStart(const Recipe& recipe,
   return absl::OkStatus();
 }
 
+// Shares that are rounded to no channel at all.
+absl::Status CheckRemoves(const PhaseModel& phase, const Recipe& recipe,
+                          size_t e, const passes::RemovedChannels& removed) {
+  const passes::RecipeEntry& entry = recipe.entries[e];
+  if (entry.prune()->target.kind != passes::PruneTarget::Kind::kSparsity) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> widths;
+  for (size_t g : phase.found[e].groups) {
+    if (removed.count(phase.groups[g].name) > 0) return absl::OkStatus();
+    widths.push_back(absl::StrCat(phase.groups[g].width));
+  }
+  return passes::RecipeError(
+      recipe, entry, "degree",
+      absl::StrCat("sparsity and round_to together remove no channel of groups "
+                   "with ",
+                   absl::StrJoin(widths, ", "), " channels"));
+}
+
+// A codebook's entries move, so that zeros would not stay zero.
+absl::Status CheckMaskedWeights(const PhaseModel& phase, const Recipe& recipe,
+                                size_t e) {
+  for (const passes::QuantizedTensor& tensor : phase.quantizers) {
+    if (tensor.quantizer != passes::Quantizer::kKMeans) continue;
+    for (models::ValueId weight : phase.found[e].weights) {
+      if (weight != tensor.value) continue;
+      return passes::RecipeError(
+          recipe, recipe.entries[e], "object",
+          absl::StrCat("weights of '", tensor.name,
+                       "' are set to zero, and kmeans gives it a codebook, "
+                       "which does not keep zeros; exclude it in one of them, "
+                       "or take another quantizer"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
@@ -86,16 +124,20 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
         passes::MakePhaseModel(std::move(model), recipe, phase));
     for (size_t e : phase.masked) {
       LOADLINE_RETURN_IF_ERROR(CheckCriterion(at_start, recipe, e));
+      LOADLINE_RETURN_IF_ERROR(CheckMaskedWeights(at_start, recipe, e));
     }
     flags.purpose.masks = at_start.masks;
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
                               BuildStep(at_start.step_model, flags));
     LOADLINE_RETURN_IF_ERROR(
         FindOptimizerStates(step, at_start.masks).status());
-    LOADLINE_ASSIGN_OR_RETURN(
-        passes::PrunedGraph pruned,
-        passes::RemoveChannels(
-            at_start, passes::FirstChannels(at_start, recipe, phase, targets)));
+    const passes::RemovedChannels removed =
+        passes::FirstChannels(at_start, recipe, phase, targets);
+    for (size_t e : phase.removed) {
+      LOADLINE_RETURN_IF_ERROR(CheckRemoves(at_start, recipe, e, removed));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(passes::PrunedGraph pruned,
+                              passes::RemoveChannels(at_start, removed));
     model = std::move(pruned.graph);
   }
   return model;

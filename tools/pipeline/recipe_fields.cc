@@ -14,7 +14,7 @@ absl::Status FieldErrorAt(const std::string& file, const YAML::Node& node,
                           absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat(file, ":", node.Mark().line + 1, ": entry '", entry,
-                   "': ", key, ": ", what));
+                   "': ", key, key.empty() ? "" : ": ", what));
 }
 
 absl::StatusOr<RecipeFields> RecipeFields::Create(const std::string& file,

@@ -113,9 +113,11 @@ absl::Status ReadTarget(RecipeFields* degree, PruneTarget* target) {
         degree->Has("peak_bytes") ? "peak_bytes" : "peak_training_bytes",
         peak_bytes, target);
   }
-  return degree->Share(
+  LOADLINE_RETURN_IF_ERROR(degree->Share(
       {"sparsity", "sparse_ratio", "target_sparsity", "final_sparsity"}, 1,
-      /*below=*/true, &target->share);
+      /*below=*/true, &target->share));
+  return target->share > 0 ? absl::OkStatus()
+                           : degree->Error("0 removes nothing");
 }
 
 absl::Status ReadPruneDegree(RecipeFields* degree, PruneSpec* spec) {

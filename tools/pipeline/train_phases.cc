@@ -11,7 +11,6 @@
 #include "executor/program/program.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
-#include "models/onnx/export_pruned.h"
 #include "passes/compress/quantized_model.h"
 #include "passes/compress/sparsity_schedule.h"
 #include "planner/base/sha256.h"
@@ -19,7 +18,9 @@
 #include "spdlog/spdlog.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/carry_state.h"
+#include "tools/pipeline/check_export.h"
 #include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_phases.h"
@@ -69,7 +70,13 @@ class PhasedTraining {
       LOADLINE_RETURN_IF_ERROR(TakeBudgetOfFirstPhase(phases));
       LOADLINE_ASSIGN_OR_RETURN(first, Resume(phases));
     }
+    const auto trains = [](const RecipePhase& phase) {
+      return phase.first_step < phase.end_step;
+    };
+    number_ = std::count_if(
+        phases.begin(), phases.begin() + static_cast<ptrdiff_t>(first), trains);
     for (size_t p = first; p < phases.size(); ++p) {
+      if (trains(phases[p])) ++number_;
       LOADLINE_RETURN_IF_ERROR(RunPhase(phases[p]));
       if (result_.train.interrupted) break;
     }
@@ -88,8 +95,7 @@ class PhasedTraining {
     model_ = std::move(imported.graph);
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
                               BuildStep(model_, flags_));
-    LOADLINE_ASSIGN_OR_RETURN(data_,
-                              executor::LoadData(flags_.loss.data, graph));
+    LOADLINE_ASSIGN_OR_RETURN(data_, LoadDataFor(flags_.loss, graph));
     const std::optional<int64_t> batch = executor::BatchOf(graph);
     if (!batch.has_value()) {
       return absl::InvalidArgumentError("the graph has no input with a batch");
@@ -123,12 +129,8 @@ class PhasedTraining {
   absl::Status CheckPhases() {
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph last,
                               CheckAllPhases(model_, recipe_, flags_));
-    const bool shrinks = passes::PhasesOf(recipe_, train_.steps).size() > 1;
-    if (!run_.exports || !shrinks) return absl::OkStatus();
-    LOADLINE_ASSIGN_OR_RETURN(
-        const models::ImportOptions options,
-        ImportOptionsFor(flags_.model, /*training=*/true));
-    return models::CheckPrunedExport(flags_.model.model, options, last);
+    if (!run_.exports) return absl::OkStatus();
+    return CheckExport(flags_.model, model_, last, recipe_, result_.file_names);
   }
 
   absl::Status DescribeBefore() {
@@ -261,7 +263,7 @@ class PhasedTraining {
     const int64_t carried_bytes = record.carried_bytes;
     record = RecordOf(at_start, phase, step);
     record.carried_bytes = carried_bytes;
-    record.number = static_cast<int64_t>(result_.removed.size()) + 1;
+    record.number = number_;
     LOADLINE_RETURN_IF_ERROR(SetContents(std::move(state_), &step.graph));
     state_.clear();
     LOADLINE_ASSIGN_OR_RETURN(const OptimizerStates states,
@@ -348,6 +350,7 @@ class PhasedTraining {
   executor::DataSet data_;
   Recipe recipe_;
   std::string recipe_sha256_;
+  int64_t number_ = 0;   // of the phase, counting those that train
   models::Graph model_;  // of the phase that is next
   RunState state_;       // between two phases
   PhasedResult result_;

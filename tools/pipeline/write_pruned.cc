@@ -68,19 +68,28 @@ absl::StatusOr<FileBytes> WritePruned(const ModelFlags& flags,
   const bool shrunk =
       std::any_of(result->removed.begin(), result->removed.end(),
                   [](const auto& removed) { return !removed.empty(); });
-  if (shrunk) {
-    LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
-                              ImportOptionsFor(flags, /*training=*/true));
-    LOADLINE_RETURN_IF_ERROR(models::ExportPruned(
-        flags.model, options, result->model, std::move(trained), path));
-  } else {
+  const bool integers = !result->quantizers.empty();
+  if (!shrunk && integers) {
+    quantized.trained = std::move(trained);
+    LOADLINE_RETURN_IF_ERROR(
+        models::ExportQuantized(flags.model, std::move(quantized), path));
+  } else if (!shrunk) {
     LOADLINE_RETURN_IF_ERROR(
         models::ExportTrained(flags.model, std::move(trained), path));
-  }
-  if (!result->quantizers.empty()) {
-    // From the trained model that was just written.
-    LOADLINE_RETURN_IF_ERROR(
-        models::ExportQuantized(path, std::move(quantized), path));
+  } else {
+    LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                              ImportOptionsFor(flags, /*training=*/true));
+    // The pruned model in float, on its way to integers.
+    const std::string pruned = integers ? path + ".pruned" : path;
+    LOADLINE_RETURN_IF_ERROR(models::ExportPruned(
+        flags.model, options, result->model, std::move(trained), pruned));
+    if (integers) {
+      const absl::Status written =
+          models::ExportQuantized(pruned, std::move(quantized), path);
+      std::error_code ignored;
+      std::filesystem::remove(pruned, ignored);
+      LOADLINE_RETURN_IF_ERROR(written);
+    }
   }
   files.after = SizeOf(path);
   return files;

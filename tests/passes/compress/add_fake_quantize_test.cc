@@ -118,7 +118,7 @@ TEST(AddFakeQuantize, QuantizesTensorsOnceAndBehindWhatIsFused) {
   const auto tensors = Quantize(graph, QuantizeStage::kTrain);
   // x, Relu, MaxPool (shares), second Conv, Reshape (shares), Gemm; 3 weights.
   ASSERT_EQ(tensors.size(), 9u);
-  EXPECT_EQ(Count(graph, "FakeQuantize"), 7);
+  EXPECT_EQ(Count(graph, "FakeQuantize"), 8);  // one of a bias
   EXPECT_EQ(Count(graph, "RangeUpdate"), 4);
   EXPECT_EQ(graph.updates.size(), 8u);
   for (const models::Node& node : graph.nodes) {
@@ -191,7 +191,7 @@ TEST(AddFakeQuantize, OnlyWatchesDuringCalibration) {
 TEST(AddFakeQuantize, UpdatesNothingWhenFrozen) {
   Graph graph = SmallCnn();
   Quantize(graph, QuantizeStage::kFrozen);
-  EXPECT_EQ(Count(graph, "FakeQuantize"), 7);
+  EXPECT_EQ(Count(graph, "FakeQuantize"), 8);
   EXPECT_EQ(Count(graph, "RangeUpdate"), 0);
   EXPECT_TRUE(graph.updates.empty());
 }

@@ -74,6 +74,23 @@ TEST(FindRecipeGroups, GivesWeightsToEntriesThatOnlyMask) {
   EXPECT_EQ(phase->masks[0].axis, kWholeTensor);
 }
 
+// A table of an embedding has parameters and no integer kernel.
+TEST(MakePhaseModel, QuantizesWhatCanBeOrNamesTheEntry) {
+  Builder b;
+  const auto ids = b.Input("ids", {2}, models::DType::kI64);
+  const auto x = b.Op("Gather", {b.Parameter("table", {5, 3}), ids},
+                      {{"axis", int64_t{0}}});
+  b.Output(b.Op("MatMul", {x, b.Parameter("w", {3, 4})}));
+  Recipe recipe = {.file = "r.yaml"};
+  recipe.entries = {{.name = "q", .line = 1, .spec = QuantizeSpec{}}};
+  const auto all = FirstPhase(recipe, b.graph);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->quantizers, SizeIs(3));
+  recipe.entries[0].object.op_names = {"re:.*"};
+  EXPECT_THAT(std::string(FirstPhase(recipe, b.graph).status().message()),
+              HasSubstr("r.yaml:1: entry 'q': object: node"));
+}
+
 TEST(FirstChannels, HaveTheWidthsThatTheRunWillHave) {
   const Recipe recipe = Prunes({});
   const auto phase = FirstPhase(recipe, Residual());

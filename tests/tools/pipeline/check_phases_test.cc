@@ -44,5 +44,46 @@ TEST(CheckAllPhases, FindsWhatALaterPhaseCannotDo) {
               HasSubstr("entry 'entry2': method.criterion: group"));
 }
 
+// Not ignored: nothing would be pruned, and the run would succeed.
+TEST(CheckAllPhases, RefusesEntriesThatRemoveNothing) {
+  const auto second = [](const std::string& method, const std::string& degree) {
+    return std::string(
+        Check(absl::StrCat("- method: {kind: prune", method,
+                           "}\n  object: {op_names: [fc2]}\n  degree: {",
+                           degree, "}\n  process: {end_step: 12}\n"))
+            .message());
+  };
+  EXPECT_THAT(second("", "sparsity: 0.001"),
+              HasSubstr("entry 'entry2': degree: sparsity and round_to "
+                        "together remove no channel of groups with 128"));
+  EXPECT_THAT(second("", "sparsity: 0.5, round_to: 1000"),
+              HasSubstr("remove no channel"));
+  EXPECT_THAT(second(", granularity: head", "sparsity: 0.5"),
+              HasSubstr("its channels are no attention heads"));
+  EXPECT_EQ(second("", "sparsity: 0.5"), "");
+}
+
+TEST(CheckAllPhases, RefusesQuantizersThatPruningWouldBreak) {
+  // The channels of the first entry go at step 10.
+  EXPECT_THAT(std::string(Check("- method: {kind: quantize}\n"
+                                "  process: {start_step: 9}\n")
+                              .message()),
+              HasSubstr("entry 'entry2': process.start_step: quantization "
+                        "starts before step 10"));
+  EXPECT_TRUE(Check("- method: {kind: quantize}\n"
+                    "  process: {start_step: 10}\n")
+                  .ok());
+  const std::string masks =
+      "- method: {kind: prune, granularity: unstructured}\n"
+      "  object: {op_names: [fc2]}\n"
+      "  degree: {sparsity: 0.5}\n  process: {end_step: 12}\n"
+      "- method: {kind: quantize, quantizer: ";
+  EXPECT_THAT(
+      std::string(
+          Check(masks + "kmeans}\n  process: {start_step: 20}\n").message()),
+      HasSubstr("entry 'entry2': object: weights of 'fc2.weight'"));
+  EXPECT_TRUE(Check(masks + "lsq}\n  process: {start_step: 20}\n").ok());
+}
+
 }  // namespace
 }  // namespace loadline::tools

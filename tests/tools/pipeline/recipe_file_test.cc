@@ -173,6 +173,9 @@ TEST(ReadRecipe, RefusesWhatIsOutOfRange) {
               HasSubstr("1.5 is not from 0 to less than 1"));
   EXPECT_THAT(Refusal(Changed("sparsity: 0.5", "sparsity: 100%")),
               HasSubstr("100% is not from 0 to less than 1"));
+  EXPECT_THAT(Refusal(Changed("sparsity: 0.5, initial_sparsity: 0.1",
+                              "sparsity: 0, initial_sparsity: 0")),
+              HasSubstr("degree.sparsity: 0 removes nothing"));
   EXPECT_THAT(Refusal(Changed("per_op: 0.8", "per_op: 0.4")),
               HasSubstr("max_sparsity_per_op: is below the sparsity"));
   EXPECT_THAT(
@@ -204,8 +207,45 @@ TEST(ReadRecipe, RefusesWrongTypesAndDuplicates) {
   EXPECT_THAT(Refusal(Changed("sparsity: 0.5, ", "")),
               HasSubstr("degree.sparsity: missing"));
   EXPECT_THAT(Refusal("compression: {}"), HasSubstr("expected a list"));
+  EXPECT_EQ(Refusal("- prune"),
+            "r.yaml:1: entry 'entry1': expected keys with values, as in {key: "
+            "value}");
   EXPECT_THAT(Refusal("a: b"), HasSubstr("r.yaml:1: unknown key 'a'"));
   EXPECT_THAT(Refusal("- ["), HasSubstr("r.yaml: "));
+}
+
+TEST(ReadRecipe, RefusesQuantizersThatWouldBeIgnoredOrBeginWithNothing) {
+  EXPECT_THAT(Refusal(Changed("freeze_observer_step: 1500",
+                              "freeze_observer_step: 2001"),
+                      {.steps = 2000}),
+              HasSubstr("freeze_observer_step: 2001 is after the run's 2000"));
+  EXPECT_THAT(Refusal(Changed("freeze_observer_step",
+                              "freeze_bn_step: 1999, "
+                              "freeze_observer_step"),
+                      {.steps = 1990}),
+              HasSubstr("freeze_bn_step: 1999 is after the run's 1990"));
+  EXPECT_THAT(
+      Refusal(Changed("calibration_batches: 4", "calibration_batches: 0")),
+      HasSubstr("trained scales begin with"));
+  const std::string uniform =
+      "- method: {kind: quantize}\n"
+      "  process: {start_step: 9, calibration_batches: 0, "
+      "freeze_observer_step: ";
+  EXPECT_THAT(Refusal(uniform + "9}"), HasSubstr("no step is left to observe"));
+  EXPECT_TRUE(ReadRecipe("r.yaml", uniform + "10}", {}).ok());
+  EXPECT_THAT(Refusal("- method: {kind: quantize}\n"
+                      "  process: {start_step: 9, calibration_batches: 0}",
+                      {.steps = 9}),
+              HasSubstr("no step is left to observe"));
+  EXPECT_THAT(Refusal(Changed("observer: minmax", "observer: mse")),
+              HasSubstr("method.observer: is not supported; minmax"));
+  EXPECT_THAT(Refusal(Changed("{weight: 4,", "{weight: 1,")),
+              HasSubstr("degree.bits: a symmetric grid"));
+  EXPECT_THAT(
+      Refusal(Changed("per_channel: false", "per_channel: {input: true}")),
+      HasSubstr("degree.per_channel: inputs and outputs have one scale"));
+  EXPECT_THAT(Refusal(Changed("targets: [weight, input]", "targets: []")),
+              HasSubstr("object.targets: names none of"));
 }
 
 TEST(RecipeText, SeesMeaningNotForm) {
