@@ -37,10 +37,11 @@ bool WidensToF32(const Node& node) {
 }  // namespace
 
 PartWriter::PartWriter(Graph& graph, const std::vector<const RowCut*>& cut_of,
-                       std::vector<int64_t> starts)
+                       std::vector<int64_t> starts, std::string label)
     : graph_(graph),
       cut_of_(cut_of),
       starts_(std::move(starts)),
+      label_(std::move(label)),
       named_(NamedByGraph(graph)),
       index_(models::IndexGraph(graph)),
       old_(std::move(graph.nodes)),
@@ -73,9 +74,10 @@ absl::StatusOr<std::vector<ValueId>> PartWriter::Add(
     std::vector<ValueId> inputs, Attributes attributes, ValueId stands_for) {
   LOADLINE_ASSIGN_OR_RETURN(
       std::vector<ValueId> outputs,
-      graph_.AddNode(
-          op, absl::StrCat(of.name, what, "[", part + 1, "/", parts(), "]"),
-          std::move(inputs), std::move(attributes), of.phase));
+      graph_.AddNode(op,
+                     absl::StrCat(of.name, what, "[", label_, " ", part + 1,
+                                  "/", parts(), "]"),
+                     std::move(inputs), std::move(attributes), of.phase));
   if (stands_for != kNoValue) {
     LOADLINE_CHECK(graph_.value(outputs[0]).type ==
                    graph_.value(stands_for).type);

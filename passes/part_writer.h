@@ -20,10 +20,11 @@ class PartWriter {
  public:
   // Takes all nodes out of the graph; Keep and Write put them back. `cut_of`:
   // by node, its cut, or null for a node outside the region. Part i has rows
-  // starts[i] to starts[i + 1].
+  // starts[i] to starts[i + 1]. New nodes are named after their node and
+  // `label`: "fc[head 1/4]".
   PartWriter(models::Graph& graph,
              const std::vector<const models::RowCut*>& cut_of,
-             std::vector<int64_t> starts);
+             std::vector<int64_t> starts, std::string label);
 
   // A node outside the region.
   void Keep(size_t node);
@@ -75,6 +76,7 @@ class PartWriter {
   models::Graph& graph_;
   const std::vector<const models::RowCut*>& cut_of_;
   const std::vector<int64_t> starts_;
+  const std::string label_;
   const std::vector<bool> named_;
   const models::GraphIndex index_;
   const std::vector<models::Node> old_;

@@ -195,8 +195,8 @@ class ChainFinder {
   std::vector<FoundChain> found_;
 };
 
-// Segments of each chain; 1 where no split names it.
-absl::StatusOr<std::vector<int64_t>> SegmentsOf(
+// The split of each chain; one segment where none names it.
+absl::StatusOr<std::vector<Split>> SplitsOf(
     const std::vector<FoundChain>& chains, absl::Span<const Split> splits) {
   std::set<std::string> seen;
   std::set<std::string> names;
@@ -218,14 +218,18 @@ absl::StatusOr<std::vector<int64_t>> SegmentsOf(
           absl::StrCat("chain '", split.chain, "' is split twice"));
     }
   }
-  std::vector<int64_t> result;
+  std::vector<Split> result;
   for (const FoundChain& chain : chains) {
     auto found = segments.find(chain.facts.name);
     if (found == segments.end()) found = segments.find(chain.facts.kind);
-    result.push_back(found == segments.end() ? 1 : found->second);
-    if (result.back() < 1 || result.back() > chain.facts.rows) {
+    if (found == segments.end()) {
+      result.push_back({chain.facts.name, 1});
+      continue;
+    }
+    result.push_back({found->first, found->second});
+    if (found->second < 1 || found->second > chain.facts.rows) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "chain '", chain.facts.name, "' cannot be split into ", result.back(),
+          "chain '", chain.facts.name, "' cannot be split into ", found->second,
           " segments: it has ", chain.facts.rows, " rows"));
     }
   }
@@ -266,18 +270,19 @@ absl::Status SplitOperators(Graph& step, absl::Span<const Split> splits) {
   Graph divided = step;
   LOADLINE_RETURN_IF_ERROR(DivideCrossEntropy(divided));
   const std::vector<FoundChain> chains = ChainFinder(divided).Run();
-  LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> segments,
-                            SegmentsOf(chains, splits));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<Split> split_of,
+                            SplitsOf(chains, splits));
   // A loss whose head stays whole stays one operator.
   for (size_t i = 0; i < chains.size(); ++i) {
-    if (segments[i] > 1 && chains[i].facts.kind == "head") {
+    if (split_of[i].segments > 1 && chains[i].facts.kind == "head") {
       step = std::move(divided);
       break;
     }
   }
   for (size_t i = 0; i < chains.size(); ++i) {
-    if (segments[i] == 1) continue;
-    LOADLINE_RETURN_IF_ERROR(SplitRegion(step, chains[i].region, segments[i]));
+    if (split_of[i].segments == 1) continue;
+    LOADLINE_RETURN_IF_ERROR(SplitRegion(
+        step, chains[i].region, split_of[i].segments, split_of[i].chain));
   }
   DropUnmade(step);
   return absl::OkStatus();

@@ -18,7 +18,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "passes/part_writer.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
@@ -169,7 +168,7 @@ std::vector<int64_t> SegmentStarts(int64_t rows, int64_t segments) {
 }
 
 absl::Status SplitRegion(Graph& graph, const RowRegion& region,
-                         int64_t segments) {
+                         int64_t segments, absl::string_view label) {
   std::map<std::string, const RowCut*> cuts;
   for (const RegionNode& node : region.nodes) cuts[node.name] = &node.cut;
   std::vector<const RowCut*> cut_of;
@@ -179,7 +178,8 @@ absl::Status SplitRegion(Graph& graph, const RowRegion& region,
   }
   const std::vector<std::vector<size_t>> units = UnitOrder(graph, cut_of).Run();
 
-  PartWriter writer(graph, cut_of, SegmentStarts(region.rows, segments));
+  PartWriter writer(graph, cut_of, SegmentStarts(region.rows, segments),
+                    std::string(label));
   for (const std::vector<size_t>& unit : units) {
     if (cut_of[unit[0]] == nullptr) {
       writer.Keep(unit[0]);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "models/graph.h"
 #include "passes/row_region.h"
 
@@ -20,9 +21,10 @@ std::vector<int64_t> SegmentStarts(int64_t rows, int64_t segments);
 
 // Splits the region, whose nodes are found by name. Values keep their ids; new
 // ones come after them, and values of the region that no node makes any more
-// stay: models::EraseNodes drops them.
+// stay: models::EraseNodes drops them. `label` becomes part of the names of new
+// nodes: "fc[head 1/4]".
 absl::Status SplitRegion(models::Graph& graph, const RowRegion& region,
-                         int64_t segments);
+                         int64_t segments, absl::string_view label);
 
 }  // namespace loadline::passes
 

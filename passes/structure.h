@@ -4,17 +4,25 @@
 #define LOADLINE_PASSES_STRUCTURE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "models/graph.h"
+#include "passes/split_operators.h"
 
 namespace loadline::passes {
 
-// "4 micro-batches"; empty for a step in one piece.
+// The splits of a step, read off the names of its nodes, in the order of the
+// step.
+std::vector<Split> SplitsIn(const models::Graph& step);
+
+// "4 micro-batches", "segments head=4 mlp=2", or both after another with a
+// comma; empty for a step in one piece.
 std::string StructureOf(const models::Graph& step);
 
-// The name of a step's problem: "gpt", or "gpt, 4 micro-batches".
+// The name of a step's problem: "gpt", or "gpt, 4 micro-batches, segments
+// head=4".
 std::string NameWithStructure(absl::string_view name,
                               const models::Graph& step);
 

@@ -59,7 +59,7 @@ TEST(RowCuts, ProductsCutRowsExamplesOrTheInnerDimension) {
             {1, 1}, {kAdded});
   ExpectCut({"MatMul", {F({8, 4}), F({4, 5})}}, 4, {1, kWhole}, {1});
   EXPECT_TRUE(Cuts({"MatMul", {F({6, 4}), F({4, 5})}}, 4).empty());
-  EXPECT_TRUE(Cuts({"MatMul", {F({8, 2, 3}), F({2, 3, 5})}}, 16).empty())
+  EXPECT_TRUE(Cuts({"MatMul", {F({8, 2, 4, 3}), F({2, 3, 5})}}, 16).empty())
       << "b broadcasts over the rows";
 }
 

@@ -15,7 +15,7 @@ using models::DType;
 using models::Graph;
 using models::ValueId;
 
-constexpr int64_t kTokens = 256;
+constexpr int64_t kTokens = 512;
 constexpr int64_t kWidth = 32;
 constexpr int64_t kWords = 4096;
 constexpr int64_t kLogitBytes = 2 * kTokens * kWords * 4;

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "executor/files/npy.h"
+#include "executor/files/array_file.h"
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
@@ -110,13 +110,12 @@ std::vector<std::string> TensorsOf(const models::Graph& graph) {
 absl::StatusOr<models::TensorType> TargetType(const std::string& path,
                                               passes::LossKind kind,
                                               int64_t batch) {
-  const std::string name = "target";
-  LOADLINE_ASSIGN_OR_RETURN(const auto arrays,
-                            executor::ReadNpz(path, {&name, 1}));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape,
+                            executor::ReadArrayShape(path, "target"));
   models::TensorType type;
   type.dtype = kind == passes::LossKind::kCrossEntropy ? models::DType::kI64
                                                        : models::DType::kF32;
-  type.dims = arrays[0].shape;
+  type.dims = shape;
   if (type.dims.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path,
@@ -142,9 +141,7 @@ absl::StatusOr<PlannedStep> PlanTrainingStep(const StepFlags& flags,
                                              executor::Device& device,
                                              const std::atomic<bool>* cancel,
                                              const BeforeMeasuring& check) {
-  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
-                            MicroBatchesOf(flags.plan));
-  if (!parts.has_value()) {
+  if (IsAuto(flags.plan)) {
     return PlanBestStructure(flags, device, cancel, check);
   }
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
@@ -313,11 +310,8 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   options.masks = flags.purpose.masks;
-  for (const std::string& text : flags.plan.splits) {
-    if (flags.plan.no_split) break;
-    LOADLINE_ASSIGN_OR_RETURN(passes::Split split, passes::ParseSplit(text));
-    options.splits.push_back(std::move(split));
-  }
+  LOADLINE_ASSIGN_OR_RETURN(auto splits, SplitsOf(flags.plan));
+  if (splits.has_value()) options.splits = *std::move(splits);
   return passes::BuildTrainingStep(std::move(model), options,
                                    PassOptionsFor(flags.plan));
 }

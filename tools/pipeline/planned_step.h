@@ -40,11 +40,12 @@ struct GradientErrors {
   double most = 0;
 };
 
-// What a search found for one number of micro-batches: its step time or bytes,
-// or why there is no plan.
+// What a search found for one structure: its step time or bytes, or why there
+// is no plan.
 struct TriedStructure {
   int64_t micro_batches = 1;
   std::string outcome;
+  std::vector<std::string> splits;  // CHAIN=N
 };
 
 struct PlannedStep {
@@ -56,7 +57,7 @@ struct PlannedStep {
   planner::Problem problem;
   planner::Plan keep_everything;  // the baseline, 100 %
   planner::Plan plan;
-  std::vector<TriedStructure> tried;  // --micro-batches auto
+  std::vector<TriedStructure> tried;  // --micro-batches auto, --split auto
 };
 
 }  // namespace loadline::tools

@@ -1,4 +1,4 @@
-// What `--micro-batches auto` tried and chose, as text and as JSON.
+// How a step is divided, and what a choice of it tried, as text and as JSON.
 #ifndef LOADLINE_TOOLS_REPORT_STRUCTURE_OUTPUT_H_
 #define LOADLINE_TOOLS_REPORT_STRUCTURE_OUTPUT_H_
 
@@ -11,15 +11,16 @@
 
 namespace loadline::tools {
 
-// The chosen number of micro-batches and what every other one would give, one
-// line each; empty for a step in one piece by request.
+// The step's structure and what every other one would give, one line each; of
+// more than three with the same outcome, their number. Empty for a step in one
+// piece by request.
 std::string StructureText(const PlannedStep& step);
 
-// Adds "micro_batches", and "structures" if there was a choice; nothing for a
-// step in one piece by request.
+// Adds "micro_batches", "splits" if there are any, and "structures" if there
+// was a choice; nothing for a step in one piece by request.
 void AddStructure(const PlannedStep& step, nlohmann::ordered_json* out);
 
-// Of the fronts of several numbers of micro-batches, the fastest plan at each
+// Of the fronts of several structures, the fastest plan at each
 // budget: the points at which a larger budget gives a faster step.
 std::string StructuresFront(const std::vector<Swept>& all);
 

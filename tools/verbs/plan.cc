@@ -49,8 +49,8 @@ absl::Status PlanRecipe(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       InputPaths(flags.step), {{"--json", flags.json ? "-" : ""}}));
   if (IsAuto(flags.step.plan)) {
-    return absl::InvalidArgumentError(
-        "--micro-batches auto and --recipe: give one of them");
+    return absl::InvalidArgumentError(AutoFlag(flags.step.plan) +
+                                      " and --recipe: give one of them");
   }
   if (IsPlannerFile(flags.step.model.model)) {
     return absl::InvalidArgumentError("--recipe: needs a model, not a problem");

@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/micro_batches.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
@@ -57,20 +58,26 @@ struct Flags {
   bool json = false;
 };
 
-// A size of the axis, or the flags' own.
+// A size of the axis, or the flags' own; or a structure of the step.
 struct Place {
   std::string axis;
   int64_t size = 0;  // 0: as in the flags
+  std::optional<Structure> structure;
 };
+
+StepFlags FlagsAt(const StepFlags& flags, const Place& place) {
+  if (place.structure.has_value()) {
+    return WithStructure(flags, *place.structure);
+  }
+  return place.size == 0 ? flags : WithSize(flags, place.axis, place.size);
+}
 
 // Makes the step with everything kept, without a search.
 absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
                                    const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
-  StepFlags step_flags = place.size == 0
-                             ? flags.step
-                             : WithSize(flags.step, place.axis, place.size);
+  StepFlags step_flags = FlagsAt(flags.step, place);
   step_flags.plan.budget.clear();
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PlanTrainingStep(step_flags, *device, stop));
@@ -177,7 +184,16 @@ void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
   PrintText(MadeAgainBy());
 }
 
-// One place for each number of micro-batches that `auto` may choose.
+// "head" of a structure that splits it, "head+mlp" for both.
+std::string SplitAxis(const Structure& structure) {
+  return absl::StrJoin(structure.splits, "+",
+                       [](std::string* out, const std::string& split) {
+                         out->append(split, 0, split.find('='));
+                       });
+}
+
+// One place for each number of micro-batches that `auto` may choose, and one
+// for each way to split the step with the fewest of them.
 absl::StatusOr<std::vector<Place>> StructuresOf(const Flags& flags,
                                                 const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
@@ -186,12 +202,17 @@ absl::StatusOr<std::vector<Place>> StructuresOf(const Flags& flags,
                             ImportModel(flags.step.model, /*training=*/true));
   LOADLINE_ASSIGN_OR_RETURN(const PlannedStep plain,
                             PoseGraph(model.graph, flags.step, *device, stop));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> possible,
-      PossibleMicroBatches(model.graph, flags.step, plain));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<Structure> possible,
+                            PossibleStructures(model.graph, flags.step, plain));
   std::vector<Place> places;
-  for (const int64_t parts : possible) {
-    places.push_back({kMicroBatchesAxis, parts});
+  const bool chooses_splits = !SplitsOf(flags.step.plan)->has_value();
+  for (const Structure& structure : possible) {
+    if (!chooses_splits || structure.splits.empty()) {
+      places.push_back({kMicroBatchesAxis, structure.micro_batches, structure});
+    } else if (structure.micro_batches == possible[0].micro_batches) {
+      const passes::Split first = *passes::ParseSplit(structure.splits[0]);
+      places.push_back({SplitAxis(structure), first.segments, structure});
+    }
   }
   return places;
 }
@@ -318,12 +339,14 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
 
 absl::Status CheckFlags(const Flags& flags) {
   LOADLINE_RETURN_IF_ERROR(MicroBatchesOf(flags.step.plan).status());
+  LOADLINE_RETURN_IF_ERROR(SplitsOf(flags.step.plan).status());
   if (IsAuto(flags.step.plan) &&
       (!flags.batches.empty() || !flags.over.empty() || flags.largest_batch ||
        !flags.largest.empty())) {
     return absl::InvalidArgumentError(
-        "--micro-batches auto: sweeps the numbers of micro-batches, and no "
-        "other axis beside them; give a number");
+        AutoFlag(flags.step.plan) +
+        ": sweeps the structures of the step, and no other axis beside them; "
+        "give numbers");
   }
   if (flags.run_steps > 0 && flags.step.loss.data.empty()) {
     return absl::InvalidArgumentError("--run: needs --data, an .npz file");
