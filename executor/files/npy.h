@@ -10,16 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "executor/files/convert_elements.h"
 #include "models/types.h"
 
 namespace loadline::executor {
 
-struct NpyHeader {
-  // Of the array once it is read: i32 for i2 and u2, i64 for u4.
-  models::DType dtype = models::DType::kF32;
-  // Of an integer that the file holds in fewer bytes; 0: as `dtype`.
-  int64_t narrow_bytes = 0;
-  bool narrow_signed = false;
+struct NpyHeader : FileElement {  // i2 and u2 become i32, u4 becomes i64
   std::vector<int64_t> shape;
   int64_t header_bytes = 0;  // where the data begins
   int64_t data_bytes = 0;    // in the file
@@ -36,6 +32,10 @@ struct NpyArray {
   std::vector<int64_t> shape;
   std::vector<std::byte> data;  // C order
 };
+
+// Data of a file in the header's dtype.
+std::vector<std::byte> InDType(const NpyHeader& header,
+                               std::vector<std::byte> data);
 
 // Reads the named arrays of an .npz archive, in this order. NotFound: no such
 // file, or no such array (lists those that exist). InvalidArgument names the

@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "executor/files/array_file.h"
 #include "executor/files/npy.h"
 #include "planner/base/status_macros.h"
 
@@ -26,6 +28,8 @@ using File = std::unique_ptr<zip_file_t, ZipCloser>;
 // Deflate compresses at most about 1032 to 1; a larger ratio is an attack.
 constexpr uint64_t kMaxRatio = 1100;
 constexpr size_t kChunkBytes = 1 << 20;
+// ParseNpyHeader refuses longer ones.
+constexpr int64_t kMostHeaderBytes = 65536 + 12;
 
 absl::StatusOr<Archive> OpenArchive(const std::string& path) {
   int error = 0;
@@ -95,26 +99,12 @@ absl::StatusOr<std::vector<std::byte>> ReadEntry(zip_t* archive,
   return data;
 }
 
-template <typename Narrow, typename Wide>
-std::vector<std::byte> Widened(const std::vector<std::byte>& from) {
-  const size_t count = from.size() / sizeof(Narrow);
-  std::vector<std::byte> to(count * sizeof(Wide));
-  for (size_t i = 0; i < count; ++i) {
-    Narrow x;
-    std::memcpy(&x, from.data() + i * sizeof(Narrow), sizeof(Narrow));
-    const auto y = static_cast<Wide>(x);
-    std::memcpy(to.data() + i * sizeof(Wide), &y, sizeof(Wide));
-  }
-  return to;
-}
-
-// The data in the header's dtype.
-std::vector<std::byte> InDType(const NpyHeader& header,
-                               std::vector<std::byte> data) {
-  if (header.narrow_bytes == 0) return data;
-  if (header.narrow_bytes == 4) return Widened<uint32_t, int64_t>(data);
-  return header.narrow_signed ? Widened<int16_t, int32_t>(data)
-                              : Widened<uint16_t, int32_t>(data);
+absl::Status CheckHeld(const NpyHeader& header, int64_t entry_bytes) {
+  const int64_t held = entry_bytes - header.header_bytes;
+  if (held == header.data_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("its header asks for ", header.data_bytes,
+                   " bytes of data and ", held, " are there"));
 }
 
 absl::StatusOr<NpyArray> ReadArray(zip_t* archive, zip_uint64_t index) {
@@ -124,38 +114,123 @@ absl::StatusOr<NpyArray> ReadArray(zip_t* archive, zip_uint64_t index) {
       const NpyHeader header,
       ParseNpyHeader(
           {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
-  const auto held = static_cast<int64_t>(bytes.size()) - header.header_bytes;
-  if (held != header.data_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its header asks for ", header.data_bytes,
-                     " bytes of data and ", held, " are there"));
-  }
+  LOADLINE_RETURN_IF_ERROR(
+      CheckHeld(header, static_cast<int64_t>(bytes.size())));
   bytes.erase(bytes.begin(), bytes.begin() + header.header_bytes);
   return NpyArray{header.dtype, header.shape,
                   InDType(header, std::move(bytes))};
 }
 
+absl::StatusOr<zip_uint64_t> Locate(zip_t* archive, const std::string& path,
+                                    const std::string& name) {
+  const zip_int64_t index = zip_name_locate(
+      archive, absl::StrCat(name, ".npy").c_str(), ZIP_FL_ENC_RAW);
+  if (index >= 0) return static_cast<zip_uint64_t>(index);
+  return absl::NotFoundError(absl::StrCat(path, " has no array '", name,
+                                          "'; it has: ", ArrayNames(archive)));
+}
+
+absl::Status InArray(const absl::Status& status, const std::string& path,
+                     const std::string& name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ", array '", name, "': ", status.message()));
+}
+
+// An entry that is stored as it is, so that libzip can move within it.
+class NpzArray final : public ArrayFile {
+ public:
+  NpzArray(Archive archive, File entry, std::string path)
+      : archive_(std::move(archive)),
+        entry_(std::move(entry)),
+        path_(std::move(path)) {}
+
+  absl::Status ReadHeader(int64_t entry_bytes) {
+    std::vector<uint8_t> begin(
+        static_cast<size_t>(std::min(kMostHeaderBytes, entry_bytes)));
+    LOADLINE_RETURN_IF_ERROR(
+        Read(0, absl::MakeSpan(reinterpret_cast<std::byte*>(begin.data()),
+                               begin.size())));
+    LOADLINE_ASSIGN_OR_RETURN(header_, ParseNpyHeader(begin));
+    return CheckHeld(header_, entry_bytes);
+  }
+
+  // Before ReadHeader: of the entry.
+  absl::Status Read(int64_t at, absl::Span<std::byte> to) override {
+    if (zip_fseek(entry_.get(), header_.header_bytes + at, SEEK_SET) != 0) {
+      return Broken();
+    }
+    while (!to.empty()) {
+      const zip_int64_t n = zip_fread(entry_.get(), to.data(), to.size());
+      if (n <= 0) return Broken();
+      to.remove_prefix(static_cast<size_t>(n));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Broken() {
+    return absl::UnavailableError(
+        absl::StrCat(path_, ": ", zip_file_strerror(entry_.get())));
+  }
+
+  Archive archive_;
+  File entry_;  // closed before its archive
+  std::string path_;
+};
+
+// Null: compressed.
+absl::StatusOr<std::unique_ptr<ArrayFile>> OpenStored(Archive archive,
+                                                      zip_uint64_t index,
+                                                      const std::string& path) {
+  zip_stat_t stat;
+  if (zip_stat_index(archive.get(), index, 0, &stat) != 0 ||
+      (stat.valid & ZIP_STAT_SIZE) == 0 ||
+      (stat.valid & ZIP_STAT_COMP_METHOD) == 0) {
+    return absl::InvalidArgumentError("its size is not known");
+  }
+  if (stat.comp_method != ZIP_CM_STORE) return nullptr;
+  File entry(zip_fopen_index(archive.get(), index, 0));
+  if (entry == nullptr) {
+    return absl::InvalidArgumentError(zip_strerror(archive.get()));
+  }
+  auto array =
+      std::make_unique<NpzArray>(std::move(archive), std::move(entry), path);
+  LOADLINE_RETURN_IF_ERROR(array->ReadHeader(static_cast<int64_t>(stat.size)));
+  return array;
+}
+
 }  // namespace
+
+std::vector<std::byte> InDType(const NpyHeader& header,
+                               std::vector<std::byte> data) {
+  if (header.narrow_bytes == 0) return data;
+  const size_t count = data.size() / static_cast<size_t>(header.bytes());
+  std::vector<std::byte> wide(
+      count * static_cast<size_t>(models::DTypeBytes(header.dtype)));
+  FindConversion(header, header.dtype)(data.data(), count, wide.data());
+  return wide;
+}
+
+absl::StatusOr<std::unique_ptr<ArrayFile>> OpenNpzArray(
+    const std::string& path, const std::string& name) {
+  LOADLINE_ASSIGN_OR_RETURN(Archive archive, OpenArchive(path));
+  LOADLINE_ASSIGN_OR_RETURN(const zip_uint64_t index,
+                            Locate(archive.get(), path, name));
+  absl::StatusOr<std::unique_ptr<ArrayFile>> array =
+      OpenStored(std::move(archive), index, path);
+  if (!array.ok()) return InArray(array.status(), path, name);
+  return array;
+}
 
 absl::StatusOr<std::vector<NpyArray>> ReadNpz(
     const std::string& path, absl::Span<const std::string> names) {
   LOADLINE_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path));
   std::vector<NpyArray> arrays;
   for (const std::string& name : names) {
-    const zip_int64_t index = zip_name_locate(
-        archive.get(), absl::StrCat(name, ".npy").c_str(), ZIP_FL_ENC_RAW);
-    if (index < 0) {
-      return absl::NotFoundError(
-          absl::StrCat(path, " has no array '", name,
-                       "'; it has: ", ArrayNames(archive.get())));
-    }
-    absl::StatusOr<NpyArray> array =
-        ReadArray(archive.get(), static_cast<zip_uint64_t>(index));
-    if (!array.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ", array '", name,
-                       "': ", std::string(array.status().message())));
-    }
+    LOADLINE_ASSIGN_OR_RETURN(const zip_uint64_t index,
+                              Locate(archive.get(), path, name));
+    absl::StatusOr<NpyArray> array = ReadArray(archive.get(), index);
+    if (!array.ok()) return InArray(array.status(), path, name);
     arrays.push_back(*std::move(array));
   }
   return arrays;

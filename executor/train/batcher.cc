@@ -3,12 +3,17 @@
 // a bound come from Lemire's multiplication with rejection (2019), so the order
 // is unbiased and the same on every machine. Tested in
 // tests/executor/train/data_test.cc.
-#include <cstring>
+#include <condition_variable>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "executor/train/data.h"
 #include "planner/base/check.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {
@@ -57,8 +62,8 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Create(
       new Batcher(data, batch, seed, shuffle, micro_batches));
 }
 
-Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
-                 bool shuffle, int64_t micro_batches)
+BatchRows::BatchRows(const DataSet& data, int64_t batch, uint64_t seed,
+                     bool shuffle, int64_t micro_batches)
     : data_(&data),
       batch_(batch),
       seed_(seed),
@@ -73,7 +78,7 @@ Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
   }
 }
 
-void Batcher::Permute(int64_t epoch) {
+void BatchRows::Permute(int64_t epoch) {
   if (epoch == epoch_) return;
   epoch_ = epoch;
   std::iota(order_.begin(), order_.end(), int64_t{0});
@@ -86,25 +91,117 @@ void Batcher::Permute(int64_t epoch) {
   }
 }
 
-absl::Span<const int64_t> Batcher::Examples(int64_t step) {
+absl::Span<const int64_t> BatchRows::Examples(int64_t step) {
   LOADLINE_CHECK(step >= 0);
-  Permute(step / steps_per_epoch());
+  const int64_t steps_per_epoch = data_->examples / batch_;
+  Permute(step / steps_per_epoch);
   return absl::MakeConstSpan(order_).subspan(
-      static_cast<size_t>(step % steps_per_epoch() * batch_),
+      static_cast<size_t>(step % steps_per_epoch * batch_),
       static_cast<size_t>(batch_));
 }
 
-absl::Span<const std::byte* const> Batcher::Batch(int64_t step) {
+absl::Status BatchRows::Read(int64_t step) {
   const absl::Span<const int64_t> examples = Examples(step);
   for (size_t c = 0; c < buffers_.size(); ++c) {
     const Column& column = data_->columns[c];
-    const auto bytes = static_cast<size_t>(column.row_bytes);
-    for (size_t i = 0; bytes > 0 && i < examples.size(); ++i) {
-      std::memcpy(buffers_[c].data() + i * bytes,
-                  column.data.data() + examples[i] * column.row_bytes, bytes);
+    std::byte* to = buffers_[c].data();
+    for (const int64_t example : examples) {
+      LOADLINE_RETURN_IF_ERROR(ReadRows(column, example, 1, to));
+      to += column.row_bytes;
     }
   }
-  return pointers_;
+  return absl::OkStatus();
+}
+
+// A thread with rows of its own. It has them while `step_` is set and `done_`
+// is not; otherwise the batcher has them.
+class Batcher::ReadAhead {
+ public:
+  explicit ReadAhead(BatchRows rows)
+      : rows_(std::move(rows)), thread_([this] { Work(); }) {}
+
+  ~ReadAhead() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // Whether `rows` now have the batch of `step`, which was read ahead.
+  absl::StatusOr<bool> Take(int64_t step, BatchRows& rows) {
+    std::unique_lock lock(mutex_);
+    if (!step_.has_value()) return false;
+    changed_.wait(lock, [this] { return done_; });
+    const bool wanted = *step_ == step;
+    step_.reset();
+    done_ = false;
+    if (!wanted) return false;
+    LOADLINE_RETURN_IF_ERROR(status_);
+    std::swap(rows_, rows);
+    return true;
+  }
+
+  void Begin(int64_t step) {
+    {
+      const std::lock_guard lock(mutex_);
+      step_ = step;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(
+          lock, [this] { return ending_ || (step_.has_value() && !done_); });
+      if (ending_) return;
+      const int64_t step = *step_;
+      lock.unlock();
+      absl::Status status = rows_.Read(step);
+      lock.lock();
+      status_ = std::move(status);
+      done_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<int64_t> step_;
+  bool done_ = false;
+  bool ending_ = false;
+  absl::Status status_;
+  BatchRows rows_;
+  std::thread thread_;  // last: it uses the others
+};
+
+Batcher::Batcher(const DataSet& data, int64_t batch, uint64_t seed,
+                 bool shuffle, int64_t micro_batches)
+    : data_(&data),
+      batch_(batch),
+      rows_(data, batch, seed, shuffle, micro_batches) {
+  for (const Column& column : data.columns) {
+    if (!column.stored.has_value()) continue;
+    ahead_ = std::make_unique<ReadAhead>(
+        BatchRows(data, batch, seed, shuffle, micro_batches));
+    return;
+  }
+}
+
+Batcher::~Batcher() = default;
+
+absl::StatusOr<absl::Span<const std::byte* const>> Batcher::Batch(
+    int64_t step) {
+  bool read = false;
+  if (ahead_ != nullptr) {
+    LOADLINE_ASSIGN_OR_RETURN(read, ahead_->Take(step, rows_));
+  }
+  if (!read) LOADLINE_RETURN_IF_ERROR(rows_.Read(step));
+  if (ahead_ != nullptr) ahead_->Begin(step + 1);
+  return rows_.pointers();
 }
 
 }  // namespace loadline::executor

@@ -50,18 +50,20 @@ Range RangeOf(const models::Graph& graph, const models::Node& node) {
 template <typename T>
 absl::Status CheckColumn(const Column& column, int64_t examples,
                          const Range& range) {
-  const size_t count = column.data.size() / sizeof(T);
-  const size_t per_example = count / static_cast<size_t>(examples);
-  for (size_t i = 0; i < count; ++i) {
-    T number;
-    std::memcpy(&number, column.data.data() + i * sizeof(T), sizeof(T));
-    if (number >= range.lowest && number < range.size) continue;
-    if (range.targets && number == kIgnoredTarget) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "array '", column.name, "': ", int64_t{number}, " in example ",
-        i / per_example,
-        per_example > 1 ? absl::StrCat(", position ", i % per_example) : "",
-        " (counted from 0) is not ", range.meaning));
+  const size_t count = static_cast<size_t>(column.row_bytes) / sizeof(T);
+  std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
+  for (int64_t example = 0; example < examples; ++example) {
+    LOADLINE_RETURN_IF_ERROR(ReadRows(column, example, 1, row.data()));
+    for (size_t i = 0; i < count; ++i) {
+      T number;
+      std::memcpy(&number, row.data() + i * sizeof(T), sizeof(T));
+      if (number >= range.lowest && number < range.size) continue;
+      if (range.targets && number == kIgnoredTarget) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "array '", column.name, "': ", int64_t{number}, " in example ",
+          example, count > 1 ? absl::StrCat(", position ", i) : "",
+          " (counted from 0) is not ", range.meaning));
+    }
   }
   return absl::OkStatus();
 }

@@ -3,8 +3,10 @@
 #include "executor/train/data.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <type_traits>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,83 +19,52 @@ namespace {
 
 using models::DType;
 
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const uint32_t exponent = (half >> 10) & 31;
-  uint32_t mantissa = half & 1023;
-  uint32_t bits = 0;
-  if (exponent == 31) {
-    bits = sign | 0x7F800000u | (mantissa << 13);
-  } else if (exponent != 0) {
-    bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
-  } else {
-    // Subnormal: mantissa / 2^24, exact in f32.
-    const float value = static_cast<float>(mantissa) / 16777216.0f;
-    return sign != 0 ? -value : value;
-  }
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-template <typename From, typename To>
-bool ConvertAll(const std::vector<std::byte>& from,
-                std::vector<std::byte>* to) {
-  const size_t count = from.size() / sizeof(From);
-  to->resize(count * sizeof(To));
-  for (size_t i = 0; i < count; ++i) {
-    From x;
-    std::memcpy(&x, from.data() + i * sizeof(From), sizeof(From));
-    To y;
-    if constexpr (std::is_same_v<From, uint16_t> && std::is_same_v<To, float>) {
-      y = HalfToFloat(x);
-    } else {
-      // An int8 is a number here. NOLINTNEXTLINE(bugprone-signed-char-misuse)
-      y = static_cast<To>(x);
-      if constexpr (std::is_integral_v<To>) {
-        if (static_cast<From>(y) != x) return false;
-      }
-    }
-    std::memcpy(to->data() + i * sizeof(To), &y, sizeof(To));
-  }
-  return true;
-}
-
-// Converts the array's bytes to `wanted`. False: a number does not fit.
-// NotFound: conversion not supported.
-absl::StatusOr<bool> Convert(const NpyArray& array, DType wanted,
-                             std::vector<std::byte>* to) {
-  const auto& from = array.data;
-  if (array.dtype == DType::kF64 && wanted == DType::kF32) {
-    return ConvertAll<double, float>(from, to);
-  }
-  if (array.dtype == DType::kF16 && wanted == DType::kF32) {
-    return ConvertAll<uint16_t, float>(from, to);
-  }
-  if (wanted == DType::kI64) {
-    if (array.dtype == DType::kI32)
-      return ConvertAll<int32_t, int64_t>(from, to);
-    if (array.dtype == DType::kI8) return ConvertAll<int8_t, int64_t>(from, to);
-    if (array.dtype == DType::kU8 || array.dtype == DType::kBool) {
-      return ConvertAll<uint8_t, int64_t>(from, to);
-    }
-  }
-  if (wanted == DType::kI32) {
-    if (array.dtype == DType::kI64)
-      return ConvertAll<int64_t, int32_t>(from, to);
-    if (array.dtype == DType::kI8) return ConvertAll<int8_t, int32_t>(from, to);
-    if (array.dtype == DType::kU8 || array.dtype == DType::kBool) {
-      return ConvertAll<uint8_t, int32_t>(from, to);
-    }
-  }
-  return absl::NotFoundError("no conversion");
-}
+// On the stack, and read with one system call.
+constexpr int64_t kPieceBytes = 16 << 10;
 
 std::string TypeText(DType dtype, const std::vector<int64_t>& shape) {
   return models::TensorType{dtype, shape}.ToString();
 }
 
-absl::StatusOr<Column> MakeColumn(NpyArray array, const models::Value& input,
+// One array of the data: in memory, or still in its file.
+struct Source {
+  FileElement element;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+  std::shared_ptr<ArrayFile> file;
+};
+
+Source SourceOf(NpyArray array) {
+  return {
+      {array.dtype}, std::move(array.shape), std::move(array.data), nullptr};
+}
+
+Source SourceOf(std::unique_ptr<ArrayFile> file) {
+  const NpyHeader& header = file->header();
+  return {header, header.shape, {}, std::move(file)};
+}
+
+absl::Status DoesNotFit(absl::string_view name, DType wanted) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("array '", name, "': a number does not fit ",
+                   std::string(models::DTypeName(wanted))));
+}
+
+// Reads the whole file once, where a step might find such a number.
+absl::Status CheckFits(const Column& column, const models::Value& input,
+                       int64_t examples) {
+  if (!column.stored.has_value() || input.type.dtype != DType::kI32 ||
+      column.stored->from_bytes < column.stored->to_bytes) {
+    return absl::OkStatus();
+  }
+  std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
+  for (int64_t i = 0; i < examples; ++i) {
+    LOADLINE_RETURN_IF_ERROR(ReadRows(column, i, 1, row.data()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Column> MakeColumn(Source source, const models::Value& input,
                                   int64_t examples) {
   std::vector<int64_t> expected = input.type.dims;
   if (expected.empty()) {
@@ -101,61 +72,131 @@ absl::StatusOr<Column> MakeColumn(NpyArray array, const models::Value& input,
         "input '", input.name, "' is a scalar; data needs a batch axis"));
   }
   expected[0] = examples;
-  if (array.shape != expected) {
+  const DType wanted = input.type.dtype;
+  if (source.shape != expected) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "array '", input.name, "': expected ",
-        TypeText(input.type.dtype, expected), " (first axis: examples), found ",
-        TypeText(array.dtype, array.shape)));
+        "array '", input.name, "': expected ", TypeText(wanted, expected),
+        " (first axis: examples), found ",
+        TypeText(source.element.dtype, source.shape)));
+  }
+  const ElementConversion convert = FindConversion(source.element, wanted);
+  if (convert == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("array '", input.name, "': expected ",
+                     std::string(models::DTypeName(wanted)), ", found ",
+                     std::string(models::DTypeName(source.element.dtype)),
+                     "; convert it with astype before saving"));
   }
   Column column;
   column.name = input.name;
   column.row_bytes =
       input.type.bytes() / std::max<int64_t>(input.type.dims[0], 1);
-  if (array.dtype == input.type.dtype) {
-    column.data = std::move(array.data);
-    return column;
-  }
-  const std::string wanted(models::DTypeName(input.type.dtype));
-  const absl::StatusOr<bool> fits =
-      Convert(array, input.type.dtype, &column.data);
-  if (!fits.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("array '", input.name, "': expected ", wanted, ", found ",
-                     std::string(models::DTypeName(array.dtype)),
-                     "; convert it with astype before saving"));
-  }
-  if (!*fits) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "array '", input.name, "': a number does not fit ", wanted));
+  const int64_t to_bytes = models::DTypeBytes(wanted);
+  if (source.file != nullptr) {
+    column.stored = StoredRows{std::move(source.file), convert,
+                               source.element.bytes(), to_bytes};
+    LOADLINE_RETURN_IF_ERROR(CheckFits(column, input, examples));
+  } else if (source.element.dtype == wanted) {
+    column.data = std::move(source.data);
+  } else {
+    const size_t count =
+        source.data.size() / static_cast<size_t>(source.element.bytes());
+    column.data.resize(count * static_cast<size_t>(to_bytes));
+    if (!convert(source.data.data(), count, column.data.data())) {
+      return DoesNotFit(input.name, wanted);
+    }
   }
   return column;
 }
 
-}  // namespace
-
-absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
+absl::StatusOr<DataSet> FromSources(std::vector<Source> sources,
                                     const models::Graph& graph) {
   const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   const size_t inputs = graph.inputs.size() / parts;
-  if (arrays.size() != inputs || arrays.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a graph of ", inputs, " inputs was given ", arrays.size(), " arrays"));
+  if (sources.size() != inputs || sources.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("a graph of ", inputs,
+                                                   " inputs was given ",
+                                                   sources.size(), " arrays"));
   }
-  if (arrays[0].shape.empty() || arrays[0].shape[0] == 0) {
+  if (sources[0].shape.empty() || sources[0].shape[0] == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "array '", graph.value(graph.inputs[0]).name, "' holds no examples"));
   }
   DataSet data;
-  data.examples = arrays[0].shape[0];
-  for (size_t i = 0; i < arrays.size(); ++i) {
+  data.examples = sources[0].shape[0];
+  for (size_t i = 0; i < sources.size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(
         Column column,
-        MakeColumn(std::move(arrays[i]), graph.value(graph.inputs[i * parts]),
+        MakeColumn(std::move(sources[i]), graph.value(graph.inputs[i * parts]),
                    data.examples));
     data.columns.push_back(std::move(column));
   }
   LOADLINE_RETURN_IF_ERROR(CheckIndices(data, graph));
   return data;
+}
+
+absl::StatusOr<std::vector<Source>> OpenSources(
+    const std::string& path, const std::vector<std::string>& names,
+    const LoadDataOptions& options) {
+  std::vector<std::unique_ptr<ArrayFile>> files;
+  int64_t stored_bytes = 0;
+  for (const std::string& name : names) {
+    LOADLINE_ASSIGN_OR_RETURN(auto file, OpenArray(path, name));
+    if (file != nullptr) stored_bytes += file->header().data_bytes;
+    files.push_back(std::move(file));
+  }
+  std::vector<Source> sources;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (files[i] != nullptr && stored_bytes > options.most_bytes_in_memory) {
+      sources.push_back(SourceOf(std::move(files[i])));
+    } else if (files[i] != nullptr && std::filesystem::is_directory(path)) {
+      LOADLINE_ASSIGN_OR_RETURN(NpyArray array, ReadWhole(*files[i]));
+      sources.push_back(SourceOf(std::move(array)));
+    } else {
+      LOADLINE_ASSIGN_OR_RETURN(std::vector<NpyArray> arrays,
+                                ReadNpz(path, {names[i]}));
+      sources.push_back(SourceOf(std::move(arrays[0])));
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+absl::Status ReadRows(const Column& column, int64_t first, int64_t count,
+                      std::byte* to) {
+  if (column.row_bytes == 0) return absl::OkStatus();
+  if (!column.stored.has_value()) {
+    std::memcpy(to, column.data.data() + first * column.row_bytes,
+                static_cast<size_t>(count * column.row_bytes));
+    return absl::OkStatus();
+  }
+  const StoredRows& stored = *column.stored;
+  const int64_t row_elements = column.row_bytes / stored.to_bytes;
+  int64_t at = first * row_elements;
+  const int64_t end = (first + count) * row_elements;
+  std::array<std::byte, kPieceBytes> piece;
+  while (at < end) {
+    const int64_t elements =
+        std::min<int64_t>(end - at, kPieceBytes / stored.from_bytes);
+    const auto bytes = static_cast<size_t>(elements * stored.from_bytes);
+    LOADLINE_RETURN_IF_ERROR(stored.file->Read(
+        at * stored.from_bytes, absl::MakeSpan(piece).first(bytes)));
+    if (!stored.convert(piece.data(), static_cast<size_t>(elements), to)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("array '", column.name, "': a number does not fit i32"));
+    }
+    at += elements;
+    to += elements * stored.to_bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
+                                    const models::Graph& graph) {
+  std::vector<Source> sources;
+  for (NpyArray& array : arrays) sources.push_back(SourceOf(std::move(array)));
+  return FromSources(std::move(sources), graph);
 }
 
 std::optional<int64_t> BatchOf(const models::Graph& graph) {
@@ -165,20 +206,21 @@ std::optional<int64_t> BatchOf(const models::Graph& graph) {
   return type.dims[0] * models::MicroBatchesOf(graph);
 }
 
-absl::StatusOr<DataSet> LoadData(const std::string& npz_path,
-                                 const models::Graph& graph) {
+absl::StatusOr<DataSet> LoadData(const std::string& path,
+                                 const models::Graph& graph,
+                                 const LoadDataOptions& options) {
   std::vector<std::string> names;
   const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
   for (size_t i = 0; i < graph.inputs.size(); i += parts) {
     names.push_back(graph.value(graph.inputs[i]).name);
   }
-  LOADLINE_ASSIGN_OR_RETURN(std::vector<NpyArray> arrays,
-                            ReadNpz(npz_path, names));
-  absl::StatusOr<DataSet> data = MakeDataSet(std::move(arrays), graph);
+  LOADLINE_ASSIGN_OR_RETURN(std::vector<Source> sources,
+                            OpenSources(path, names, options));
+  absl::StatusOr<DataSet> data = FromSources(std::move(sources), graph);
   if (!data.ok()) {
     return absl::Status(
         data.status().code(),
-        absl::StrCat(npz_path, ": ", std::string(data.status().message())));
+        absl::StrCat(path, ": ", std::string(data.status().message())));
   }
   return data;
 }

@@ -48,8 +48,13 @@ int64_t CountTargets(const models::TensorType& type, const std::byte* data) {
 absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   const models::Graph& graph = program.graph();
   std::vector<const std::byte*> inputs;
-  for (const Column& column : data_.columns) {
-    inputs.push_back(column.data.data() + examples_ * column.row_bytes);
+  buffers_.resize(data_.columns.size());
+  for (size_t c = 0; c < buffers_.size(); ++c) {
+    const Column& column = data_.columns[c];
+    buffers_[c].resize(static_cast<size_t>(batch * column.row_bytes));
+    LOADLINE_RETURN_IF_ERROR(
+        ReadRows(column, examples_, batch, buffers_[c].data()));
+    inputs.push_back(buffers_[c].data());
   }
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
   const models::TensorType& target = graph.value(graph.inputs.back()).type;

@@ -45,7 +45,8 @@ class Evaluator {
   absl::Status AddBatch(Program& program, int64_t batch);
 
   const DataSet& data_;
-  double loss_ = 0;    // weighted sum over batches
+  std::vector<std::vector<std::byte>> buffers_;  // of a batch, for each column
+  double loss_ = 0;                              // weighted sum over batches
   double weight_ = 0;  // examples, less those without a target
   int64_t examples_ = 0;
   int64_t correct_ = 0;

@@ -145,7 +145,8 @@ class Run {
   }
 
   absl::Status OneStep(int64_t step) {
-    const absl::Span<const std::byte* const> batch = batcher_.Batch(step);
+    LOADLINE_ASSIGN_OR_RETURN(const absl::Span<const std::byte* const> batch,
+                              batcher_.Batch(step));
     const int64_t begin_ns = absl::GetCurrentTimeNanos();
     LOADLINE_ASSIGN_OR_RETURN(const float loss,
                               program_.Step({.learning_rate = RateOf(step),

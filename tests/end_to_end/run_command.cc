@@ -27,6 +27,11 @@ namespace {
     setrlimit(RLIMIT_FSIZE, &both);
     signal(SIGXFSZ, SIG_IGN);
   }
+  if (options.data_bytes_limit >= 0) {
+    const rlim_t limit = static_cast<rlim_t>(options.data_bytes_limit);
+    const struct rlimit both = {limit, limit};
+    setrlimit(RLIMIT_DATA, &both);
+  }
   // The tests may have been started with signals ignored, as under nohup.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     signal(number, options.ignore_signals ? SIG_IGN : SIG_DFL);

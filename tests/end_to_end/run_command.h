@@ -29,6 +29,7 @@ struct CommandOptions {
   std::string interrupt_when;
   int signal = SIGINT;
   long file_bytes_limit = -1;
+  long data_bytes_limit = -1;   // RLIMIT_DATA
   bool ignore_signals = false;  // start it with SIGINT, ... ignored
 };
 CommandResult RunLoadline(const std::vector<std::string>& args,

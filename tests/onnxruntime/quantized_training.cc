@@ -178,7 +178,8 @@ absl::Status QuantizedTraining::Calibrate(const QuantizeSpec& spec,
       const auto batcher,
       executor::Batcher::Create(data, kBatch, seed_, /*shuffle=*/true));
   for (int64_t b = 0; b < batches; ++b) {
-    LOADLINE_RETURN_IF_ERROR(loaded->program->Run({}, batcher->Batch(b)));
+    LOADLINE_RETURN_IF_ERROR(
+        loaded->program->Run({}, batcher->Batch(b).value()));
   }
   for (const passes::QuantizedTensor& tensor : model.tensors) {
     if (tensor.weight || !tensor.same_as.empty()) continue;
@@ -207,7 +208,7 @@ absl::StatusOr<QuantizedTraining::Outcome> QuantizedTraining::Test(
   LOADLINE_ASSIGN_OR_RETURN(
       const auto batcher,
       executor::Batcher::Create(data, kTestImages, 0, /*shuffle=*/false));
-  LOADLINE_RETURN_IF_ERROR(loaded->program->Run({}, batcher->Batch(0)));
+  LOADLINE_RETURN_IF_ERROR(loaded->program->Run({}, batcher->Batch(0).value()));
   Outcome outcome;
   for (size_t i = 0; i < loaded->graph.outputs.size(); ++i) {
     const models::TensorType& type =

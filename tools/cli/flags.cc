@@ -51,8 +51,13 @@ void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags) {
 
 void AddLossFlags(CLI::App* app, LossFlags* flags) {
   Last(app, "--data", &flags->data,
-       "Data, .npz: an array for each input, and target")
+       "Data, .npz: an array for each input, and target; or a folder of .npy")
       ->type_name("FILE");
+  Last(app, "--data-memory", &flags->data_memory,
+       "Data of more bytes stays in its file, and each batch is read in time")
+      ->type_name("BYTES")
+      ->capture_default_str()
+      ->group(kRareFlags);
   Last(app, "--loss", &flags->loss, "Loss")
       ->check(CLI::IsMember(
           {"cross_entropy", "mse", "l1", "huber", "bce_with_logits", "model"}))
@@ -180,7 +185,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
       ->group(kRareFlags);
   app->add_option("--split", flags->splits,
                   "Run a chain of operators in N segments, such as head=4 "
-                  "(repeatable)")
+                  "(repeatable); or auto")
       ->type_name("CHAIN=N")
       ->group(kRareFlags);
   app->add_option("--disable-pass", flags->disabled_passes,
@@ -199,7 +204,7 @@ void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--no-split", flags->no_split,
-                "Never divide the batch, whatever else is said")
+                "Never divide the step, whatever else is said")
       ->group(kRareFlags);
 }
 

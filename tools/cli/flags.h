@@ -31,7 +31,9 @@ struct LossFlags {
   std::string output;  // of the model; empty: it has one only
   double label_smoothing = 0;
   double huber_delta = 1;
-  std::string data;  // .npz; if given, it determines the target's shape
+  // .npz, or folder of .npy; if given, it determines the target's shape
+  std::string data;
+  std::string data_memory = "1GiB";  // bytes; larger data stays in its file
 };
 
 struct OptimizerFlags {
@@ -70,12 +72,12 @@ struct PlanFlags {
   uint64_t plan_seed = 0;
   std::string machine;              // profile or name; empty: this machine's
   bool calibrate = false;           // measure operators that the profile lacks
-  std::vector<std::string> splits;  // CHAIN=N
+  std::vector<std::string> splits;  // CHAIN=N, or auto
   std::vector<std::string> disabled_passes;
   std::string dump_passes;  // folder
-  // Parts of the batch, or auto: tools/pipeline/choose_structure.h.
+  // Parts of the batch, or auto: tools/pipeline/structures.h.
   std::string micro_batches = "1";
-  bool no_split = false;  // as if micro_batches were 1
+  bool no_split = false;  // as if micro_batches were 1 and splits empty
 };
 
 void AddModelFlags(CLI::App* app, ModelFlags* flags);

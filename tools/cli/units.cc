@@ -151,6 +151,20 @@ absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text) {
   return share ? planner::Budget::Share(total) : planner::Budget::Bytes(total);
 }
 
+absl::StatusOr<int64_t> ParseByteCount(absl::string_view flag,
+                                       absl::string_view text) {
+  const auto [number, unit] = SplitNumber(text);
+  const std::optional<Decimal> value = ParseDecimal(number);
+  const int64_t unit_bytes = UnitBytes(unit);
+  const int64_t total = value.has_value() && !value->negative
+                            ? Times(*value, unit_bytes, /*up=*/false)
+                            : -1;
+  if (total >= 0 && unit_bytes > 0) return total;
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " '", text,
+                   "': expected bytes with a unit, such as 3GiB or 500MB"));
+}
+
 absl::StatusOr<absl::Duration> ParseTimeLimit(absl::string_view text) {
   absl::Duration duration;
   if (!absl::ParseDuration(text, &duration) ||

@@ -26,6 +26,10 @@ std::string FormatPercent(double part, double whole);
 // hint.
 absl::StatusOr<planner::Budget> ParseBudget(absl::string_view text);
 
+// The same for another flag's bytes: no share, no "smallest", and zero too.
+absl::StatusOr<int64_t> ParseByteCount(absl::string_view flag,
+                                       absl::string_view text);
+
 // "10s", "500ms", "2m".
 absl::StatusOr<absl::Duration> ParseTimeLimit(absl::string_view text);
 

@@ -12,6 +12,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 
@@ -77,8 +78,7 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
   std::unique_ptr<EvaluationPlan> made(new EvaluationPlan(flags));
   int64_t batch = flags.model.batch.value_or(kDefaultBatch);
   LOADLINE_ASSIGN_OR_RETURN(Step first, made->MakeStep(batch));
-  LOADLINE_ASSIGN_OR_RETURN(made->data_,
-                            executor::LoadData(flags.loss.data, first.graph));
+  LOADLINE_ASSIGN_OR_RETURN(made->data_, LoadDataFor(flags.loss, first.graph));
   batch = executor::BatchOf(first.graph).value_or(batch);
   const int64_t examples = made->data_.examples;
   const int64_t rest = batch > 0 ? examples % batch : 0;

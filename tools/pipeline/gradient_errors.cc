@@ -20,6 +20,7 @@
 #include "passes/make_problem.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/load_data.h"
 
 namespace loadline::tools {
 namespace {
@@ -75,13 +76,13 @@ absl::StatusOr<std::vector<double>> Profile(
   executor::CpuDevice host;
   if (!flags.loss.data.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                              executor::LoadData(flags.loss.data, graph));
+                              LoadDataFor(flags.loss, graph));
     LOADLINE_ASSIGN_OR_RETURN(
         const auto batcher,
         executor::Batcher::Create(data, executor::BatchOf(graph).value_or(1),
                                   /*seed=*/0, /*shuffle=*/false));
-    return executor::ProfileGradientErrors(graph, batcher->Batch(0), candidates,
-                                           host);
+    LOADLINE_ASSIGN_OR_RETURN(const auto rows, batcher->Batch(0));
+    return executor::ProfileGradientErrors(graph, rows, candidates, host);
   }
   const auto ranges = passes::IntegerRanges(graph);
   std::vector<std::vector<std::byte>> contents;

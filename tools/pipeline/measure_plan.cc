@@ -14,6 +14,7 @@
 #include "planner/base/median.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/load_data.h"
 
 namespace loadline::tools {
 
@@ -25,7 +26,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
         "--data: expected an .npz file, to run steps on");
   }
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, step.graph));
+                            LoadDataFor(flags.loss, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   device->SetAlgorithms(step.machine.algorithms);
   LOADLINE_ASSIGN_OR_RETURN(const std::unique_ptr<executor::Program> program,

@@ -79,6 +79,13 @@ std::vector<NamedPath> InputPaths(const StepFlags& flags) {
   std::vector<NamedPath> paths = {{"MODEL", flags.model.model},
                                   {"--data", flags.loss.data},
                                   {"--machine", flags.plan.machine}};
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(flags.loss.data, ignored)) {
+    if (entry.path().extension() == ".npy") {
+      paths.push_back({"--data", entry.path().string()});
+    }
+  }
   for (const char* device : {kCpu, kEmulated, kCuda}) {
     paths.push_back({"the profile of this machine", OwnProfilePath(device)});
   }

@@ -11,6 +11,7 @@
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
@@ -85,7 +86,7 @@ absl::StatusOr<RecipeClock> ClockFor(const StepFlags& flags,
   if (flags.loss.data.empty()) return clock;
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph, BuildStep(model, flags));
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, graph));
+                            LoadDataFor(flags.loss, graph));
   const std::optional<int64_t> batch = executor::BatchOf(graph);
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");

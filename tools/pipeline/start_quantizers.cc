@@ -90,7 +90,8 @@ absl::Status CalibrateQuantizers(
     if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
       return absl::CancelledError("interrupted during calibration");
     }
-    LOADLINE_RETURN_IF_ERROR(program->Run({}, batcher->Batch(b)));
+    LOADLINE_ASSIGN_OR_RETURN(const auto rows, batcher->Batch(b));
+    LOADLINE_RETURN_IF_ERROR(program->Run({}, rows));
   }
   for (const auto& [old, next] : graph.updates) {
     const models::Value& value = graph.value(old);

@@ -22,6 +22,7 @@
 #include "planner/base/status_macros.h"
 #include "tools/cli/units.h"
 #include "tools/cli/wrap.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -130,15 +131,16 @@ absl::Status CheckKernels(const Graph& step, executor::Device& device) {
 
 // Every array, and enough of them for one batch: as `run` does before it
 // trains.
-absl::Status CheckData(const Graph& step, const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
+absl::Status CheckData(const Graph& step, const LossFlags& flags) {
+  if (flags.data.empty()) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(path, step));
+                            LoadDataFor(flags, step));
   const auto batches = executor::Batcher::Create(
       data, executor::BatchOf(step).value_or(0), /*seed=*/0, /*shuffle=*/false);
   if (batches.ok()) return absl::OkStatus();
-  return absl::Status(batches.status().code(),
-                      absl::StrCat(path, ": ", batches.status().message()));
+  return absl::Status(
+      batches.status().code(),
+      absl::StrCat(flags.data, ": ", batches.status().message()));
 }
 
 absl::Status CheckStep(Graph model, const StepFlags& flags,
@@ -148,7 +150,7 @@ absl::Status CheckStep(Graph model, const StepFlags& flags,
   CountParameters(step, check);
   LOADLINE_RETURN_IF_ERROR(executor::CheckHasContents(step));
   LOADLINE_RETURN_IF_ERROR(CheckKernels(step, device));
-  return CheckData(step, flags.loss.data);
+  return CheckData(step, flags.loss);
 }
 
 std::string Forms(const std::string& name, int training, int restored,

@@ -39,6 +39,7 @@
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/evaluated_run.h"
 #include "tools/pipeline/evaluation.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
@@ -115,6 +116,7 @@ absl::Status CheckCheckpoint(const Flags& flags) {
 
 // Each phase of a recipe has a plan of its own.
 absl::Status CheckRecipeFlags(const Flags& flags) {
+  const std::string choice = AutoFlag(flags.step.plan);
   for (const auto& [name, given] :
        {std::pair<const char*, bool>{"--plan", !flags.plan_in.empty()},
         {"--replan", flags.replan},
@@ -122,7 +124,7 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
         {"--eval-data", !flags.training.eval_data.empty()},
         {"--ema-output", !flags.training.average.empty()},
         {"--metrics", !flags.training.metrics.empty()},
-        {"--micro-batches auto", IsAuto(flags.step.plan)}}) {
+        {choice.c_str(), IsAuto(flags.step.plan)}}) {
     if (!given) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(name, " and --recipe: give one of them"));
@@ -151,8 +153,8 @@ absl::Status CheckFlags(const Flags& flags) {
       CheckTrainingFlags(flags.training, flags.step.optimizer.ema));
   if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--micro-batches auto and ", flags.replan ? "--replan" : "--plan",
-        ": give the number of micro-batches instead"));
+        AutoFlag(flags.step.plan), " and ",
+        flags.replan ? "--replan" : "--plan", ": give the numbers instead"));
   }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--recipe", flags.recipe});
@@ -486,8 +488,7 @@ absl::Status RunRun(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
   executor::DataSet data;
   const auto check = [&](const models::Graph& graph) -> absl::Status {
-    LOADLINE_ASSIGN_OR_RETURN(data,
-                              executor::LoadData(flags.step.loss.data, graph));
+    LOADLINE_ASSIGN_OR_RETURN(data, LoadDataFor(flags.step.loss, graph));
     LOADLINE_ASSIGN_OR_RETURN(const executor::TrainOptions options,
                               TrainOptionsFor(flags, data, graph));
     return executor::CheckTrainable(graph, data, options);

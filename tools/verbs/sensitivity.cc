@@ -19,6 +19,7 @@
 #include "tools/cli/json_text.h"
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_evaluation.h"
 #include "tools/pipeline/output_paths.h"
 
@@ -104,7 +105,7 @@ absl::Status RunSensitivity(const Flags& flags) {
                             LoadEvaluation(flags.model, flags.loss, flags.plan,
                                            flags.model.batch.value_or(32)));
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
-                            executor::LoadData(flags.loss.data, loaded->graph));
+                            LoadDataFor(flags.loss, loaded->graph));
   std::vector<double> sparsities = flags.sparsities;
   std::sort(sparsities.begin(), sparsities.end());
   LOADLINE_ASSIGN_OR_RETURN(

@@ -131,7 +131,8 @@ TEST(CudaDevice, KeepsTheStepsOfSeveralPrograms) {
   const int64_t live = driver.live();
   for (int round = 0; round < 3; ++round) {
     for (Program* program : {large->get(), other->get()}) {
-      auto loss = program->Step({.step = round + 1}, (*batcher)->Batch(0));
+      auto loss =
+          program->Step({.step = round + 1}, (*batcher)->Batch(0).value());
       ASSERT_TRUE(loss.ok()) << loss.status();
       losses.push_back(*loss);
     }

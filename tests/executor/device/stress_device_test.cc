@@ -42,7 +42,7 @@ absl::StatusOr<Weights> TrainToy(const Toy& toy, const planner::Plan& plan,
     LOADLINE_RETURN_IF_ERROR(
         program
             ->Step({.learning_rate = 0.05f, .step = step + 1, .seed = 1},
-                   batcher->Batch(step))
+                   batcher->Batch(step).value())
             .status());
   }
   return AllWeights(*program);

@@ -36,7 +36,7 @@ Outcome Train20(const Toy& toy, const planner::Plan& plan,
   for (int64_t step = 0; step < 20; ++step) {
     auto loss =
         (*program)->Step({.learning_rate = 0.05f, .step = step + 1, .seed = 1},
-                         (*batcher)->Batch(step));
+                         (*batcher)->Batch(step).value());
     EXPECT_TRUE(loss.ok()) << loss.status();
     if (!loss.ok()) return run;
     run.losses.push_back(*loss);
@@ -130,8 +130,8 @@ TEST(Program, AllocatesNothingInAStep) {
       ASSERT_TRUE(batcher.ok());
       const int64_t before = AllocationCount();
       for (int64_t step = 0; step < 25; ++step) {  // into the third epoch
-        const auto loss =
-            (*program)->Step({.step = step + 1}, (*batcher)->Batch(step));
+        const auto loss = (*program)->Step({.step = step + 1},
+                                           (*batcher)->Batch(step).value());
         if (!loss.ok()) FAIL() << loss.status();
       }
       EXPECT_EQ(AllocationCount() - before, 0);
@@ -243,12 +243,12 @@ TEST(Program, AFailedKernelNamesItsNodeAndEndsTheRun) {
   ASSERT_TRUE(program.ok());
   const DataSet data = ToyData(toy, 4);
   auto batcher = Batcher::Create(data, 4, 0, false);
-  ASSERT_TRUE((*program)->Step({}, (*batcher)->Batch(0)).ok());
+  ASSERT_TRUE((*program)->Step({}, (*batcher)->Batch(0).value()).ok());
   const absl::Status status =
-      (*program)->Step({}, (*batcher)->Batch(0)).status();
+      (*program)->Step({}, (*batcher)->Batch(0).value()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_NE(status.message().find("ToyLoss"), absl::string_view::npos);
-  EXPECT_EQ((*program)->Step({}, (*batcher)->Batch(0)).status().code(),
+  EXPECT_EQ((*program)->Step({}, (*batcher)->Batch(0).value()).status().code(),
             absl::StatusCode::kFailedPrecondition);
   std::vector<std::byte> w(toy.options.width * 4);
   EXPECT_EQ((*program)->ReadPersistent("w1", absl::MakeSpan(w)).code(),

@@ -32,7 +32,7 @@ absl::StatusOr<ToyOutcome> TrainToy(const Toy& toy, const planner::Plan& plan,
         program->Step({.learning_rate = 0.05f / static_cast<float>(step + 1),
                        .step = step + 1,
                        .seed = 1},
-                      batcher->Batch(step)));
+                      batcher->Batch(step).value()));
     run.losses.push_back(loss);
   }
   for (models::ValueId id : program->saved_values()) {

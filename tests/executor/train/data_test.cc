@@ -2,18 +2,23 @@
 // the step's number alone.
 #include "executor/train/data.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
+#include "tests/executor/support/npz_files.h"
 #include "tests/executor/support/toy.h"
 
 namespace loadline::executor {
 namespace {
 
 using models::DType;
+using ::testing::HasSubstr;
 
 template <typename T>
 NpyArray Array(DType dtype, std::vector<int64_t> shape, std::vector<T> values) {
@@ -147,6 +152,89 @@ DataSet Numbers(int64_t examples) {
   return data;
 }
 
+// Every type that a file may have, in every place that rows may be.
+TEST(LoadData, GivesTheSameRowsFromMemoryAndFromFiles) {
+  struct Case {
+    const char* descr;
+    int64_t bytes;
+    DType wanted;
+  };
+  for (const Case& c : {Case{"<f4", 4, DType::kF32},
+                        {"<f8", 8, DType::kF32},
+                        {"<f2", 2, DType::kF32},
+                        {"<u2", 2, DType::kI64},
+                        {"<i2", 2, DType::kI32},
+                        {"|u1", 1, DType::kI64},
+                        {"<u4", 4, DType::kI64},
+                        {"<i4", 4, DType::kI64}}) {
+    SCOPED_TRACE(c.descr);
+    std::string numbers(static_cast<size_t>(37 * 2 * c.bytes), '\0');
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = static_cast<char>(i * 37 % 60);
+    }
+    const std::string npy = NpyFile(c.descr, "(37, 2)", numbers);
+    const std::string folder = TemporaryPath("columns");
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/x.npy", std::ios::binary) << npy;
+    const models::Graph graph = OneInput(c.wanted);
+    const auto whole =
+        LoadData(WriteZip("whole.npz", {{"x.npy", npy}}, true), graph);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    auto expected = Batcher::Create(*whole, 5, 4, true);
+    for (const std::string& path :
+         {folder, WriteZip("stored.npz", {{"x.npy", npy}}, false)}) {
+      for (const int64_t in_memory : {0, 1 << 20}) {
+        const auto data =
+            LoadData(path, graph, {.most_bytes_in_memory = in_memory});
+        ASSERT_TRUE(data.ok()) << data.status();
+        EXPECT_EQ(data->columns[0].stored.has_value(), in_memory == 0);
+        auto batcher = Batcher::Create(*data, 5, 4, true);
+        // Forward, back and over the end of an epoch.
+        for (const int64_t step : {0, 1, 2, 6, 7, 8, 3, 3, 20}) {
+          const auto a = (*expected)->Batch(step);
+          const auto b = (*batcher)->Batch(step);
+          ASSERT_TRUE(a.ok() && b.ok()) << b.status();
+          const auto bytes =
+              static_cast<size_t>(5 * data->columns[0].row_bytes);
+          EXPECT_EQ(std::memcmp((*a)[0], (*b)[0], bytes), 0) << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(LoadData, RefusesStoredNumbersThatDoNotFit) {
+  std::string numbers(37 * 2 * 8, '\0');
+  numbers[36 * 16 + 5] = 1;  // 2^40 in the last row
+  const std::string path = WriteZip(
+      "wide.npz", {{"x.npy", NpyFile("<i8", "(37, 2)", numbers)}}, false);
+  for (const int64_t in_memory : {0, 1 << 20}) {
+    const auto data = LoadData(path, OneInput(DType::kI32),
+                               {.most_bytes_in_memory = in_memory});
+    EXPECT_THAT(data.status().message(), HasSubstr("does not fit i32"));
+  }
+}
+
+TEST(Batcher, ReportsAFileThatHasBecomeShorter) {
+  const std::string folder = TemporaryPath("shrinking");
+  std::filesystem::create_directory(folder);
+  const std::string path = folder + "/x.npy";
+  std::ofstream(path, std::ios::binary)
+      << NpyFile("<f4", "(4000, 2)", std::string(32'000, '\0'));
+  const auto data =
+      LoadData(folder, OneInput(DType::kF32), {.most_bytes_in_memory = 0});
+  ASSERT_TRUE(data.ok()) << data.status();
+  auto batcher = Batcher::Create(*data, 1000, 0, false);
+  EXPECT_TRUE((*batcher)->Batch(0).ok());
+  std::filesystem::resize_file(path, 5000);
+  // The next batch was perhaps read before.
+  absl::Status status;
+  for (int64_t step = 1; step < 4; ++step) {
+    status = (*batcher)->Batch(step).status();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(Batcher, InOrderTakesTheExamplesInOrderAndWraps) {
   const DataSet data = Numbers(10);
   auto batcher = Batcher::Create(data, 4, 0, false);
@@ -154,7 +242,7 @@ TEST(Batcher, InOrderTakesTheExamplesInOrderAndWraps) {
   const std::vector<std::vector<int64_t>> expected = {
       {0, 1, 2, 3}, {4, 5, 6, 7}, {0, 1, 2, 3}};
   for (size_t step = 0; step < expected.size(); ++step) {
-    const auto batch = (*batcher)->Batch(static_cast<int64_t>(step));
+    const auto batch = (*batcher)->Batch(static_cast<int64_t>(step)).value();
     int64_t got[4];
     std::memcpy(got, batch[0], sizeof(got));
     EXPECT_EQ(std::vector<int64_t>(got, got + 4), expected[step]);

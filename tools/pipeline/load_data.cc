@@ -1,0 +1,17 @@
+// Tested in tests/end_to_end/stored_data_test.cc.
+#include "tools/pipeline/load_data.h"
+
+#include "planner/base/status_macros.h"
+#include "tools/cli/units.h"
+
+namespace loadline::tools {
+
+absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
+                                              const models::Graph& graph) {
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t memory_bytes,
+                            ParseByteCount("--data-memory", flags.data_memory));
+  return executor::LoadData(flags.data, graph,
+                            {.most_bytes_in_memory = memory_bytes});
+}
+
+}  // namespace loadline::tools
