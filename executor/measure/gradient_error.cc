@@ -1,8 +1,12 @@
 // Runs the step once, keeping every value. Then, for each candidate, runs only
-// what depends on it after the loss, into separate memory. Tested in
+// what depends on it after the loss, into separate memory. Where factors start
+// at zero (the scales that end residual branches, adapters), no gradient passes
+// through a branch yet, and its values seem to matter to nothing: then once
+// more with numbers in these factors. Tested in
 // tests/executor/measure/gradient_error_test.cc.
 #include "executor/measure/gradient_error.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -34,6 +38,62 @@ bool IsAfterLoss(const Node& node) {
   return node.phase == Phase::kBackward || node.phase == Phase::kUpdate;
 }
 
+// A normalization's scale or a matrix, and not a bias.
+bool Multiplies(const Node& node, size_t input) {
+  return input < 2 && node.op != "Add" && node.op != "Sub" && node.op != "Cast";
+}
+
+// Parameters of zeros that the forward pass multiplies by, by root.
+std::vector<ValueId> ZeroFactors(const Graph& graph,
+                                 const std::vector<ValueId>& roots) {
+  // Where it is a cast of another value: that value.
+  std::vector<ValueId> source = roots;
+  std::vector<bool> multiplies(graph.values.size(), false);
+  for (const Node& node : graph.nodes) {
+    if (models::IsView(node) || IsAfterLoss(node)) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == models::kNoValue) continue;
+      const ValueId from = source[Index(roots[Index(node.inputs[i])])];
+      if (node.op == "Cast") source[Index(node.outputs[0])] = from;
+      if (Multiplies(node, i)) multiplies[Index(from)] = true;
+    }
+  }
+  std::vector<ValueId> factors;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const models::Value& value = graph.values[v];
+    if (value.kind != ValueKind::kParameter || !multiplies[v] ||
+        value.type.dtype != DType::kF32 || !value.initial.has_value() ||
+        value.initial->data == nullptr) {
+      continue;
+    }
+    const std::vector<std::byte>& data = *value.initial->data;
+    if (std::all_of(data.begin(), data.end(),
+                    [](std::byte byte) { return byte == std::byte{0}; })) {
+      factors.push_back(ValueId{static_cast<int32_t>(v)});
+    }
+  }
+  return factors;
+}
+
+// Ones for a scale; for a matrix uniform numbers with the variance of 1 / fan.
+void Fill(const models::TensorType& type, std::vector<std::byte>& contents) {
+  const int64_t n = type.elements();
+  if (n == 0) return;
+  const double fan = static_cast<double>(n / type.dims[0]);
+  const double bound = std::sqrt(3 / std::max(fan, 1.0));
+  uint64_t state = 1;
+  float* to = reinterpret_cast<float*>(contents.data());
+  for (int64_t i = 0; i < n; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const double uniform = static_cast<double>(state >> 33) * 0x1p-30 - 1;
+    to[i] = type.rank() < 2 ? 1.0f : static_cast<float>(bound * uniform);
+  }
+}
+
+// Who reads a stored value. A plan may let the backward pass alone do so, or
+// run nodes of the forward pass again from it.
+enum class Readers { kAfterLoss, kAll };
+
 struct Sums {
   double squares = 0;      // of the exact gradient
   double differences = 0;  // squared
@@ -59,12 +119,15 @@ class Profiler {
     scalars_.seed = options.seed;
   }
 
-  absl::Status RunExact(absl::Span<const std::byte* const> inputs) {
+  // `filled`: parameters that get numbers instead of their zeros.
+  absl::Status RunExact(absl::Span<const std::byte* const> inputs,
+                        const std::vector<ValueId>& filled) {
     LOADLINE_RETURN_IF_ERROR(CheckHasContents(graph_));
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const models::Value& value = graph_.values[v];
       if (value.initial.has_value()) exact_[v] = *value.initial->data;
     }
+    for (ValueId id : filled) Fill(graph_.value(id).type, exact_[Index(id)]);
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
       const size_t v = Index(graph_.inputs[i]);
       exact_[v].assign(inputs[i], inputs[i] + graph_.values[v].type.bytes());
@@ -72,7 +135,9 @@ class Profiler {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       if (models::IsView(node)) continue;
-      if (models::FindOperator(node.op)->recompute) {
+      // Ranges of quantizers are updated in the forward pass, and read in it.
+      if (models::FindOperator(node.op)->recompute ||
+          node.phase == Phase::kForward) {
         LOADLINE_RETURN_IF_ERROR(Run(n, &exact_));
       } else {
         FindGradient(node);
@@ -87,12 +152,12 @@ class Profiler {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<double> ErrorOf(ValueId candidate) {
+  absl::StatusOr<double> ErrorOf(ValueId candidate, Readers readers) {
     LOADLINE_RETURN_IF_ERROR(StoreAndRestore(candidate));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!IsAfterLoss(node) || models::IsView(node) ||
-          !models::FindOperator(node.op)->recompute) {
+      if ((readers == Readers::kAfterLoss && !IsAfterLoss(node)) ||
+          models::IsView(node) || !models::FindOperator(node.op)->recompute) {
         continue;
       }
       if (ReadsChanged(node)) LOADLINE_RETURN_IF_ERROR(Run(n, &changed_));
@@ -104,7 +169,9 @@ class Profiler {
       sums.differences += more.differences;
     }
     for (auto& contents : changed_) contents.clear();
-    return std::sqrt(sums.differences / sums.squares);
+    const double error = std::sqrt(sums.differences / sums.squares);
+    // Infinite or NaN only with the value stored: it may not be.
+    return std::isfinite(error) ? error : std::numeric_limits<double>::max();
   }
 
  private:
@@ -239,10 +306,20 @@ absl::StatusOr<std::vector<double>> ProfileGradientErrors(
     const std::vector<ValueId>& candidates, Device& host,
     const GradientErrorOptions& options) {
   std::vector<double> errors(graph.values.size(), -1.0);
-  Profiler profiler(graph, host, options);
-  LOADLINE_RETURN_IF_ERROR(profiler.RunExact(inputs));
-  for (ValueId id : candidates) {
-    LOADLINE_ASSIGN_OR_RETURN(errors[Index(id)], profiler.ErrorOf(id));
+  const std::vector<ValueId> factors =
+      ZeroFactors(graph, models::StorageRoots(graph));
+  for (const bool fill : {false, true}) {
+    if (fill && factors.empty()) break;
+    Profiler profiler(graph, host, options);
+    LOADLINE_RETURN_IF_ERROR(
+        profiler.RunExact(inputs, fill ? factors : std::vector<ValueId>()));
+    for (ValueId id : candidates) {
+      for (const Readers readers : {Readers::kAfterLoss, Readers::kAll}) {
+        LOADLINE_ASSIGN_OR_RETURN(const double error,
+                                  profiler.ErrorOf(id, readers));
+        errors[Index(id)] = std::max(errors[Index(id)], error);
+      }
+    }
   }
   return errors;
 }

@@ -2,6 +2,7 @@
 // tests/passes/compress/recipe_test.cc.
 #include "passes/compress/recipe.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <map>
@@ -23,18 +24,14 @@ using models::NodeId;
 using models::ValueId;
 using models::ValueKind;
 
-// The weights that a node reads: what an entry claims.
-std::vector<ValueId> ParametersOf(const Graph& model, const Node& node) {
-  std::vector<ValueId> parameters;
-  for (ValueId id : node.inputs) {
-    if (id == models::kNoValue) continue;
-    const models::Value& value = model.value(id);
-    const bool frozen = value.kind == ValueKind::kConstant &&
-                        value.type.dtype == models::DType::kF32 &&
-                        value.type.rank() >= 2;
-    if (value.kind == ValueKind::kParameter || frozen) parameters.push_back(id);
-  }
-  return parameters;
+// By node.
+using Weights = std::vector<std::vector<ValueId>>;
+
+bool IsWeight(const models::Value& value) {
+  const bool frozen = value.kind == ValueKind::kConstant &&
+                      value.type.dtype == models::DType::kF32 &&
+                      value.type.rank() >= 2;
+  return value.kind == ValueKind::kParameter || frozen;
 }
 
 std::vector<std::string> OperatorsOf(const std::string& type) {
@@ -80,9 +77,10 @@ class Pattern {
     return pattern;
   }
 
-  absl::StatusOr<bool> Matches(const Graph& model, const Node& node) const {
+  absl::StatusOr<bool> Matches(const Graph& model, const Node& node,
+                               const std::vector<ValueId>& weights) const {
     LOADLINE_ASSIGN_OR_RETURN(bool matches, MatchesName(node.name));
-    for (ValueId id : ParametersOf(model, node)) {
+    for (ValueId id : weights) {
       if (matches) break;
       LOADLINE_ASSIGN_OR_RETURN(matches, MatchesName(model.value(id).name));
     }
@@ -109,15 +107,17 @@ class Pattern {
 
 // Which nodes any pattern of a list matches. An error if one matches none.
 absl::StatusOr<std::vector<bool>> MatchNames(
-    const Graph& model, const std::vector<std::string>& patterns) {
+    const Graph& model, const Weights& weights,
+    const std::vector<std::string>& patterns) {
   std::vector<bool> matched(model.nodes.size(), false);
   for (const std::string& text : patterns) {
     LOADLINE_ASSIGN_OR_RETURN(const Pattern pattern, Pattern::Parse(text));
     bool any = false;
     for (size_t n = 0; n < model.nodes.size(); ++n) {
-      if (ParametersOf(model, model.nodes[n]).empty()) continue;
-      LOADLINE_ASSIGN_OR_RETURN(const bool matches,
-                                pattern.Matches(model, model.nodes[n]));
+      if (weights[n].empty()) continue;
+      LOADLINE_ASSIGN_OR_RETURN(
+          const bool matches,
+          pattern.Matches(model, model.nodes[n], weights[n]));
       if (!matches) continue;
       matched[n] = true;
       any = true;
@@ -132,10 +132,10 @@ absl::StatusOr<std::vector<bool>> MatchNames(
   return matched;
 }
 
-std::string TypesWithParameters(const Graph& model) {
+std::string TypesWithParameters(const Graph& model, const Weights& weights) {
   std::map<std::string, int> types;
-  for (const Node& node : model.nodes) {
-    if (!ParametersOf(model, node).empty()) ++types[node.op];
+  for (size_t n = 0; n < model.nodes.size(); ++n) {
+    if (!weights[n].empty()) ++types[model.nodes[n].op];
   }
   return absl::StrJoin(types, ", ", [](std::string* out, const auto& type) {
     absl::StrAppend(out, type.first);
@@ -143,20 +143,20 @@ std::string TypesWithParameters(const Graph& model) {
 }
 
 absl::StatusOr<std::vector<bool>> MatchTypes(
-    const Graph& model, const std::vector<std::string>& types) {
+    const Graph& model, const Weights& weights,
+    const std::vector<std::string>& types) {
   std::vector<bool> matched(model.nodes.size(), false);
   for (const std::string& type : types) {
     bool any = false;
     for (size_t n = 0; n < model.nodes.size(); ++n) {
-      const Node& node = model.nodes[n];
-      if (!HasType(node, type) || ParametersOf(model, node).empty()) continue;
+      if (!HasType(model.nodes[n], type) || weights[n].empty()) continue;
       matched[n] = true;
       any = true;
     }
     if (!any) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "no node of type '", type,
-          "' has parameters; types that have: ", TypesWithParameters(model)));
+          "no node of type '", type, "' has parameters; types that have: ",
+          TypesWithParameters(model, weights)));
     }
   }
   return matched;
@@ -168,25 +168,38 @@ absl::Status WithKey(const Recipe& recipe, const RecipeEntry& entry,
                      : RecipeError(recipe, entry, key, status.message());
 }
 
+// A node that can be quantized, with a weight that is trained.
+bool IsQuantized(const Graph& model, const Node& node,
+                 const std::vector<ValueId>& weights) {
+  return CanQuantize(node) &&
+         std::any_of(weights.begin(), weights.end(), [&](ValueId id) {
+           return model.value(id).kind == ValueKind::kParameter &&
+                  model.value(id).type.rank() >= 2;
+         });
+}
+
 absl::StatusOr<std::vector<NodeId>> NodesOf(const Graph& model,
+                                            const Weights& weights,
                                             const Recipe& recipe,
                                             const RecipeEntry& entry) {
   const RecipeObject& object = entry.object;
-  const auto types = MatchTypes(model, object.op_types);
+  const auto types = MatchTypes(model, weights, object.op_types);
   LOADLINE_RETURN_IF_ERROR(
       WithKey(recipe, entry, "object.op_types", types.status()));
-  const auto names = MatchNames(model, object.op_names);
+  const auto names = MatchNames(model, weights, object.op_names);
   LOADLINE_RETURN_IF_ERROR(
       WithKey(recipe, entry, "object.op_names", names.status()));
-  const auto excluded = MatchNames(model, object.exclude_op_names);
+  const auto excluded = MatchNames(model, weights, object.exclude_op_names);
   LOADLINE_RETURN_IF_ERROR(
       WithKey(recipe, entry, "object.exclude_op_names", excluded.status()));
   const bool all_quantized = entry.quantize() != nullptr &&
                              object.op_types.empty() && object.op_names.empty();
   std::vector<NodeId> nodes;
   for (size_t n = 0; n < model.nodes.size(); ++n) {
-    if (ParametersOf(model, model.nodes[n]).empty()) continue;
-    if (all_quantized && !CanQuantize(model.nodes[n])) continue;
+    if (weights[n].empty()) continue;
+    if (all_quantized && !IsQuantized(model, model.nodes[n], weights[n])) {
+      continue;
+    }
     if (!object.op_types.empty() && !(*types)[n]) continue;
     if (!object.op_names.empty() && !(*names)[n]) continue;
     if (!(*excluded)[n]) nodes.push_back(NodeId{static_cast<int32_t>(n)});
@@ -200,11 +213,12 @@ absl::StatusOr<std::vector<NodeId>> NodesOf(const Graph& model,
 }
 
 // Claims of the entries of one kind, by parameter.
-absl::Status Claim(const Graph& model, const Recipe& recipe,
-                   const RecipeEntry& entry, const std::vector<NodeId>& nodes,
+absl::Status Claim(const Graph& model, const Weights& weights,
+                   const Recipe& recipe, const RecipeEntry& entry,
+                   const std::vector<NodeId>& nodes,
                    std::map<ValueId, const RecipeEntry*>* claims) {
   for (NodeId n : nodes) {
-    for (ValueId id : ParametersOf(model, model.node(n))) {
+    for (ValueId id : weights[models::Index(n)]) {
       const auto [claim, first] = claims->emplace(id, &entry);
       if (first || claim->second == &entry) continue;
       return RecipeError(
@@ -264,6 +278,26 @@ bool IsStructured(PruneGranularity granularity) {
          granularity == PruneGranularity::kHead;
 }
 
+std::vector<std::vector<ValueId>> WeightsByNode(const Graph& model) {
+  std::map<ValueId, ValueId> transposed;  // from the output to the weight
+  for (const Node& node : model.nodes) {
+    if (node.op == "Transpose" && IsWeight(model.value(node.inputs[0]))) {
+      transposed[node.outputs[0]] = node.inputs[0];
+    }
+  }
+  Weights weights;
+  for (const Node& node : model.nodes) {
+    std::vector<ValueId>& of_node = weights.emplace_back();
+    for (ValueId id : node.inputs) {
+      if (id == models::kNoValue) continue;
+      const auto weight = transposed.find(id);
+      if (weight != transposed.end()) id = weight->second;
+      if (IsWeight(model.value(id))) of_node.push_back(id);
+    }
+  }
+  return weights;
+}
+
 absl::Status RecipeError(const Recipe& recipe, const RecipeEntry& entry,
                          absl::string_view key, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(recipe.file, ":", entry.line,
@@ -286,14 +320,15 @@ std::string RecipeText(const Recipe& recipe) {
 
 absl::StatusOr<std::vector<std::vector<NodeId>>> MatchRecipe(
     const Graph& model, const Recipe& recipe) {
+  const Weights weights = WeightsByNode(model);
   std::vector<std::vector<NodeId>> nodes;
   std::map<ValueId, const RecipeEntry*> pruned;
   std::map<ValueId, const RecipeEntry*> quantized;
   for (const RecipeEntry& entry : recipe.entries) {
     LOADLINE_ASSIGN_OR_RETURN(nodes.emplace_back(),
-                              NodesOf(model, recipe, entry));
+                              NodesOf(model, weights, recipe, entry));
     LOADLINE_RETURN_IF_ERROR(
-        Claim(model, recipe, entry, nodes.back(),
+        Claim(model, weights, recipe, entry, nodes.back(),
               entry.prune() != nullptr ? &pruned : &quantized));
   }
   return nodes;

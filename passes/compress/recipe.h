@@ -21,10 +21,15 @@
 
 namespace loadline::passes {
 
-// Which nodes an entry is about. A node is one of them if it reads a parameter,
+// The weights that each node reads, itself or through a Transpose: parameters,
+// and f32 constants of at least two axes. By node.
+std::vector<std::vector<models::ValueId>> WeightsByNode(
+    const models::Graph& model);
+
+// Which nodes an entry is about. A node is one of them if it reads a weight,
 // `op_types` has its operator, `op_names` names it and `exclude_op_names` does
 // not. An empty `op_types` or `op_names` has every node; both empty, an entry
-// that quantizes has every node that can be quantized.
+// that quantizes has every node with a trained weight that can be quantized.
 struct RecipeObject {
   // Loadline's operators, and ConvTranspose, Linear (Gemm, MatMul).
   std::vector<std::string> op_types;

@@ -2,6 +2,7 @@
 #include "passes/compress/recipe_groups.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -61,10 +62,10 @@ RecipeGroups GroupsOf(const Graph& model, absl::Span<const PruneGroup> groups,
 
 std::vector<ValueId> WeightsOf(const Graph& model,
                                const std::vector<NodeId>& nodes) {
+  const auto all = WeightsByNode(model);
   std::set<ValueId> weights;
   for (NodeId n : nodes) {
-    for (ValueId id : model.node(n).inputs) {
-      if (id == models::kNoValue) continue;
+    for (ValueId id : all[models::Index(n)]) {
       const models::Value& value = model.value(id);
       if (value.kind == models::ValueKind::kParameter &&
           value.type.rank() >= 2) {
@@ -95,20 +96,29 @@ std::string Reasons(const std::vector<std::string>& left_out) {
 std::vector<NodeId> MakersOf(const Graph& model, const PruneGroup& group) {
   const std::set<ValueId> members = ValuesOf(group.members);
   const std::set<ValueId> activations = ValuesOf(group.activations);
-  std::vector<NodeId> makers;
+  std::map<ValueId, ValueId> transposed;  // from the output to the weight
+  for (NodeId n : group.nodes) {
+    const Node& node = model.node(n);
+    if (node.op == "Transpose") transposed[node.outputs[0]] = node.inputs[0];
+  }
+  const auto is_member = [&](ValueId id) {
+    if (id == models::kNoValue) return false;
+    const auto weight = transposed.find(id);
+    if (weight != transposed.end()) id = weight->second;
+    return members.count(id) > 0 && model.value(id).type.rank() >= 2;
+  };
+  std::vector<NodeId> makers, transposes;
   for (NodeId n : group.nodes) {
     const Node& node = model.node(n);
     const bool reads =
-        std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-          return id != models::kNoValue && members.count(id) > 0 &&
-                 model.value(id).type.rank() >= 2;
-        });
+        std::any_of(node.inputs.begin(), node.inputs.end(), is_member);
     const bool makes =
         std::any_of(node.outputs.begin(), node.outputs.end(),
                     [&](ValueId id) { return activations.count(id) > 0; });
-    if (reads && makes) makers.push_back(n);
+    if (!reads || !makes) continue;
+    (node.op == "Transpose" ? transposes : makers).push_back(n);
   }
-  return makers;
+  return makers.empty() ? transposes : makers;
 }
 
 absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(

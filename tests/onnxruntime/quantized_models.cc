@@ -245,6 +245,9 @@ void WriteCases(const std::string& mlp, const std::string& cnn,
     t = trained;
     Tune(t, lsq);
     cases.Write(name + "_lsq", t, lsq, fused);
+    t = trained;
+    Tune(t, Bits(2));
+    cases.Write(name + "_w2a8", t, Bits(2), fused);
     QuantizeSpec symmetric = Bits(8);
     symmetric.per_channel.weight = false;
     t = trained;

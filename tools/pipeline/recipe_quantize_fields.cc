@@ -57,12 +57,8 @@ absl::Status ReadPerTensor(RecipeFields* degree, const char* name, Read read,
 
 absl::Status ReadTargets(RecipeFields* object, PerTensor<bool>* targets) {
   std::vector<std::string> words;
-  const bool given = object->Has("targets");
   LOADLINE_RETURN_IF_ERROR(object->Texts({"targets"}, &words));
-  if (!given) return absl::OkStatus();
-  if (words.empty()) {
-    return object->ErrorAt("targets", "names none of weight, input, output");
-  }
+  if (words.empty()) return absl::OkStatus();
   *targets = {false, false, false};
   for (const std::string& word : words) {
     if (word == "weight") {

@@ -64,7 +64,18 @@ std::string PhasesTable(const passes::Recipe& recipe,
   out += "\n";
   for (size_t e = 0; e < recipe.entries.size(); ++e) {
     const passes::RecipeEntry& entry = recipe.entries[e];
-    if (entry.prune() == nullptr) continue;
+    if (const passes::QuantizeSpec* spec = entry.quantize()) {
+      const bool after =
+          !phases.empty() && phases.back().end_step == spec->start_step;
+      out += Wrapped(
+          absl::StrCat(
+              "Entry '", entry.name, "' quantizes ",
+              after ? std::string("after the last step.")
+                    : absl::StrCat("from step ", spec->start_step + 1, " on.")),
+          0);
+      out += "\n";
+      continue;
+    }
     if (entry.prune()->target.kind != passes::PruneTarget::Kind::kSparsity) {
       out += Wrapped(fmt::format("Entry '{}' reaches its target with {:.1f} % "
                                  "of the channels removed.",

@@ -2,12 +2,14 @@
 // t)^2.
 #include "executor/measure/gradient_error.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "executor/cpu/device.h"
 #include "gtest/gtest.h"
 #include "models/graph.h"
 #include "models/ops/codec.h"
+#include "passes/compress/add_fake_quantize.h"
 #include "passes/training_pipeline.h"
 
 namespace loadline::executor {
@@ -17,8 +19,9 @@ using models::DType;
 using models::Graph;
 using models::ValueId;
 
-// x -> Tanh -> h; h w -> output. The gradient of w is h' dy.
-Graph Step() {
+// x -> Tanh -> h; h w -> output. The gradient of w is h' dy. `quantize`: with
+// fake quantization of all three.
+Graph Step(bool quantize = false) {
   Graph graph;
   const ValueId x = graph.AddInput("x", {DType::kF32, {64, 32}});
   std::vector<float> w(32 * 8, 0.1f);
@@ -27,6 +30,12 @@ Graph Step() {
   const auto h = graph.AddNode("Tanh", "h", {x});
   const auto y = graph.AddNode("MatMul", "y", {(*h)[0], weight});
   graph.outputs = {(*y)[0]};
+  if (quantize) {
+    const std::vector<passes::QuantizeRequest> requests = {
+        {.nodes = {models::NodeId{1}}}};
+    const auto added = passes::AddFakeQuantize(graph, requests);
+    EXPECT_TRUE(added.ok()) << added.status();
+  }
   passes::TrainingOptions options;
   options.loss.kind = passes::LossKind::kMse;
   options.loss.target = {DType::kF32, {64, 8}};
@@ -60,6 +69,13 @@ TEST(LossyCandidates, AreFloatsMadeBeforeTheLossAndReadAfterIt) {
   ASSERT_EQ(candidates.size(), 1u);
   EXPECT_EQ(graph.value(candidates[0]).name, "h");
   EXPECT_TRUE(LossyCandidates(graph, 64 * 32 * 4 + 1).empty());
+}
+
+// The forward pass reads ranges that it updates itself.
+TEST(ProfileGradientErrors, RunsQuantizers) {
+  const auto errors = Profile(Step(/*quantize=*/true), "group8", 1);
+  ASSERT_TRUE(errors.ok()) << errors.status();
+  EXPECT_GT(*std::max_element(errors->begin(), errors->end()), 0);
 }
 
 // With the gradient of w, h' dy, an error of h alone is that of the product:
@@ -117,6 +133,42 @@ TEST(ProfileGradientErrors, GrowsAsTheStepDoes) {
     EXPECT_NEAR(error(("group" + std::to_string(bits)).c_str()), scaled,
                 0.35 * scaled);
   }
+}
+
+// y = (tanh(x) w) scale. While the scale is zero, so is the gradient of w, and
+// what h loses seems to change nothing.
+Graph ScaledStep(float scale) {
+  Graph graph;
+  const ValueId x = graph.AddInput("x", {DType::kF32, {64, 32}});
+  const std::vector<float> w(32 * 8, 0.1f), scales(8, scale);
+  const ValueId weight = graph.AddParameter(
+      "w", models::MakeTensor({DType::kF32, {32, 8}}, w.data()));
+  const ValueId factor = graph.AddParameter(
+      "scale", models::MakeTensor({DType::kF32, {8}}, scales.data()));
+  const std::vector<float> zeros(8, 0.0f);
+  const ValueId bias = graph.AddParameter(
+      "bias", models::MakeTensor({DType::kF32, {8}}, zeros.data()));
+  const auto h = graph.AddNode("Tanh", "h", {x});
+  const auto y = graph.AddNode("MatMul", "y", {(*h)[0], weight});
+  const auto scaled = graph.AddNode("Mul", "scaled", {(*y)[0], factor});
+  graph.outputs = {(*graph.AddNode("Add", "sum", {(*scaled)[0], bias}))[0]};
+  passes::TrainingOptions options;
+  options.loss.kind = passes::LossKind::kMse;
+  options.loss.target = {DType::kF32, {64, 8}};
+  auto step = passes::BuildTrainingStep(std::move(graph), options, {});
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *std::move(step);
+}
+
+TEST(ProfileGradientErrors, PutsNumbersInFactorsThatStartAtZero) {
+  const Graph zero = ScaledStep(0), one = ScaledStep(1);
+  const auto of_zero = Profile(zero, "group8", 1);
+  const auto of_one = Profile(one, "group8", 1);
+  ASSERT_TRUE(of_zero.ok()) << of_zero.status();
+  ASSERT_TRUE(of_one.ok()) << of_one.status();
+  const auto h = models::Index(*one.Find("h"));
+  EXPECT_GT((*of_one)[h], 0);
+  EXPECT_EQ((*of_zero)[h], (*of_one)[h]);
 }
 
 TEST(ProfileGradientErrors, NeedsContentsAndUpdates) {

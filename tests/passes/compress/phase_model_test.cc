@@ -57,6 +57,29 @@ TEST(FindRecipeGroups, NeedsAllNodesThatMakeAGroup) {
               HasSubstr("which the entry does not have"));
 }
 
+// As PyTorch's Linear is exported: the product, not the Transpose, is named.
+TEST(FindRecipeGroups, FindsProductsWithTransposedWeights) {
+  Builder b;
+  const auto w = b.Op("Transpose", {b.Parameter("w", {8, 3})},
+                      {{"perm", models::Ints{1, 0}}});
+  const auto h = b.Op("MatMul", {b.Input("x", {2, 3}), w});
+  b.Output(b.Op("MatMul", {h, b.Parameter("head", {8, 5})}));
+  const RecipeObject products = {.op_types = {"MatMul"},
+                                 .exclude_op_names = {"head"}};
+  const auto phase = FirstPhase(Prunes(products), b.graph);
+  ASSERT_TRUE(phase.ok()) << phase.status();
+  ASSERT_THAT(phase->found[0].groups, SizeIs(1));
+  const std::vector<models::NodeId> makers =
+      MakersOf(phase->model, phase->groups[phase->found[0].groups[0]]);
+  ASSERT_THAT(makers, SizeIs(1));
+  EXPECT_EQ(phase->model.node(makers[0]).op, "MatMul");
+  const auto masked = FirstPhase(
+      Prunes(products, {.granularity = PruneGranularity::kUnstructured}),
+      b.graph);
+  ASSERT_TRUE(masked.ok()) << masked.status();
+  EXPECT_THAT(masked->found[0].weights, SizeIs(1));
+}
+
 TEST(FindRecipeGroups, NamesWhyAGroupIsFrozen) {
   const auto phase = FirstPhase(Prunes({.op_names = {"head"}}), Residual());
   EXPECT_THAT(std::string(phase.status().message()),

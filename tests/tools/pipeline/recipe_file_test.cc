@@ -245,7 +245,7 @@ TEST(ReadRecipe, RefusesQuantizersThatWouldBeIgnoredOrBeginWithNothing) {
       Refusal(Changed("per_channel: false", "per_channel: {input: true}")),
       HasSubstr("degree.per_channel: inputs and outputs have one scale"));
   EXPECT_THAT(Refusal(Changed("targets: [weight, input]", "targets: []")),
-              HasSubstr("object.targets: names none of"));
+              HasSubstr("object.targets: must not be an empty list"));
 }
 
 TEST(RecipeText, SeesMeaningNotForm) {
