@@ -3,8 +3,6 @@
 // peak. Tested in tests/passes/add_optimizer_test.cc.
 #include "passes/add_optimizer.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/name_pattern.h"
 #include "passes/clip_gradients.h"
 #include "planner/base/status_macros.h"
 
@@ -56,16 +55,13 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
   return absl::OkStatus();
 }
 
-bool Matches(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 // A pattern that matches nothing is a typo, which would train with other
 // settings than meant.
 absl::Status CheckPattern(const Graph& graph, const Gradients& gradients,
                           const std::string& pattern) {
   for (const auto& [parameter, gradient] : gradients) {
-    if (Matches(pattern, graph.value(parameter).name)) return absl::OkStatus();
+    if (models::MatchesPattern(pattern, graph.value(parameter).name))
+      return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no trained parameter matches '", pattern,
@@ -89,7 +85,7 @@ double DecayOf(const models::Value& parameter,
   const ParameterGroups& groups = options.groups;
   if (groups.decay_matrices_only && parameter.type.rank() < 2) return 0;
   for (const std::string& pattern : groups.no_decay) {
-    if (Matches(pattern, parameter.name)) return 0;
+    if (models::MatchesPattern(pattern, parameter.name)) return 0;
   }
   return options.weight_decay;
 }
@@ -97,7 +93,7 @@ double DecayOf(const models::Value& parameter,
 double RateOf(const std::string& parameter, const ParameterGroups& groups) {
   double found = 1;
   for (const auto& [pattern, rate] : groups.rates) {
-    if (Matches(pattern, parameter)) found = rate;
+    if (models::MatchesPattern(pattern, parameter)) found = rate;
   }
   return found;
 }

@@ -58,6 +58,10 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
     return RemoveDropout(
         g, options.no_dropout ? Dropouts::kAll : Dropouts::kOfRatioZero);
   }));
+  if (options.lora.has_value()) {
+    LOADLINE_RETURN_IF_ERROR(require(
+        "add_lora", [&](Graph& g) { return AddLora(g, *options.lora); }));
+  }
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
   LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) {

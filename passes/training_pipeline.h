@@ -3,10 +3,12 @@
 #ifndef LOADLINE_PASSES_TRAINING_PIPELINE_H_
 #define LOADLINE_PASSES_TRAINING_PIPELINE_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph.h"
+#include "passes/add_lora.h"
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
 #include "passes/compress/add_masks.h"
@@ -26,11 +28,12 @@ struct TrainingOptions {
   // (cut_batch.h).
   int64_t micro_batches = 1;
   std::vector<Split> splits;  // chains that run in segments
+  std::optional<LoraOptions> lora;
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the
 // loss. Updates are those of the running statistics, then of parameters and
-// optimizer states. Errors: those of AddLoss, CutBatch, AddGradients,
+// optimizer states. Errors: those of AddLora, AddLoss, CutBatch, AddGradients,
 // AddOptimizer, SplitOperators, RepeatMicroBatches and PassRunner.
 absl::StatusOr<models::Graph> BuildTrainingStep(models::Graph model,
                                                 const TrainingOptions& options,

@@ -2,8 +2,6 @@
 // tests/models/onnx_classify_test.cc.
 #include "models/onnx/classify.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "models/name_pattern.h"
 #include "models/onnx/gradient_flow.h"
 #include "models/onnx/tables.h"
 #include "planner/base/status_macros.h"
@@ -83,14 +82,6 @@ NameSays WhatNameSays(absl::string_view name) {
 bool IsNeverTrained(const Tensor& tensor) {
   if (tensor.data == nullptr) return false;
   return IsMask(tensor) || IsSineTable(tensor) || IsFrequencies(tensor);
-}
-
-bool MatchesAny(const std::string& name,
-                const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) {
-                       return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-                     });
 }
 
 std::set<std::string> RunningStatistics(const onnx::GraphProto& graph) {
@@ -213,7 +204,7 @@ class Classifier {
       kind = ValueKind::kConstant;
       if (tensor.type.dtype != DType::kF32) continue;
       if (statistics_.count(name) > 0) {
-        if (!MatchesAny(name, options_.freeze)) kind = ValueKind::kState;
+        if (!MatchesAny(options_.freeze, name)) kind = ValueKind::kState;
         continue;
       }
       InitializerRole role = Decide(name, tensor);
@@ -235,8 +226,8 @@ class Classifier {
 
   InitializerRole Decide(const std::string& name, const Tensor& tensor) {
     if (reached_.count(name) == 0) return NotTrained("no gradient reaches it");
-    if (MatchesAny(name, options_.train)) return Trained("--train");
-    if (MatchesAny(name, options_.freeze)) return NotTrained(kFrozenByFlag);
+    if (MatchesAny(options_.train, name)) return Trained("--train");
+    if (MatchesAny(options_.freeze, name)) return NotTrained(kFrozenByFlag);
     return model_.marks.marks.empty() ? ByUse(name, tensor)
                                       : ByMark(name, tensor);
   }
@@ -356,7 +347,7 @@ absl::Status CheckPatterns(const PreparedModel& model, const char* flag,
   const std::vector<std::string>& names = model.initializer_order;
   for (const std::string& pattern : patterns) {
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) {
-          return MatchesAny(name, {pattern});
+          return MatchesPattern(pattern, name);
         })) {
       return absl::InvalidArgumentError(
           absl::StrCat(flag, ": no tensor of the model matches '", pattern,
@@ -373,7 +364,7 @@ absl::Status CheckTrained(const Classification& result,
     if (std::none_of(result.kinds.begin(), result.kinds.end(),
                      [&](const auto& kind) {
                        return kind.second == ValueKind::kParameter &&
-                              MatchesAny(kind.first, {pattern});
+                              MatchesPattern(pattern, kind.first);
                      })) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--train: nothing that matches '", pattern,

@@ -51,7 +51,7 @@ void AddPlannedModelFlags(CLI::App* app, ModelFlags* flags) {
 
 void AddLossFlags(CLI::App* app, LossFlags* flags) {
   Last(app, "--data", &flags->data,
-       "Data, .npz: an array for each input, and target; or a folder of .npy")
+       "Arrays of inputs and target: .npz, or folder of .npy")
       ->type_name("FILE");
   Last(app, "--data-memory", &flags->data_memory,
        "Data of more bytes stays in its file, and each batch is read in time")
@@ -98,6 +98,11 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--clip-norm", &flags->clip_norm,
        "Scale gradients down to this global norm")
       ->check(CheckNonNegative)
+      ->group(kRareFlags);
+  Last(app, "--lora", &flags->lora,
+       "Train only low-rank adapters: rank=16, or rank=16,alpha=32,"
+       "targets=A,B with names of weights or nodes, or patterns*")
+      ->type_name("RANK")
       ->group(kRareFlags);
   app->add_flag("--no-decay-on-norms-and-biases", flags->decay_matrices_only,
                 "Weight decay only of parameters with two axes or more")
@@ -157,14 +162,16 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
                 "Never run a node twice");
   app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
   CLI::Option* no_stash = app->add_flag("--no-stash", flags->no_stash,
-                                        "Never store a value compressed");
+                                        "Never store a value compressed")
+                              ->group(kRareFlags);
   Last(app, "--max-gradient-error", &flags->max_gradient_error,
        "Relative error of the gradient up to which values may be stored in "
        "8 bits or fewer, such as 0.01")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->excludes(no_stash)
-      ->type_name("SHARE");
+      ->type_name("SHARE")
+      ->group(kRareFlags);
   Last(app, "--time-limit", &flags->time_limit,
        "Stop planning by the clock, such as 10s")
       ->type_name("TIME");

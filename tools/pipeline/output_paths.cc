@@ -75,17 +75,21 @@ absl::Status CheckAgainstInput(const NamedPath& output,
 
 }  // namespace
 
-std::vector<NamedPath> InputPaths(const StepFlags& flags) {
-  std::vector<NamedPath> paths = {{"MODEL", flags.model.model},
-                                  {"--data", flags.loss.data},
-                                  {"--machine", flags.plan.machine}};
+void AddDataPaths(const std::string& flag, const std::string& data,
+                  std::vector<NamedPath>* paths) {
+  paths->push_back({flag, data});
   std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(flags.loss.data, ignored)) {
+  for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
     if (entry.path().extension() == ".npy") {
-      paths.push_back({"--data", entry.path().string()});
+      paths->push_back({flag, entry.path().string()});
     }
   }
+}
+
+std::vector<NamedPath> InputPaths(const StepFlags& flags) {
+  std::vector<NamedPath> paths = {{"MODEL", flags.model.model},
+                                  {"--machine", flags.plan.machine}};
+  AddDataPaths("--data", flags.loss.data, &paths);
   for (const char* device : {kCpu, kEmulated, kCuda}) {
     paths.push_back({"the profile of this machine", OwnProfilePath(device)});
   }

@@ -18,6 +18,10 @@ struct NamedPath {
   bool may_be_folder = false;
 };
 
+// The file of data, or the folder and each array in it.
+void AddDataPaths(const std::string& flag, const std::string& data,
+                  std::vector<NamedPath>* paths);
+
 // Inputs of the verbs that plan: MODEL, --data, --machine and the profiles of
 // this machine.
 std::vector<NamedPath> InputPaths(const StepFlags& flags);

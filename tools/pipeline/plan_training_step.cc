@@ -23,6 +23,7 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/gradient_errors.h"
+#include "tools/pipeline/lora.h"
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
@@ -310,6 +311,8 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   options.masks = flags.purpose.masks;
+  LOADLINE_ASSIGN_OR_RETURN(options.lora,
+                            LoraFor(flags.optimizer, flags.model));
   LOADLINE_ASSIGN_OR_RETURN(auto splits, SplitsOf(flags.plan));
   if (splits.has_value()) options.splits = *std::move(splits);
   return passes::BuildTrainingStep(std::move(model), options,

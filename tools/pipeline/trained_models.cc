@@ -11,26 +11,69 @@
 
 namespace loadline::tools {
 
+namespace {
+
+absl::Status Merge(const PlannedStep& step, const OptionalLora& lora,
+                   bool averages, const TensorReader& read, ModelState* state) {
+  if (!lora.has_value()) return absl::OkStatus();
+  LOADLINE_ASSIGN_OR_RETURN(auto merged,
+                            MergedWeights(step.graph, *lora, averages, read));
+  for (auto& [name, bytes] : merged) {
+    (*state)[name] =
+        std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+TensorReader ReaderOfState(const RunState& state) {
+  return
+      [&state](
+          const std::string& name) -> absl::StatusOr<std::vector<std::byte>> {
+        const auto found = state.find(name);
+        if (found == state.end()) return std::vector<std::byte>();
+        return found->second;
+      };
+}
+
+TensorReader ReaderOfProgram(const models::Graph& step,
+                             executor::Program& program) {
+  return
+      [&step, &program](
+          const std::string& name) -> absl::StatusOr<std::vector<std::byte>> {
+        const std::optional<models::ValueId> id = step.Find(name);
+        if (!id.has_value()) return std::vector<std::byte>();
+        std::vector<std::byte> bytes(
+            static_cast<size_t>(step.value(*id).type.bytes()));
+        LOADLINE_RETURN_IF_ERROR(
+            program.ReadPersistent(name, absl::MakeSpan(bytes)));
+        return bytes;
+      };
+}
+
 absl::StatusOr<ModelState> ReadModelState(const PlannedStep& step,
                                           executor::Program& program,
-                                          bool averages) {
+                                          bool averages,
+                                          const OptionalLora& lora) {
   ModelState state;
+  const TensorReader read = ReaderOfProgram(step.graph, program);
   for (const std::string& name : step.model_tensors) {
     for (const std::string& tensor : {name, passes::AverageName(name)}) {
-      const std::optional<models::ValueId> id = step.graph.Find(tensor);
-      if (!id.has_value() || (tensor != name && !averages)) continue;
-      std::vector<std::byte> bytes(
-          static_cast<size_t>(step.graph.value(*id).type.bytes()));
-      LOADLINE_RETURN_IF_ERROR(
-          program.ReadPersistent(tensor, absl::MakeSpan(bytes)));
+      if (!step.graph.Find(tensor).has_value() || (tensor != name && !averages))
+        continue;
+      LOADLINE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, read(tensor));
       state[tensor] =
           std::make_shared<const std::vector<std::byte>>(std::move(bytes));
     }
   }
+  LOADLINE_RETURN_IF_ERROR(Merge(step, lora, averages, read, &state));
   return state;
 }
 
-ModelState ModelStateOf(const PlannedStep& step, const RunState& state) {
+absl::StatusOr<ModelState> ModelStateOf(const PlannedStep& step,
+                                        const RunState& state,
+                                        const OptionalLora& lora) {
   ModelState shared;
   for (const std::string& name : step.model_tensors) {
     const auto found = state.find(name);
@@ -38,6 +81,8 @@ ModelState ModelStateOf(const PlannedStep& step, const RunState& state) {
     shared[name] =
         std::make_shared<const std::vector<std::byte>>(found->second);
   }
+  LOADLINE_RETURN_IF_ERROR(
+      Merge(step, lora, /*averages=*/false, ReaderOfState(state), &shared));
   return shared;
 }
 

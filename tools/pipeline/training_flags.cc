@@ -65,6 +65,8 @@ void AddTrainingFlags(CLI::App* app, TrainingFlags* flags) {
        "Loss and learning rate of each step, as JSON lines");
   file("--ema-output", &flags->average,
        "Model with the averaged weights of --ema, .onnx");
+  file("--lora-output", &flags->adapters,
+       "Adapters of --lora alone, .safetensors; -o has merged weights");
 }
 
 absl::Status CheckTrainingFlags(const TrainingFlags& flags,

@@ -24,9 +24,10 @@ struct TrainingFlags {
   std::string eval_data;
   int64_t eval_every = 0;  // 0: once for each pass over the data
   int64_t patience = 0;
-  std::string best;     // model with the smallest loss on eval_data
-  std::string metrics;  // file
-  std::string average;  // model with the averaged weights
+  std::string best;      // model with the smallest loss on eval_data
+  std::string metrics;   // file
+  std::string average;   // model with the averaged weights
+  std::string adapters;  // file for those of --lora
 };
 
 void AddTrainingFlags(CLI::App* app, TrainingFlags* flags);

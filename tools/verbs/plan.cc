@@ -52,6 +52,9 @@ absl::Status PlanRecipe(const Flags& flags) {
     return absl::InvalidArgumentError(AutoFlag(flags.step.plan) +
                                       " and --recipe: give one of them");
   }
+  if (!flags.step.optimizer.lora.empty()) {
+    return absl::InvalidArgumentError("--lora and --recipe: give one of them");
+  }
   if (IsPlannerFile(flags.step.model.model)) {
     return absl::InvalidArgumentError("--recipe: needs a model, not a problem");
   }

@@ -41,6 +41,7 @@
 #include "tools/pipeline/evaluation.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_plan.h"
+#include "tools/pipeline/lora.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
@@ -124,6 +125,7 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
         {"--eval-data", !flags.training.eval_data.empty()},
         {"--ema-output", !flags.training.average.empty()},
         {"--metrics", !flags.training.metrics.empty()},
+        {"--lora", !flags.step.optimizer.lora.empty()},
         {choice.c_str(), IsAuto(flags.step.plan)}}) {
     if (!given) continue;
     return absl::InvalidArgumentError(
@@ -151,6 +153,9 @@ absl::Status CheckFlags(const Flags& flags) {
   }
   LOADLINE_RETURN_IF_ERROR(
       CheckTrainingFlags(flags.training, flags.step.optimizer.ema));
+  if (!flags.training.adapters.empty() && flags.step.optimizer.lora.empty()) {
+    return absl::InvalidArgumentError("--lora-output: needs --lora rank=N");
+  }
   if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
     return absl::InvalidArgumentError(absl::StrCat(
         AutoFlag(flags.step.plan), " and ",
@@ -158,7 +163,7 @@ absl::Status CheckFlags(const Flags& flags) {
   }
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--recipe", flags.recipe});
-  inputs.push_back({"--eval-data", flags.training.eval_data});
+  AddDataPaths("--eval-data", flags.training.eval_data, &inputs);
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
   LOADLINE_RETURN_IF_ERROR(
@@ -168,11 +173,13 @@ absl::Status CheckFlags(const Flags& flags) {
                                 {"--best", flags.training.best},
                                 {"--metrics", flags.training.metrics},
                                 {"--ema-output", flags.training.average},
+                                {"--lora-output", flags.training.adapters},
                                 {"--host-store", flags.host_store, true}}));
   LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
   for (const std::string* path :
        {&flags.out, &flags.checkpoint, &flags.trace, &flags.training.best,
-        &flags.training.metrics, &flags.training.average}) {
+        &flags.training.metrics, &flags.training.average,
+        &flags.training.adapters}) {
     if (path->empty()) continue;
     std::filesystem::path folder = std::filesystem::path(*path).parent_path();
     if (folder.empty()) folder = ".";
@@ -310,10 +317,17 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
 absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
                          Running* running) {
   const std::string& averaged = flags.training.average;
+  LOADLINE_ASSIGN_OR_RETURN(const OptionalLora lora,
+                            LoraFor(flags.step.optimizer, flags.step.model));
+  if (!flags.training.adapters.empty()) {
+    LOADLINE_RETURN_IF_ERROR(
+        WriteAdapters(flags.training.adapters, step.graph, *lora,
+                      ReaderOfProgram(step.graph, *running->program)));
+  }
   if (flags.out.empty() && averaged.empty()) return absl::OkStatus();
   LOADLINE_ASSIGN_OR_RETURN(
       ModelState state,
-      ReadModelState(step, *running->program, !averaged.empty()));
+      ReadModelState(step, *running->program, !averaged.empty(), lora));
   running->program.reset();  // before the device, which it uses
   running->device.reset();
   const std::string& original = flags.step.model.model;
@@ -406,8 +420,17 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
                        /*last=*/true));
     return absl::OkStatus();
   };
-  actions.evaluate = [&](const RunState& state) {
-    return evaluation.Run(&state, stop);
+  LOADLINE_ASSIGN_OR_RETURN(const OptionalLora lora,
+                            LoraFor(flags.step.optimizer, flags.step.model));
+  actions.evaluate =
+      [&](const RunState& state) -> absl::StatusOr<executor::Evaluation> {
+    if (!lora.has_value()) return evaluation.Run(&state, stop);
+    LOADLINE_ASSIGN_OR_RETURN(
+        RunState merged,
+        MergedWeights(step->graph, *lora,
+                      /*averages=*/false, ReaderOfState(state)));
+    merged.insert(state.begin(), state.end());  // keeps what is merged
+    return evaluation.Run(&merged, stop);
   };
   actions.evaluated = [&](int64_t at, const executor::Evaluation& result,
                           bool best, const RunState& state) -> absl::Status {
@@ -418,7 +441,9 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
             : "");
     if (metrics != nullptr) metrics->AddEvaluation(at, result);
     if (!best || flags.training.best.empty()) return absl::OkStatus();
-    return WriteModel(*step, ModelStateOf(*step, state), flags.step.model.model,
+    LOADLINE_ASSIGN_OR_RETURN(const ModelState model,
+                              ModelStateOf(*step, state, lora));
+    return WriteModel(*step, model, flags.step.model.model,
                       /*average=*/false, flags.training.best);
   };
   actions.save = [&](int64_t at, const Notes& notes) -> absl::Status {
