@@ -149,11 +149,16 @@ absl::StatusOr<Request> ReadRequest(const loadline_solve_options* options) {
   if (given.threads < 0) {
     return absl::InvalidArgumentError("options.threads is negative");
   }
+  if (given.forbid_codecs != 0 && given.allow_lossy != 0) {
+    return absl::InvalidArgumentError(
+        "options.forbid_codecs and allow_lossy are both set");
+  }
   Request request;
   LOADLINE_ASSIGN_OR_RETURN(request.budget, ReadBudget(given));
   planner::SolveOptions& solve = request.options;
   solve.allow_recompute = given.forbid_recompute == 0;
   solve.allow_offload = given.forbid_offload == 0;
+  solve.permissions.codecs = given.forbid_codecs == 0;
   solve.permissions.lossy = given.allow_lossy != 0;
   solve.permissions.inexact = given.allow_inexact != 0;
   solve.effort = static_cast<planner::Effort>(given.effort);

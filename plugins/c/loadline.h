@@ -96,7 +96,7 @@ typedef struct loadline_solve_options {
   int64_t budget_bytes; /* 0: the smallest budget that can be met, or a share */
   int32_t forbid_recompute;
   int32_t forbid_offload;
-  int32_t allow_lossy;   /* codecs that change values */
+  int32_t allow_lossy;   /* also codecs that change values */
   int32_t allow_inexact; /* variants of other rounding */
   int64_t work_limit;    /* edits the first search may price; 0: the effort's.
                             The work for the bound on the step shrinks with it */
@@ -114,6 +114,8 @@ typedef struct loadline_solve_options {
   int32_t effort;                 /* loadline_effort */
   int32_t threads; /* at most so many search at a time; 0: one per processor.
                       Without a time limit the plan is the same for any */
+  int64_t forbid_codecs; /* store nothing compressed, with or without loss; 64
+                            bits, so that older programs' padding is not read */
 } loadline_solve_options;
 
 /* A verified plan within the budget, as loadline.plan/1. Stopped by cancel or

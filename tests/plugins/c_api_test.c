@@ -164,6 +164,10 @@ static void BadInputIsNamed(void) {
   options.threads = -1;
   EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
   EXPECT(strstr(loadline_last_error(), "threads") != NULL);
+  options = Budget(500);
+  options.forbid_codecs = options.allow_lossy = 1;
+  EXPECT(Solve(&options, &plan) == LOADLINE_INVALID_ARGUMENT);
+  EXPECT(strstr(loadline_last_error(), "forbid_codecs") != NULL);
   EXPECT(plan == NULL);
   loadline_free(NULL);
   loadline_cancel_now(NULL);

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "tools/cli/reproduce.h"
@@ -112,10 +113,23 @@ Json Buffers(const planner::Plan& plan, const Timeline& timeline) {
   return table;
 }
 
-// Lanes 0 compute, 1 out, 2 in. `node` is -1 for copies, `value` for nodes.
-Json Steps(const planner::Plan& plan, const Timeline& timeline) {
-  Json table =
-      Columns({"lane", "node", "value", "again", "start_ns", "end_ns"});
+// "encode bits"; empty for nodes and copies.
+std::string CodecText(const planner::Step& step) {
+  switch (step.kind) {
+    case planner::StepKind::kEncode:
+      return absl::StrCat("encode ", step.codec);
+    case planner::StepKind::kDecode:
+      return absl::StrCat("decode ", step.codec);
+    default:
+      return "";
+  }
+}
+
+// Lanes 0 compute, 1 out, 2 in. `node` is -1 for copies and codecs, `value` for
+// nodes.
+Json Steps(const planner::Plan& plan, const Timeline& timeline, Texts* texts) {
+  Json table = Columns(
+      {"lane", "node", "value", "codec", "again", "start_ns", "end_ns"});
   std::vector<bool> ran;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const planner::Step& step = plan.steps[s];
@@ -130,6 +144,7 @@ Json Steps(const planner::Plan& plan, const Timeline& timeline) {
     table["node"].push_back(is_node ? static_cast<int32_t>(step.node) : -1);
     table["value"].push_back(
         is_node ? -1 : static_cast<int32_t>(plan.buffer(step.from).value));
+    table["codec"].push_back(texts->Number(CodecText(step)));
     table["again"].push_back(again ? 1 : 0);
     table["start_ns"].push_back(timeline.spans[s].start_ns);
     table["end_ns"].push_back(timeline.spans[s].end_ns);
@@ -230,7 +245,7 @@ absl::StatusOr<Json> ReportDocument(const ReportInput& input) {
   out["nodes"] = Nodes(problem, facts, &texts);
   out["values"] = Values(problem, plan, facts, &texts);
   out["buffers"] = Buffers(plan, timeline);
-  out["steps"] = Steps(plan, timeline);
+  out["steps"] = Steps(plan, timeline, &texts);
   out["samples"] = Samples(timeline);
   out["texts"] = texts.list();
   if (input.measured != nullptr) {

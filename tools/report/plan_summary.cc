@@ -53,13 +53,13 @@ double ErrorShare(const CodecFigures& stored) {
   return std::sqrt(stored.error);
 }
 
-// "2 values; 2.90 MiB saved, 80.0 % of the error".
+// "2 values; 2.90 MiB saved, 80.0 % of the allowed error".
 std::string CompressedText(const CodecFigures& stored) {
   std::string text = absl::StrCat(Values({stored.values, stored.bytes}), "; ",
                                   FormatBytes(stored.saved_bytes), " saved");
   if (stored.lossy) {
     absl::StrAppend(&text, ", ", FormatPercent(ErrorShare(stored), 1),
-                    " of the error");
+                    " of the allowed error");
   }
   return text;
 }

@@ -46,7 +46,7 @@ class OptionsStruct(ctypes.Structure):
         ("cancel", ctypes.c_void_p), ("forbid_harder", ctypes.c_int32),
         ("budget_share_ppb", ctypes.c_int64),
         ("budget_counts_reserved", ctypes.c_int32), ("effort", ctypes.c_int32),
-        ("threads", ctypes.c_int32),
+        ("threads", ctypes.c_int32), ("forbid_codecs", ctypes.c_int64),
     ]
 
 

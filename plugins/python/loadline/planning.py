@@ -57,6 +57,19 @@ class Plan:
         return self.document["predicted"]["recompute_ns"]
 
     @property
+    def compressed(self) -> dict[int, list[str]]:
+        """The codecs by which each value is stored compressed, by the value's id."""
+        values = {b["id"]: b["value"] for b in self.document["buffers"]}
+        codecs: dict[int, list[str]] = {}
+        for step in self.document["steps"]:
+            if "encode" not in step:
+                continue
+            used = codecs.setdefault(values[step["from"]], [])
+            if step["encode"] not in used:
+                used.append(step["encode"])
+        return codecs
+
+    @property
     def sequence(self) -> list[int]:
         """Node ids in running order; a node that is computed again is listed again."""
         return self.document["sequence"]
@@ -80,19 +93,20 @@ def keep_everything(problem: Problem) -> Plan:
 
 
 def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
-         offload: bool = True, lossy: bool = False, inexact: bool = False,
-         work_limit: int = 0, harder: bool = True, effort: str = "normal",
-         counts_reserved: bool = False,
+         offload: bool = True, codecs: bool = True, lossy: bool = False,
+         inexact: bool = False, work_limit: int = 0, harder: bool = True,
+         effort: str = "normal", counts_reserved: bool = False,
          time_limit_s: float | None = None, seed: int = 0, threads: int = 0,
          progress: Callable[[Progress], None] | None = None) -> Plan:
     """A verified plan within the budget: bytes, "3GiB", "60%", 0.6 or
     "smallest".
 
-    lossy, inexact: allow edits that change results. effort: "normal", "quick", "thorough"
-    or "moderate" (loadline_effort in plugins/c/loadline.h). work_limit: candidate edits that
-    the first search may price; 0: the effort's. harder: False: never search again.
-    counts_reserved: a budget in bytes is a whole GPU's, so the machine's reserved_bytes
-    are subtracted. time_limit_s: plans then differ from run to run. threads: the most that
+    codecs: values may be stored compressed, where the problem has codecs; lossy: also by
+    those that change them. inexact: variants of nodes with other rounding. effort:
+    "normal", "quick", "thorough" or "moderate" (loadline_effort in plugins/c/loadline.h).
+    work_limit: candidate edits that the first search may price; 0: the effort's. harder:
+    False: never search again. counts_reserved: a budget in bytes is a whole GPU's, so the
+    machine's reserved_bytes are subtracted. time_limit_s: plans then differ from run to run. threads: the most that
     search at a time; 0: one per processor. Raises Infeasible with the smallest budget met.
     """
     check_whole("work_limit", work_limit)
@@ -113,7 +127,8 @@ def plan(problem: Problem, budget: int | float | str, *, recompute: bool = True,
     return Plan(_library.solve(
         document,
         {**budget_fields(budget), "forbid_recompute": not recompute,
-         "forbid_offload": not offload, "allow_lossy": lossy,
+         "forbid_offload": not offload,
+         "forbid_codecs": not codecs, "allow_lossy": lossy,
          "allow_inexact": inexact, "work_limit": work_limit,
          "forbid_harder": not harder, "effort": _EFFORTS.index(effort),
          "budget_counts_reserved": counts_reserved, "seed": seed,

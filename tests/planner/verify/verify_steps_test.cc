@@ -2,6 +2,9 @@
 // often nodes run. Each by a minimal plan that breaks it.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "tests/planner/support/simple_plan.h"
 #include "tests/planner/verify/broken_plan.h"
 
@@ -89,6 +92,85 @@ TEST(Verify, NamesTheRuleAboutStepsThatAPlanBreaks) {
          p.steps.push_back(CodecStep(StepKind::kDecode, 2, 8));
        }},
   });
+}
+
+// y is encoded after forward and decoded before grad, within the arena of
+// SmallPlan. x has a codec of the same name, y another one.
+struct Stashed {
+  Problem problem;
+  Plan plan;
+};
+
+Stashed StashedPlan() {
+  Stashed stashed;
+  Problem& problem = stashed.problem;
+  problem = SmallProblem();
+  problem.outputs.clear();
+  problem.values[1].stash.push_back({"half", 50, 7, 9, true, 0.0});
+  problem.values[2].stash.push_back({"other", 50, 7, 9, false, 0.6});
+  Plan& plan = stashed.plan;
+  plan = SmallPlan(problem);
+  plan.buffers[3] = {ValueId(2), 50, Space::kDevice, 400};
+  plan.buffers[5].offset = 200;
+  plan.steps[1] = CodecStep(StepKind::kEncode, 2, 3);
+  plan.steps[2] = CodecStep(StepKind::kDecode, 3, 4);
+  plan.steps[3].wait.clear();
+  plan.decisions[0].action = Action::kStash;
+  plan.host_bytes = 0;
+  Predict(problem, plan);
+  return stashed;
+}
+
+TEST(Verify, NamesTheRuleAboutCodecsThatAPlanBreaks) {
+  const Stashed stashed = StashedPlan();
+  ASSERT_EQ(Verify(stashed.problem, stashed.plan), absl::OkStatus());
+  const BrokenPlan cases[] = {
+      {"step 2 (decode 'other'): buffer 3 (value 2 'y') is not encoded with "
+       "'other'",
+       [](Problem&, Plan& p) { p.steps[2].codec = "other"; }},
+      {"step 2 (decode 'half'): buffer 3 (value 2 'y') is not encoded with "
+       "'half'",
+       [](Problem&, Plan& p) { p.steps[1].codec = "other"; }},
+      {"step 1: buffer 2 (value 2 'y') has no codec 'u8'",
+       [](Problem&, Plan& p) { p.steps[1].codec = "u8"; }},
+      {"step 2: buffer 3 (value 2 'y') has no codec ''",
+       [](Problem&, Plan& p) { p.steps[2].codec = ""; }},
+      {"step 1: buffer 2 (value 2 'y') has no codec 'half'",
+       [](Problem& q, Plan& p) {
+         q.values[2].stash.clear();
+         p.problem_sha256 = ProblemSha256(q);
+       }},
+      // A decode before its encode, an encode before the value is made.
+      {"step 1 (decode 'half') reads buffer 3 (value 2 'y'), but does not "
+       "surely come after step 2 (encode 'half'), which writes it",
+       [](Problem&, Plan& p) { std::swap(p.steps[1], p.steps[2]); }},
+      {"step 0 (encode 'half') reads buffer 2 (value 2 'y'), but does not "
+       "surely come after step 1 (node 0 'forward')",
+       [](Problem&, Plan& p) { std::swap(p.steps[0], p.steps[1]); }},
+      {"step 2 (decode 'half') writes value 2 'y' but is given buffer 4 "
+       "(value 1 'x')",
+       [](Problem&, Plan& p) { p.buffers[4].value = ValueId(1); }},
+      {"step 1 (encode 'half') is on the d2h lane",
+       [](Problem&, Plan& p) { p.steps[1].lane = Lane::kD2h; }},
+      {"step 1 (encode 'half'): buffer 3 (value 2 'y') has 49 bytes, not 50",
+       [](Problem&, Plan& p) { p.buffers[3].bytes = 49; }},
+      {"which is encoded with 'half'",
+       [](Problem&, Plan& p) { p.steps[3].in[0] = B(3); }},
+      {"the errors of its codecs add up to 1.2",
+       [](Problem& q, Plan& p) {
+         q.values[2].stash[0].error = 1.2;
+         p.problem_sha256 = ProblemSha256(q);
+       }},
+  };
+  for (const BrokenPlan& test : cases) {
+    Stashed broken = StashedPlan();
+    test.break_it(broken.problem, broken.plan);
+    const absl::Status status = Verify(broken.problem, broken.plan);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition)
+        << test.message;
+    EXPECT_THAT(std::string(status.message()),
+                ::testing::HasSubstr(test.message));
+  }
 }
 
 // y is encoded, copied out and back, and decoded: 7, 150, 125 and 9 ns.

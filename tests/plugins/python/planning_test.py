@@ -46,6 +46,29 @@ class Planning(unittest.TestCase):
         with self.assertRaises(loadline.Infeasible):
             loadline.plan(chain_problem(), 409, recompute=False, work_limit=WORK)
 
+    def test_a_value_is_stored_compressed_where_that_costs_least(self):
+        problem = chain_problem()
+        problem["values"][1]["stash"] = [
+            {"codec": "half", "bytes": 10, "encode_ns": 1, "decode_ns": 2,
+             "lossless": True},
+            {"codec": "rough", "bytes": 10, "encode_ns": 0, "decode_ns": 1,
+             "lossless": False, "error": 0.5}]
+        plan = loadline.plan(problem, 409, work_limit=WORK)
+        self.assertEqual((plan.compressed, plan.step_ns), ({1: ["half"]}, 73))
+        loadline.verify(problem, plan)
+        rough = loadline.plan(problem, 409, lossy=True, work_limit=WORK)
+        self.assertEqual((rough.compressed, rough.step_ns), ({1: ["rough"]}, 71))
+        without = loadline.plan(problem, 409, codecs=False, work_limit=WORK)
+        self.assertEqual((without.compressed, without.recompute_ns), ({}, 10))
+        with self.assertRaisesRegex(loadline.InvalidArgument, "forbid_codecs"):
+            loadline.plan(problem, 409, codecs=False, lossy=True)
+        document = copy.deepcopy(plan.document)
+        for step in document["steps"]:
+            if "decode" in step:
+                step["decode"] = "rough"
+        with self.assertRaisesRegex(loadline.NotValid, "not encoded with 'rough'"):
+            loadline.verify(problem, document)
+
     def test_a_changed_plan_is_not_valid(self):
         problem = chain_problem()
         document = copy.deepcopy(loadline.keep_everything(problem).document)

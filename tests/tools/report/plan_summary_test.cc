@@ -151,7 +151,7 @@ TEST(PlanTable, SaysWhatIsStoredCompressed) {
               HasSubstr("1 value; 1.75 MiB saved\n"));
   plan.steps[0].codec = "group4";
   EXPECT_THAT(PlanTable(problem, KeepAll(), plan),
-              HasSubstr("1.50 MiB saved, 1.0 % of the error\n"));
+              HasSubstr("1.50 MiB saved, 1.0 % of the allowed error\n"));
   const auto json = PlanSummaryJson(problem, KeepAll(), plan);
   EXPECT_EQ(json["compressed_values"], 1);
   EXPECT_EQ(json["compression_saved_bytes"], kMiB * 3 / 2);

@@ -7,7 +7,9 @@
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/sha256.h"
+#include "tests/planner/support/simple_plan.h"
 #include "tests/planner/support/small_plan.h"
+#include "tests/planner/verify/broken_plan.h"
 #include "tools/pipeline/device.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/attribution.h"
@@ -52,6 +54,33 @@ TEST(ReportDocument, HasTablesOfEqualColumns) {
   EXPECT_EQ(document["samples"]["live_bytes"].size(), 3);
   EXPECT_FALSE(document.contains("measured"));
   EXPECT_TRUE(document["front"].empty());
+}
+
+TEST(ReportDocument, NamesTheCodecsOfSteps) {
+  planner::Problem problem = planner::SmallProblem();
+  problem.outputs.clear();
+  planner::Plan plan = planner::SmallPlan(problem);
+  plan.buffers[3] = {planner::ValueId(2), 50, planner::Space::kDevice, 400};
+  plan.buffers[5].offset = 200;
+  plan.steps[1] =
+      planner::CodecStep(planner::StepKind::kEncode, /*from=*/2, /*to=*/3);
+  plan.steps[2] =
+      planner::CodecStep(planner::StepKind::kDecode, /*from=*/3, /*to=*/4);
+  plan.steps[3].wait.clear();
+  plan.host_bytes = 0;
+  planner::Predict(problem, plan);
+  ReportInput input;
+  input.problem = &problem;
+  input.keep_everything = input.plan = &plan;
+  const auto document = ReportDocument(input);
+  ASSERT_TRUE(document.ok()) << document.status();
+  std::vector<std::string> codecs;
+  for (size_t text : (*document)["steps"]["codec"]) {
+    codecs.push_back((*document)["texts"][text]);
+  }
+  EXPECT_THAT(codecs, ElementsAre("", "encode half", "decode half", "", ""));
+  EXPECT_EQ((*document)["summary"]["compressed_values"], 1);
+  EXPECT_EQ((*document)["summary"]["compression_saved_bytes"], 50);
 }
 
 TEST(ReportDocument, NamesThePointsOfAFront) {

@@ -75,7 +75,7 @@ function operatorRows() {
   const rows = new Map();
   for (let s = 0; s < steps.lane.length; ++s) {
     const node = steps.node[s];
-    const name = node < 0 ? (steps.lane[s] === 0 ? "codec" :
+    const name = node < 0 ? (steps.lane[s] === 0 ? texts[steps.codec[s]] :
         LANES[steps.lane[s]]) :
         texts[nodes.operator[node]] || "node";
     const row = rows.get(name) ||

@@ -90,7 +90,9 @@ function stepName(s) {
   if (s < 0) return "the start";
   const node = steps.node[s];
   if (node >= 0) return nodes.name[node] + (steps.again[s] ? " (again)" : "");
-  return steps.value[s] < 0 ? "" : values.name[steps.value[s]];
+  if (steps.value[s] < 0) return "";
+  const codec = texts[steps.codec[s]];
+  return values.name[steps.value[s]] + (codec ? ` (${codec})` : "");
 }
 
 // blocks.0.qkv and blocks.3.qkv are one layer, repeated.

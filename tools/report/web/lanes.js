@@ -2,14 +2,15 @@
 const LANES = ["compute", "copy out", "copy in"];
 const LANE_PARTS = [
   ["forward", "#4477aa"], ["backward", "#ccab44"], ["update", "#66a061"],
-  ["recomputed", "#aa4499"], ["compute", "#4477aa"], ["copy", "#55b8d8"],
+  ["recomputed", "#aa4499"], ["codec", "#882255"], ["compute", "#4477aa"], ["copy", "#55b8d8"],
   ["waiting", STALL_COLOR],
 ];
 
 function partOf(s) {
   if (steps.lane[s] !== 0) return "copy";
   if (steps.again[s]) return "recomputed";
-  const phase = steps.node[s] < 0 ? "" : texts[nodes.phase[steps.node[s]]];
+  if (steps.node[s] < 0) return "codec";
+  const phase = texts[nodes.phase[steps.node[s]]];
   if (phase === "loss") return "forward";
   return phase || "compute";
 }
