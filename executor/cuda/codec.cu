@@ -6,10 +6,12 @@
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
 #include "executor/cuda/team.h"
+#include "executor/cuda/types.h"
 #include "executor/device/philox.h"
 #include "executor/ops/codec_formulas.h"
 #include "executor/ops/codec_types.h"
 #include "models/ops/codec.h"
+#include "planner/base/status_macros.h"
 
 namespace loadline::executor::cuda {
 namespace {
@@ -332,6 +334,7 @@ PreparedKernel Decode(const Prepare& p) {
 }
 
 PreparedKernel ReluMaskGrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, p.output(0).dtype, {0}, {}));
   const int64_t n = p.output(0).elements();
   return WithFloat(p, p.output(0).dtype, [&](auto type) -> PreparedKernel {
     using T = decltype(type);

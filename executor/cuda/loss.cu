@@ -180,7 +180,7 @@ __global__ void MeanOfRowsKernel(int64_t targets, const float* lse,
 }
 
 PreparedKernel CrossEntropyMean(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1}, {0}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 1, 3}, {0}));
   const int64_t targets = p.input(2).elements();
   if (targets == 0) return p.Invalid("a mean over no targets");
   const bool has_count = p.has_input(3);
