@@ -79,7 +79,8 @@ std::vector<ValueId> ZeroFactors(const Graph& graph,
 void Fill(const models::TensorType& type, std::vector<std::byte>& contents) {
   const int64_t n = type.elements();
   if (n == 0) return;
-  const double fan = static_cast<double>(n / type.dims[0]);
+  const double fan =
+      type.rank() == 0 ? 1.0 : static_cast<double>(n / type.dims[0]);
   const double bound = std::sqrt(3 / std::max(fan, 1.0));
   uint64_t state = 1;
   float* to = reinterpret_cast<float*>(contents.data());

@@ -41,7 +41,17 @@ class ModelMaker {
  private:
   absl::StatusOr<Tensor> Read(const std::string& name) const {
     std::optional<Tensor> tensor = values_(name);
-    if (tensor.has_value() && tensor->data != nullptr) return *tensor;
+    if (tensor.has_value() && tensor->data != nullptr) {
+      if (tensor->type.dtype != models::DType::kF32) return *tensor;
+      for (float x : tensor->as<float>()) {
+        if (std::isfinite(x)) continue;
+        return absl::FailedPreconditionError(
+            absl::StrCat("'", name,
+                         "' has numbers that are not finite, which no integer "
+                         "stands for: the training diverged"));
+      }
+      return *tensor;
+    }
     return absl::FailedPreconditionError(
         absl::StrCat("a quantized export needs '", name,
                      "', which has no "

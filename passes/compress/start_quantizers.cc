@@ -68,7 +68,15 @@ class Starter {
 
   absl::StatusOr<Tensor> Before(const std::string& name) const {
     std::optional<Tensor> tensor = before_(name);
-    if (tensor.has_value() && tensor->data != nullptr) return *tensor;
+    if (tensor.has_value() && tensor->data != nullptr) {
+      for (float x : tensor->as<float>()) {
+        if (std::isfinite(x)) continue;
+        return absl::FailedPreconditionError(
+            absl::StrCat("quantizing '", tensor_->name, "': '", name,
+                         "' has numbers that are not finite"));
+      }
+      return *tensor;
+    }
     return absl::FailedPreconditionError(
         absl::StrCat("quantizing '", tensor_->name, "' needs the contents of '",
                      name, "', and there are none"));

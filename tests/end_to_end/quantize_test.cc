@@ -86,25 +86,43 @@ TEST(Quantize, AfterTrainingLeavesTheTrainingAlone) {
   EXPECT_EQ(plain.json()["losses"], run.json()["losses"]);
 }
 
+TEST(Quantize, TakesFrozenWeightsThatItNames) {
+  for (const char* quantizer : {"uniform", "kmeans"}) {
+    const std::string folder = TestFolder(std::string("frozen_") + quantizer);
+    const std::string recipe = folder + "/recipe.yaml";
+    std::ofstream(recipe) << "- method: {kind: quantize, quantizer: "
+                          << quantizer
+                          << "}\n  object: {op_types: [Gemm]}\n"
+                             "  process: {start_step: 2}\n";
+    const std::string out = folder + "/out.onnx";
+    const CommandResult run =
+        RunMlp(recipe, {"--steps", "4", "--freeze", "fc2*", "-o", out});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_LT(std::filesystem::file_size(out),
+              std::filesystem::file_size(Zoo("mlp.onnx")) / 2);
+  }
+}
+
 TEST(Quantize, ResumesWithTheSameBits) {
   const std::string folder = TestFolder("quantize_resume");
   const std::string recipe =
       Recipe(folder, "quantizer: lsq",
              "start_step: 4, freeze_observer_step: 8, calibration_batches: 2");
   const std::string whole = folder + "/whole.onnx";
-  ASSERT_EQ(RunMlp(recipe, {"--steps", "12", "-o", whole}).exit_code, 0);
+  ASSERT_EQ(RunMlp(recipe, {"--steps", "200", "-o", whole}).exit_code, 0);
   const std::string resumed = folder + "/resumed.onnx";
-  for (const char* stop : {" 3/12", " 4/12", " 6/12", " 9/12"}) {
+  // The last phase is long enough for a signal to reach it.
+  for (const char* stop : {" 3/200", " 4/200", " 6/200", " 9/200"}) {
     const std::string checkpoint = folder + "/c.safetensors";
     const CommandResult part =
         RunMlp(recipe,
-               {"--steps", "12", "--checkpoint", checkpoint, "--overwrite",
+               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
                 "--log-every", "1"},
                {.interrupt_when = stop});
     ASSERT_EQ(part.exit_code, 130) << part.err;
     const CommandResult rest =
-        RunMlp(recipe, {"--steps", "12", "--checkpoint", checkpoint, "--resume",
-                        "-o", resumed});
+        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
+                        "--resume", "-o", resumed});
     ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
     EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
   }
@@ -145,7 +163,7 @@ TEST(Quantize, FollowsPruningAndResumes) {
 )";
   const std::string whole = folder + "/whole.onnx";
   const CommandResult run =
-      RunMlp(recipe, {"--steps", "13", "--budget", "90%", "-o", whole});
+      RunMlp(recipe, {"--steps", "200", "--budget", "90%", "-o", whole});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto phases = run.json()["phases"];
   ASSERT_EQ(phases.size(), 4u);
@@ -160,17 +178,17 @@ TEST(Quantize, FollowsPruningAndResumes) {
   EXPECT_LT(std::filesystem::file_size(whole),
             std::filesystem::file_size(Zoo("mlp.onnx")) / 6);
   const std::string resumed = folder + "/resumed.onnx";
-  for (const char* stop : {" 3/13", " 4/13", " 7/13", " 8/13", "11/13"}) {
+  for (const char* stop : {" 3/200", " 4/200", " 7/200", " 8/200", " 11/200"}) {
     const std::string checkpoint = folder + "/c.safetensors";
     const CommandResult part =
         RunMlp(recipe,
-               {"--steps", "13", "--checkpoint", checkpoint, "--overwrite",
+               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
                 "--log-every", "1"},
                {.interrupt_when = stop});
     ASSERT_EQ(part.exit_code, 130) << part.err;
     const CommandResult rest =
-        RunMlp(recipe, {"--steps", "13", "--checkpoint", checkpoint, "--resume",
-                        "-o", resumed});
+        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
+                        "--resume", "-o", resumed});
     ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
     EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
   }

@@ -77,7 +77,7 @@ TEST(Recipe, HasTheSameBitsAtTwoBudgets) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_bits"), kCubic);
   const CommandResult whole = RunMlp(recipe, {"--steps", "24"});
   const CommandResult tight =
-      RunMlp(recipe, {"--steps", "24", "--budget", "75%"});
+      RunMlp(recipe, {"--steps", "24", "--budget", "75%", "--no-recompute"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   ASSERT_EQ(tight.exit_code, 0) << tight.err;
   EXPECT_NE(whole.json()["phases"][0]["arena_bytes"],
@@ -112,20 +112,20 @@ TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
 TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
   const std::string folder = TestFolder("recipe_resume");
   const std::string recipe = WriteRecipe(folder, kCubic);
-  const CommandResult whole = RunMlp(recipe, {"--steps", "24"});
+  const CommandResult whole = RunMlp(recipe, {"--steps", "200"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  for (const char* stop : {" 9/24", "16/24", "20/24"}) {
+  for (const char* stop : {" 9/200", " 16/200", " 20/200"}) {
     const std::string checkpoint = folder + "/c.safetensors";
     const CommandResult part =
         RunMlp(recipe,
-               {"--steps", "24", "--checkpoint", checkpoint, "--overwrite",
+               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
                 "--log-every", "1"},
                {.interrupt_when = stop});
     ASSERT_EQ(part.exit_code, 130) << part.err;
     const CommandResult rest = RunMlp(
-        recipe, {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
+        recipe, {"--steps", "200", "--checkpoint", checkpoint, "--resume"});
     ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
-    EXPECT_LT(rest.json()["losses"].size(), 24u);
+    EXPECT_LT(rest.json()["losses"].size(), 200u);
     EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"])
         << stop;
   }
@@ -194,7 +194,7 @@ TEST(Recipe, PlansForAGpuByItsName) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_gpu"), kCubic);
   const CommandResult plan =
       RunLoadline({"plan", Zoo("mlp.onnx"), "--machine", "rtx-4090", "--budget",
-                   "80%", "--recipe", recipe});
+                   "80%", "--recipe", recipe, "--no-recompute"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_THAT(plan.out,
               HasSubstr("From step 17 on nothing is recomputed or copied."));

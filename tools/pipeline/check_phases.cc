@@ -11,6 +11,7 @@
 #include "passes/compress/phase_model.h"
 #include "planner/base/status_macros.h"
 #include "tools/pipeline/optimizer_states.h"
+#include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -105,7 +106,7 @@ absl::Status CheckMaskedWeights(const PhaseModel& phase, const Recipe& recipe,
 
 absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
                                              const Recipe& recipe,
-                                             StepFlags flags) {
+                                             const StepFlags& flags) {
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {
@@ -126,9 +127,9 @@ absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
       LOADLINE_RETURN_IF_ERROR(CheckCriterion(at_start, recipe, e));
       LOADLINE_RETURN_IF_ERROR(CheckMaskedWeights(at_start, recipe, e));
     }
-    flags.purpose.masks = at_start.masks;
-    LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
-                              BuildStep(at_start.step_model, flags));
+    LOADLINE_ASSIGN_OR_RETURN(
+        const models::Graph step,
+        BuildStep(at_start.step_model, FlagsOfPhase(at_start, flags)));
     LOADLINE_RETURN_IF_ERROR(
         FindOptimizerStates(step, at_start.masks).status());
     const passes::RemovedChannels removed =

@@ -16,7 +16,7 @@ namespace loadline::tools {
 // phase, without the channels that passes::FirstChannels names.
 absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
                                              const passes::Recipe& recipe,
-                                             StepFlags flags);
+                                             const StepFlags& flags);
 
 }  // namespace loadline::tools
 

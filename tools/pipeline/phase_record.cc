@@ -1,6 +1,10 @@
 // Tested by tests/tools/pipeline/plan_phases_test.cc.
 #include "tools/pipeline/phase_record.h"
 
+#include <cmath>
+
+#include "planner/problem/used_codecs.h"
+
 namespace loadline::tools {
 
 PhaseRecord RecordOf(const passes::PhaseModel& model,
@@ -18,6 +22,14 @@ PhaseRecord RecordOf(const passes::PhaseModel& model,
   record.budget_bytes = step.plan.budget_bytes;
   record.arena_bytes = step.plan.arena_bytes;
   record.predicted = step.plan.predicted;
+  const planner::CodecFigures stored =
+      planner::FiguresOf(step.problem, step.plan);
+  record.compressed_values = stored.values;
+  record.compression_saved_bytes = stored.saved_bytes;
+  // The problem's errors are squares of shares of what is allowed.
+  if (stored.lossy) {
+    record.gradient_error = step.gradient_errors.most * std::sqrt(stored.error);
+  }
   return record;
 }
 

@@ -27,6 +27,9 @@ struct PhaseRecord {
   int64_t budget_bytes = 0;
   int64_t arena_bytes = 0;
   planner::Prediction predicted;
+  int64_t compressed_values = 0;
+  int64_t compression_saved_bytes = 0;
+  double gradient_error = 0;  // expected, relative; 0: none
   // Of the states and parameters that host memory held between the phase
   // before and this one.
   int64_t carried_bytes = 0;

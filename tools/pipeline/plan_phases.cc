@@ -18,10 +18,23 @@
 
 namespace loadline::tools {
 
+StepFlags FlagsOfPhase(const passes::PhaseModel& model, StepFlags flags) {
+  flags.purpose.masks = model.masks;
+  for (const passes::QuantizedTensor& tensor : model.quantizers) {
+    const std::string name = absl::StrCat(tensor.name, ".log_scale");
+    const auto id = model.step_model.Find(name);
+    if (id.has_value() &&
+        model.step_model.value(*id).kind == models::ValueKind::kParameter) {
+      flags.optimizer.no_decay.push_back(name);
+    }
+  }
+  return flags;
+}
+
 absl::StatusOr<PlannedStep> PlanPhase(const passes::PhaseModel& model,
                                       StepFlags flags, executor::Device& device,
                                       const std::atomic<bool>* cancel) {
-  flags.purpose.masks = model.masks;
+  flags = FlagsOfPhase(model, std::move(flags));
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
                             PoseGraph(model.step_model, flags, device, cancel));
   LOADLINE_ASSIGN_OR_RETURN(

@@ -19,6 +19,11 @@
 
 namespace loadline::tools {
 
+// The flags with which a phase's step is built: with its masks, and without
+// weight decay of trained scales, which would pull each of these logarithms
+// toward a scale of 1.
+StepFlags FlagsOfPhase(const passes::PhaseModel& model, StepFlags flags);
+
 // Poses and plans the training step of a phase's model, with its masks.
 absl::StatusOr<PlannedStep> PlanPhase(const passes::PhaseModel& model,
                                       StepFlags flags, executor::Device& device,

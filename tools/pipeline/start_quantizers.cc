@@ -109,7 +109,12 @@ passes::ValueReader ReaderOf(const RunState& state,
           &graph](absl::string_view name) -> std::optional<models::Tensor> {
     const auto found = state.find(std::string(name));
     const std::optional<models::ValueId> id = graph.Find(name);
-    if (found == state.end()) return std::nullopt;
+    if (found == state.end()) {
+      // A weight that is not trained is no part of the state.
+      const bool constant = id.has_value() && graph.value(*id).kind ==
+                                                  models::ValueKind::kConstant;
+      return constant ? graph.value(*id).initial : std::nullopt;
+    }
     // Ranges are of another graph, the one that was calibrated.
     models::TensorType type = {models::DType::kF32, {}};
     if (id.has_value()) type = graph.value(*id).type;

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
@@ -38,6 +42,39 @@ bool IsMasking(const passes::RecipeEntry& entry) {
 
 }  // namespace
 
+namespace {
+
+constexpr size_t kMostRows = 24;
+constexpr int64_t kBar = 24;
+
+// The width of each group that loses channels, with a bar of what is left.
+std::string WidthsTable(const std::vector<PhaseRecord>& phases) {
+  if (phases.empty()) return "";
+  std::map<std::string, int64_t> after(phases.back().widths.begin(),
+                                       phases.back().widths.end());
+  std::string out;
+  size_t rows = 0;
+  for (const auto& [group, width] : phases.front().widths) {
+    const auto found = after.find(group);
+    // A group of one channel is no longer listed.
+    const int64_t left = found == after.end() ? 1 : found->second;
+    if (left == width || ++rows > kMostRows) continue;
+    const int64_t full = std::max<int64_t>(1, left * kBar / width);
+    out += fmt::format("{:<30}{:>8}{:>8}  {}\n", group, width, left,
+                       std::string(static_cast<size_t>(full), '#') +
+                           std::string(static_cast<size_t>(kBar - full), '.'));
+  }
+  if (rows == 0) return "";
+  if (rows > kMostRows) {
+    out += fmt::format("and {} more; --json has all\n", rows - kMostRows);
+  }
+  return absl::StrCat(
+      fmt::format("{:<30}{:>8}{:>8}\n", "channels of", "first", "last"), out,
+      "\n");
+}
+
+}  // namespace
+
 std::string PhasesTable(const passes::Recipe& recipe,
                         const std::vector<PhaseRecord>& phases,
                         const std::vector<double>& targets) {
@@ -55,6 +92,7 @@ std::string PhasesTable(const passes::Recipe& recipe,
   }
   const int64_t from = KeepsEverythingFrom(phases);
   out += "\n";
+  out += WidthsTable(phases);
   out += Wrapped(
       from == passes::kOpenEnd
           ? "Something is recomputed or copied in every step, to the last."
@@ -62,6 +100,20 @@ std::string PhasesTable(const passes::Recipe& recipe,
                          " on nothing is recomputed or copied."),
       0);
   out += "\n";
+  for (const PhaseRecord& phase : phases) {
+    if (phase.compressed_values == 0) continue;
+    std::string text = absl::StrCat(
+        "Phase ", phase.number, " stores ", phase.compressed_values,
+        phase.compressed_values == 1 ? " value" : " values",
+        " compressed, which saves ", FormatBytes(phase.compression_saved_bytes),
+        ".");
+    if (phase.gradient_error > 0) {
+      absl::StrAppend(&text, " The expected error of its gradient is ",
+                      fmt::format("{:.2g}", 100 * phase.gradient_error), " %.");
+    }
+    out += Wrapped(text, 0);
+    out += "\n";
+  }
   for (size_t e = 0; e < recipe.entries.size(); ++e) {
     const passes::RecipeEntry& entry = recipe.entries[e];
     if (const passes::QuantizeSpec* spec = entry.quantize()) {
@@ -119,6 +171,11 @@ nlohmann::ordered_json PhasesJson(const passes::Recipe& recipe,
     one["recompute_ns"] = phase.predicted.recompute_ns;
     one["d2h_bytes"] = phase.predicted.d2h_bytes;
     one["h2d_bytes"] = phase.predicted.h2d_bytes;
+    if (phase.compressed_values > 0) {
+      one["compressed_values"] = phase.compressed_values;
+      one["compression_saved_bytes"] = phase.compression_saved_bytes;
+      one["gradient_error"] = phase.gradient_error;
+    }
     one["carried_bytes"] = phase.carried_bytes;
     if (phase.measured_arena_bytes > 0) {
       one["steps_done"] = phase.steps_done;

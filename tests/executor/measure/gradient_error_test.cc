@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "executor/cpu/device.h"
 #include "gtest/gtest.h"
@@ -19,9 +20,9 @@ using models::DType;
 using models::Graph;
 using models::ValueId;
 
-// x -> Tanh -> h; h w -> output. The gradient of w is h' dy. `quantize`: with
-// fake quantization of all three.
-Graph Step(bool quantize = false) {
+// x -> Tanh -> h; h w -> output. The gradient of w is h' dy. `quantizer`: fake
+// quantization of all three.
+Graph Step(std::optional<passes::Quantizer> quantizer = std::nullopt) {
   Graph graph;
   const ValueId x = graph.AddInput("x", {DType::kF32, {64, 32}});
   std::vector<float> w(32 * 8, 0.1f);
@@ -30,9 +31,9 @@ Graph Step(bool quantize = false) {
   const auto h = graph.AddNode("Tanh", "h", {x});
   const auto y = graph.AddNode("MatMul", "y", {(*h)[0], weight});
   graph.outputs = {(*y)[0]};
-  if (quantize) {
+  if (quantizer.has_value()) {
     const std::vector<passes::QuantizeRequest> requests = {
-        {.nodes = {models::NodeId{1}}}};
+        {.nodes = {models::NodeId{1}}, .spec = {.quantizer = *quantizer}}};
     const auto added = passes::AddFakeQuantize(graph, requests);
     EXPECT_TRUE(added.ok()) << added.status();
   }
@@ -73,9 +74,12 @@ TEST(LossyCandidates, AreFloatsMadeBeforeTheLossAndReadAfterIt) {
 
 // The forward pass reads ranges that it updates itself.
 TEST(ProfileGradientErrors, RunsQuantizers) {
-  const auto errors = Profile(Step(/*quantize=*/true), "group8", 1);
-  ASSERT_TRUE(errors.ok()) << errors.status();
-  EXPECT_GT(*std::max_element(errors->begin(), errors->end()), 0);
+  for (const auto quantizer :
+       {passes::Quantizer::kUniform, passes::Quantizer::kLsq}) {
+    const auto errors = Profile(Step(quantizer), "group8", 1);
+    ASSERT_TRUE(errors.ok()) << errors.status();
+    EXPECT_GT(*std::max_element(errors->begin(), errors->end()), 0);
+  }
 }
 
 // With the gradient of w, h' dy, an error of h alone is that of the product:

@@ -314,6 +314,25 @@ TEST(StartQuantizers, LeavesWhatThePhaseBeforeHad) {
   }
 }
 
+TEST(StartQuantizers, RefusesNumbersThatAreNotFinite) {
+  Graph graph = SmallCnn();
+  const ValueReader before = Before(graph);
+  const ValueReader diverged =
+      [&](absl::string_view name) -> std::optional<Tensor> {
+    std::optional<Tensor> tensor = before(name);
+    if (name != "w2") return tensor;
+    std::vector<float> numbers(tensor->as<float>().begin(),
+                               tensor->as<float>().end());
+    numbers.back() = std::nanf("");
+    return models::MakeTensor(tensor->type, numbers.data());
+  };
+  QuantizeSpec spec;
+  spec.quantizer = Quantizer::kKMeans;
+  const auto tensors = Quantize(graph, QuantizeStage::kTrain, spec);
+  const absl::Status status = StartQuantizers(tensors, diverged, graph);
+  EXPECT_THAT(status.message(), HasSubstr("'w2' has numbers that are not"));
+}
+
 TEST(StartQuantizers, NamesAMissingRange) {
   Graph graph = SmallCnn();
   QuantizeSpec spec;

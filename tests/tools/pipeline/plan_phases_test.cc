@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/tools/support/model_flags.h"
 #include "tools/pipeline/device.h"
@@ -95,6 +96,30 @@ TEST_F(PlanPhasesOfMlp, SaysWhichTargetCannotBeReached) {
                                  flags_, *device_, nullptr);
   EXPECT_THAT(std::string(global.status().message()),
               HasSubstr("degree.macs: needs scope local"));
+}
+
+// A logarithm that decays becomes a scale of 1.
+TEST_F(PlanPhasesOfMlp, DoesNotDecayTrainedScales) {
+  const auto recipe =
+      ReadRecipe("r.yaml", "- method: {kind: quantize, quantizer: lsq}\n", {});
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  const auto phase =
+      passes::MakePhaseModel(model_, *recipe, passes::PhasesOf(*recipe, 20)[0]);
+  ASSERT_TRUE(phase.ok()) << phase.status();
+  flags_.optimizer.optimizer = "adamw";
+  flags_.optimizer.weight_decay = 0.25;
+  const auto step = BuildStep(phase->step_model, FlagsOfPhase(*phase, flags_));
+  ASSERT_TRUE(step.ok()) << step.status();
+  int scales = 0;
+  for (const models::Node& node : step->nodes) {
+    if (node.op != "AdamW") continue;
+    const std::string& name = step->value(node.inputs[0]).name;
+    const bool scale = absl::EndsWith(name, ".log_scale");
+    scales += scale;
+    EXPECT_EQ(node.attributes.Float("weight_decay", -1), scale ? 0 : 0.25)
+        << name;
+  }
+  EXPECT_EQ(scales, 7);
 }
 
 }  // namespace
