@@ -13,8 +13,8 @@
 //
 // Segments read slices in place (RowsView). Rows of results are joined, and
 // sums over rows are added in the order of the segments, in f32. The pass runs
-// on the whole step, after gradients, optimizer and fusions, so it can also be
-// applied to a copy of a finished step.
+// on the whole step, after gradients, optimizer and fusions, and before
+// mask_relu_gradient, whose packed masks have no rows.
 #ifndef LOADLINE_PASSES_SPLIT_OPERATORS_H_
 #define LOADLINE_PASSES_SPLIT_OPERATORS_H_
 

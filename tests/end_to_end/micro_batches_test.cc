@@ -42,6 +42,8 @@ struct Case {
   std::string model;
   std::string data;
   std::string loss = "cross_entropy";
+  std::vector<std::string> splits;
+  std::string precision = "fp32";
 };
 
 const Case kCases[] = {{"mlp", "digits-train.npz"},
@@ -58,6 +60,8 @@ tools::StepFlags FlagsFor(const Case& c, int64_t parts) {
   flags.optimizer.momentum = 0.9;
   if (c.model == "gpt") flags.optimizer.clip_norm = 0.25;
   flags.plan.micro_batches = absl::StrCat(parts);
+  flags.plan.splits = c.splits;
+  flags.optimizer.precision = c.precision;
   flags.purpose.work_limit = 300'000;
   return flags;
 }
@@ -166,6 +170,65 @@ double Norm(const std::vector<float>& x) {
   double sum = 0;
   for (const float v : x) sum += double{v} * double{v};
   return std::sqrt(sum);
+}
+
+// The largest difference of a gradient relative to its norm, or to a
+// thousandth of the largest norm: a gradient that is zero but for rounding has
+// no relative error.
+double WorstError(const Outcome& whole, const Outcome& divided,
+                  std::string* name) {
+  double total = 0;
+  for (const auto& [unused, gradient] : whole.gradients) {
+    total = std::max(total, Norm(gradient));
+  }
+  double worst = 0;
+  for (const auto& [of, want] : whole.gradients) {
+    const std::vector<float>& got = divided.gradients.at(of);
+    std::vector<float> error(want.size());
+    for (size_t i = 0; i < want.size(); ++i) error[i] = got[i] - want[i];
+    const double relative = Norm(error) / std::max(Norm(want), 1e-3 * total);
+    if (relative > worst) *name = of;
+    worst = std::max(worst, relative);
+  }
+  return worst;
+}
+
+// Clipped, as gpt is here, and with every fifth target ignored.
+TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
+  Case c = {"gpt", "text-train.npz"};
+  for (const auto& [precision, tolerance] :
+       {std::pair("fp32", 2e-6), std::pair("bf16", 0.02)}) {
+    c.precision = precision;
+    c.splits.clear();
+    const auto whole = RunStep(c, 1, "");
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    c.splits = {"mlp=3", "attention=2", "attention.1=5"};
+    for (const int64_t parts : {1, 2}) {
+      const auto divided = RunStep(c, parts, "");
+      ASSERT_TRUE(divided.ok()) << divided.status();
+      EXPECT_NEAR(divided->loss, whole->loss,
+                  tolerance * std::abs(whole->loss));
+      ASSERT_EQ(divided->gradients.size(), whole->gradients.size());
+      std::string name;
+      const double worst = WorstError(*whole, *divided, &name);
+      EXPECT_LT(worst, tolerance)
+          << precision << " in " << parts << ": " << name;
+      EXPECT_GT(worst, 0) << "another order of sums has other bits";
+      RecordProperty(absl::StrCat(precision, "_", parts), absl::StrCat(worst));
+    }
+  }
+}
+
+TEST(Segments, InMicroBatchesHaveTheSameBitsAtEveryBudget) {
+  const Case c = {
+      "gpt", "text-train.npz", "cross_entropy", {"mlp=3", "attention=2"}};
+  const auto keep = RunStep(c, 2, "");
+  ASSERT_TRUE(keep.ok()) << keep.status();
+  for (const char* budget : {"70%", "smallest"}) {
+    const auto planned = RunStep(c, 2, budget);
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    EXPECT_EQ(planned->weights_sha256, keep->weights_sha256) << budget;
+  }
 }
 
 TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {

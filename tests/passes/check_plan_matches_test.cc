@@ -75,6 +75,39 @@ TEST(CheckPlanMatches, NamesAnotherStructure) {
               HasSubstr("give --micro-batches 1"));
 }
 
+// x f32[512,16] -> logits f32[512,256].
+Graph WithHead(const std::vector<Split>& splits) {
+  Builder b;
+  b.Output(
+      b.Op("MatMul", {b.Input("x", {512, 16}), b.Parameter("w", {16, 256})}));
+  TrainingOptions options;
+  options.loss.target = {models::DType::kI64, {512}};
+  options.splits = splits;
+  absl::StatusOr<Graph> step = BuildTrainingStep(b.graph, options, {});
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *std::move(step);
+}
+
+TEST(CheckPlanMatches, NamesOtherSegments) {
+  const Graph whole = WithHead({});
+  const Graph split = WithHead({{"head", 3}});
+  EXPECT_EQ(StructureOf(whole), "");
+  EXPECT_EQ(StructureOf(split), "segments head=3");
+  EXPECT_EQ(NameWithStructure("gpt", split), "gpt, segments head=3");
+  EXPECT_TRUE(CheckNamedStructure("gpt, segments head=3", split).ok());
+  EXPECT_TRUE(CheckNamedStructure("gpt", whole).ok());
+  EXPECT_THAT(CheckNamedStructure("gpt, segments head=3", whole).message(),
+              HasSubstr("a step in one piece with segments head=3, and this "
+                        "step is in one piece; give --split head=3"));
+  EXPECT_THAT(CheckNamedStructure("gpt", split).message(),
+              HasSubstr("give no --split"));
+  EXPECT_THAT(
+      CheckNamedStructure("a, b, 2 micro-batches, segments head=2 mlp.1=4",
+                          whole)
+          .message(),
+      HasSubstr("give --micro-batches 2 and --split head=2 --split mlp.1=4"));
+}
+
 TEST(CheckPlanMatches, NamesTheFirstDifference) {
   const Graph graph = Step();
   const planner::Problem problem = ProblemWithTimes(graph);

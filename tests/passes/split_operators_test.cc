@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "passes/split_region.h"
 #include "passes/training_pipeline.h"
 #include "tests/passes/graphs.h"
@@ -71,6 +73,43 @@ TEST(SplitOperators, SaysWhichChainsThereAre) {
   EXPECT_THAT(
       std::string(SplitInto(step, {{"head", 2}, {"head", 3}}).message()),
       HasSubstr("twice"));
+}
+
+// The step of x f32[rows,16] -> logits, with the options changed.
+absl::StatusOr<Graph> HeadOf(
+    int64_t rows, const std::vector<Split>& splits,
+    const std::function<void(TrainingOptions*)>& change = {},
+    bool logits_twice = false) {
+  Builder b;
+  const ValueId x = b.Input("x", {rows, 16});
+  const ValueId logits = b.Op("MatMul", {x, b.Parameter("w", {16, 256})});
+  b.Output(logits);
+  if (logits_twice) b.Output(b.Op("Relu", {logits}));
+  TrainingOptions options;
+  options.loss.target = {DType::kI64, {rows}};
+  options.splits = splits;
+  if (change) change(&options);
+  return BuildTrainingStep(b.graph, options, {});
+}
+
+TEST(SplitOperators, RefusesWhatHasNoRowsToSplit) {
+  EXPECT_TRUE(HeadOf(2, {{"head", 2}}).ok());
+  EXPECT_TRUE(HeadOf(7, {{"head", 7}}).ok());
+  EXPECT_THAT(std::string(HeadOf(7, {{"head", 8}}).status().message()),
+              HasSubstr("into 8 segments: it has 7 rows"));
+  EXPECT_THAT(std::string(HeadOf(1, {{"head", 2}}).status().message()),
+              HasSubstr("no chain 'head' to split; it has none"));
+}
+
+TEST(SplitOperators, KeepsWholeWhatIsReadElsewhere) {
+  // Another output of the model reads the logits.
+  const auto step = HeadOf(
+      512, {}, [](TrainingOptions* o) { o->loss.prediction = ""; }, true);
+  if (step.ok()) {
+    for (const SplittableChain& chain : FindSplittableChains(*step)) {
+      EXPECT_NE(chain.kind, "head");
+    }
+  }
 }
 
 TEST(FindSplittableChains, DescribesTheHead) {

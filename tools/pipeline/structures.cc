@@ -177,14 +177,12 @@ absl::StatusOr<std::vector<Structure>> PossibleStructures(
   const std::vector<std::string>& off = flags.plan.disabled_passes;
   if (!splits.has_value() &&
       std::find(off.begin(), off.end(), "split_operators") == off.end()) {
-    // Chains are those of one part; the first part's come before the others'.
-    if (parts[0] == 1) {
-      chains = passes::FindSplittableChains(plain.graph);
-    } else {
-      LOADLINE_ASSIGN_OR_RETURN(const models::Graph whole,
-                                BuildStep(model, WithStructure(flags, {})));
-      chains = passes::FindSplittableChains(whole);
-    }
+    // As split_operators finds them: of one part, before masks are stored.
+    StepFlags whole = WithStructure(flags, {});
+    whole.plan.disabled_passes.push_back("mask_relu_gradient");
+    LOADLINE_ASSIGN_OR_RETURN(const models::Graph step,
+                              BuildStep(model, whole));
+    chains = passes::FindSplittableChains(step);
   }
   std::vector<Structure> structures;
   for (const int64_t k : parts) {

@@ -45,6 +45,26 @@ TEST(StructureText, ListsWhatWasTried) {
             "  2 micro-batches   12.0 ms\n");
 }
 
+TEST(StructureText, NamesSegmentsAndCountsWhatIsAlike) {
+  PlannedStep step;
+  step.tried = {{1, "12.0 ms"}, {1, "13.0 ms", {"head=4"}}};
+  for (int64_t parts : {2, 4, 8, 16}) {
+    step.tried.push_back({parts, "cannot be faster"});
+  }
+  step.tried.push_back({2, "14.0 ms", {"head=4", "mlp=2"}});
+  EXPECT_EQ(StructureText(step),
+            "The step runs in one piece, chosen of:\n"
+            "  one piece                                12.0 ms\n"
+            "  segments head=4                          13.0 ms\n"
+            "  2 micro-batches and segments head=4 mlp=2  14.0 ms\n"
+            "  4 others                                 cannot be faster\n");
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  AddStructure(step, &out);
+  EXPECT_FALSE(out.contains("splits"));
+  EXPECT_EQ(out["structures"].size(), 7u);
+  EXPECT_EQ(out["structures"][1]["splits"][0], "head=4");
+}
+
 TEST(AddStructure, SaysNothingOfOnePieceByRequest) {
   PlannedStep step;
   nlohmann::ordered_json out = nlohmann::ordered_json::object();

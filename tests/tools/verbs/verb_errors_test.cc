@@ -113,6 +113,11 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--micro-batches", "0"}, "--micro-batches '0'");
   add({"--micro-batches", "few"}, "a whole number above zero, or auto");
   add({"--micro-batches", "auto"}, "one structure");
+  add({"--split", "auto"}, "one structure");
+  add({"--split", "head"}, "expected CHAIN=N");
+  add({"--split", "head=0"}, "expected CHAIN=N");
+  add({"--split", "nope=2"}, "no chain 'nope' to split");
+  add({"--split", "auto", "--split", "head=2"}, "give it alone");
   add({"--batch", "8", "--micro-batches", "3"}, "a divisor of 8");
   add({"--config", "/no/file.yaml"}, "/no/file.yaml");
   cases.push_back({{verb, "/no/model.onnx"}, 2, "/no/model.onnx"});
