@@ -74,12 +74,12 @@ TEST(LossyCandidates, AreFloatsMadeBeforeTheLossAndReadAfterIt) {
 
 // The forward pass reads ranges that it updates itself.
 TEST(ProfileGradientErrors, RunsQuantizers) {
-  for (const auto quantizer :
-       {passes::Quantizer::kUniform, passes::Quantizer::kLsq}) {
-    const auto errors = Profile(Step(quantizer), "group8", 1);
-    ASSERT_TRUE(errors.ok()) << errors.status();
-    EXPECT_GT(*std::max_element(errors->begin(), errors->end()), 0);
-  }
+  const auto errors = Profile(Step(passes::Quantizer::kUniform), "group8", 1);
+  ASSERT_TRUE(errors.ok()) << errors.status();
+  EXPECT_GT(*std::max_element(errors->begin(), errors->end()), 0);
+  // Trained scales begin with a phase: before, everything is rounded to zero.
+  EXPECT_EQ(Profile(Step(passes::Quantizer::kLsq), "group8", 1).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 // With the gradient of w, h' dy, an error of h alone is that of the product:
