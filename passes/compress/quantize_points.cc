@@ -139,6 +139,13 @@ class PointFinder {
           request.spec.symmetric.output);
   }
 
+  // A ConvTranspose's bias is imported as an Add of its column.
+  bool IsBias(ValueId id) const {
+    const Node* reshape = ProducerOf(id);
+    if (reshape != nullptr && reshape->op == "Reshape") id = reshape->inputs[0];
+    return IsWeight(graph_, id);
+  }
+
   // The value behind everything that an integer kernel computes with the node.
   ValueId EndOf(const Node& node) const {
     ValueId y = node.outputs[0];
@@ -148,9 +155,9 @@ class PointFinder {
       y = next->outputs[0];
       next = OnlyReader(y);
     }
-    if (node.op == "MatMul" && next != nullptr && next->op == "Add" &&
-        (IsWeight(graph_, next->inputs[0]) ||
-         IsWeight(graph_, next->inputs[1]))) {
+    if ((node.op == "MatMul" || node.op == "ConvInputGrad") &&
+        next != nullptr && next->op == "Add" &&
+        (IsBias(next->inputs[0]) || IsBias(next->inputs[1]))) {
       y = next->outputs[0];
       next = OnlyReader(y);
     }

@@ -145,7 +145,8 @@ class ModelMaker {
     const auto names = file_names_.find(tensor.name);
     if (names == file_names_.end()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "'", tensor.name, "' is quantized, and the file has no such tensor"));
+          "'", tensor.name,
+          "' is quantized, and the file has no such tensor: exclude its node"));
     }
     activation.tensors = names->second;
     activation.scale = grids.scales[0];

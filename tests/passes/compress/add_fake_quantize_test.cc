@@ -166,6 +166,25 @@ TEST(AddFakeQuantize, TakesTheAxisOfTheOutputsChannels) {
   }
 }
 
+// The importer's form of a ConvTranspose with a bias.
+TEST(AddFakeQuantize, StandsBehindTheBiasOfAConvTranspose) {
+  Builder b;
+  const ValueId x = b.Input("x", {2, 4, 3, 3});
+  Attributes attributes = kConv;
+  attributes.Set("shape", Ints{2, 5, 3, 3});
+  const ValueId y =
+      b.Op("ConvInputGrad", {x, b.Parameter("w", {4, 5, 3, 3})}, attributes);
+  const ValueId bias =
+      b.Op("Reshape", {b.Parameter("b", {5})}, {{"shape", Ints{5, 1, 1}}});
+  b.Output(b.Op("Add", {y, bias}));
+  const std::vector<QuantizeRequest> requests = {
+      {.nodes = {NodeId{0}}, .stage = QuantizeStage::kFrozen}};
+  ASSERT_TRUE(AddFakeQuantize(b.graph, requests).ok());
+  const models::Node& last = Producer(b.graph, b.graph.outputs[0]);
+  EXPECT_EQ(last.op, "FakeQuantize");
+  EXPECT_EQ(Producer(b.graph, last.inputs[0]).op, "Add");
+}
+
 TEST(AddFakeQuantize, FollowsATransposeToTheParameter) {
   Builder b;
   const ValueId x = b.Input("x", {2, 3});
