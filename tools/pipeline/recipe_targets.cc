@@ -25,6 +25,19 @@ using passes::PruneTarget;
 
 constexpr int64_t kSparsitySteps = 256;
 
+// The step of the model with everything kept.
+absl::StatusOr<planner::Plan> KeepEverythingIn(const models::Graph& model,
+                                               const StepFlags& flags,
+                                               executor::Device& device) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph, BuildStep(model, flags));
+  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
+                            LoadProfile(flags.plan.device, flags.plan.machine));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::Problem problem,
+      PoseStep(graph, flags.model.model, machine, device));
+  return planner::KeepEverything(problem);
+}
+
 // Whether an entry's target is a sparsity, or none at all.
 bool IsSparsity(const passes::RecipeEntry& entry) {
   return entry.prune() == nullptr ||
@@ -125,7 +138,10 @@ class Resolver {
 
   absl::StatusOr<int64_t> Measure(const models::Graph& model, bool macs) {
     if (macs) return passes::SizeOfModel(model).macs;
-    return KeepEverythingBytes(model, flags_, device_);
+    // With the gaps between buffers, so that the target bounds what is taken.
+    LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
+                              KeepEverythingIn(model, flags_, device_));
+    return plan.arena_bytes;
   }
 
   const models::Graph& model_;
@@ -141,14 +157,8 @@ class Resolver {
 absl::StatusOr<int64_t> KeepEverythingBytes(const models::Graph& model,
                                             const StepFlags& flags,
                                             executor::Device& device) {
-  LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph, BuildStep(model, flags));
-  LOADLINE_ASSIGN_OR_RETURN(const planner::Machine machine,
-                            LoadProfile(flags.plan.device, flags.plan.machine));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const planner::Problem problem,
-      PoseStep(graph, flags.model.model, machine, device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
-                            planner::KeepEverything(problem));
+                            KeepEverythingIn(model, flags, device));
   return plan.predicted.peak_bytes;
 }
 
