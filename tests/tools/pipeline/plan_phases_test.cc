@@ -72,8 +72,9 @@ TEST_F(PlanPhasesOfMlp, MeetsATargetInPeakBytes) {
                                   passes::kOpenEnd, flags_, *device_, nullptr);
   ASSERT_TRUE(planned.ok()) << planned.status();
   const PhaseRecord& last = planned->phases.back();
-  EXPECT_LE(last.keep_everything_bytes, *whole * 4 / 10);
-  EXPECT_GT(last.keep_everything_bytes, *whole * 37 / 100);
+  // With the gaps between buffers.
+  EXPECT_LE(last.arena_bytes, *whole * 4 / 10);
+  EXPECT_GT(last.keep_everything_bytes, *whole * 36 / 100);
   EXPECT_GT(planned->targets[0], 0.3);
 }
 
