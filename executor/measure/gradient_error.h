@@ -29,12 +29,15 @@ struct GradientErrorOptions {
 
 // By value: |g' - g| / |g|, where g is the gradient of all parameters together
 // (what the updates read) at the initial weights and `inputs`, g' the same with
-// the value stored by the codec in between, and |.| the Euclidean norm. Readers
-// before the loss get the value itself: forward pass and loss are exact. -1 for
-// values that are no candidates. `host` must compute on the host; it gets no
-// arena. Every value has its own memory. Errors: a kernel's;
-// FailedPrecondition: no update, no gradient that is a number above 0, or
-// contents are missing.
+// the value stored by the codec in between, and |.| the Euclidean norm. The
+// larger of two errors: with the restored value for readers after the loss
+// alone (forward pass and loss are exact), and for all readers, as in a plan
+// that runs nodes of the forward pass again from it. Where parameters that the
+// forward pass multiplies by are all zero, also the same with numbers in their
+// place (ones in vectors), which is what training makes of them. -1 for values
+// that are no candidates. `host` must compute on the host; it gets no arena.
+// Every value has its own memory. Errors: a kernel's; FailedPrecondition: no
+// update, no gradient that is a number above 0, or contents are missing.
 absl::StatusOr<std::vector<double>> ProfileGradientErrors(
     const models::Graph& graph, absl::Span<const std::byte* const> inputs,
     const std::vector<models::ValueId>& candidates, Device& host,
