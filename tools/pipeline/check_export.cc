@@ -1,5 +1,5 @@
 // The export itself, without trained contents and without a file. Tested by
-// tests/end_to_end/quantize_test.cc and recipe_test.cc.
+// tests/tools/pipeline/check_export_test.cc.
 #include "tools/pipeline/check_export.h"
 
 #include <algorithm>
