@@ -174,7 +174,9 @@ class Lora {
         });
     if (any) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "--lora: the model has no weight that could have an adapter");
+        "--lora: the model has no weight that could have an adapter: "
+        "convolutions have none, and the weight of the output only if targets "
+        "names it");
   }
 
   std::string Names() const {

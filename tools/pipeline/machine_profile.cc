@@ -310,6 +310,19 @@ absl::StatusOr<planner::Machine> LoadProfile(const std::string& device,
   return std::move(measured.machine);
 }
 
+OperatorCount CountOperators(const models::Graph& graph,
+                             const planner::Machine& machine) {
+  OperatorCount count;
+  for (const models::Node& node : graph.nodes) {
+    if (models::IsView(node)) continue;
+    ++count.all;
+    if (machine.ops.count(models::OperatorKey(graph, node)) == 0) {
+      ++count.unmeasured;
+    }
+  }
+  return count;
+}
+
 absl::StatusOr<planner::Machine> CalibratedProfile(
     const StepFlags& flags, const models::Graph& graph,
     const std::atomic<bool>* stop) {
@@ -328,8 +341,9 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       CodecGraph(graph, flags.plan.max_gradient_error > 0));
   const models::Graph unmeasured_codecs = Unmeasured(codecs, machine);
   if (rest.nodes.empty() && unmeasured_codecs.nodes.empty()) return machine;
-  spdlog::info("measuring {} operators of the model, once",
-               rest.nodes.size() + unmeasured_codecs.nodes.size());
+  const size_t count = rest.nodes.size() + unmeasured_codecs.nodes.size();
+  spdlog::info("measuring {} {} of the model, once", count,
+               count == 1 ? "operator" : "operators");
   LOADLINE_ASSIGN_OR_RETURN(
       executor::Algorithms algorithms,
       executor::ChooseAlgorithms(rest, [&] { return MakeDevice(device); },

@@ -44,6 +44,14 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
     const StepFlags& flags, const models::Graph& graph,
     const std::atomic<bool>* stop);
 
+// Operators of the graph whose times `machine` lacks, and all that have one.
+struct OperatorCount {
+  int64_t unmeasured = 0;
+  int64_t all = 0;
+};
+OperatorCount CountOperators(const models::Graph& graph,
+                             const planner::Machine& machine);
+
 // Measures all operators of the graph and the copies anew, for `least_ns` of
 // steps. Stores nothing. `stop` may be null.
 absl::StatusOr<planner::Machine> MeasureNow(const std::string& device,

@@ -2,6 +2,7 @@
 // tests/tools/pipeline/plan_files_test.cc.
 #include "tools/pipeline/plan_files.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/verify/verify.h"
@@ -20,6 +21,13 @@ absl::Status In(const std::string& path, const absl::Status& status) {
 absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   auto problem = planner::ProblemFromJson(json);
+  if (!problem.ok() &&
+      absl::StrContains(json.substr(0, 200), "loadline.plan/")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is a plan; give the problem that it is for with --problem FILE "
+        "(loadline plan ... --problem FILE writes it)"));
+  }
   if (!problem.ok()) return In(path, problem.status());
   return problem;
 }

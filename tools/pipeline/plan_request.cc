@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/cli/device_names.h"
@@ -73,13 +74,29 @@ absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,
     options.progress =
         ProgressRows([](const std::string& row) { spdlog::info(row); });
   }
-  if (request.budget.has_value() &&
-      request.budget->kind == planner::Budget::Kind::kSmallest) {
-    return planner::SolveSmallest(problem, options);
+  const bool smallest =
+      request.budget.has_value() &&
+      request.budget->kind == planner::Budget::Kind::kSmallest;
+  if (!smallest) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        options.budget_bytes,
+        RequestedBytes(problem, request, keep_everything));
   }
-  LOADLINE_ASSIGN_OR_RETURN(options.budget_bytes,
-                            RequestedBytes(problem, request, keep_everything));
-  return planner::Solve(problem, options);
+  absl::StatusOr<planner::Plan> plan =
+      smallest ? planner::SolveSmallest(problem, options)
+               : planner::Solve(problem, options);
+  // A search that was stopped says nothing of what it would have found.
+  if (!plan.ok() && cancel != nullptr &&
+      cancel->load(std::memory_order_relaxed)) {
+    const auto found = planner::InfeasibilityOf(plan.status());
+    return absl::CancelledError(
+        absl::StrCat("interrupted before a plan was found",
+                     found.has_value() && found->smallest_met_bytes > 0
+                         ? absl::StrCat("; the smallest budget met so far is ",
+                                        FormatBytes(found->smallest_met_bytes))
+                         : ""));
+  }
+  return plan;
 }
 
 absl::StatusOr<planner::Plan> SolveFor(const planner::Problem& problem,

@@ -272,6 +272,12 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
     return absl::InvalidArgumentError("the model has no input or no output");
   }
   if (!flags.output.empty()) options.prediction = flags.output;
+  // Another model's data would be blamed for its target.
+  for (const models::ValueId input : model.inputs) {
+    if (flags.data.empty()) break;
+    LOADLINE_RETURN_IF_ERROR(
+        executor::OpenArray(flags.data, model.value(input).name).status());
+  }
   if (options.kind == passes::LossKind::kModel) return options;
   if (!flags.data.empty()) {
     const models::TensorType& input = model.value(model.inputs[0]).type;

@@ -107,6 +107,10 @@ absl::StatusOr<executor::Schedule> ScheduleFor(const TrainingFlags& flags,
   schedule.final_rate = flags.min_lr;
   schedule.step_every = flags.decay_every;
   schedule.step_factor = flags.decay_factor;
+  if (flags.min_lr > learning_rate) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--min-lr ", flags.min_lr, " is above --lr ", learning_rate));
+  }
   LOADLINE_RETURN_IF_ERROR(executor::CheckSchedule(schedule));
   return schedule;
 }

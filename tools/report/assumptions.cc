@@ -97,4 +97,16 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
   return lines;
 }
 
+std::string PlanNote(const PlannedStep& step, const StepFlags& flags) {
+  if (IsElsewhere(step.machine, flags.plan.device != kCuda)) {
+    return "Workspaces of that machine's kernels are not known, so none are "
+           "counted.\n";
+  }
+  const OperatorCount count = CountOperators(step.graph, step.machine);
+  if (flags.plan.calibrate || count.unmeasured == 0) return "";
+  return fmt::format(
+      "Times of {} of {} operators are estimated; --calibrate measures them.\n",
+      count.unmeasured, count.all);
+}
+
 }  // namespace loadline::tools

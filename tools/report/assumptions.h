@@ -14,6 +14,10 @@ namespace loadline::tools {
 std::vector<std::string> Assumptions(const planner::Problem& problem,
                                      const StepFlags* flags);
 
+// What a reader of a plan's table has to know about its figures, with a line
+// break at the end; empty: nothing.
+std::string PlanNote(const PlannedStep& step, const StepFlags& flags);
+
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TOOLS_REPORT_ASSUMPTIONS_H_

@@ -74,7 +74,9 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
     print(absl::StrCat("first ", first_plan.steps, " steps"), FormatNs,
           first_plan.predicted_step_ns, first_plan.step_ns);
   }
-  print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
+  if (!result.losses.empty()) {
+    print("step time", FormatNs, step.plan.predicted.step_ns, result.step_ns);
+  }
   if (first_plan.steps > 0) {
     Print(
         "\nPlanned again with the times of {} steps, in which the first plan "
@@ -87,7 +89,10 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
   if (resident.base_bytes > 0) {
     Print("\n{}\n", Wrapped(ResidentText(step, resident), 0));
   }
-  if (!result.losses.empty()) {
+  if (result.losses.empty()) {
+    Print("\nNo step was trained: the run is at step {} already.\n",
+          result.first_step);
+  } else {
     Print(
         "\nloss {:.6f} -> {:.6f} over steps {} to {}, {:.1f} "
         "examples/s\n",

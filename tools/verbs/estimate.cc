@@ -49,6 +49,8 @@ VerbBody AddEstimate(CLI::App* app) {
   AddOptimizerFlags(app, &flags->step.optimizer);
   AddPlanFlags(app, &flags->step.plan);
   AddStructureFlags(app, &flags->step.plan);
+  app->get_option("--micro-batches")
+      ->description("Parts of the batch, in turn");
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEstimate(*flags); };
 }

@@ -23,6 +23,7 @@
 #include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_file.h"
+#include "tools/report/assumptions.h"
 #include "tools/report/phases_report.h"
 #include "tools/report/plan_summary.h"
 #include "tools/report/structure_output.h"
@@ -107,8 +108,11 @@ absl::Status RunPlan(const Flags& flags) {
     AddStructure(step, &out);
     Print("{}\n", JsonText(out));
   } else if (flags.out != "-") {
-    Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
-          StructureText(step), MadeAgainBy());
+    const bool is_file = IsPlannerFile(flags.step.model.model);
+    Print("{}\n{}{}{}",
+          PlanTable(step.problem, step.keep_everything, step.plan),
+          StructureText(step), is_file ? "" : PlanNote(step, flags.step),
+          MadeAgainBy());
   }
   return absl::OkStatus();
 }
