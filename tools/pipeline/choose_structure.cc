@@ -1,6 +1,6 @@
 // Successive halving: bounds and an estimate for every structure, a short
-// search for those with the best estimates, a longer one for the best of these,
-// the full search for the best. Where that finds no plan, structures that need
+// search for those with the best estimates, the full search for the best of
+// these. Where that finds no plan, structures that need
 // fewer and fewer bytes follow. Tested by
 // tests/end_to_end/micro_batches_test.cc and
 // tests/end_to_end/choose_structure_test.cc.
@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,11 +26,9 @@ namespace {
 // Steps of so few nodes are searched in full wherever no bound excludes them.
 constexpr size_t kSmallNodes = 400;
 // Of larger steps. A step whose operators have to be measured counts as large.
-constexpr int kShortSearches = 3;
-constexpr int64_t kLongerWork = 2'000'000;
+constexpr int kShortSearches = 2;
 constexpr int kSmallestSearches = 4;  // for the smallest budget
-// A longer search seldom gains more than this over a short one.
-constexpr double kLongerGain = 0.05;
+constexpr double kMisjudged = 0.02;   // by a short search
 // So many times the time of a plan that segments do not mend it.
 constexpr double kFarSlower = 1.05;
 // Where the full search finds no plan: the share of its step's bytes that the
@@ -73,16 +70,16 @@ class Chooser {
                                  : kNoTime));
     if (AllAreSmall()) return SearchAll();
     LOADLINE_RETURN_IF_ERROR(SearchShortly());
-    LOADLINE_RETURN_IF_ERROR(SearchLonger());
-    const std::vector<Candidate*> order = InOrder();
-    if (!order.empty()) LOADLINE_RETURN_IF_ERROR(SearchFully(*order[0]));
+    Candidate* first = MostPromising();
+    if (first != nullptr) LOADLINE_RETURN_IF_ERROR(SearchFully(*first));
     if (best_ != nullptr) return absl::OkStatus();
-    return FindAny(order.empty() ? plain.KeepBytes() : order[0]->KeepBytes());
+    return FindAny(first == nullptr ? plain.KeepBytes() : first->KeepBytes());
   }
 
   // Every structure that no bound excludes, in full.
   absl::Status SearchAll() {
     for (Candidate& candidate : candidates_.all()) {
+      if (&candidate == &candidates_.plain()) continue;  // was tried
       LOADLINE_RETURN_IF_ERROR(TryShortly(candidate));
     }
     for (Candidate* candidate : InOrder()) {
@@ -157,7 +154,7 @@ class Chooser {
     }
     LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
     if (ExcludeAsSlow(candidate)) return absl::OkStatus();
-    return SearchFor(candidate, /*work_limit=*/std::nullopt, "short");
+    return SearchQuickly(candidate);
   }
 
   // The rates of unmeasured operators prove nothing.
@@ -168,20 +165,19 @@ class Chooser {
     return true;
   }
 
-  // Where the plain step is nearly as fast as the best by short searches, both
-  // once more: which is faster.
-  absl::Status SearchLonger() {
+  // What to search in full. Short searches misjudge by some percent, so the
+  // plain step is preferred unless the other one is faster than it can be.
+  Candidate* MostPromising() {
     Candidate& plain = candidates_.plain();
-    const std::vector<Candidate*> order = InOrder();
-    if (order.empty() || order[0] == &plain || plain.excluded ||
-        KeyOf(plain) > KeyOf(*order[0]) * (1 + kLongerGain)) {
-      return absl::OkStatus();  // the choice is clear
-    }
-    for (Candidate* candidate : {order[0], &plain}) {
-      LOADLINE_RETURN_IF_ERROR(candidates_.Measure(*candidate));
-      LOADLINE_RETURN_IF_ERROR(SearchFor(*candidate, kLongerWork, "longer"));
-    }
-    return absl::OkStatus();
+    std::vector<Candidate*> order = InOrder();
+    // What has a plan goes before what only looks fast.
+    std::stable_partition(order.begin(), order.end(),
+                          [](const Candidate* c) { return c->HasPlan(); });
+    if (order.empty()) return nullptr;
+    const bool may_be_best =
+        !plain.excluded && plain.compute_ns < best_ns_ &&
+        KeyOf(plain) <= KeyOf(*order[0]) * (1 + kMisjudged);
+    return may_be_best ? &plain : order[0];
   }
 
   // Nothing was found for what looked best: structures of fewer and fewer
@@ -215,11 +211,9 @@ class Chooser {
   }
 
   // One search of little work. A plan that it finds is a plan too.
-  absl::Status SearchFor(Candidate& candidate,
-                         std::optional<int64_t> work_limit, const char* what) {
+  absl::Status SearchQuickly(Candidate& candidate) {
     StepFlags flags = candidate.flags;
     flags.purpose.effort = planner::Effort::kQuick;
-    if (work_limit.has_value()) flags.purpose.work_limit = work_limit;
     flags.plan.time_limit.clear();
     auto plan = SolveFor(candidate.step.problem, flags,
                          candidate.step.keep_everything, cancel_);
@@ -231,7 +225,7 @@ class Chooser {
     if (plan->predicted.step_ns > candidate.found_ns) return absl::OkStatus();
     Take(candidate, *std::move(plan));
     candidate.outcome =
-        absl::StrCat(FormatNs(candidate.found_ns), " by a ", what, " search");
+        absl::StrCat(FormatNs(candidate.found_ns), " by a short search");
     return absl::OkStatus();
   }
 

@@ -54,10 +54,10 @@ TEST(StructureText, NamesSegmentsAndCountsWhatIsAlike) {
   step.tried.push_back({2, "14.0 ms", {"head=4", "mlp=2"}});
   EXPECT_EQ(StructureText(step),
             "The step runs in one piece, chosen of:\n"
-            "  one piece                                12.0 ms\n"
-            "  segments head=4                          13.0 ms\n"
+            "  one piece                                  12.0 ms\n"
+            "  segments head=4                            13.0 ms\n"
             "  2 micro-batches and segments head=4 mlp=2  14.0 ms\n"
-            "  4 others                                 cannot be faster\n");
+            "  4 others                                   cannot be faster\n");
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   AddStructure(step, &out);
   EXPECT_FALSE(out.contains("splits"));
