@@ -139,8 +139,8 @@ TEST(ProfileGradientErrors, GrowsAsTheStepDoes) {
   }
 }
 
-// y = (tanh(x) w) scale. While the scale is zero, so is the gradient of w, and
-// what h loses seems to change nothing.
+// y = (tanh(x) w) scale scale2 + bias. While both scales are zero, so are the
+// gradients of w and of them, and what h loses seems to change nothing.
 Graph ScaledStep(float scale) {
   Graph graph;
   const ValueId x = graph.AddInput("x", {DType::kF32, {64, 32}});
@@ -149,13 +149,16 @@ Graph ScaledStep(float scale) {
       "w", models::MakeTensor({DType::kF32, {32, 8}}, w.data()));
   const ValueId factor = graph.AddParameter(
       "scale", models::MakeTensor({DType::kF32, {8}}, scales.data()));
+  const ValueId factor2 = graph.AddParameter(
+      "scale2", models::MakeTensor({DType::kF32, {8}}, scales.data()));
   const std::vector<float> zeros(8, 0.0f);
   const ValueId bias = graph.AddParameter(
       "bias", models::MakeTensor({DType::kF32, {8}}, zeros.data()));
   const auto h = graph.AddNode("Tanh", "h", {x});
   const auto y = graph.AddNode("MatMul", "y", {(*h)[0], weight});
   const auto scaled = graph.AddNode("Mul", "scaled", {(*y)[0], factor});
-  graph.outputs = {(*graph.AddNode("Add", "sum", {(*scaled)[0], bias}))[0]};
+  const auto again = graph.AddNode("Mul", "again", {(*scaled)[0], factor2});
+  graph.outputs = {(*graph.AddNode("Add", "sum", {(*again)[0], bias}))[0]};
   passes::TrainingOptions options;
   options.loss.kind = passes::LossKind::kMse;
   options.loss.target = {DType::kF32, {64, 8}};

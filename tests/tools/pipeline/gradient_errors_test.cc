@@ -15,7 +15,7 @@ StepFlags Flags(const std::string& family) {
   StepFlags flags;
   flags.model.model =
       std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/" + family + ".onnx";
-  flags.model.batch = 8;
+  flags.model.batch = 64;
   flags.plan.max_gradient_error = 0.01;
   return flags;
 }
@@ -37,7 +37,7 @@ TEST(GradientErrorsFor, OffersNothingByDefault) {
 }
 
 TEST(GradientErrorsFor, ProfilesTheSameFiguresEveryTime) {
-  const StepFlags flags = Flags("gpt");
+  const StepFlags flags = Flags("mlp");
   const models::Graph graph = Step(flags);
   const auto errors = GradientErrorsFor(flags, graph);
   const auto again = GradientErrorsFor(flags, graph);
@@ -50,13 +50,13 @@ TEST(GradientErrorsFor, ProfilesTheSameFiguresEveryTime) {
     EXPECT_LT(error, 0.1);
     profiled += error != executor::kAnalyticGradientError;
   }
-  EXPECT_GT(profiled, 10);
+  EXPECT_EQ(profiled, 2);
 }
 
 TEST(GradientErrorsFor, ProfilesMicroBatchesWithTheirRowsOfTheData) {
-  StepFlags flags = Flags("gpt");
+  StepFlags flags = Flags("mlp");
   flags.loss.data =
-      std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/text-train.npz";
+      std::string(LOADLINE_SOURCE_DIR) + "/models/zoo/digits-train.npz";
   const models::Graph whole = Step(flags);
   flags.plan.micro_batches = "2";
   const models::Graph parts = Step(flags);
