@@ -151,11 +151,32 @@ TEST(BadInput, WrongPlanIsRefusedByVerify) {
                 .exit_code,
             0);
   EXPECT_EQ(RunLoadline({"verify", problem, plan}).exit_code, 0);
+  ExpectError(RunLoadline({"report", plan}), 2,
+              "plan.json is a plan; give the problem");
   nlohmann::ordered_json moved = nlohmann::ordered_json::parse(Slurp(plan));
   nlohmann::ordered_json& offset = moved["buffers"][0]["offset"];
   offset = offset.get<int64_t>() + 1;  // not aligned
   Spill(plan, moved.dump());
   ExpectError(RunLoadline({"verify", problem, plan}), 2, "not valid");
+}
+
+TEST(BadInput, ARunThatHasEndedSaysSo) {
+  const std::string path = TestFolder("ended") + "/c.safetensors";
+  const std::vector<std::string> args = {"--checkpoint", path, "--steps", "4"};
+  ASSERT_EQ(RunLoadline(RunMlp(args)).exit_code, 0);
+  std::vector<std::string> again = args;
+  again.push_back("--resume");
+  const auto result = RunLoadline(RunMlp(again));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("No step was trained: the run is at step 4"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("-100.0 %")));
+}
+
+TEST(BadInput, ALastLearningRateAboveTheFirstIsRefused) {
+  ExpectError(RunLoadline(RunMlp(
+                  {"--schedule", "cosine", "--lr", "0.001", "--min-lr", "1"})),
+              2, "--min-lr 1 is above --lr 0.001");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,20 @@ TEST(SweepBudgets, TakesWhatAGpuReservesOffNothing) {
   const auto none =
       SolveFor(step.problem, flags, step.keep_everything, nullptr);
   EXPECT_EQ(ExitCodeFor(none.status()), kCannotFit);
+}
+
+// What a stopped search did not find says nothing about the budget.
+TEST(SolveFor, IsInterruptedWhereASearchWasStopped) {
+  const planner::Problem problem = planner::RandomProblem(1, 60, true, true);
+  const auto whole = planner::KeepEverything(problem);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  StepFlags flags;
+  flags.plan.budget = absl::StrCat(whole->predicted.peak_bytes / 50 + 1, "B");
+  ASSERT_EQ(ExitCodeFor(SolveFor(problem, flags, *whole, nullptr).status()),
+            kCannotFit);
+  const std::atomic<bool> stopped = true;
+  EXPECT_EQ(ExitCodeFor(SolveFor(problem, flags, *whole, &stopped).status()),
+            kInterrupted);
 }
 
 }  // namespace
