@@ -190,6 +190,28 @@ TEST(Recipe, PrunesBeforeTheFirstStep) {
             0.4 * run.json()["before"]["parameters"].get<double>());
 }
 
+// A share is one of the first phase that trains, which is pruned already.
+TEST(Recipe, ResumesWithinTheBudgetOfItsFirstPhase) {
+  const std::string folder = TestFolder("recipe_budget");
+  const std::string recipe = WriteRecipe(folder,
+                                         "- method: {kind: prune}\n"
+                                         "  degree: {sparsity: 0.75}\n"
+                                         "  process: {schedule: one_shot}\n");
+  const std::string checkpoint = folder + "/c.safetensors";
+  const std::vector<std::string> flags = {
+      "--steps",      "200",      "--budget",    "95%", "--no-recompute",
+      "--checkpoint", checkpoint, "--log-every", "1"};
+  const CommandResult part =
+      RunMlp(recipe, flags, {.interrupt_when = " 9/200"});
+  ASSERT_EQ(part.exit_code, 130) << part.err;
+  std::vector<std::string> more = flags;
+  more.push_back("--resume");
+  const CommandResult rest = RunMlp(recipe, more);
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(rest.json()["phases"][0]["budget_bytes"],
+            part.json()["phases"][0]["budget_bytes"]);
+}
+
 TEST(Recipe, PlansForAGpuByItsName) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_gpu"), kCubic);
   const CommandResult plan =

@@ -67,8 +67,11 @@ class PhasedTraining {
         passes::PhasesOf(recipe_, train_.steps);
     size_t first = 0;
     if (train_.resume) {
+      LOADLINE_RETURN_IF_ERROR(ReadRemoved(phases));
       LOADLINE_RETURN_IF_ERROR(TakeBudgetOfFirstPhase(phases));
-      LOADLINE_ASSIGN_OR_RETURN(first, Resume(phases));
+      first = result_.removed.size();
+      LOADLINE_ASSIGN_OR_RETURN(
+          model_, WithoutRemoved(std::move(model_), phases, first));
     }
     const auto trains = [](const RecipePhase& phase) {
       return phase.first_step < phase.end_step;
@@ -148,40 +151,48 @@ class PhasedTraining {
     LOADLINE_ASSIGN_OR_RETURN(const auto budget,
                               ParseBudget(flags_.plan.budget));
     if (budget.kind == planner::Budget::Kind::kBytes) return absl::OkStatus();
-    models::Graph model = model_;
-    const RecipePhase& first =
-        phases[0].first_step < phases[0].end_step ? phases[0] : phases[1];
+    const size_t first = phases[0].first_step < phases[0].end_step ? 0 : 1;
+    LOADLINE_ASSIGN_OR_RETURN(models::Graph model,
+                              WithoutRemoved(model_, phases, first));
     LOADLINE_ASSIGN_OR_RETURN(
         const PhaseModel at_start,
-        passes::MakePhaseModel(std::move(model), recipe_, first));
+        passes::MakePhaseModel(std::move(model), recipe_, phases[first]));
     LOADLINE_ASSIGN_OR_RETURN(const auto device, run_.device());
     LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
                               PlanPhase(at_start, flags_, *device, stop_));
     return KeepBudgetOf(step, &flags_);
   }
 
-  // The phase of the checkpoint; the model becomes that phase's.
-  absl::StatusOr<size_t> Resume(const std::vector<RecipePhase>& phases) {
+  // What the checkpoint's phases before its own removed.
+  absl::Status ReadRemoved(const std::vector<RecipePhase>& phases) {
     LOADLINE_ASSIGN_OR_RETURN(const Notes notes, executor::ReadCheckpointNotes(
                                                      train_.checkpoint_path));
     LOADLINE_ASSIGN_OR_RETURN(
         result_.removed,
         RemovedInNotes(notes, recipe_sha256_, train_.checkpoint_path));
-    if (result_.removed.size() >= phases.size()) {
+    const size_t least = phases[0].first_step < phases[0].end_step ? 0 : 1;
+    if (result_.removed.size() < least ||
+        result_.removed.size() >= phases.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("checkpoint ", train_.checkpoint_path, ": phase ",
                        result_.removed.size() + 1, " of ", phases.size()));
     }
-    for (size_t p = 0; p < result_.removed.size(); ++p) {
+    return absl::OkStatus();
+  }
+
+  // The model at the start of phase `p`, which is not after the checkpoint's.
+  absl::StatusOr<models::Graph> WithoutRemoved(
+      models::Graph model, const std::vector<RecipePhase>& phases, size_t p) {
+    for (size_t q = 0; q < p; ++q) {
       LOADLINE_ASSIGN_OR_RETURN(
           const PhaseModel at_start,
-          passes::MakePhaseModel(std::move(model_), recipe_, phases[p]));
+          passes::MakePhaseModel(std::move(model), recipe_, phases[q]));
       LOADLINE_ASSIGN_OR_RETURN(
           passes::PrunedGraph pruned,
-          passes::RemoveChannels(at_start, result_.removed[p]));
-      model_ = std::move(pruned.graph);
+          passes::RemoveChannels(at_start, result_.removed[q]));
+      model = std::move(pruned.graph);
     }
-    return result_.removed.size();
+    return model;
   }
 
   absl::Status RunPhase(const RecipePhase& phase) {
