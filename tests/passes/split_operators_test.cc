@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "passes/split_region.h"
 #include "passes/training_pipeline.h"
 #include "tests/passes/graphs.h"
@@ -75,20 +73,13 @@ TEST(SplitOperators, SaysWhichChainsThereAre) {
       HasSubstr("twice"));
 }
 
-// The step of x f32[rows,16] -> logits, with the options changed.
-absl::StatusOr<Graph> HeadOf(
-    int64_t rows, const std::vector<Split>& splits,
-    const std::function<void(TrainingOptions*)>& change = {},
-    bool logits_twice = false) {
+absl::StatusOr<Graph> HeadOf(int64_t rows, const std::vector<Split>& splits) {
   Builder b;
   const ValueId x = b.Input("x", {rows, 16});
-  const ValueId logits = b.Op("MatMul", {x, b.Parameter("w", {16, 256})});
-  b.Output(logits);
-  if (logits_twice) b.Output(b.Op("Relu", {logits}));
+  b.Output(b.Op("MatMul", {x, b.Parameter("w", {16, 256})}));
   TrainingOptions options;
   options.loss.target = {DType::kI64, {rows}};
   options.splits = splits;
-  if (change) change(&options);
   return BuildTrainingStep(b.graph, options, {});
 }
 
@@ -101,15 +92,32 @@ TEST(SplitOperators, RefusesWhatHasNoRowsToSplit) {
               HasSubstr("no chain 'head' to split; it has none"));
 }
 
-TEST(SplitOperators, KeepsWholeWhatIsReadElsewhere) {
-  // Another output of the model reads the logits.
-  const auto step = HeadOf(
-      512, {}, [](TrainingOptions* o) { o->loss.prediction = ""; }, true);
-  if (step.ok()) {
-    for (const SplittableChain& chain : FindSplittableChains(*step)) {
-      EXPECT_NE(chain.kind, "head");
-    }
+// The model's own loss, and with `mean` also the mean of all logits.
+std::vector<SplittableChain> ChainsOfOwnLoss(bool mean) {
+  Builder b;
+  const ValueId logits =
+      b.Op("MatMul", {b.Input("x", {512, 16}), b.Parameter("w", {16, 256})});
+  ValueId loss = b.Op("SoftmaxCrossEntropy",
+                      {logits, b.Input("target", {512}, DType::kI64)},
+                      {{"class_axis", int64_t{1}}});
+  if (mean) {
+    loss = b.Op("Add",
+                {loss, b.Op("ReduceMean", {logits},
+                            {{"axes", Ints{0, 1}}, {"keepdims", int64_t{0}}})});
   }
+  b.Output(loss);
+  TrainingOptions options;
+  options.loss.kind = LossKind::kModel;
+  const absl::StatusOr<Graph> step = BuildTrainingStep(b.graph, options, {});
+  EXPECT_TRUE(step.ok()) << step.status();
+  return FindSplittableChains(*step);
+}
+
+TEST(FindSplittableChains, AModelsOwnLossHasAHeadUnlessOthersReadTheLogits) {
+  const std::vector<SplittableChain> own = ChainsOfOwnLoss(false);
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].name, "head");
+  EXPECT_TRUE(ChainsOfOwnLoss(true).empty());
 }
 
 TEST(FindSplittableChains, DescribesTheHead) {
