@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
@@ -301,7 +302,7 @@ class Chooser {
 
   absl::StatusOr<PlannedStep> Result() {
     if (best_ == nullptr) {
-      if (!refusal_.ok()) return refusal_;
+      if (!refusal_.ok()) return RefusalOfAll();
       return Search(candidates_.plain()).status();  // why nothing fits
     }
     PlannedStep step = std::move(best_->step);
@@ -314,6 +315,21 @@ class Chooser {
           {structure.micro_batches, kNotSearched, structure.splits});
     }
     return step;
+  }
+
+  // The figures of the refusal are of one structure.
+  absl::Status RefusalOfAll() {
+    absl::Status all(
+        refusal_.code(),
+        absl::StrCat(
+            refusal_.message(),
+            "; this is of the step in one piece, and no plan was found "
+            "for the other structures that were tried"));
+    refusal_.ForEachPayload(
+        [&](absl::string_view type, const absl::Cord& payload) {
+          all.SetPayload(type, payload);
+        });
+    return all;
   }
 
   StructureCandidates candidates_;
