@@ -136,6 +136,9 @@ class Lora {
       return absl::StrCat("is ", type.ToString(), ", no wider than the rank ",
                           options_.rank);
     }
+    if (models::MatchesAny(options_.train, graph_.value(weight).name)) {
+      return "is to be trained itself (--train) and has an adapter";
+    }
     const bool plain = graph_.value(node.inputs[0]).type.rank() >= 2 &&
                        node.attributes.Int("trans_a", 0) == 0 &&
                        node.attributes.Int("transA", 0) == 0 &&

@@ -186,7 +186,9 @@ class Run {
     return absl::InvalidArgumentError(absl::StrCat(
         what, " at step ", step, " of ", options_.steps,
         "; nothing was saved since the last checkpoint (try a smaller learning "
-        "rate, and look for such numbers in the data)"));
+        "rate, and look in the data for such numbers, and for a batch without "
+        "a "
+        "target that counts)"));
   }
 
   double ExamplesPerSecond() const {
@@ -211,15 +213,21 @@ class Run {
   }
 
   absl::Status Save(int64_t steps_done) {
-    LOADLINE_RETURN_IF_ERROR(
+    result_.unsaved =
         SaveCheckpoint(options_.checkpoint_path, program_,
                        {.step = steps_done,
                         .seed = options_.seed,
                         .shuffle = options_.shuffle,
                         .batch = batcher_.batch(),
                         .examples_seen = steps_done * batcher_.batch(),
-                        .notes = options_.notes}));
-    saved_step_ = steps_done;
+                        .notes = options_.notes});
+    if (result_.unsaved.ok()) {
+      saved_step_ = steps_done;
+    } else if (!options_.not_saved || Stopped()) {
+      return result_.unsaved;
+    } else {
+      options_.not_saved(result_.unsaved);
+    }
     return absl::OkStatus();
   }
 

@@ -58,6 +58,9 @@ struct TrainOptions {
   const std::atomic<bool>* stop = nullptr;
   // Called after each step. May be empty.
   std::function<void(const TrainProgress&)> progress;
+  // Called when a checkpoint cannot be written; the run then goes on, unless it
+  // is interrupted, and the result has the error. Empty: the run ends with it.
+  std::function<void(const absl::Status&)> not_saved;
   // Called after each step, before a checkpoint of it, with the steps done: may
   // read and write persistent values. An error ends the run. May be empty.
   std::function<absl::Status(int64_t steps_done, Program& program)>
@@ -73,6 +76,7 @@ struct TrainResult {
   int64_t arena_bytes = 0;     // of the device
   int64_t device_bytes = 0;    // Device::UsedBytes after the last step
   std::string weights_sha256;  // checkpoint.h
+  absl::Status unsaved;        // why the last checkpoint is not there
 };
 
 // The errors that Train would end with before its first step, from the graph

@@ -46,6 +46,18 @@ absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
   return inputs;
 }
 
+absl::StatusOr<std::vector<std::string>> ReadDeclaredOutputs(
+    const std::string& path, const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(
+      const onnx::ModelProto proto,
+      onnx_internal::ReadModelFile(path, options.max_bytes));
+  std::vector<std::string> names;
+  for (const auto& output : proto.graph().output()) {
+    names.push_back(output.name());
+  }
+  return names;
+}
+
 std::optional<int64_t> GivenSize(const DeclaredInput& input, size_t axis,
                                  const ImportOptions& options) {
   const auto shape = options.input_shapes.find(input.name);

@@ -30,6 +30,11 @@ struct DeclaredInput {
 absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
     const std::string& path, const ImportOptions& options);
 
+// The names of the outputs, as in the file and in the order of an imported
+// graph's. The same errors.
+absl::StatusOr<std::vector<std::string>> ReadDeclaredOutputs(
+    const std::string& path, const ImportOptions& options);
+
 // Size that the options give to an open axis: from the input's whole shape,
 // then by the axis' name, then (first axis only) the batch or its default.
 // Requires input.axes.

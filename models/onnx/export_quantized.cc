@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/onnx/edit_model.h"
 #include "models/onnx/export.h"
 #include "models/onnx/inference_form.h"
 #include "models/onnx/model_file.h"
@@ -186,11 +187,32 @@ std::map<std::string, float> ScalesByTensor(const QuantizedModel& quantized) {
   return scales;
 }
 
+// Biases and statistics in float that integers have replaced.
+void DropReplaced(const onnx_internal::Names& before, onnx::GraphProto* graph) {
+  const auto initializers = [&] {
+    std::set<std::string> names;
+    for (const onnx::TensorProto& proto : graph->initializer()) {
+      names.insert(proto.name());
+    }
+    return names;
+  };
+  const std::set<std::string> had = initializers();
+  onnx_internal::DropUnused(before, graph);
+  const std::set<std::string> has = initializers();
+  // Old files list initializers as inputs too.
+  auto* inputs = graph->mutable_input();
+  for (int i = inputs->size(); i-- > 0;) {
+    const std::string& name = inputs->Get(i).name();
+    if (had.contains(name) && !has.contains(name)) inputs->DeleteSubrange(i, 1);
+  }
+}
+
 // Makes the float model an integer one.
 absl::Status QuantizeModel(const QuantizedModel& quantized,
                            onnx::ModelProto* model) {
   LOADLINE_RETURN_IF_ERROR(CheckOpset(*model));
   onnx::GraphProto* graph = model->mutable_graph();
+  const onnx_internal::Names before = onnx_internal::NamesUsed(*graph);
   onnx_internal::UseInferenceForm(graph);
   std::vector<std::string> foldable;
   for (const QuantizedWeight& weight : quantized.weights) {
@@ -211,6 +233,7 @@ absl::Status QuantizeModel(const QuantizedModel& quantized,
     LOADLINE_RETURN_IF_ERROR(activations.Add(activation));
   }
   activations.Write(weights.nodes());
+  DropReplaced(before, graph);
   return absl::OkStatus();
 }
 

@@ -429,9 +429,42 @@ class Rewriter {
 
   // R is [directions, gates * hidden, hidden].
   void Recurrent(onnx::NodeProto* node) {
+    const std::vector<std::string> given(node->input().begin(),
+                                         node->input().end());
     ConstantOperands(node);
     const std::optional<Ints> r = NewDims(node->input(2));
-    if (r.has_value() && r->size() == 3) SetInt("hidden_size", r->back(), node);
+    if (!r.has_value() || r->size() != 3) return;
+    for (int i = 5; i <= 6 && i < node->input_size(); ++i) {
+      const std::string& name = node->input(i);
+      const Value* first = Old(name);
+      const bool computed =
+          !name.empty() && name == given[static_cast<size_t>(i)] &&
+          initializer_.count(name) == 0 &&
+          (first == nullptr || first->kind == ValueKind::kConstant);
+      if (computed) Shorten(i, r->back(), node);
+    }
+    SetInt("hidden_size", r->back(), node);
+  }
+
+  // A first state that the file computes, from its batch for instance, loses
+  // the last numbers of its last axis. That it is the pruned one, as zeros are,
+  // shows when the file is read again.
+  void Shorten(int i, int64_t size, onnx::NodeProto* node) {
+    const Value* first = Old(node->input(i));
+    if (Opset() < 10 ||  // bounds are attributes
+        (first != nullptr && first->type.dims.back() == size)) {
+      return;
+    }
+    onnx::NodeProto slice;
+    slice.set_op_type("Slice");
+    slice.add_output(NewName(*node, "first"));
+    slice.set_name(slice.output(0));
+    slice.add_input(node->input(i));
+    slice.add_input(AddInitializer(slice, "starts", Int64Tensor({0})));
+    slice.add_input(AddInitializer(slice, "ends", Int64Tensor({size})));
+    slice.add_input(AddInitializer(slice, "axes", Int64Tensor({-1})));
+    SetInput(i, slice.output(0), node);
+    new_nodes_.push_back(std::move(slice));
   }
 
   void Attention(onnx::NodeProto* node) {

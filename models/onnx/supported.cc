@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -73,6 +74,10 @@ void UnsupportedList::Add(const onnx::NodeProto& node, const std::string& why) {
 }
 
 absl::Status UnsupportedList::ToStatus() const {
+  const bool quantized =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+        return absl::StrContains(entry.first.first, "QuantizeLinear");
+      });
   std::string text = "the model needs operators that are not supported:";
   std::vector<std::string> lines;
   for (const auto& [key, nodes] : nodes_) {
@@ -87,6 +92,12 @@ absl::Status UnsupportedList::ToStatus() const {
                   "\nWrite these parts of the model with other operators "
                   "(models/ops/operators.md lists those there are) and export "
                   "it again, or add the operators as CONTRIBUTING.md says.");
+  if (quantized) {
+    text =
+        "the model is quantized (it has QuantizeLinear or DequantizeLinear): "
+        "such an export is for inference and is evaluated in ONNX Runtime "
+        "(docs/compression.md has the few lines); give the model in float";
+  }
   absl::Status status = absl::UnimplementedError(text);
   status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, "\n")));
   return status;

@@ -36,14 +36,21 @@ Units Blocks(size_t rows, size_t columns) {
   return units;
 }
 
-// The two elements of each four in a row that go. Masked ones go first.
-Units TwoOfFour(size_t rows, size_t columns, absl::Span<const float> scores,
+// The two elements of each four along an axis that go. Masked ones go first.
+Units TwoOfFour(const models::TensorType& type, int64_t axis,
+                absl::Span<const float> scores,
                 absl::Span<const float> before) {
   Units units = {.size = 2};
-  for (size_t r = 0; r < rows; ++r) {
-    for (size_t c = 0; c + 4 <= columns; c += 4) {
-      std::vector<size_t> four(4);
-      std::iota(four.begin(), four.end(), r * columns + c);
+  const auto size = static_cast<size_t>(type.dims[static_cast<size_t>(axis)]);
+  size_t inner = 1;
+  for (auto a = static_cast<size_t>(axis) + 1; a < type.dims.size(); ++a) {
+    inner *= static_cast<size_t>(type.dims[a]);
+  }
+  for (size_t start = 0; start < scores.size(); ++start) {
+    const size_t index = start / inner % size;
+    if (index % 4 == 0 && index + 4 <= size) {
+      std::vector<size_t> four;
+      for (size_t i = 0; i < 4; ++i) four.push_back(start + i * inner);
       std::stable_sort(four.begin(), four.end(), [&](size_t a, size_t b) {
         if (before[a] != before[b]) return before[a] < before[b];
         return scores[a] < scores[b];
@@ -58,20 +65,24 @@ Units TwoOfFour(size_t rows, size_t columns, absl::Span<const float> scores,
 }  // namespace
 
 std::vector<float> ChooseWeights(const models::TensorType& type,
-                                 PruneGranularity granularity, double sparsity,
+                                 PruneGranularity granularity,
+                                 int64_t reduced_axis, double sparsity,
                                  absl::Span<const float> scores,
                                  absl::Span<const float> before) {
   const auto rows = static_cast<size_t>(type.dims[0]);
   const size_t columns = rows == 0 ? 0 : scores.size() / rows;
   const bool pairs = granularity == PruneGranularity::k2Of4;
-  const Units units = pairs ? TwoOfFour(rows, columns, scores, before)
+  const Units units = pairs ? TwoOfFour(type, reduced_axis, scores, before)
                       : granularity == PruneGranularity::kBlock2x4
                           ? Blocks(rows, columns)
                           : SingleWeights(scores.size());
-  // All pairs together are half of the weights.
+  // All pairs together are half of the weights. A share is one of all weights,
+  // also of those that are in no block.
   const double share = pairs ? std::min(1.0, 2 * sparsity) : sparsity;
-  const auto target = static_cast<size_t>(
-      std::llround(share * static_cast<double>(units.count())));
+  const double whole = pairs ? static_cast<double>(units.count())
+                             : static_cast<double>(scores.size()) /
+                                   static_cast<double>(units.size);
+  const auto target = static_cast<size_t>(std::llround(share * whole));
   std::vector<double> sums(units.count(), 0.0);
   std::vector<bool> gone(units.count());
   for (size_t u = 0; u < units.count(); ++u) {

@@ -17,11 +17,13 @@ namespace loadline::passes {
 // the share is reached:
 //   unstructured  single elements
 //   block2x4      two rows by four columns
-//   2:4           the two lowest of four in a row; at 0.5 of each four
-// Rows and columns that fill no whole unit are not masked. What `before` masks
-// stays masked.
+//   2:4           the two lowest of four neighbours along `reduced_axis`; at
+//                 0.5 of each four
+// Rows, columns and indices that fill no whole unit are not masked; block2x4
+// takes as many more of the others. What `before` masks stays masked.
 std::vector<float> ChooseWeights(const models::TensorType& type,
-                                 PruneGranularity granularity, double sparsity,
+                                 PruneGranularity granularity,
+                                 int64_t reduced_axis, double sparsity,
                                  absl::Span<const float> scores,
                                  absl::Span<const float> before);
 

@@ -28,8 +28,8 @@ std::vector<MaskedAxis> MasksOfPhase(const models::Graph& model,
         add(member->value, member->axis, criterion);
       }
     }
-    for (models::ValueId weight : found[e].weights) {
-      add(weight, kWholeTensor, criterion);
+    for (const MaskedWeight& weight : found[e].weights) {
+      add(weight.value, kWholeTensor, criterion);
     }
   }
   std::vector<MaskedAxis> masks;

@@ -12,7 +12,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "passes/compress/prune_groups.h"
 #include "passes/compress/quantize_points.h"
+#include "passes/compress/recipe_groups.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -212,6 +214,27 @@ absl::StatusOr<std::vector<NodeId>> NodesOf(const Graph& model,
   return nodes;
 }
 
+// The nodes whose weights an entry claims: all of its own, but of an entry of
+// heads those that make heads.
+absl::StatusOr<std::vector<NodeId>> Claimants(
+    const Graph& model, const RecipeEntry& entry,
+    const std::vector<NodeId>& nodes) {
+  if (entry.prune() == nullptr ||
+      entry.prune()->granularity != PruneGranularity::kHead) {
+    return nodes;
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<PruneGroup> groups,
+                            FindPruneGroups(model));
+  std::vector<NodeId> claimants;
+  for (const PruneGroup& group : groups) {
+    if (!group.heads) continue;
+    for (NodeId n : MakersOf(model, group)) {
+      if (std::count(nodes.begin(), nodes.end(), n) > 0) claimants.push_back(n);
+    }
+  }
+  return claimants;
+}
+
 // Claims of the entries of one kind, by parameter.
 absl::Status Claim(const Graph& model, const Weights& weights,
                    const Recipe& recipe, const RecipeEntry& entry,
@@ -327,8 +350,10 @@ absl::StatusOr<std::vector<std::vector<NodeId>>> MatchRecipe(
   for (const RecipeEntry& entry : recipe.entries) {
     LOADLINE_ASSIGN_OR_RETURN(nodes.emplace_back(),
                               NodesOf(model, weights, recipe, entry));
+    LOADLINE_ASSIGN_OR_RETURN(const std::vector<NodeId> claimants,
+                              Claimants(model, entry, nodes.back()));
     LOADLINE_RETURN_IF_ERROR(
-        Claim(model, weights, recipe, entry, nodes.back(),
+        Claim(model, weights, recipe, entry, claimants,
               entry.prune() != nullptr ? &pruned : &quantized));
   }
   return nodes;

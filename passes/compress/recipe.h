@@ -56,7 +56,7 @@ enum class PruneGranularity {
   kChannel,       // a channel with everything that depends on it
   kHead,          // an attention head, the same
   kBlock2x4,      // masks only: blocks of 2 x 4 weights
-  k2Of4,          // masks only: two of four weights in a row
+  k2Of4,          // masks only: two of four weights that one sum takes
   kUnstructured,  // masks only: single weights
 };
 // Whether the granularity removes whole channels, so that shapes shrink.
@@ -144,7 +144,9 @@ std::string RecipeText(const Recipe& recipe);
 // The nodes of `model` that each entry is about, ascending, by entry. `model`
 // is as imported, before any pass. InvalidArgument, as RecipeError: an operator
 // type or a name pattern that matches no node, a malformed pattern, an entry
-// without nodes, two prune or two quantize entries that claim one parameter.
+// without nodes, two prune or two quantize entries that claim one parameter. An
+// entry of heads claims the weights that make heads, any other those of all its
+// nodes.
 absl::StatusOr<std::vector<std::vector<models::NodeId>>> MatchRecipe(
     const models::Graph& model, const Recipe& recipe);
 

@@ -2,11 +2,15 @@
 #include "passes/compress/recipe_groups.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "passes/compress/reduced_axis.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -60,8 +64,8 @@ RecipeGroups GroupsOf(const Graph& model, absl::Span<const PruneGroup> groups,
   return found;
 }
 
-std::vector<ValueId> WeightsOf(const Graph& model,
-                               const std::vector<NodeId>& nodes) {
+std::vector<MaskedWeight> WeightsOf(const Graph& model,
+                                    const std::vector<NodeId>& nodes) {
   const auto all = WeightsByNode(model);
   std::set<ValueId> weights;
   for (NodeId n : nodes) {
@@ -73,7 +77,84 @@ std::vector<ValueId> WeightsOf(const Graph& model,
       }
     }
   }
-  return {weights.begin(), weights.end()};
+  std::vector<MaskedWeight> masked;
+  for (ValueId id : weights) masked.push_back({.value = id});
+  return masked;
+}
+
+absl::Status DoNotFit(const Recipe& recipe, const RecipeEntry& entry,
+                      const std::vector<std::string>& weights) {
+  if (weights.empty()) return absl::OkStatus();
+  return RecipeError(recipe, entry, "method.granularity",
+                     absl::StrCat(absl::StrJoin(weights, "; "), ": exclude ",
+                                  weights.size() == 1 ? "it" : "them",
+                                  " with exclude_op_names"));
+}
+
+// Sets the axes of a 2:4 entry. Sparse tensor cores take fours along the axis
+// that is summed over. An entry without names and operators leaves out what no
+// product reads.
+absl::Status FindFours(const Graph& model, const std::vector<NodeId>& nodes,
+                       const Recipe& recipe, const RecipeEntry& entry,
+                       std::vector<MaskedWeight>* weights) {
+  const bool named =
+      !entry.object.op_names.empty() || !entry.object.op_types.empty();
+  std::vector<MaskedWeight> found;
+  std::vector<std::string> misfits;
+  for (MaskedWeight weight : *weights) {
+    const std::string& name = model.value(weight.value).name;
+    std::optional<ReducedAxis> reduced;
+    for (NodeId n : nodes) {
+      const auto here = ReducedAxisOf(model, model.node(n), weight.value);
+      if (!here.has_value()) continue;
+      if (reduced.has_value() && reduced->axis != here->axis) {
+        misfits.push_back(absl::StrCat(
+            "'", name, "' is summed over two axes, and 2:4 needs one"));
+        break;
+      }
+      reduced = here;
+    }
+    if (!reduced.has_value()) {
+      if (named) {
+        misfits.push_back(absl::StrCat(
+            "'", name,
+            "' is no weight of a Conv, ConvTranspose, Gemm or "
+            "MatMul, and 2:4 needs fours along the axis that is summed over"));
+      }
+      continue;
+    }
+    if (reduced->size % 4 != 0) {
+      misfits.push_back(absl::StrCat(
+          "'", name, "' has ", reduced->size,
+          " along the axis that is summed over, no multiple of the four of "
+          "2:4"));
+    }
+    weight.reduced_axis = reduced->axis;
+    found.push_back(weight);
+  }
+  *weights = std::move(found);
+  return DoNotFit(recipe, entry, misfits);
+}
+
+// A share of the weights that whole blocks do not hold.
+absl::Status CheckBlocks(const Graph& model, const Recipe& recipe,
+                         const RecipeEntry& entry,
+                         const std::vector<MaskedWeight>& weights) {
+  std::vector<std::string> misfits;
+  for (const MaskedWeight& weight : weights) {
+    const models::Value& value = model.value(weight.value);
+    const int64_t rows = value.type.dims[0];
+    const int64_t columns = rows == 0 ? 0 : value.type.elements() / rows;
+    const int64_t blocks = (rows / 2) * (columns / 4);
+    const auto needed =
+        std::llround(entry.prune()->target.share *
+                     static_cast<double>(value.type.elements()) / 8);
+    if (needed > 0 && needed <= blocks) continue;
+    misfits.push_back(absl::StrCat(
+        "'", value.name, "' of ", rows, " rows of ", columns, " has ", blocks,
+        " blocks of 2x4, and its sparsity needs ", needed));
+  }
+  return DoNotFit(recipe, entry, misfits);
 }
 
 std::string Reasons(const std::vector<std::string>& left_out) {
@@ -136,6 +217,13 @@ absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(
       continue;
     }
     found[e].weights = WeightsOf(model, nodes[e]);
+    if (entry.prune()->granularity == PruneGranularity::k2Of4) {
+      LOADLINE_RETURN_IF_ERROR(
+          FindFours(model, nodes[e], recipe, entry, &found[e].weights));
+    } else if (entry.prune()->granularity == PruneGranularity::kBlock2x4) {
+      LOADLINE_RETURN_IF_ERROR(
+          CheckBlocks(model, recipe, entry, found[e].weights));
+    }
     if (found[e].weights.empty()) {
       return RecipeError(recipe, entry, "object",
                          "its nodes have no trained weights to mask");

@@ -3,6 +3,7 @@
 #define LOADLINE_PASSES_COMPRESS_RECIPE_GROUPS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@
 
 namespace loadline::passes {
 
+// A weight that is masked element by element.
+struct MaskedWeight {
+  models::ValueId value;
+  int64_t reduced_axis = 0;  // for 2:4: the axis along which fours lie
+};
+
 // What one entry prunes in a model.
 struct RecipeGroups {
   std::vector<size_t> groups;  // of a structured entry; rising
@@ -21,8 +28,8 @@ struct RecipeGroups {
   // "/a/Conv: reason".
   std::vector<std::string> left_out;
   // The weights that a masking entry (unstructured, 2:4, block2x4) masks:
-  // parameters with two or more axes.
-  std::vector<models::ValueId> weights;
+  // parameters with two or more axes; for 2:4 those that products sum over.
+  std::vector<MaskedWeight> weights;
 };
 
 // The nodes that make a group's channels: they read a weight of the group and
@@ -34,7 +41,8 @@ std::vector<models::NodeId> MakersOf(const models::Graph& model,
 // `groups`: of FindPruneGroups. A structured entry prunes a group if it has all
 // the nodes that make the group's channels out of weights: all convolutions,
 // say, whose outputs are added. InvalidArgument, as RecipeError: an entry that
-// prunes nothing, with the reasons.
+// prunes nothing, with the reasons; weights that its pattern does
+// not fit.
 absl::StatusOr<std::vector<RecipeGroups>> FindRecipeGroups(
     const models::Graph& model, absl::Span<const PruneGroup> groups,
     const Recipe& recipe, absl::Span<const std::vector<models::NodeId>> nodes,

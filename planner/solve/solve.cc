@@ -151,11 +151,12 @@ class Solver {
   // The plan of the fewest bytes that was found.
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
+    SetDeadline();
     BudgetBisection bisection = MakeBisection();
     searched_ = bisection.searched();
     bisection.BisectDown();
     for (int retry = 0;
-         retry < policy_.retries &&
+         retry < policy_.retries && !outside_.Interrupted() &&
          bisection.smallest().arena_bytes > BoundPeak(model_).bytes;
          ++retry) {
       bisection.SearchHarder(policy_.retry_factor);

@@ -136,6 +136,30 @@ TEST_F(PrunedExport, TheZoo) {
   }
 }
 
+// As PyTorch exports an LSTM: its first state is zeros for the batch.
+TEST_F(PrunedExport, ShortensTheFirstStateOfALayer) {
+  const std::string body =
+      "g (float[3,b,6] x, float[1,32,6] w, float[1,32,8] r,"
+      "   float[1,64] bias, float[8,5] w2) => (float[3,b,5] y)"
+      " <int64[1] one = {1}, int64[1] hidden = {8}, int64 i1 = {1}> {"
+      " shape = Shape(x)"
+      " batch0 = Gather(shape, i1)"
+      " none = Constant<value_ints = [0]>()"
+      " batch = Unsqueeze(batch0, none)"
+      " dims = Concat<axis=0>(one, batch, hidden)"
+      " zero = ConstantOfShape(dims)"
+      " h, last, cell = LSTM<hidden_size=8>(x, w, r, bias, , zero, zero)"
+      " s = Squeeze(h, one)"
+      " y = MatMul(s, w2) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  ImportOptions two, three;
+  two.dims = {{"b", 2}};
+  three.dims = {{"b", 3}};
+  const onnx::ModelProto file = Export(In(), two, {three});
+  EXPECT_EQ(Shapes(file)["r"], (std::vector<int64_t>{1, 16, 4}));
+}
+
 // The shape of a Reshape is computed at run time, with heads and width as
 // numbers: these change, batch and sequence stay open.
 TEST_F(PrunedExport, LeavesOpenAxesOpen) {

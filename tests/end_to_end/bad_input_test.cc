@@ -88,14 +88,14 @@ TEST(BadInput, TruncatedModelIsRefusedAtEveryLength) {
   }
 }
 
-TEST(BadInput, DataOfAnotherShapeNamesBoth) {
-  // First the target has the wrong shape, then the input.
+// The array that is missing, not the loss that its target would not fit.
+TEST(BadInput, DataOfAnotherModelNamesTheArrayThatIsMissing) {
   ExpectError(
       RunLoadline({"run", Zoo("gpt.onnx"), "--data", Zoo("digits-train.npz")}),
-      2, "prediction f32[32,64,96], target i64[32]");
+      2, "no array 'tokens'; it has: image, target");
   ExpectError(
       RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("text-train.npz")}), 2,
-      "target i64[32,64]");
+      "no array 'image'; it has: tokens, target");
 }
 
 TEST(BadInput, DataThatIsNoArchive) {
@@ -125,6 +125,22 @@ TEST(BadInput, FullDiskLeavesNothingHalfWritten) {
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.err, HasSubstr(folder));
   EXPECT_TRUE(fs::is_empty(folder));
+}
+
+// What cannot be written costs nothing else.
+TEST(BadInput, AFileThatCannotBeWrittenLeavesTheOthers) {
+  const std::string folder = TestFolder("one_full");
+  CommandOptions options;
+  options.file_bytes_limit = 250'000;  // the checkpoint has 310,000
+  const CommandResult result = RunLoadline(
+      RunMlp({"-o", folder + "/out.onnx", "--checkpoint",
+              folder + "/c.safetensors", "--checkpoint-every", "2"}),
+      options);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("c.safetensors"));
+  EXPECT_THAT(result.err, HasSubstr("the run goes on"));
+  EXPECT_TRUE(fs::exists(folder + "/out.onnx"));
+  EXPECT_FALSE(fs::exists(folder + "/c.safetensors"));
 }
 
 TEST(BadInput, UnwritableOutputIsFoundBeforeTraining) {

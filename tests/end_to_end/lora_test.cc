@@ -108,6 +108,9 @@ TEST(Lora, SaysWhatIsWrong) {
   EXPECT_THAT(error({"--lora", "rank=4,targets="}), HasSubstr("empty name"));
   EXPECT_THAT(error({"--lora", "rank=4,targets=nope"}),
               HasSubstr("matches 'nope'"));
+  EXPECT_THAT(error({"--lora", "rank=4,rank=5"}), HasSubstr("given twice"));
+  EXPECT_THAT(error({"--lora", "rank=4,targets=*", "--train", "*weight*"}),
+              HasSubstr("is to be trained itself"));
   EXPECT_THAT(error({"--lora-output", "a.safetensors"}),
               HasSubstr("needs --lora"));
 }

@@ -86,7 +86,7 @@ TEST(StoredData, NamesWhatAFolderLacks) {
   const std::string folder = TestFolder("lacks");
   const auto result = RunLoadline(RunOn(folder, {"--steps", "1"}));
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("lacks/target.npy: no such file"));
+  EXPECT_THAT(result.err, HasSubstr("lacks/image.npy: no such file"));
   const std::string data = MakeData("clash", 64, /*zeros=*/true);
   const auto clash =
       RunLoadline(RunOn(data, {"--steps", "1", "-o", data + "/image.npy"}));

@@ -2,10 +2,13 @@
 // models.
 #include <cmath>
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/onnx/export_quantized.h"
+#include "models/onnx/import.h"
 #include "models/onnx/model_file.h"
 #include "onnx/checker.h"
 #include "tests/models/onnx_test_util.h"
@@ -121,6 +124,25 @@ TEST_F(ExportQuantizedTest, PutsEveryOperatorBetweenIntegers) {
   EXPECT_EQ(Maker("y")->op_type(), "DequantizeLinear");
   EXPECT_EQ(CountOf("BatchNormalization"), 0);
   EXPECT_EQ(CountOf("Dropout"), 0);
+}
+
+// Biases and statistics in float have become integers and factors.
+TEST_F(ExportQuantizedTest, HasNoInitializerThatNothingReads) {
+  Export(Grids());
+  std::set<std::string> read;
+  for (const onnx::NodeProto& node : graph_.node()) {
+    read.insert(node.input().begin(), node.input().end());
+  }
+  for (const onnx::TensorProto& proto : graph_.initializer()) {
+    EXPECT_TRUE(read.contains(proto.name())) << proto.name();
+  }
+}
+
+TEST_F(ExportQuantizedTest, SaysThatItIsForInference) {
+  Export(Grids());
+  const auto imported = ImportOnnx(folder_ + "/out.onnx", {});
+  EXPECT_THAT(std::string(imported.status().message()),
+              HasSubstr("is for inference and is evaluated in ONNX Runtime"));
 }
 
 TEST_F(ExportQuantizedTest, FoldsTheNormIntoScalesAndSigns) {

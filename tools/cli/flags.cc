@@ -167,7 +167,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--max-gradient-error", &flags->max_gradient_error,
        "Relative error of the gradient up to which values may be stored in "
        "8 bits or fewer, such as 0.01")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CheckShare)
       ->capture_default_str()
       ->excludes(no_stash)
       ->type_name("SHARE")

@@ -1,6 +1,7 @@
 // Tested by tests/tools/pipeline/check_phases_test.cc.
 #include "tools/pipeline/check_phases.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,8 +90,8 @@ absl::Status CheckMaskedWeights(const PhaseModel& phase, const Recipe& recipe,
                                 size_t e) {
   for (const passes::QuantizedTensor& tensor : phase.quantizers) {
     if (tensor.quantizer != passes::Quantizer::kKMeans) continue;
-    for (models::ValueId weight : phase.found[e].weights) {
-      if (weight != tensor.value) continue;
+    for (const passes::MaskedWeight& weight : phase.found[e].weights) {
+      if (weight.value != tensor.value) continue;
       return passes::RecipeError(
           recipe, recipe.entries[e], "object",
           absl::StrCat("weights of '", tensor.name,
@@ -102,11 +103,37 @@ absl::Status CheckMaskedWeights(const PhaseModel& phase, const Recipe& recipe,
   return absl::OkStatus();
 }
 
+// Fours must stay whole where channels go that a sum takes.
+absl::Status CheckFours(const Recipe& recipe) {
+  const auto masks_fours = [](const passes::RecipeEntry& entry) {
+    return entry.prune() != nullptr &&
+           entry.prune()->granularity == passes::PruneGranularity::k2Of4;
+  };
+  const auto fours =
+      std::find_if(recipe.entries.begin(), recipe.entries.end(), masks_fours);
+  if (fours == recipe.entries.end()) return absl::OkStatus();
+  for (const passes::RecipeEntry& entry : recipe.entries) {
+    const passes::PruneSpec* spec = entry.prune();
+    if (spec == nullptr ||
+        spec->granularity != passes::PruneGranularity::kChannel ||
+        spec->round_to % 4 == 0) {
+      continue;
+    }
+    return passes::RecipeError(
+        recipe, entry, "degree.round_to",
+        absl::StrCat(spec->round_to, " beside entry '", fours->name,
+                     "' of 2:4: give a multiple of 4, so that fours stay "
+                     "whole"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<models::Graph> CheckAllPhases(models::Graph model,
                                              const Recipe& recipe,
                                              const StepFlags& flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckFours(recipe));
   std::vector<double> targets;
   for (const passes::RecipeEntry& entry : recipe.entries) {
     if (entry.quantize() != nullptr) {

@@ -55,8 +55,9 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
   model_flags.batch = batch;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
                             ImportModel(model_flags, /*training=*/false));
-  LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
-                            LossFor(model.graph, flags_.loss));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const passes::LossOptions loss,
+      LossFor(model.graph, flags_.loss, flags_.model.model));
   LOADLINE_ASSIGN_OR_RETURN(
       step.graph, passes::BuildEvaluation(std::move(model.graph), loss, {}));
   LOADLINE_ASSIGN_OR_RETURN(

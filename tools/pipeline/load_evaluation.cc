@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
   LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
                             ImportModel(model_flags, /*training=*/false));
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss_options,
-                            LossFor(imported.graph, loss));
+                            LossFor(imported.graph, loss, model.model));
   loaded->model = imported.graph;
   LOADLINE_ASSIGN_OR_RETURN(
       loaded->graph,

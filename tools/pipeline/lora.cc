@@ -2,6 +2,7 @@
 #include "tools/pipeline/lora.h"
 
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -78,10 +79,14 @@ absl::StatusOr<std::optional<passes::LoraOptions>> LoraFor(
   passes::LoraOptions options;
   options.train = model.train;
   bool targets = false;
+  std::set<std::string> given;
   for (absl::string_view part : absl::StrSplit(optimizer.lora, ',')) {
     const std::pair<std::string, std::string> pair =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
     const bool named = absl::StrContains(part, '=');
+    if (named && !given.insert(pair.first).second) {
+      return error(absl::StrCat(pair.first, " is given twice"));
+    }
     if (named && pair.first == "rank") {
       if (!absl::SimpleAtoi(pair.second, &options.rank) || options.rank < 1) {
         return error("rank must be a number above zero");

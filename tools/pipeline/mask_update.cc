@@ -141,8 +141,9 @@ absl::Status UpdateMasks(const PhaseModel& phase, const PruneSpec& spec,
                          const RecipeGroups& found, double sparsity,
                          uint64_t seed, const OptimizerStates& states,
                          PersistentValues& values) {
-  for (models::ValueId weight : found.weights) {
-    LOADLINE_RETURN_IF_ERROR(UpdateWeightMask(phase.model.value(weight), spec,
+  for (const passes::MaskedWeight& weight : found.weights) {
+    LOADLINE_RETURN_IF_ERROR(UpdateWeightMask(phase.model.value(weight.value),
+                                              weight.reduced_axis, spec,
                                               sparsity, states, values));
   }
   if (found.groups.empty()) return absl::OkStatus();

@@ -60,4 +60,11 @@ absl::StatusOr<std::vector<passes::RemovedChannels>> RemovedInNotes(
   return removed;
 }
 
+absl::Status CheckHasNoRecipe(const Notes& notes, const std::string& path) {
+  if (notes.count(kRecipe) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("checkpoint ", path,
+                   ": its run had a recipe; resume with the same --recipe"));
+}
+
 }  // namespace loadline::tools

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "passes/compress/phase_model.h"
 
@@ -23,6 +24,10 @@ Notes NotesOfPhase(const std::string& recipe_sha256,
 absl::StatusOr<std::vector<passes::RemovedChannels>> RemovedInNotes(
     const Notes& notes, const std::string& recipe_sha256,
     const std::string& path);
+
+// For a run without a recipe: FailedPrecondition, with `path`, if the notes are
+// those of a run that had one.
+absl::Status CheckHasNoRecipe(const Notes& notes, const std::string& path);
 
 }  // namespace loadline::tools
 

@@ -71,8 +71,8 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
                               left_out.end());
     }
     if (phase.first_step < phase.end_step) {
-      spdlog::info("phase {}, from step {}", planned.phases.size() + 1,
-                   phase.first_step);
+      spdlog::info("phase {}: steps from {}", planned.phases.size() + 1,
+                   phase.first_step + 1);
       LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
                                 PlanPhase(at_start, flags, device, cancel));
       if (planned.phases.empty()) {

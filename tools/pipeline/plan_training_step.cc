@@ -2,6 +2,7 @@
 // options. Tested by tests/end_to_end.
 #include "tools/pipeline/plan_training_step.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "executor/files/array_file.h"
+#include "models/onnx/declared_inputs.h"
 #include "models/ops/operator.h"
 #include "passes/cost_model.h"
 #include "passes/make_problem.h"
@@ -261,8 +263,33 @@ absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
   return imported;
 }
 
+absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
+                                               LossFlags flags,
+                                               const std::string& path) {
+  if (flags.output.empty() && model.outputs.size() < 2) return flags;
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                            models::ReadDeclaredOutputs(path, {}));
+  if (flags.output.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model has several outputs (", absl::StrJoin(names, ", "),
+        "): name the one that the loss is taken of with --output-name"));
+  }
+  const auto found = std::find(names.begin(), names.end(), flags.output);
+  const auto at = static_cast<size_t>(found - names.begin());
+  if (at < model.outputs.size()) {
+    flags.output = model.value(model.outputs[at]).name;
+    return flags;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--output-name: the model has no output named '", flags.output,
+      "'; its outputs: ", absl::StrJoin(names, ", ")));
+}
+
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
-                                            const LossFlags& flags) {
+                                            const LossFlags& given,
+                                            const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const LossFlags flags,
+                            WithGraphsOutputName(model, given, path));
   passes::LossOptions options;
   LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
   options.class_axis = flags.class_axis;
@@ -308,7 +335,8 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                         const StepFlags& flags) {
   passes::TrainingOptions options;
-  LOADLINE_ASSIGN_OR_RETURN(options.loss, LossFor(model, flags.loss));
+  LOADLINE_ASSIGN_OR_RETURN(options.loss,
+                            LossFor(model, flags.loss, flags.model.model));
   LOADLINE_ASSIGN_OR_RETURN(options.optimizer, OptimizerFor(flags.optimizer));
   options.no_dropout = flags.model.no_dropout;
   LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,

@@ -64,9 +64,16 @@ absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                         const StepFlags& flags);
 // The loss as the flags and the data's target have it. Without data,
-// cross-entropy's classes are the last axis of the model's output.
+// cross-entropy's classes are the last axis of the model's output. `path`: the
+// model's file, whose names of outputs --output-name has.
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
-                                            const LossFlags& flags);
+                                            const LossFlags& flags,
+                                            const std::string& path);
+// The flags with the graph's name of that output. InvalidArgument: there is no
+// such output.
+absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
+                                               LossFlags flags,
+                                               const std::string& path);
 absl::StatusOr<planner::Machine> MachineFor(const StepFlags& flags,
                                             const models::Graph& graph,
                                             const std::atomic<bool>* cancel);

@@ -92,11 +92,11 @@ class Resolver {
         std::floor(entry.prune()->max_sparsity_per_op * kSparsitySteps));
     LOADLINE_ASSIGN_OR_RETURN(const int64_t least,
                               At(e, static_cast<double>(most), macs));
+    const auto text = [&](int64_t count) {
+      return macs ? absl::StrCat(FormatCount(count), " MACs")
+                  : FormatBytes(count);
+    };
     if (least > limit) {
-      const auto text = [&](int64_t count) {
-        return macs ? absl::StrCat(FormatCount(count), " MACs")
-                    : FormatBytes(count);
-      };
       return passes::RecipeError(
           recipe_, entry, key,
           absl::StrCat(text(limit), " cannot be reached: of ", text(whole),
@@ -110,6 +110,13 @@ class Resolver {
       LOADLINE_ASSIGN_OR_RETURN(const int64_t left,
                                 At(e, static_cast<double>(middle), macs));
       (left <= limit ? high : low) = middle;
+    }
+    if (high == 0) {
+      return passes::RecipeError(
+          recipe_, entry, key,
+          absl::StrCat(text(limit),
+                       ": no more is left without the entry, so it removes "
+                       "nothing"));
     }
     targets_[e] = static_cast<double>(high) / kSparsitySteps;
     return absl::OkStatus();

@@ -26,7 +26,8 @@ absl::StatusOr<int64_t> KeepEverythingBytes(const models::Graph& model,
 // window has no more than the target; entries that end before or with it have
 // their own. Errors: InvalidArgument, as RecipeError, where no sparsity that
 // the entry allows reaches the target, or its scope is global (then widths are
-// not known before training); those of MakePhaseModel and of planning.
+// not known before training), or it is met without the entry; those of
+// MakePhaseModel and of planning.
 absl::StatusOr<std::vector<double>> ResolveTargets(const models::Graph& model,
                                                    const passes::Recipe& recipe,
                                                    const StepFlags& flags,

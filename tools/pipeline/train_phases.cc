@@ -256,9 +256,30 @@ class PhasedTraining {
     return absl::OkStatus();
   }
 
+  // Channels that went have moved others into other fours.
+  absl::Status MaskFoursAgain(const RecipePhase& phase,
+                              const PhaseModel& at_start,
+                              const OptimizerStates& states,
+                              executor::Program& program) {
+    ProgramValues values(program);
+    for (size_t e : phase.masked) {
+      const PruneSpec& spec = *recipe_.entries[e].prune();
+      if (spec.granularity != passes::PruneGranularity::k2Of4 ||
+          spec.start_step > phase.first_step) {
+        continue;
+      }
+      LOADLINE_RETURN_IF_ERROR(UpdateMasks(
+          at_start, spec, at_start.found[e],
+          passes::SparsityAt(spec, result_.targets[e], phase.first_step),
+          train_.seed, states, values));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status TrainPhase(const RecipePhase& phase,
                           const PhaseModel& at_start) {
-    spdlog::info("phase from step {}", phase.first_step);
+    spdlog::info("phase {}: steps {} to {}", number_, phase.first_step + 1,
+                 phase.end_step);
     PhaseRecord record;
     record.carried_bytes = BytesOf(state_);
     LOADLINE_ASSIGN_OR_RETURN(auto device, run_.device());
@@ -297,9 +318,11 @@ class PhasedTraining {
     options.between_steps = [&](int64_t done, executor::Program& running) {
       return UpdateMasksAt(done, phase, at_start, states, running);
     };
-    if (phase.first_step == 0 && !options.resume) {
+    if (!options.resume) {
       LOADLINE_RETURN_IF_ERROR(
-          UpdateMasksAt(0, phase, at_start, states, *program));
+          phase.first_step == 0
+              ? UpdateMasksAt(0, phase, at_start, states, *program)
+              : MaskFoursAgain(phase, at_start, states, *program));
     }
     LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult part,
                               executor::Train(*program, data_, options));

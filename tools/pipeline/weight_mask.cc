@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<float>> ScoresOf(const models::Value& weight,
 
 }  // namespace
 
-absl::Status UpdateWeightMask(const models::Value& weight,
+absl::Status UpdateWeightMask(const models::Value& weight, int64_t reduced_axis,
                               const passes::PruneSpec& spec, double sparsity,
                               const OptimizerStates& states,
                               PersistentValues& values) {
@@ -51,7 +51,7 @@ absl::Status UpdateWeightMask(const models::Value& weight,
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<float> before,
                             values.Read(mask_name));
   const std::vector<float> mask = passes::ChooseWeights(
-      weight.type, spec.granularity, sparsity, scores, before);
+      weight.type, spec.granularity, reduced_axis, sparsity, scores, before);
   LOADLINE_RETURN_IF_ERROR(values.Write(mask_name, mask));
   std::vector<std::string> names = {weight.name};
   const auto found = states.find(weight.name);

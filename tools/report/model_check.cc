@@ -86,18 +86,20 @@ void Describe(const models::Imported& imported, ModelCheck* check) {
 }
 
 // Adds only the loss, to a copy: later passes can fail too.
-absl::Status CheckLoss(Graph graph, const LossFlags& flags,
-                       std::string* description) {
+absl::Status CheckLoss(Graph graph, const LossFlags& given,
+                       const std::string& path, std::string* description) {
   if (graph.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no output");
   }
+  LOADLINE_ASSIGN_OR_RETURN(const LossFlags flags,
+                            WithGraphsOutputName(graph, given, path));
   models::ValueId prediction = graph.outputs[0];
   for (models::ValueId id : graph.outputs) {
     if (graph.value(id).name == flags.output) prediction = id;
   }
   *description = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
-                            LossFor(graph, flags));
+                            LossFor(graph, given, path));
   LOADLINE_RETURN_IF_ERROR(passes::AddLoss(graph, loss));
   if (loss.kind == passes::LossKind::kModel) return absl::OkStatus();
   absl::StrAppend(description, " against target ", loss.target.ToString());
@@ -252,7 +254,8 @@ absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
   check.unsupported = models::UnsupportedOperators(check.status);
   if (!imported.ok()) return check;
   Describe(*imported, &check);
-  check.loss_status = CheckLoss(imported->graph, flags.loss, &check.loss);
+  check.loss_status =
+      CheckLoss(imported->graph, flags.loss, flags.model.model, &check.loss);
   check.status = check.loss_status;
   if (check.status.ok()) {
     check.status = CheckStep(std::move(imported->graph), flags, device, &check);

@@ -43,6 +43,7 @@
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/lora.h"
 #include "tools/pipeline/output_paths.h"
+#include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
 #include "tools/pipeline/train_phases.h"
@@ -112,7 +113,11 @@ absl::Status CheckCheckpoint(const Flags& flags) {
         ": exists; continue from it with --resume, replace it with "
         "--overwrite, or name another file"));
   }
-  return absl::OkStatus();
+  if (!flags.resume || !flags.recipe.empty()) return absl::OkStatus();
+  // A file that is no checkpoint is an error where it is read.
+  const auto notes = executor::ReadCheckpointNotes(flags.checkpoint);
+  return notes.ok() ? CheckHasNoRecipe(*notes, flags.checkpoint)
+                    : absl::OkStatus();
 }
 
 // Each phase of a recipe has a plan of its own.
@@ -125,6 +130,7 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
         {"--eval-data", !flags.training.eval_data.empty()},
         {"--ema-output", !flags.training.average.empty()},
         {"--metrics", !flags.training.metrics.empty()},
+        {"--ema", flags.step.optimizer.ema > 0},
         {"--lora", !flags.step.optimizer.lora.empty()},
         {choice.c_str(), IsAuto(flags.step.plan)}}) {
     if (!given) continue;
@@ -236,6 +242,10 @@ absl::StatusOr<executor::TrainOptions> TrainOptionsFor(
                                 .resume = flags.resume};
 }
 
+void WarnNotWritten(const absl::Status& status) {
+  spdlog::warn("{}; the run goes on", std::string(status.message()));
+}
+
 // How one call of Train differs from the whole run.
 struct Part {
   int64_t first_step = 0;
@@ -256,6 +266,7 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
   options.resume = part.resume;
   options.notes = part.notes;
   options.stop = stop;
+  options.not_saved = WarnNotWritten;
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
@@ -312,19 +323,21 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   return rest;
 }
 
-// Writes the trained model, and that with averaged weights. Frees the program
-// and the arena as soon as the weights are read: writing takes memory too.
+// Writes the trained model, that with averaged weights, and adapters: each that
+// can be written, whatever became of the others. Frees the program and the
+// arena as soon as the weights are read: writing takes memory too.
 absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
                          Running* running) {
   const std::string& averaged = flags.training.average;
   LOADLINE_ASSIGN_OR_RETURN(const OptionalLora lora,
                             LoraFor(flags.step.optimizer, flags.step.model));
+  absl::Status status;
   if (!flags.training.adapters.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
+    status.Update(
         WriteAdapters(flags.training.adapters, step.graph, *lora,
                       ReaderOfProgram(step.graph, *running->program)));
   }
-  if (flags.out.empty() && averaged.empty()) return absl::OkStatus();
+  if (flags.out.empty() && averaged.empty()) return status;
   LOADLINE_ASSIGN_OR_RETURN(
       ModelState state,
       ReadModelState(step, *running->program, !averaged.empty(), lora));
@@ -332,11 +345,14 @@ absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
   running->device.reset();
   const std::string& original = flags.step.model.model;
   if (!averaged.empty()) {
-    LOADLINE_RETURN_IF_ERROR(
+    status.Update(
         WriteModel(step, state, original, /*average=*/true, averaged));
   }
-  if (flags.out.empty()) return absl::OkStatus();
-  return WriteModel(step, state, original, /*average=*/false, flags.out);
+  if (!flags.out.empty()) {
+    status.Update(
+        WriteModel(step, state, original, /*average=*/false, flags.out));
+  }
+  return status;
 }
 
 // The evaluation of --eval-data, within the bytes of the training's plan.
@@ -371,6 +387,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     const Flags& flags, const executor::DataSet& data,
     const std::atomic<bool>* stop, EvaluationPlan& evaluation,
     executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
+  absl::Status unwritten;
   EvaluatedRunOptions options;
   options.steps = StepsFor(flags, data, step->graph);
   options.patience = flags.training.patience;
@@ -443,8 +460,11 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     if (!best || flags.training.best.empty()) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(const ModelState model,
                               ModelStateOf(*step, state, lora));
-    return WriteModel(*step, model, flags.step.model.model,
-                      /*average=*/false, flags.training.best);
+    absl::Status written = WriteModel(*step, model, flags.step.model.model,
+                                      /*average=*/false, flags.training.best);
+    if (!written.ok()) WarnNotWritten(written);
+    unwritten = std::move(written);
+    return absl::OkStatus();
   };
   actions.save = [&](int64_t at, const Notes& notes) -> absl::Status {
     if (flags.checkpoint.empty()) return absl::OkStatus();
@@ -456,7 +476,10 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
                                      .examples_seen = at * batch,
                                      .notes = notes});
   };
-  return TrainEvaluated(options, actions);
+  LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult result,
+                            TrainEvaluated(options, actions));
+  result.unsaved.Update(unwritten);
+  return result;
 }
 
 absl::Status InterruptedError(const Flags& flags) {
@@ -491,6 +514,7 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
                .progress = [&](const executor::TrainProgress& progress) {
                  if (show) line.Show(progress);
                }};
+  run.train.not_saved = WarnNotWritten;
   LOADLINE_ASSIGN_OR_RETURN(PhasedResult result, TrainPhases(run, stop));
   FileBytes files;
   if (!flags.out.empty() && !result.train.interrupted) {
@@ -503,6 +527,7 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
     PrintPhasedRunTable(result, files);
   }
   LOADLINE_RETURN_IF_ERROR(CheckPhaseBudgets(result.phases));
+  LOADLINE_RETURN_IF_ERROR(result.train.unsaved);
   return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
@@ -557,9 +582,8 @@ absl::Status RunRun(const Flags& flags) {
     LOADLINE_RETURN_IF_ERROR(
         WriteTrace(flags.trace, step, running.device->trace()));
   }
-  if (!result.interrupted) {
-    LOADLINE_RETURN_IF_ERROR(WriteModels(flags, step, &running));
-  }
+  absl::Status written = result.unsaved;
+  if (!result.interrupted) written.Update(WriteModels(flags, step, &running));
   if (resident.base_bytes > 0) {
     resident.peak_bytes = executor::PeakResidentBytes();
     if (flags.step.plan.device == kEmulated) {
@@ -576,6 +600,7 @@ absl::Status RunRun(const Flags& flags) {
                                          " bytes, above the budget of ",
                                          step.plan.budget_bytes));
   }
+  LOADLINE_RETURN_IF_ERROR(written);
   if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
   return result.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }

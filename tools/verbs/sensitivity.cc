@@ -17,6 +17,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json_text.h"
+#include "tools/cli/number_checks.h"
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
@@ -134,11 +135,12 @@ VerbBody AddSensitivity(CLI::App* app) {
   app->add_option("--sparsities", flags->sparsities,
                   "Shares of a group's channels (default 0.25,0.5,0.75)")
       ->delimiter(',')
+      ->check(CheckShare)
       ->check(CLI::Range(0.0, 0.999))
       ->take_all();
   app->add_option("--most", flags->most,
                   "Fall of accuracy that is safe (default 0.01)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(CheckShare)
       ->take_last();
   AddOutputFlag(app, &flags->out, "Draft of a recipe, .yaml; - is stdout");
   AddJsonFlag(app, &flags->json);

@@ -97,6 +97,50 @@ TEST(FindRecipeGroups, GivesWeightsToEntriesThatOnlyMask) {
   EXPECT_EQ(phase->masks[0].axis, kWholeTensor);
 }
 
+// MatMul's [K, N] sums over its first axis.
+TEST(FindRecipeGroups, LiesFoursAlongTheAxisThatIsSummedOver) {
+  const PruneSpec fours = {.granularity = PruneGranularity::k2Of4,
+                           .target = {.share = 0.5}};
+  const auto phase =
+      FirstPhase(Prunes({.op_names = {"head"}}, fours), Residual());
+  ASSERT_TRUE(phase.ok()) << phase.status();
+  ASSERT_THAT(phase->found[0].weights, SizeIs(1));
+  EXPECT_EQ(phase->found[0].weights[0].reduced_axis, 0);
+  EXPECT_THAT(
+      std::string(FirstPhase(Prunes({}, fours), Residual()).status().message()),
+      HasSubstr("method.granularity: 'a' has 3 along the axis that is summed "
+                "over, no multiple of the four of 2:4; 'c' has 3"));
+}
+
+// A table is summed over nowhere.
+TEST(FindRecipeGroups, LeavesOutWhatNoProductReadsUnlessNamed) {
+  Builder b;
+  const auto ids = b.Input("ids", {2}, models::DType::kI64);
+  const auto x = b.Op("Gather", {b.Parameter("table", {5, 4}), ids},
+                      {{"axis", int64_t{0}}});
+  b.Output(b.Op("MatMul", {x, b.Parameter("w", {4, 4})}));
+  const PruneSpec fours = {.granularity = PruneGranularity::k2Of4,
+                           .target = {.share = 0.5}};
+  const auto all = FirstPhase(Prunes({}, fours), b.graph);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->found[0].weights, SizeIs(1));
+  EXPECT_THAT(
+      std::string(FirstPhase(Prunes({.op_names = {"table"}}, fours), b.graph)
+                      .status()
+                      .message()),
+      HasSubstr("'table' is no weight of a Conv"));
+}
+
+TEST(FindRecipeGroups, NamesWeightsThatBlocksDoNotHold) {
+  const PruneSpec blocks = {.granularity = PruneGranularity::kBlock2x4,
+                            .target = {.share = 0.95}};
+  EXPECT_THAT(
+      std::string(FirstPhase(Prunes({.op_names = {"head"}}, blocks), Residual())
+                      .status()
+                      .message()),
+      HasSubstr("'head' of 8 rows of 5 has 4 blocks of 2x4"));
+}
+
 // A table of an embedding has parameters and no integer kernel.
 TEST(MakePhaseModel, QuantizesWhatCanBeOrNamesTheEntry) {
   Builder b;

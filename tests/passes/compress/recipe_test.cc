@@ -2,11 +2,13 @@
 #include "passes/compress/recipe.h"
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/graph.h"
+#include "tests/passes/compress/networks.h"
 
 namespace loadline::passes {
 namespace {
@@ -119,6 +121,29 @@ TEST(MatchRecipe, RefusesTwoClaimsOnOneParameter) {
   EXPECT_THAT(Refusal({{.op_types = {"Conv"}}, {.op_names = {"stem"}}}),
               HasSubstr("entry 'e2': object: claims 'stem.weight', which "
                         "entry 'e1' claims too"));
+}
+
+// An entry of heads without names leaves the layers between attentions to
+// others.
+TEST(MatchRecipe, ClaimsOnlyHeadsForAnEntryOfHeads) {
+  const models::Graph model = VisionTransformer();
+  RecipeObject wide, packed;  // an MLP's first layer; packed projections
+  for (const models::Node& node : model.nodes) {
+    if (node.op != "MatMul") continue;
+    const models::Value& weight = model.value(node.inputs[1]);
+    if (weight.kind != models::ValueKind::kParameter) continue;
+    const std::vector<int64_t>& dims = weight.type.dims;
+    if (dims[1] == 4 * dims[0]) wide.op_names.push_back(weight.name);
+    if (dims[1] == 3 * dims[0]) packed.op_names.push_back(weight.name);
+  }
+  Recipe recipe = Prunes({{}, wide});
+  std::get<PruneSpec>(recipe.entries[0].spec).granularity =
+      PruneGranularity::kHead;
+  const auto apart = MatchRecipe(model, recipe);
+  EXPECT_TRUE(apart.ok()) << apart.status();
+  recipe.entries[1].object = packed;
+  EXPECT_THAT(std::string(MatchRecipe(model, recipe).status().message()),
+              HasSubstr("which entry 'e1' claims too"));
 }
 
 TEST(MatchRecipe, LetsOneEntryPruneWhatAnotherQuantizes) {

@@ -504,6 +504,24 @@ TEST(Solve, TimeLimitIsNotUsedUpWhereNoPlanExists) {
   }
 }
 
+// Without time there is no search, and the bytes show it.
+TEST(SolveSmallest, StopsAtItsTimeLimit) {
+  int larger = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    SolveOptions options;
+    options.work_limit = kWork;
+    const absl::StatusOr<Plan> searched = SolveSmallest(problem, options);
+    ASSERT_TRUE(searched.ok()) << seed << ": " << searched.status();
+    options.time_limit = absl::ZeroDuration();
+    const absl::StatusOr<Plan> limited = SolveSmallest(problem, options);
+    ASSERT_TRUE(limited.ok()) << seed << ": " << limited.status();
+    EXPECT_TRUE(Verify(problem, *limited).ok());
+    if (limited->arena_bytes > searched->arena_bytes) ++larger;
+  }
+  EXPECT_GT(larger, 0);
+}
+
 TEST(Solve, CancelKeepsTheBestPlanSoFar) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {

@@ -65,7 +65,8 @@ TEST(ZshCompletion, DescribesEveryFlagOfEveryVerb) {
                                 "|model:(cross_entropy mse l1 huber "
                                 "bce_with_logits model)'"));
   EXPECT_THAT(script, HasSubstr("'*--steps[Steps in all]:N: '"));
-  EXPECT_THAT(script, HasSubstr("'*--data[Arrays of inputs and target\\: .npz"));
+  EXPECT_THAT(script,
+              HasSubstr("'*--data[Arrays of inputs and target\\: .npz"));
   EXPECT_THAT(script, HasSubstr("]:FILE:_files'"));
 }
 

@@ -29,6 +29,16 @@ TEST(PhaseNotes, RefuseAnotherRecipeOrNone) {
               HasSubstr("its run had no recipe"));
 }
 
+TEST(PhaseNotes, RefuseARunWithoutTheRecipe) {
+  EXPECT_TRUE(CheckHasNoRecipe({{"best", "1"}}, "c.safetensors").ok());
+  const absl::Status status =
+      CheckHasNoRecipe(NotesOfPhase("hash", {}), "c.safetensors");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("c.safetensors: its run had a recipe; resume with the "
+                        "same --recipe"));
+}
+
 TEST(PhaseNotes, RefuseDamage) {
   for (const char* text : {"", "7", "[7]", "[{\"a\": 7}]", "[{\"a\": [\"b\"]}]",
                            "[{\"a\": [1.5]}]"}) {

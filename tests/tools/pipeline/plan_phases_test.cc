@@ -93,6 +93,11 @@ TEST_F(PlanPhasesOfMlp, SaysWhichTargetCannotBeReached) {
   EXPECT_THAT(std::string(small.status().message()),
               HasSubstr("entry 'e': degree.peak_bytes: 1000 B cannot be "
                         "reached: of "));
+  const auto nothing =
+      PlanPhases(model_, Recipe("macs: 100%"), 100, flags_, *device_, nullptr);
+  EXPECT_THAT(std::string(nothing.status().message()),
+              HasSubstr("no more is left without the entry, so it removes "
+                        "nothing"));
   const auto global = PlanPhases(model_, Recipe("macs: 50%", "global"), 100,
                                  flags_, *device_, nullptr);
   EXPECT_THAT(std::string(global.status().message()),
