@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "models/onnx/import.h"
 #include "tests/end_to_end/run_command.h"
 
 namespace loadline {
@@ -145,6 +147,11 @@ TEST(Recipe, RefusesTheCheckpointOfAnotherRecipe) {
              {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.err, HasSubstr("its run had another recipe"));
+  const CommandResult without =
+      RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
+                   "--steps", "24", "--checkpoint", checkpoint, "--resume"});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.err, HasSubstr("its run had a recipe; resume with"));
 }
 
 TEST(Recipe, WritesTheModelThatIsLeft) {
@@ -175,6 +182,37 @@ TEST(Recipe, MasksSingleWeightsAndSaysThatNothingIsSaved) {
        "8", "--recipe", recipe, "-o", folder + "/sparse.onnx"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("Entry 'sparse' only sets weights to zero"));
+}
+
+// The channels that stay lie in other fours than before.
+TEST(Recipe, KeepsTwoOfFourWhereChannelsGo) {
+  const std::string folder = TestFolder("recipe_fours");
+  const std::string out = folder + "/small.onnx";
+  const CommandResult run =
+      RunMlp(WriteRecipe(folder,
+                         "- method: {kind: prune}\n"
+                         "  object: {op_names: [fc1.weight]}\n"
+                         "  degree: {sparsity: 0.3, round_to: 4}\n"
+                         "  process: {end_step: 8, update_frequency: 4}\n"
+                         "- method: {kind: prune, granularity: '2:4'}\n"
+                         "  object: {op_names: [fc2.weight]}\n"
+                         "  degree: {sparsity: 0.5}\n"
+                         "  process: {schedule: one_shot, start_step: 2}\n"),
+             {"--steps", "12", "-o", out});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  models::ImportOptions options;
+  options.batch = 1;
+  const auto small = models::ImportOnnx(out, options);
+  ASSERT_TRUE(small.ok()) << small.status();
+  const models::Value& weight =
+      small->graph.value(*small->graph.Find("fc2.weight"));
+  ASSERT_EQ(weight.type.dims, (std::vector<int64_t>{128, 92}));
+  const auto numbers = weight.initial->as<float>();
+  for (size_t four = 0; four < numbers.size(); four += 4) {
+    EXPECT_GE(std::count(numbers.begin() + four, numbers.begin() + four + 4, 0),
+              2)
+        << four;
+  }
 }
 
 TEST(Recipe, PrunesBeforeTheFirstStep) {

@@ -63,6 +63,16 @@ TEST(CheckAllPhases, RefusesEntriesThatRemoveNothing) {
   EXPECT_EQ(second("", "sparsity: 0.5"), "");
 }
 
+TEST(CheckAllPhases, RefusesWidthsThatCutFours) {
+  EXPECT_THAT(std::string(Check("- method: {kind: prune, granularity: '2:4'}\n"
+                                "  object: {op_names: [fc2]}\n"
+                                "  degree: {sparsity: 0.5}\n"
+                                "  process: {end_step: 10}\n")
+                              .message()),
+              HasSubstr("r.yaml:1: entry 'entry1': degree.round_to: 1 beside "
+                        "entry 'entry2' of 2:4"));
+}
+
 TEST(CheckAllPhases, RefusesQuantizersThatPruningWouldBreak) {
   // The channels of the first entry go at step 10.
   EXPECT_THAT(std::string(Check("- method: {kind: quantize}\n"

@@ -204,6 +204,7 @@ TEST(VerbErrors, OfRun) {
        {run({"--recipe", "/no/r.yaml"}), 2, "/no/r.yaml"},
        {run({"--recipe", "r.yaml", "--replan"}), 2, "--replan and --recipe"},
        {run({"--recipe", "r.yaml", "--plan", "p"}), 2, "--plan and --recipe"},
+       {run({"--recipe", "r.yaml", "--ema", "0.9"}), 2, "--ema and --recipe"},
        {Mlp("plan", {"--recipe", "/no/r.yaml"}), 2, "/no/r.yaml"},
        {Mlp("plan", {"--recipe", "r.yaml", "-o", "p"}), 2, "-o and --problem"},
        {run({"--steps", "0"}), 2, "--steps"},
