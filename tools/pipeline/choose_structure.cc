@@ -187,7 +187,6 @@ class Chooser {
     LOADLINE_RETURN_IF_ERROR(candidates_.PoseUpTo(kNoTime));
     double most_bytes = static_cast<double>(failed_bytes) * kRoomier;
     Candidate* last = nullptr;
-    std::vector<Candidate*> visited;
     while (best_ == nullptr) {
       Candidate* next = nullptr;
       for (Candidate* candidate : InOrder()) {
@@ -198,22 +197,13 @@ class Chooser {
       }
       if (next == nullptr) break;
       last = next;
-      visited.push_back(next);
       most_bytes = static_cast<double>(next->KeepBytes()) * kRoomier;
       LOADLINE_RETURN_IF_ERROR(TryShortly(*next));
     }
     // The one that needs the fewest bytes, where no short search found a plan.
     Candidate* chosen = best_ != nullptr ? best_ : last;
-    if (chosen == nullptr || chosen->excluded) return absl::OkStatus();
-    LOADLINE_RETURN_IF_ERROR(SearchFully(*chosen));
-    // Those before it are faster, if a full search finds a plan.
-    for (auto it = visited.rbegin(); it != visited.rend(); ++it) {
-      if (best_ == nullptr) break;
-      if ((*it)->excluded || (*it)->compute_ns >= best_ns_) continue;
-      LOADLINE_RETURN_IF_ERROR(SearchFully(**it));
-      if (!(*it)->HasPlan()) break;
-    }
-    return absl::OkStatus();
+    return chosen == nullptr || chosen->excluded ? absl::OkStatus()
+                                                 : SearchFully(*chosen);
   }
 
   absl::StatusOr<planner::Plan> Search(const Candidate& candidate) const {
