@@ -76,6 +76,15 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   return position;
 }
 
+absl::Status CheckFormat(const SafetensorsFile& file) {
+  const auto format = file.metadata.find("format");
+  if (format != file.metadata.end() && format->second == kFormat) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("it is not a ", kFormat, " file"));
+}
+
 // The file holds exactly the values that the program saves, with their types.
 absl::Status CheckContents(const SafetensorsFile& file,
                            const Program& program) {
@@ -103,11 +112,7 @@ absl::Status CheckContents(const SafetensorsFile& file,
 
 absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
                                         const models::Graph& graph) {
-  const auto format = file.metadata.find("format");
-  if (format == file.metadata.end() || format->second != kFormat) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it is not a ", kFormat, " file"));
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckFormat(file));
   LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
   const auto hash = file.metadata.find("model_sha256");
   if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
@@ -198,13 +203,14 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
 
 absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
     const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(RunPosition position, ReadCheckpointPosition(path));
+  return std::move(position.notes);
+}
+
+absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(const SafetensorsFile file, ReadSafetensors(path));
-  const auto format = file.metadata.find("format");
-  if (format == file.metadata.end() || format->second != kFormat) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("checkpoint ", path, ": it is not a ", kFormat, " file"));
-  }
-  return NotesOf(file);
+  const absl::Status format = CheckFormat(file);
+  return OfCheckpoint(path, format.ok() ? ReadPosition(file) : format);
 }
 
 absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,

@@ -43,6 +43,9 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
 absl::StatusOr<std::map<std::string, std::string>> ReadCheckpointNotes(
     const std::string& path);
 
+// The position of any checkpoint. Errors as ReadCheckpointNotes.
+absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path);
+
 // The position of a checkpoint of a run of this graph. Errors as
 // LoadCheckpoint.
 absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "models/onnx/import.h"
+#include "nlohmann/json.hpp"
 #include "tests/end_to_end/run_command.h"
 
 namespace loadline {
@@ -38,6 +40,16 @@ CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
                                    "--json"};
   args.insert(args.end(), more.begin(), more.end());
   return RunLoadline(args, options);
+}
+
+// Of the lines of a file of metrics.
+std::vector<int> StepsOf(const std::string& path) {
+  std::vector<int> steps;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  }
+  return steps;
 }
 
 TEST(Recipe, RunsPhasesAsPlanned) {
@@ -114,22 +126,29 @@ TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
 TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
   const std::string folder = TestFolder("recipe_resume");
   const std::string recipe = WriteRecipe(folder, kCubic);
-  const CommandResult whole = RunMlp(recipe, {"--steps", "200"});
+  const std::string metrics = folder + "/metrics.jsonl";
+  const CommandResult whole =
+      RunMlp(recipe, {"--steps", "200", "--metrics", metrics});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::vector<int> all(200);
+  std::iota(all.begin(), all.end(), 1);
+  EXPECT_EQ(StepsOf(metrics), all);
   for (const char* stop : {" 9/200", " 16/200", " 20/200"}) {
     const std::string checkpoint = folder + "/c.safetensors";
     const CommandResult part =
         RunMlp(recipe,
                {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
-                "--log-every", "1"},
+                "--log-every", "1", "--metrics", metrics},
                {.interrupt_when = stop});
     ASSERT_EQ(part.exit_code, 130) << part.err;
-    const CommandResult rest = RunMlp(
-        recipe, {"--steps", "200", "--checkpoint", checkpoint, "--resume"});
+    const CommandResult rest =
+        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
+                        "--resume", "--metrics", metrics});
     ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
     EXPECT_LT(rest.json()["losses"].size(), 200u);
     EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"])
         << stop;
+    EXPECT_EQ(StepsOf(metrics), all) << stop;
   }
 }
 

@@ -73,6 +73,7 @@ class PhasedTraining {
       LOADLINE_ASSIGN_OR_RETURN(
           model_, WithoutRemoved(std::move(model_), phases, first));
     }
+    if (run_.begins) LOADLINE_RETURN_IF_ERROR(run_.begins());
     const auto trains = [](const RecipePhase& phase) {
       return phase.first_step < phase.end_step;
     };

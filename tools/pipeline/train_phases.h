@@ -34,6 +34,9 @@ struct PhasedRun {
   std::function<absl::StatusOr<std::unique_ptr<executor::Device>>()> device;
   // The learning rates of a run of so many steps. Empty: train.learning_rate.
   std::function<absl::StatusOr<executor::Schedule>(int64_t steps)> schedule;
+  // Called when everything is checked, before the first step. An error ends the
+  // run. May be empty.
+  std::function<absl::Status()> begins;
   // Everything but steps, notes and the hooks of phases.
   executor::TrainOptions train;
 };

@@ -129,7 +129,6 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
         {"--trace", !flags.trace.empty()},
         {"--eval-data", !flags.training.eval_data.empty()},
         {"--ema-output", !flags.training.average.empty()},
-        {"--metrics", !flags.training.metrics.empty()},
         {"--ema", flags.step.optimizer.ema > 0},
         {"--lora", !flags.step.optimizer.lora.empty()},
         {choice.c_str(), IsAuto(flags.step.plan)}}) {
@@ -494,6 +493,7 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
+  std::unique_ptr<executor::MetricsFile> metrics;
   PhasedRun run = {.step = flags.step,
                    .recipe_path = flags.recipe,
                    .steps = flags.steps,
@@ -513,7 +513,20 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
                .resume = flags.resume,
                .progress = [&](const executor::TrainProgress& progress) {
                  if (show) line.Show(progress);
+                 if (metrics != nullptr) metrics->Add(progress);
                }};
+  run.begins = [&]() -> absl::Status {
+    if (flags.training.metrics.empty()) return absl::OkStatus();
+    executor::RunPosition position;
+    if (flags.resume) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          position, executor::ReadCheckpointPosition(flags.checkpoint));
+    }
+    LOADLINE_ASSIGN_OR_RETURN(
+        metrics,
+        executor::MetricsFile::Open(flags.training.metrics, position.step));
+    return absl::OkStatus();
+  };
   run.train.not_saved = WarnNotWritten;
   LOADLINE_ASSIGN_OR_RETURN(PhasedResult result, TrainPhases(run, stop));
   FileBytes files;
@@ -528,6 +541,7 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
   }
   LOADLINE_RETURN_IF_ERROR(CheckPhaseBudgets(result.phases));
   LOADLINE_RETURN_IF_ERROR(result.train.unsaved);
+  if (metrics != nullptr) LOADLINE_RETURN_IF_ERROR(metrics->status());
   return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
