@@ -86,8 +86,7 @@ void ForBits(int64_t n, const uint8_t* bits, const Write& write) {
 
 // y[i] = narrow(x[i]); an element that does not come back is an error.
 template <typename From, typename To, typename Narrow, typename Widen>
-PreparedKernel NarrowChecked(const Prepare& p, const Narrow& narrow,
-                             const Widen& widen) {
+PreparedKernel NarrowChecked(const Prepare& p, Narrow narrow, Widen widen) {
   const int64_t n = p.input(0).elements();
   return MakeKernel(
       [n, narrow, widen, value = p.node().name,
@@ -113,7 +112,7 @@ PreparedKernel NarrowChecked(const Prepare& p, const Narrow& narrow,
 }
 
 template <typename From, typename To, typename Widen>
-PreparedKernel WidenAll(int64_t n, const Widen& widen) {
+PreparedKernel WidenAll(int64_t n, Widen widen) {
   return MakeKernel([n, widen](const KernelArgs& args) {
     const From* x = In<From>(args, 0);
     To* y = Out<To>(args, 0);

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "executor/files/array_file.h"
 #include "executor/files/npy.h"
 #include "planner/base/check.h"
 #include "tests/fuzz/memory_file.h"
@@ -90,6 +92,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOADLINE_CHECK(array.shape == header->shape);
     const models::TensorType type{array.dtype, array.shape};
     LOADLINE_CHECK(static_cast<int64_t>(array.data.size()) == type.bytes());
+  }
+  // The same array, read from where it lies.
+  const auto stored = executor::OpenNpzArray(file.path(), "x");
+  LOADLINE_CHECK(stored.ok() == whole);
+  if (whole) {
+    std::vector<std::byte> last(1);
+    const int64_t bytes = (*stored)->header().data_bytes;
+    LOADLINE_CHECK((*stored)->header().shape == header->shape);
+    if (bytes > 0) {
+      LOADLINE_CHECK((*stored)->Read(bytes - 1, absl::MakeSpan(last)).ok());
+      LOADLINE_CHECK(last[0] == static_cast<std::byte>(data[size - 1]));
+    }
   }
   return 0;
 }
