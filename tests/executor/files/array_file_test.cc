@@ -83,6 +83,13 @@ TEST(OpenNpzArray, RefusesHeadersThatLie) {
       HasSubstr("its header asks for 20 bytes of data and 4 are there"));
 }
 
+// Found by fuzzing: libzip 1.7 cannot move within an entry of no bytes.
+TEST(OpenNpzArray, RefusesAnEmptyEntry) {
+  const auto file =
+      OpenNpzArray(WriteZip("none.npz", {{"x.npy", ""}}, false), "x");
+  EXPECT_THAT(file.status().message(), HasSubstr("no magic"));
+}
+
 TEST(OpenNpyArray, ReadsParts) {
   const std::string data = Numbers();
   const auto file =
