@@ -349,7 +349,7 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       executor::ChooseAlgorithms(rest, [&] { return MakeDevice(device); },
                                  {.stop = stop}));
   machine.algorithms.merge(std::move(algorithms));
-  LOADLINE_ASSIGN_OR_RETURN(const auto made, MakeDevice(device));
+  LOADLINE_ASSIGN_OR_RETURN(auto made, MakeDevice(device));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             PoseStep(graph, "calibration", machine, *made));
   LOADLINE_ASSIGN_OR_RETURN(planner::Plan keep_everything,
@@ -369,6 +369,8 @@ absl::StatusOr<planner::Machine> CalibratedProfile(
       MeasureOperators(graph, rest, problem,
                        plan.has_value() ? &*plan : nullptr, options, *made));
   machine.ops.merge(std::move(times));
+  made.reset();  // the budget has room for one arena
+  executor::ReleaseFreedMemory();
   LOADLINE_RETURN_IF_ERROR(
       MeasureCodecs(unmeasured_codecs, options, device, &machine));
   auto kept =
