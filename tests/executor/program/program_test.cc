@@ -105,9 +105,10 @@ TEST(Program, SolvedPlansChangeNoBit) {
   EXPECT_EQ(Train20(toy, *all).weights, keep.weights);
   for (bool recompute : {false, true}) {
     for (bool offload : {false, true}) {
-      const auto plan = planner::SolveSmallest(
-          toy.problem,
-          {.allow_recompute = recompute, .allow_offload = offload});
+      const auto plan =
+          planner::SolveSmallest(toy.problem, {.allow_recompute = recompute,
+                                               .allow_offload = offload,
+                                               .work_limit = 100'000});
       ASSERT_TRUE(plan.ok()) << plan.status();
       EXPECT_LE(plan->arena_bytes, all->arena_bytes);
       EXPECT_EQ(Train20(toy, *plan).weights, keep.weights);
