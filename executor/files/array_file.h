@@ -50,8 +50,9 @@ absl::StatusOr<std::vector<int64_t>> ReadArrayShape(const std::string& path,
 absl::StatusOr<std::unique_ptr<ArrayFile>> OpenArray(const std::string& path,
                                                      const std::string& name);
 
-// The whole array, in the header's dtype.
-absl::StatusOr<NpyArray> ReadWhole(ArrayFile& file);
+// The whole array, in the header's dtype; of an archive, with its checksum.
+absl::StatusOr<NpyArray> ReadArray(const std::string& path,
+                                   const std::string& name);
 
 }  // namespace loadline::executor
 

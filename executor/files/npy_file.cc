@@ -32,7 +32,8 @@ class NpyFile final : public ArrayFile {
   }
 
   absl::Status Open() {
-    file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    // Without waiting for the writer of a pipe, which is refused below.
+    file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file_ < 0 && errno == ENOENT) {
       return absl::NotFoundError(absl::StrCat(path_, ": no such file"));
     }
@@ -89,6 +90,15 @@ class NpyFile final : public ArrayFile {
   int file_ = -1;
 };
 
+bool IsFolder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+std::string InFolder(const std::string& folder, const std::string& name) {
+  return absl::StrCat(folder, "/", name, ".npy");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ArrayFile>> OpenNpyArray(
@@ -100,25 +110,31 @@ absl::StatusOr<std::unique_ptr<ArrayFile>> OpenNpyArray(
 
 absl::StatusOr<std::unique_ptr<ArrayFile>> OpenArray(const std::string& path,
                                                      const std::string& name) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored)
-             ? OpenNpyArray(absl::StrCat(path, "/", name, ".npy"))
-             : OpenNpzArray(path, name);
+  return IsFolder(path) ? OpenNpyArray(InFolder(path, name))
+                        : OpenNpzArray(path, name);
+}
+
+absl::StatusOr<NpyArray> ReadArray(const std::string& path,
+                                   const std::string& name) {
+  if (!IsFolder(path)) {
+    LOADLINE_ASSIGN_OR_RETURN(std::vector<NpyArray> arrays,
+                              ReadNpz(path, {name}));
+    return std::move(arrays[0]);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const auto file,
+                            OpenNpyArray(InFolder(path, name)));
+  const NpyHeader& header = file->header();
+  std::vector<std::byte> raw(static_cast<size_t>(header.data_bytes));
+  LOADLINE_RETURN_IF_ERROR(file->Read(0, absl::MakeSpan(raw)));
+  return NpyArray{header.dtype, header.shape, InDType(header, std::move(raw))};
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadArrayShape(const std::string& path,
                                                     const std::string& name) {
   LOADLINE_ASSIGN_OR_RETURN(const auto file, OpenArray(path, name));
   if (file != nullptr) return file->header().shape;
-  LOADLINE_ASSIGN_OR_RETURN(const auto arrays, ReadNpz(path, {name}));
-  return arrays[0].shape;
-}
-
-absl::StatusOr<NpyArray> ReadWhole(ArrayFile& file) {
-  const NpyHeader& header = file.header();
-  std::vector<std::byte> raw(static_cast<size_t>(header.data_bytes));
-  LOADLINE_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(raw)));
-  return NpyArray{header.dtype, header.shape, InDType(header, std::move(raw))};
+  LOADLINE_ASSIGN_OR_RETURN(NpyArray array, ReadArray(path, name));
+  return std::move(array.shape);
 }
 
 }  // namespace loadline::executor

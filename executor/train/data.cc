@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -145,18 +143,15 @@ absl::StatusOr<std::vector<Source>> OpenSources(
     if (file != nullptr) stored_bytes += file->header().data_bytes;
     files.push_back(std::move(file));
   }
+  const bool stay = stored_bytes > options.most_bytes_in_memory;
   std::vector<Source> sources;
   for (size_t i = 0; i < files.size(); ++i) {
-    if (files[i] != nullptr && stored_bytes > options.most_bytes_in_memory) {
+    if (files[i] != nullptr && stay) {
       sources.push_back(SourceOf(std::move(files[i])));
-    } else if (files[i] != nullptr && std::filesystem::is_directory(path)) {
-      LOADLINE_ASSIGN_OR_RETURN(NpyArray array, ReadWhole(*files[i]));
-      sources.push_back(SourceOf(std::move(array)));
-    } else {
-      LOADLINE_ASSIGN_OR_RETURN(std::vector<NpyArray> arrays,
-                                ReadNpz(path, {names[i]}));
-      sources.push_back(SourceOf(std::move(arrays[0])));
+      continue;
     }
+    LOADLINE_ASSIGN_OR_RETURN(NpyArray array, ReadArray(path, names[i]));
+    sources.push_back(SourceOf(std::move(array)));
   }
   return sources;
 }

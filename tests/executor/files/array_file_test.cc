@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -110,6 +111,15 @@ TEST(OpenNpyArray, NamesTheFileAndTheFault) {
               HasSubstr("asks for 8 bytes of data and 7 are there"));
   EXPECT_THAT(message(Written("long.npy", good + "8")),
               HasSubstr("asks for 8 bytes of data and 9 are there"));
+}
+
+// Opening one waits for a writer.
+TEST(OpenNpyArray, RefusesAPipeAtOnce) {
+  const std::string path = TemporaryPath("pipe.npy");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(OpenNpyArray(path).status().message(),
+              HasSubstr("not a regular file"));
+  std::filesystem::remove(path);
 }
 
 TEST(OpenNpyArray, ReportsAFileThatHasBecomeShorter) {
