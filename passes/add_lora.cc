@@ -11,6 +11,7 @@
 #include "models/name_pattern.h"
 #include "passes/node_replacer.h"
 #include "passes/remove_dead_nodes.h"
+#include "planner/base/random.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -43,11 +44,10 @@ class NameRandom {
 
   // In [-1, 1).
   float Next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    z ^= z >> 31;
-    return static_cast<float>(static_cast<int64_t>(z >> 40)) / 8388608.0f - 1;
+    const uint64_t bits = planner::SplitMix64(state_);
+    state_ += planner::kSplitMix64Step;
+    return static_cast<float>(static_cast<int64_t>(bits >> 40)) / 8388608.0f -
+           1;
   }
 
  private:

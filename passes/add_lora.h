@@ -1,5 +1,6 @@
-// Low-rank adapters (Hu et al.: LoRA, 2021): weights of products stay as they
-// are, and a product of two narrow matrices is trained beside each of them.
+// Low-rank adapters (Hu et al.: LoRA, 2021). The weight of a linear layer is
+// frozen. Training changes two narrow matrices A and B, whose product is added
+// to the weight.
 //
 //   y = MatMul(x, w)       y0 = MatMul(x, w)
 //                    ->    h = Mul(MatMul(x, w.lora_A), alpha / rank)

@@ -46,10 +46,11 @@ absl::StatusOr<std::vector<double>> ProfileGradientErrors(
 // Bytes that profiling holds, at least.
 int64_t ProfileBytes(const models::Graph& graph);
 
-// Without a run. The elements of a group of 256 normally distributed numbers
-// have a range of 5.6 standard deviations; rounding to 255 steps of it at
-// random errs by sqrt(1/6) of a step on average (of squares), and the gradient
-// by as much if all of it passes through the value.
+// An estimate for where nothing can be run. 256 normally distributed numbers
+// have a range of about 5.6 standard deviations, which an 8-bit group codec
+// divides into 255 steps. Stochastic rounding has a root-mean-square error of
+// sqrt(1/6) = 0.408 of a step. The gradient has the same relative error if all
+// of it depends on the value.
 inline constexpr double kAnalyticGradientError = 5.6 / 255 * 0.408;
 
 }  // namespace loadline::executor

@@ -13,20 +13,21 @@
 #include "absl/strings/str_cat.h"
 #include "executor/train/data.h"
 #include "planner/base/check.h"
+#include "planner/base/random.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
 namespace {
 
-class SplitMix64 {
+// Like planner::Random, but without the bias of its Below.
+class Shuffler {
  public:
-  explicit SplitMix64(uint64_t state) : state_(state) {}
+  explicit Shuffler(uint64_t state) : state_(state) {}
 
   uint64_t Next() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    const uint64_t bits = planner::SplitMix64(state_);
+    state_ += planner::kSplitMix64Step;
+    return bits;
   }
 
   uint64_t Below(uint64_t bound) {
@@ -84,8 +85,9 @@ void BatchRows::Permute(int64_t epoch) {
   std::iota(order_.begin(), order_.end(), int64_t{0});
   if (!shuffle_) return;
   // A hash of the pair, so that (1, 2) and (2, 1) differ.
-  const uint64_t key = SplitMix64(seed_).Next() ^ static_cast<uint64_t>(epoch);
-  SplitMix64 random(SplitMix64(key).Next());
+  const uint64_t key =
+      planner::SplitMix64(seed_) ^ static_cast<uint64_t>(epoch);
+  Shuffler random(planner::SplitMix64(key));
   for (size_t i = order_.size() - 1; i > 0; --i) {
     std::swap(order_[i], order_[random.Below(i + 1)]);
   }

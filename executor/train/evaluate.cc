@@ -51,6 +51,10 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   buffers_.resize(data_.columns.size());
   for (size_t c = 0; c < buffers_.size(); ++c) {
     const Column& column = data_.columns[c];
+    if (!column.stored.has_value()) {
+      inputs.push_back(column.data.data() + examples_ * column.row_bytes);
+      continue;
+    }
     buffers_[c].resize(static_cast<size_t>(batch * column.row_bytes));
     LOADLINE_RETURN_IF_ERROR(
         ReadRows(column, examples_, batch, buffers_[c].data()));

@@ -45,8 +45,9 @@ class Evaluator {
   absl::Status AddBatch(Program& program, int64_t batch);
 
   const DataSet& data_;
-  std::vector<std::vector<std::byte>> buffers_;  // of a batch, for each column
-  double loss_ = 0;                              // weighted sum over batches
+  // Of a batch, for each column whose rows are stored.
+  std::vector<std::vector<std::byte>> buffers_;
+  double loss_ = 0;    // weighted sum over batches
   double weight_ = 0;  // examples, less those without a target
   int64_t examples_ = 0;
   int64_t correct_ = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/compress/add_masks.h"
+#include "planner/base/random.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::passes {
@@ -43,20 +44,14 @@ bool IsScaleOfBatchNorm(const Graph& model, const PruneGroup& group,
   return false;
 }
 
-// SplitMix64 (Steele, Lea, Flood, 2014).
-uint64_t Mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 std::vector<double> RandomScores(const PruneGroup& group, uint64_t seed) {
-  uint64_t state = Mix(seed);
-  for (char c : group.name) state = Mix(state ^ static_cast<uint8_t>(c));
+  uint64_t state = planner::SplitMix64(seed);
+  for (char c : group.name) {
+    state = planner::SplitMix64(state ^ static_cast<uint8_t>(c));
+  }
   std::vector<double> scores;
   for (int64_t c = 0; c < group.width; ++c) {
-    state = Mix(state);
+    state = planner::SplitMix64(state);
     scores.push_back(static_cast<double>(state >> 11));
   }
   return scores;

@@ -1,6 +1,6 @@
-// A small seeded generator for the searches: SplitMix64 (Steele, Lea, Flood:
-// Fast Splittable Pseudorandom Number Generators, 2014). Gives the same numbers
-// on every platform; the distributions of <random> do not.
+// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+// Generators, 2014), and a small seeded generator for the searches. Both give
+// the same numbers on every platform; the distributions of <random> do not.
 #ifndef LOADLINE_PLANNER_BASE_RANDOM_H_
 #define LOADLINE_PLANNER_BASE_RANDOM_H_
 
@@ -8,15 +8,25 @@
 
 namespace loadline::planner {
 
+// From one state of the generator to the next.
+inline constexpr uint64_t kSplitMix64Step = 0x9E3779B97F4A7C15;
+
+// The number that the generator gives in this state; also a hash.
+constexpr uint64_t SplitMix64(uint64_t state) {
+  uint64_t z = state + kSplitMix64Step;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
+  explicit Random(uint64_t seed) : state_(seed * kSplitMix64Step + 1) {}
 
   uint64_t Bits() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return z ^ (z >> 31);
+    const uint64_t bits = SplitMix64(state_);
+    state_ += kSplitMix64Step;
+    return bits;
   }
   // In [0, count); requires 0 < count.
   int Below(int count) {

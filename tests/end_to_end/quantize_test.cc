@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/recipe_runs.h"
 #include "tests/end_to_end/run_command.h"
 
 namespace loadline {
@@ -18,27 +19,33 @@ using ::testing::HasSubstr;
 
 std::string Recipe(const std::string& folder, const std::string& method,
                    const std::string& process) {
-  const std::string path = folder + "/recipe.yaml";
-  std::ofstream(path) << "compression:\n- name: int8\n  method: {kind: "
-                         "quantize, "
-                      << method << "}\n  process: {" << process << "}\n";
-  return path;
+  return WriteRecipe(folder,
+                     "compression:\n- name: int8\n  method: {kind: quantize, " +
+                         method + "}\n  process: {" + process + "}\n");
 }
 
-CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
-                     const CommandOptions& options = {}) {
-  std::vector<std::string> args = {"run",      Zoo("mlp.onnx"),
-                                   "--data",   Zoo("digits-train.npz"),
-                                   "--seed",   "3",
-                                   "--recipe", recipe,
-                                   "--json",   "--no-recompute"};
-  args.insert(args.end(), more.begin(), more.end());
-  return RunLoadline(args, options);
+// Planning takes seconds; with fewer choices, less.
+CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more) {
+  more.push_back("--no-recompute");
+  return RunMlpUnder(recipe, more);
 }
 
 std::string Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The file of a run of 200 steps that never stopped, and of one that did.
+void ExpectResumes(const std::string& recipe, const std::string& folder,
+                   const std::string& whole,
+                   const std::vector<const char*>& stops) {
+  const std::string resumed = folder + "/resumed.onnx";
+  for (const char* stop : stops) {
+    InterruptAndResume(recipe, {"--steps", "200", "--no-recompute"}, stop,
+                       folder + "/c.safetensors", {"-o", resumed});
+    ASSERT_FALSE(testing::Test::HasFailure());
+    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
+  }
 }
 
 TEST(Quantize, TrainsInPhasesWithinTheBudgetAndExportsIntegers) {
@@ -110,22 +117,9 @@ TEST(Quantize, ResumesWithTheSameBits) {
              "start_step: 4, freeze_observer_step: 8, calibration_batches: 2");
   const std::string whole = folder + "/whole.onnx";
   ASSERT_EQ(RunMlp(recipe, {"--steps", "200", "-o", whole}).exit_code, 0);
-  const std::string resumed = folder + "/resumed.onnx";
   // The last phase is long enough for a signal to reach it.
-  for (const char* stop : {" 3/200", " 4/200", " 6/200", " 9/200"}) {
-    const std::string checkpoint = folder + "/c.safetensors";
-    const CommandResult part =
-        RunMlp(recipe,
-               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
-                "--log-every", "1"},
-               {.interrupt_when = stop});
-    ASSERT_EQ(part.exit_code, 130) << part.err;
-    const CommandResult rest =
-        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
-                        "--resume", "-o", resumed});
-    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
-    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
-  }
+  ExpectResumes(recipe, folder, whole,
+                {" 3/200", " 4/200", " 6/200", " 9/200"});
 }
 
 TEST(Quantize, HasTheSameBitsAtTwoBudgets) {
@@ -177,21 +171,8 @@ TEST(Quantize, FollowsPruningAndResumes) {
   // Half of the channels in both layers, and a byte instead of four.
   EXPECT_LT(std::filesystem::file_size(whole),
             std::filesystem::file_size(Zoo("mlp.onnx")) / 6);
-  const std::string resumed = folder + "/resumed.onnx";
-  for (const char* stop : {" 3/200", " 4/200", " 7/200", " 8/200", " 11/200"}) {
-    const std::string checkpoint = folder + "/c.safetensors";
-    const CommandResult part =
-        RunMlp(recipe,
-               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
-                "--log-every", "1"},
-               {.interrupt_when = stop});
-    ASSERT_EQ(part.exit_code, 130) << part.err;
-    const CommandResult rest =
-        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
-                        "--resume", "-o", resumed});
-    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
-    EXPECT_EQ(Contents(whole), Contents(resumed)) << stop;
-  }
+  ExpectResumes(recipe, folder, whole,
+                {" 3/200", " 4/200", " 7/200", " 8/200", " 11/200"});
 }
 
 TEST(Quantize, PlansItsPhasesOffline) {

@@ -11,6 +11,7 @@
 
 #include "models/onnx/import.h"
 #include "nlohmann/json.hpp"
+#include "tests/end_to_end/recipe_runs.h"
 #include "tests/end_to_end/run_command.h"
 
 namespace loadline {
@@ -25,23 +26,6 @@ constexpr char kCubic[] = R"(compression:
   process: {schedule: cubic, start_step: 4, end_step: 16, update_frequency: 3}
 )";
 
-std::string WriteRecipe(const std::string& folder, const std::string& text) {
-  const std::string path = folder + "/recipe.yaml";
-  std::ofstream(path) << text;
-  return path;
-}
-
-CommandResult RunMlp(const std::string& recipe, std::vector<std::string> more,
-                     const CommandOptions& options = {}) {
-  std::vector<std::string> args = {"run",      Zoo("mlp.onnx"),
-                                   "--data",   Zoo("digits-train.npz"),
-                                   "--seed",   "3",
-                                   "--recipe", recipe,
-                                   "--json"};
-  args.insert(args.end(), more.begin(), more.end());
-  return RunLoadline(args, options);
-}
-
 // Of the lines of a file of metrics.
 std::vector<int> StepsOf(const std::string& path) {
   std::vector<int> steps;
@@ -55,7 +39,7 @@ std::vector<int> StepsOf(const std::string& path) {
 TEST(Recipe, RunsPhasesAsPlanned) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_run"), kCubic);
   const CommandResult run =
-      RunMlp(recipe, {"--steps", "24", "--budget", "80%"});
+      RunMlpUnder(recipe, {"--steps", "24", "--budget", "80%"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto result = run.json();
   ASSERT_EQ(result["phases"].size(), 2u);
@@ -89,9 +73,9 @@ TEST(Recipe, RunsPhasesAsPlanned) {
 
 TEST(Recipe, HasTheSameBitsAtTwoBudgets) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_bits"), kCubic);
-  const CommandResult whole = RunMlp(recipe, {"--steps", "24"});
-  const CommandResult tight =
-      RunMlp(recipe, {"--steps", "24", "--budget", "75%", "--no-recompute"});
+  const CommandResult whole = RunMlpUnder(recipe, {"--steps", "24"});
+  const CommandResult tight = RunMlpUnder(
+      recipe, {"--steps", "24", "--budget", "75%", "--no-recompute"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   ASSERT_EQ(tight.exit_code, 0) << tight.err;
   EXPECT_NE(whole.json()["phases"][0]["arena_bytes"],
@@ -106,7 +90,7 @@ TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_before"), kCubic);
   const std::vector<std::string> rates = {
       "--steps", "24", "--schedule", "cosine", "--warmup-steps", "2"};
-  const CommandResult pruned = RunMlp(recipe, rates);
+  const CommandResult pruned = RunMlpUnder(recipe, rates);
   ASSERT_EQ(pruned.exit_code, 0) << pruned.err;
   std::vector<std::string> args = {
       "run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"), "--seed",
@@ -128,23 +112,16 @@ TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
   const std::string recipe = WriteRecipe(folder, kCubic);
   const std::string metrics = folder + "/metrics.jsonl";
   const CommandResult whole =
-      RunMlp(recipe, {"--steps", "200", "--metrics", metrics});
+      RunMlpUnder(recipe, {"--steps", "200", "--metrics", metrics});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   std::vector<int> all(200);
   std::iota(all.begin(), all.end(), 1);
   EXPECT_EQ(StepsOf(metrics), all);
   for (const char* stop : {" 9/200", " 16/200", " 20/200"}) {
     const std::string checkpoint = folder + "/c.safetensors";
-    const CommandResult part =
-        RunMlp(recipe,
-               {"--steps", "200", "--checkpoint", checkpoint, "--overwrite",
-                "--log-every", "1", "--metrics", metrics},
-               {.interrupt_when = stop});
-    ASSERT_EQ(part.exit_code, 130) << part.err;
-    const CommandResult rest =
-        RunMlp(recipe, {"--steps", "200", "--checkpoint", checkpoint,
-                        "--resume", "--metrics", metrics});
-    ASSERT_EQ(rest.exit_code, 0) << stop << rest.err;
+    const CommandResult rest = InterruptAndResume(
+        recipe, {"--steps", "200", "--metrics", metrics}, stop, checkpoint);
+    ASSERT_FALSE(HasFailure());
     EXPECT_LT(rest.json()["losses"].size(), 200u);
     EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"])
         << stop;
@@ -155,15 +132,15 @@ TEST(Recipe, ResumesWithTheBitsOfARunThatNeverStopped) {
 TEST(Recipe, RefusesTheCheckpointOfAnotherRecipe) {
   const std::string folder = TestFolder("recipe_other");
   const std::string checkpoint = folder + "/c.safetensors";
-  ASSERT_EQ(RunMlp(WriteRecipe(folder, kCubic),
-                   {"--steps", "24", "--checkpoint", checkpoint})
+  ASSERT_EQ(RunMlpUnder(WriteRecipe(folder, kCubic),
+                        {"--steps", "24", "--checkpoint", checkpoint})
                 .exit_code,
             0);
   std::string other = kCubic;
   other.replace(other.find("0.5"), 3, "0.6");
   const CommandResult run =
-      RunMlp(WriteRecipe(folder, other),
-             {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
+      RunMlpUnder(WriteRecipe(folder, other),
+                  {"--steps", "24", "--checkpoint", checkpoint, "--resume"});
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.err, HasSubstr("its run had another recipe"));
   const CommandResult without =
@@ -177,7 +154,7 @@ TEST(Recipe, WritesTheModelThatIsLeft) {
   const std::string folder = TestFolder("recipe_export");
   const std::string out = folder + "/pruned.onnx";
   const CommandResult run =
-      RunMlp(WriteRecipe(folder, kCubic), {"--steps", "24", "-o", out});
+      RunMlpUnder(WriteRecipe(folder, kCubic), {"--steps", "24", "-o", out});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_LT(run.json()["file_bytes"].get<double>(),
             0.6 * run.json()["before"]["file_bytes"].get<double>());
@@ -207,17 +184,17 @@ TEST(Recipe, MasksSingleWeightsAndSaysThatNothingIsSaved) {
 TEST(Recipe, KeepsTwoOfFourWhereChannelsGo) {
   const std::string folder = TestFolder("recipe_fours");
   const std::string out = folder + "/small.onnx";
-  const CommandResult run =
-      RunMlp(WriteRecipe(folder,
-                         "- method: {kind: prune}\n"
-                         "  object: {op_names: [fc1.weight]}\n"
-                         "  degree: {sparsity: 0.3, round_to: 4}\n"
-                         "  process: {end_step: 8, update_frequency: 4}\n"
-                         "- method: {kind: prune, granularity: '2:4'}\n"
-                         "  object: {op_names: [fc2.weight]}\n"
-                         "  degree: {sparsity: 0.5}\n"
-                         "  process: {schedule: one_shot, start_step: 2}\n"),
-             {"--steps", "12", "-o", out});
+  const CommandResult run = RunMlpUnder(
+      WriteRecipe(folder,
+                  "- method: {kind: prune}\n"
+                  "  object: {op_names: [fc1.weight]}\n"
+                  "  degree: {sparsity: 0.3, round_to: 4}\n"
+                  "  process: {end_step: 8, update_frequency: 4}\n"
+                  "- method: {kind: prune, granularity: '2:4'}\n"
+                  "  object: {op_names: [fc2.weight]}\n"
+                  "  degree: {sparsity: 0.5}\n"
+                  "  process: {schedule: one_shot, start_step: 2}\n"),
+      {"--steps", "12", "-o", out});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   models::ImportOptions options;
   options.batch = 1;
@@ -240,7 +217,7 @@ TEST(Recipe, PrunesBeforeTheFirstStep) {
                   "- method: {kind: prune, criterion: l1}\n"
                   "  degree: {sparsity: 0.75}\n"
                   "  process: {schedule: one_shot}\n");
-  const CommandResult run = RunMlp(recipe, {"--steps", "5"});
+  const CommandResult run = RunMlpUnder(recipe, {"--steps", "5"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   ASSERT_EQ(run.json()["phases"].size(), 1u);
   EXPECT_LT(run.json()["phases"][0]["parameters"].get<double>(),
@@ -259,11 +236,11 @@ TEST(Recipe, ResumesWithinTheBudgetOfItsFirstPhase) {
       "--steps",      "200",      "--budget",    "95%", "--no-recompute",
       "--checkpoint", checkpoint, "--log-every", "1"};
   const CommandResult part =
-      RunMlp(recipe, flags, {.interrupt_when = " 9/200"});
+      RunMlpUnder(recipe, flags, {.interrupt_when = " 9/200"});
   ASSERT_EQ(part.exit_code, 130) << part.err;
   std::vector<std::string> more = flags;
   more.push_back("--resume");
-  const CommandResult rest = RunMlp(recipe, more);
+  const CommandResult rest = RunMlpUnder(recipe, more);
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["phases"][0]["budget_bytes"],
             part.json()["phases"][0]["budget_bytes"]);
@@ -284,30 +261,31 @@ TEST(Recipe, SaysWhatIsWrong) {
   std::string typo = kCubic;
   typo.replace(typo.find("sparsity"), 8, "sparsty");
   const CommandResult unknown =
-      RunMlp(WriteRecipe(folder, typo), {"--steps", "24"});
+      RunMlpUnder(WriteRecipe(folder, typo), {"--steps", "24"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err,
               HasSubstr("entry 'hidden': degree.sparsity: missing"));
   const CommandResult early =
-      RunMlp(WriteRecipe(folder, kCubic), {"--steps", "10"});
+      RunMlpUnder(WriteRecipe(folder, kCubic), {"--steps", "10"});
   EXPECT_EQ(early.exit_code, 2);
   EXPECT_THAT(early.err, HasSubstr("16 leaves none of the run's 10 steps"));
   // Of a later phase, before the first step.
   const CommandResult later =
-      RunMlp(WriteRecipe(folder,
-                         "- method: {kind: prune}\n"
-                         "  object: {op_names: [fc1]}\n"
-                         "  degree: {sparsity: 0.5}\n"
-                         "  process: {end_step: 9}\n"
-                         "- method: {kind: prune, criterion: bn_scale}\n"
-                         "  object: {op_names: [fc2]}\n"
-                         "  degree: {sparsity: 0.5}\n"
-                         "  process: {start_step: 18, end_step: 20}\n"),
-             {"--steps", "24", "--log-every", "1"});
+      RunMlpUnder(WriteRecipe(folder,
+                              "- method: {kind: prune}\n"
+                              "  object: {op_names: [fc1]}\n"
+                              "  degree: {sparsity: 0.5}\n"
+                              "  process: {end_step: 9}\n"
+                              "- method: {kind: prune, criterion: bn_scale}\n"
+                              "  object: {op_names: [fc2]}\n"
+                              "  degree: {sparsity: 0.5}\n"
+                              "  process: {start_step: 18, end_step: 20}\n"),
+                  {"--steps", "24", "--log-every", "1"});
   EXPECT_EQ(later.exit_code, 2);
   EXPECT_THAT(later.err, testing::Not(HasSubstr("step 1/24")));
   EXPECT_THAT(later.err, HasSubstr("entry 'entry2': method.criterion"));
-  const CommandResult both = RunMlp(WriteRecipe(folder, kCubic), {"--replan"});
+  const CommandResult both =
+      RunMlpUnder(WriteRecipe(folder, kCubic), {"--replan"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("--replan and --recipe"));
 }

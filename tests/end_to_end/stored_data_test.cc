@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/end_to_end/run_command.h"
+#include "tests/executor/support/npy_bytes.h"
 
 namespace loadline {
 namespace {
@@ -26,13 +27,8 @@ std::vector<std::string> RunOn(const std::string& data,
 
 void WriteArray(const std::string& path, const std::string& descr,
                 const std::string& shape, const std::string& data) {
-  const std::string dictionary =
-      "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape +
-      ", }\n";
-  std::string head("\x93NUMPY\x01\x00", 8);
-  head += static_cast<char>(dictionary.size());
-  head += '\0';
-  std::ofstream(path, std::ios::binary) << head << dictionary << data;
+  std::ofstream(path, std::ios::binary)
+      << executor::NpyFile(descr, shape, data);
 }
 
 // Examples of the digits' shapes. Zeros are a hole in the file, so that the

@@ -80,16 +80,19 @@ absl::StatusOr<planner::Machine> NamedProfile(const std::string& name) {
                    machine.status().message()));
 }
 
+bool IsMeasured(const models::Graph& graph, const models::Node& node,
+                const planner::Machine& machine) {
+  return machine.ops.count(models::OperatorKey(graph, node)) > 0;
+}
+
 // The graph with only the nodes whose times the machine lacks.
 models::Graph Unmeasured(const models::Graph& graph,
                          const planner::Machine& machine) {
   models::Graph rest = graph;
   rest.nodes.clear();
   for (const models::Node& node : graph.nodes) {
-    if (models::IsView(node)) continue;
-    if (machine.ops.count(models::OperatorKey(graph, node)) == 0) {
-      rest.nodes.push_back(node);
-    }
+    if (models::IsView(node) || IsMeasured(graph, node, machine)) continue;
+    rest.nodes.push_back(node);
   }
   return rest;
 }
@@ -316,9 +319,7 @@ OperatorCount CountOperators(const models::Graph& graph,
   for (const models::Node& node : graph.nodes) {
     if (models::IsView(node)) continue;
     ++count.all;
-    if (machine.ops.count(models::OperatorKey(graph, node)) == 0) {
-      ++count.unmeasured;
-    }
+    if (!IsMeasured(graph, node, machine)) ++count.unmeasured;
   }
   return count;
 }

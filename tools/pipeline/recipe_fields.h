@@ -27,8 +27,9 @@ absl::Status FieldErrorAt(const std::string& file, const YAML::Node& node,
                           const std::string& entry, absl::string_view key,
                           absl::string_view what);
 
-// A mapping of an entry, such as its `degree`. Keys are asked for by their name
-// and the names that other tools use; each is asked for before Finish.
+// Reads a mapping of an entry, such as its `degree`. A key may be given under
+// its own name or under names that other tools use. Finish refuses every key
+// that was not read before.
 class RecipeFields {
  public:
   // `path`: "degree", or "degree.symmetric". A `node` that is not defined is an

@@ -249,12 +249,17 @@ class PhasedTraining {
           done == phase.end_step &&
           std::count(phase.removed.begin(), phase.removed.end(), e) > 0;
       if (removes || !passes::IsMaskUpdate(spec, done)) continue;
-      LOADLINE_RETURN_IF_ERROR(
-          UpdateMasks(at_start, spec, at_start.found[e],
-                      passes::SparsityAt(spec, result_.targets[e], done),
-                      train_.seed, states, values));
+      LOADLINE_RETURN_IF_ERROR(MaskEntry(e, done, at_start, states, values));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status MaskEntry(size_t e, int64_t step, const PhaseModel& at_start,
+                         const OptimizerStates& states, ProgramValues& values) {
+    const PruneSpec& spec = *recipe_.entries[e].prune();
+    return UpdateMasks(at_start, spec, at_start.found[e],
+                       passes::SparsityAt(spec, result_.targets[e], step),
+                       train_.seed, states, values);
   }
 
   // Channels that went have moved others into other fours.
@@ -269,10 +274,8 @@ class PhasedTraining {
           spec.start_step > phase.first_step) {
         continue;
       }
-      LOADLINE_RETURN_IF_ERROR(UpdateMasks(
-          at_start, spec, at_start.found[e],
-          passes::SparsityAt(spec, result_.targets[e], phase.first_step),
-          train_.seed, states, values));
+      LOADLINE_RETURN_IF_ERROR(
+          MaskEntry(e, phase.first_step, at_start, states, values));
     }
     return absl::OkStatus();
   }

@@ -7,17 +7,6 @@
 
 namespace loadline::executor {
 
-std::string NpyFile(const std::string& descr, const std::string& shape,
-                    const std::string& data) {
-  std::string dictionary = "{'descr': '" + descr +
-                           "', 'fortran_order': False, 'shape': " + shape +
-                           ", }\n";
-  std::string bytes("\x93NUMPY\x01\x00", 8);
-  bytes += static_cast<char>(dictionary.size());
-  bytes += '\0';
-  return bytes + dictionary + data;
-}
-
 std::string WriteZip(
     const std::string& file,
     const std::vector<std::pair<std::string, std::string>>& entries,

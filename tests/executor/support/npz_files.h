@@ -1,4 +1,4 @@
-// NumPy's files, as tests want them.
+// Archives of arrays, as NumPy writes them.
 #ifndef LOADLINE_TESTS_EXECUTOR_SUPPORT_NPZ_FILES_H_
 #define LOADLINE_TESTS_EXECUTOR_SUPPORT_NPZ_FILES_H_
 
@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace loadline::executor {
+#include "tests/executor/support/npy_bytes.h"
 
-// The bytes of an .npy file: `descr` such as "<f4", `shape` such as "(2, 2)".
-std::string NpyFile(const std::string& descr, const std::string& shape,
-                    const std::string& data);
+namespace loadline::executor {
 
 // Writes an archive with (name, contents) entries; returns its path.
 std::string WriteZip(
