@@ -11,6 +11,8 @@ so building and testing need none of these.
   digits-*.npz    scikit-learn's handwritten digits, 1,437 + 360 images
   text-*.npz      characters of the licence texts that every Debian holds
   reference/*.json  20 losses and the first step's gradients, by PyTorch
+  ../../tests/models/data/resnet18_group_norm*.onnx
+                  the two forms that exporters give GroupNorm, without weights
 
 Usage: export_models.py [--only NAME]
 """
@@ -29,6 +31,7 @@ import make_weights
 import torch_models
 
 ZOO = pathlib.Path(__file__).resolve().parent / "zoo"
+GRAPHS = ZOO.parents[1] / "tests" / "models" / "data"
 SEQUENCE = 64
 
 
@@ -62,7 +65,7 @@ def initialise(model):
     return model
 
 
-def export(name, model, sample, exporter, external, folder=ZOO):
+def export(name, model, sample, exporter, external, folder=ZOO, opset=None):
     """Exports in training mode with a dynamic batch; strips file paths.
 
     optimize=False in the newer exporter: its optimizer merges parameters of
@@ -77,13 +80,13 @@ def export(name, model, sample, exporter, external, folder=ZOO):
         torch.onnx.export(
             model, (sample[input_name],), str(path), dynamo=False,
             training=torch.onnx.TrainingMode.TRAINING,
-            do_constant_folding=False, opset_version=17,
+            do_constant_folding=False, opset_version=opset or 17,
             input_names=[input_name], output_names=["logits"],
             dynamic_axes={input_name: {0: "batch"}, "logits": {0: "batch"}})
     else:
         torch.onnx.export(
             model, (sample[input_name],), str(path), dynamo=True,
-            input_names=[input_name], output_names=["logits"],
+            opset_version=opset, input_names=[input_name], output_names=["logits"],
             dynamic_shapes={input_name: {0: torch.export.Dim("batch")}},
             external_data=False, optimize=False)
     proto = onnx.load(str(path))
@@ -227,6 +230,18 @@ def export_large(only):
             export(name, make_model(), sample, "torchscript", True, large)
 
 
+def export_graphs(only):
+    """Models that tests only plan: graphs whose weights nobody makes."""
+    for name, exporter, opset in (
+            ("resnet18_group_norm", "dynamo", 21),  # GroupNormalization
+            ("resnet18_group_norm_torchscript", "torchscript", None)):
+        if only in (None, name):
+            export(name, torch_models.resnet18_group_norm(),
+                   {"image": torch.rand(2, 3, 224, 224)}, exporter, True,
+                   GRAPHS, opset)
+            (GRAPHS / f"{name}.weights.json").unlink()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="one model of the zoo, on the data there are")
@@ -264,6 +279,7 @@ def main():
             for optimizer in ("sgd", "adamw"):
                 reference(name, make_model, data, optimizer)
     export_large(only)
+    export_graphs(only)
 
 
 if __name__ == "__main__":

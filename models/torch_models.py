@@ -22,13 +22,18 @@ class Mlp(nn.Module):
         return self.fc3(x)
 
 
-def projection(channels_in, channels, stride):
+def group_norm(channels):
+    """32 groups, as Wu and He (2018) have it."""
+    return nn.GroupNorm(32, channels)
+
+
+def projection(channels_in, channels, stride, norm=nn.BatchNorm2d):
     """The layers on a residual block's shortcut; None: the identity."""
     if stride == 1 and channels_in == channels:
         return None
     return nn.Sequential(
         nn.Conv2d(channels_in, channels, 1, stride, bias=False),
-        nn.BatchNorm2d(channels))
+        norm(channels))
 
 
 def residual(block, x, y):
@@ -36,13 +41,13 @@ def residual(block, x, y):
 
 
 class BasicBlock(nn.Module):
-    def __init__(self, channels_in, channels, stride):
+    def __init__(self, channels_in, channels, stride, norm=nn.BatchNorm2d):
         super().__init__()
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
+        self.bn1 = norm(channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.shortcut = projection(channels_in, channels, stride)
+        self.bn2 = norm(channels)
+        self.shortcut = projection(channels_in, channels, stride, norm)
 
     def forward(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
@@ -52,19 +57,22 @@ class BasicBlock(nn.Module):
 
 class ResNet18(nn.Module):
     """ResNet-18 in its CIFAR form (3x3 stem, stride 1), with a stride-1 max
-    pool after the stem: image [N, C, H, W] -> logits [N, 10]."""
+    pool after the stem: image [N, C, H, W] -> logits [N, 10]. `stem`: size,
+    stride and padding of its convolution, and the stride of the pool."""
 
-    def __init__(self, channels_in=1, width=64, classes=10):
+    def __init__(self, channels_in=1, width=64, classes=10, norm=nn.BatchNorm2d,
+                 stem=(3, 1, 1, 1)):
         super().__init__()
-        self.conv1 = nn.Conv2d(channels_in, width, 3, 1, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.pool = nn.MaxPool2d(3, 1, 1)
+        size, stride, padding, pool_stride = stem
+        self.conv1 = nn.Conv2d(channels_in, width, size, stride, padding, bias=False)
+        self.bn1 = norm(width)
+        self.pool = nn.MaxPool2d(3, pool_stride, 1)
         blocks = []
         channels = width
         for stage in range(4):
             out = width << stage
-            blocks.append(BasicBlock(channels, out, 1 if stage == 0 else 2))
-            blocks.append(BasicBlock(out, out, 1))
+            blocks.append(BasicBlock(channels, out, 1 if stage == 0 else 2, norm))
+            blocks.append(BasicBlock(out, out, 1, norm))
             channels = out
         self.blocks = nn.Sequential(*blocks)
         self.fc = nn.Linear(channels, classes)
@@ -73,6 +81,12 @@ class ResNet18(nn.Module):
         x = self.pool(F.relu(self.bn1(self.conv1(image))))
         x = self.blocks(x)
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
+
+
+def resnet18_group_norm():
+    """ResNet-18 for images of 224 x 224, as torchvision has it, with
+    GroupNorm."""
+    return ResNet18(3, 64, 1000, group_norm, stem=(7, 2, 3, 2))
 
 
 class Bottleneck(nn.Module):

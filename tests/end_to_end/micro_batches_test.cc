@@ -23,6 +23,7 @@
 #include "tests/end_to_end/run_command.h"
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/structures.h"
 
 namespace loadline {
 namespace {
@@ -287,31 +288,85 @@ TEST(MicroBatches, AreRefusedWhereTheyWouldChangeStatistics) {
       << run.err;
 }
 
-// The step of 512 examples in 16 parts beside that of one part: everything
-// kept, within a tenth and the larger batch's own inputs.
-TEST(MicroBatches, TakeTheBytesOfOnePart) {
+// What keeping everything takes besides the batch itself.
+struct KeptBytes {
+  int64_t peak = 0;
+  int64_t inputs = 0;
+
+  int64_t others() const { return peak - inputs; }
+};
+
+absl::StatusOr<KeptBytes> KeptBytesOf(const tools::StepFlags& flags) {
   executor::CpuDevice device;
-  int64_t peak_bytes[2] = {};
-  int64_t input_bytes[2] = {};
-  for (const int64_t parts : {1, 16}) {
-    tools::StepFlags flags = FlagsFor({"unet", ""}, parts);
-    flags.model.batch = 32 * parts;
-    auto model = tools::ImportModel(flags.model, true);
-    ASSERT_TRUE(model.ok()) << model.status();
-    const auto graph = tools::BuildStep(std::move(model->graph), flags);
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    const auto problem = tools::PoseStep(*graph, "unet", AnyMachine(), device);
-    ASSERT_TRUE(problem.ok()) << problem.status();
-    const auto keep = planner::KeepEverything(*problem);
-    ASSERT_TRUE(keep.ok()) << keep.status();
-    const size_t i = parts == 1 ? 0 : 1;
-    peak_bytes[i] = keep->predicted.peak_bytes;
-    for (models::ValueId id : graph->inputs) {
-      input_bytes[i] += graph->value(id).type.bytes();
-    }
+  LOADLINE_ASSIGN_OR_RETURN(const tools::PlannedStep step,
+                            tools::PoseTrainingStep(flags, device, nullptr));
+  KeptBytes bytes;
+  bytes.peak = step.keep_everything.predicted.peak_bytes;
+  for (models::ValueId id : step.graph.inputs) {
+    bytes.inputs += step.graph.value(id).type.bytes();
   }
-  EXPECT_LE(peak_bytes[1] - input_bytes[1],
-            (peak_bytes[0] - input_bytes[0]) * 11 / 10);
+  return bytes;
+}
+
+// ResNet-18 for images of 224 x 224 with GroupNorm, as PyTorch's exporters
+// write it. The weights are missing.
+tools::StepFlags GroupNormFlags(const std::string& form) {
+  tools::StepFlags flags;
+  flags.model.model =
+      absl::StrCat(LOADLINE_SOURCE_DIR "/tests/models/data/", form, ".onnx");
+  flags.plan.machine = "h100-sxm";
+  return flags;
+}
+
+const char* const kGroupNormForms[] = {
+    "resnet18_group_norm",               // GroupNormalization
+    "resnet18_group_norm_torchscript"};  // InstanceNormalization, Reshape
+
+// A step of 512 examples in 16 parts beside that of one part: within a tenth
+// and the larger batch's own inputs.
+TEST(MicroBatches, TakeTheBytesOfOnePart) {
+  std::vector<tools::StepFlags> models = {FlagsFor({"unet", ""}, 1)};
+  models[0].plan.machine = "l4";
+  for (const char* form : kGroupNormForms) {
+    models.push_back(GroupNormFlags(form));
+  }
+  for (tools::StepFlags& flags : models) {
+    flags.model.batch = 32;
+    const auto part = KeptBytesOf(flags);
+    ASSERT_TRUE(part.ok()) << part.status();
+    flags.model.batch = 512;
+    const auto parts = KeptBytesOf(tools::WithMicroBatches(flags, 16));
+    ASSERT_TRUE(parts.ok()) << flags.model.model << ": " << parts.status();
+    EXPECT_EQ(parts->inputs, 16 * part->inputs);
+    EXPECT_LE(parts->others(), part->others() * 11 / 10) << flags.model.model;
+    const auto whole = KeptBytesOf(flags);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_GT(whole->others(), part->others() * 8) << flags.model.model;
+  }
+}
+
+// In those bytes, which are less than a tenth of the whole batch's.
+TEST(MicroBatches, SlowAutoFindsAPlanInTheBytesOfOnePart) {
+  tools::StepFlags flags = GroupNormFlags(kGroupNormForms[0]);
+  flags.purpose.work_limit = 5'000;
+  flags.model.batch = 32;
+  const auto part = KeptBytesOf(flags);
+  ASSERT_TRUE(part.ok()) << part.status();
+  const int64_t budget_bytes = part->others() * 11 / 10 + 16 * part->inputs;
+  flags.model.batch = 512;
+  flags.plan.micro_batches = "auto";
+  executor::CpuDevice device;
+  const auto plain = tools::PoseTrainingStep(flags, device, nullptr);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  flags.plan.budget =
+      absl::StrCat(budget_bytes + plain->problem.machine->reserved_bytes, "B");
+  const auto chosen = tools::PlanTrainingStep(flags, device, nullptr);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_LE(chosen->plan.arena_bytes, budget_bytes);
+  EXPECT_GT(models::MicroBatchesOf(chosen->graph), 1);
+  // In 16 parts everything fits.
+  EXPECT_LE(chosen->plan.predicted.step_ns,
+            plain->keep_everything.predicted.step_ns * 11 / 10);
 }
 
 // By brute force: every number of parts that `auto` may try, at ten budgets.
