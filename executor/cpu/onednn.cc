@@ -55,28 +55,32 @@ dnnl::memory::desc AnyDesc(const Ints& dims, DType dtype) {
 
 OneDnnProgram::OneDnnProgram() : stream_(CpuEngine()) {}
 
-OneDnnProgram::Slot OneDnnProgram::Add(Place place, int64_t position,
+OneDnnProgram::Slot OneDnnProgram::Add(Place place, int64_t operand,
+                                       int64_t first_byte,
                                        const dnnl::memory::desc& desc) {
-  tensors_.push_back(
-      {place, position, dnnl::memory(desc, CpuEngine(), DNNL_MEMORY_NONE)});
+  tensors_.push_back({place, operand, first_byte,
+                      dnnl::memory(desc, CpuEngine(), DNNL_MEMORY_NONE)});
   return static_cast<Slot>(tensors_.size()) - 1;
 }
 
 OneDnnProgram::Slot OneDnnProgram::AddInput(int index,
-                                            const dnnl::memory::desc& desc) {
-  return Add(Place::kInput, index, desc);
+                                            const dnnl::memory::desc& desc,
+                                            int64_t first_byte) {
+  return Add(Place::kInput, index, first_byte, desc);
 }
 
 OneDnnProgram::Slot OneDnnProgram::AddOutput(int index,
-                                             const dnnl::memory::desc& desc) {
-  return Add(Place::kOutput, index, desc);
+                                             const dnnl::memory::desc& desc,
+                                             int64_t first_byte) {
+  return Add(Place::kOutput, index, first_byte, desc);
 }
 
 OneDnnProgram::Slot OneDnnProgram::AddTemporary(
     const dnnl::memory::desc& desc) {
-  const Slot slot = Add(Place::kTemporary, temporary_bytes_, desc);
-  temporary_bytes_ +=
+  const Slot slot = Add(Place::kTemporary, 0, next_temporary_, desc);
+  next_temporary_ +=
       planner::AlignUp(static_cast<int64_t>(desc.get_size()), kAlignment);
+  temporary_bytes_ = std::max(temporary_bytes_, next_temporary_);
   return slot;
 }
 
@@ -125,6 +129,17 @@ void OneDnnProgram::AddStep(const dnnl::primitive& primitive,
   steps_.push_back(std::move(step));
 }
 
+void OneDnnProgram::AddTo(Slot sum, Slot addend) {
+  const dnnl::memory::desc desc = tensors_[sum].memory.get_desc();
+  const dnnl::binary::primitive_desc pd(CpuEngine(),
+                                        dnnl::algorithm::binary_add, desc, desc,
+                                        desc, UserScratchpad());
+  AddStep(
+      dnnl::binary(pd),
+      {{DNNL_ARG_SRC_0, sum}, {DNNL_ARG_SRC_1, addend}, {DNNL_ARG_DST, sum}},
+      pd.scratchpad_desc());
+}
+
 int64_t OneDnnProgram::workspace_bytes() const {
   return temporary_bytes_ + scratchpad_bytes_;
 }
@@ -134,13 +149,14 @@ void* OneDnnProgram::Address(const Tensor& tensor,
   switch (tensor.place) {
     case Place::kInput:
       // oneDNN has no const memory; steps only read inputs.
-      return const_cast<std::byte*>(args.inputs[tensor.position]);
+      return const_cast<std::byte*>(args.inputs[tensor.operand]) +
+             tensor.first_byte;
     case Place::kOutput:
-      return args.outputs[tensor.position];
+      return args.outputs[tensor.operand] + tensor.first_byte;
     case Place::kTemporary:
       break;
   }
-  return args.workspace + tensor.position;
+  return args.workspace + tensor.first_byte;
 }
 
 absl::Status OneDnnProgram::Run(const KernelArgs& args) {

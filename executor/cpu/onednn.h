@@ -43,10 +43,18 @@ class OneDnnProgram final : public Kernel {
 
   OneDnnProgram();
 
-  // `desc` describes the bytes of the node's input or output `index`.
-  Slot AddInput(int index, const dnnl::memory::desc& desc);
-  Slot AddOutput(int index, const dnnl::memory::desc& desc);
+  // `desc` describes the bytes of the node's input or output `index` from
+  // `first_byte` on.
+  Slot AddInput(int index, const dnnl::memory::desc& desc,
+                int64_t first_byte = 0);
+  Slot AddOutput(int index, const dnnl::memory::desc& desc,
+                 int64_t first_byte = 0);
   Slot AddTemporary(const dnnl::memory::desc& desc);
+
+  // Temporaries up to here; with ReuseTemporaries, those that are added later
+  // lie where others lay. Their contents are then undefined.
+  int64_t temporary_mark() const { return next_temporary_; }
+  void ReuseTemporaries(int64_t mark) { next_temporary_ = mark; }
 
   // `from` itself, or a copy in format `desc` made by an added step.
   Slot Reordered(Slot from, const dnnl::memory::desc& desc);
@@ -60,6 +68,9 @@ class OneDnnProgram final : public Kernel {
                const std::vector<std::pair<int, Slot>>& arguments,
                const dnnl::memory::desc& scratchpad);
 
+  // Adds `addend` to `sum`, element by element; both have one format.
+  void AddTo(Slot sum, Slot addend);
+
   // Code to run after the last step.
   void SetEpilogue(std::function<void(const KernelArgs&)> epilogue) {
     epilogue_ = std::move(epilogue);
@@ -72,7 +83,8 @@ class OneDnnProgram final : public Kernel {
   enum class Place { kInput, kOutput, kTemporary };
   struct Tensor {
     Place place;
-    int64_t position;  // operand's index, or byte offset in the workspace
+    int64_t operand;     // index of the input or output; 0 for a temporary
+    int64_t first_byte;  // in the operand or the workspace
     dnnl::memory memory;
   };
   struct Step {
@@ -81,13 +93,15 @@ class OneDnnProgram final : public Kernel {
     std::vector<dnnl_exec_arg_t> arguments;
   };
 
-  Slot Add(Place place, int64_t position, const dnnl::memory::desc& desc);
+  Slot Add(Place place, int64_t operand, int64_t first_byte,
+           const dnnl::memory::desc& desc);
   void* Address(const Tensor& tensor, const KernelArgs& args) const;
 
   dnnl::stream stream_;
   std::vector<Tensor> tensors_;
   std::vector<Step> steps_;
-  int64_t temporary_bytes_ = 0;
+  int64_t next_temporary_ = 0;
+  int64_t temporary_bytes_ = 0;  // the most that are in use
   // One scratchpad after the temporaries, as large as the largest step needs.
   int64_t scratchpad_bytes_ = 0;
   std::function<void(const KernelArgs&)> epilogue_;

@@ -90,6 +90,7 @@ struct RunResult {
   bool intact = true;            // all canaries are unchanged
   bool inputs_unchanged = true;  // except inputs of in-place pairs
   HeapUse heap;                  // during the last repeat
+  int64_t workspace_bytes = 0;
 };
 // The in-place pairs that the case's operator allows.
 std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c);

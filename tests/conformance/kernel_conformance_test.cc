@@ -187,6 +187,40 @@ TEST(CpuKernels, HoldNoMoreHeapForLargerTensors) {
   }
 }
 
+// oneDNN pads channels to multiples of 8 or 16, and a width of two would need
+// as much as one of sixteen.
+TEST(CpuKernels, NeedWorkspaceInProportionToNarrowConvolutions) {
+  // Of the kernel's workspace and of its large tensors.
+  const auto bytes_of = [](const std::string& op, int64_t channels) {
+    const InputSpec x = F32({32, channels, 16, 16}, -1, 1);
+    const InputSpec y = F32({32, 2 * channels, 16, 16}, -1, 1);
+    const models::Ints weights = {2 * channels, channels, 3, 3};
+    const InputSpec w = F32(weights, -1, 1);
+    models::Attributes attributes = {{"pads", models::Ints{1, 1, 1, 1}}};
+    OperatorCase c = {op, "", {x, w}, attributes};
+    if (op == "ConvInputGrad") {
+      attributes.Set("shape", x.type.dims);
+      c = {op, "", {y, w}, attributes};
+    } else if (op == "ConvWeightGrad") {
+      attributes.Set("shape", weights);
+      c = {op, "", {y, x}, attributes};
+    }
+    const auto graph = MakeCaseGraph(c, 1);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    const auto run = RunCase(*graph, {});
+    EXPECT_TRUE(run.ok()) << run.status();
+    return std::pair(run->workspace_bytes, x.type.bytes() + y.type.bytes());
+  };
+  for (const char* op : {"Conv", "ConvInputGrad", "ConvWeightGrad"}) {
+    for (const int64_t channels : {1, 2, 4, 8}) {
+      const auto [workspace, tensors] = bytes_of(op, channels);
+      const int64_t for_weights = int64_t{64} << 10;  // and their partial sums
+      EXPECT_LE(workspace, 1.5 * static_cast<double>(tensors) + for_weights)
+          << op << " of " << channels << " channels";
+    }
+  }
+}
+
 TEST(CpuKernels, RefuseIndicesAndTargetsOutOfRange) {
   const std::vector<OperatorCase> cases = {
       {"Gather", "", {F32({4, 3}), I64({2}, 4, 9)}, {{"axis", int64_t{0}}}},

@@ -71,6 +71,19 @@ TEST(Recipe, RunsPhasesAsPlanned) {
   }
 }
 
+// Convolutions of 2 to 16 channels, whose kernels pad channels.
+TEST(Recipe, TakesFewerBytesWithHalfOfNarrowChannels) {
+  const std::string recipe = WriteRecipe(TestFolder("recipe_narrow"), kCubic);
+  const CommandResult plan =
+      RunLoadline({"plan", Zoo("unet.onnx"), "--recipe", recipe, "--steps",
+                   "24", "--no-calibrate", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const auto bytes = [&](size_t p) {
+    return plan.json()["phases"][p]["keep_everything_bytes"].get<double>();
+  };
+  EXPECT_LE(bytes(1), 0.57 * bytes(0));
+}
+
 TEST(Recipe, HasTheSameBitsAtTwoBudgets) {
   const std::string recipe = WriteRecipe(TestFolder("recipe_bits"), kCubic);
   const CommandResult whole = RunMlpUnder(recipe, {"--steps", "24"});
