@@ -8,6 +8,7 @@ problem   a traced step becomes a problem
 solve     a problem becomes a plan
 rewrite   a plan becomes a forward and a backward module
 state     optimizer state: prediction, and moves between device and host
+structure the head in segments of rows, the batch in parts
 fallback  tiers for a PyTorch that cannot do all of this
 session   backend, prepare, compile_in_place, report, and what they hold for a model
 """
@@ -31,6 +32,7 @@ from loadline.torch.session.in_place import compile_in_place
 from loadline.torch.session.prepare import prepare
 from loadline.torch.session.report import report
 from loadline.torch.session.session import recent_graphs as planned
+from loadline.torch.structure.linear_cross_entropy import linear_cross_entropy
 
 def __getattr__(name: str) -> _Any:
     # They need packages that PyTorch does not, so they are imported on demand.
@@ -40,4 +42,4 @@ def __getattr__(name: str) -> _Any:
 
 
 __all__ = ["Estimate", "Ledger", "PlannedGraph", "Unsupported", "backend",
-           "compile_in_place", "estimate", "planned", "prepare", "report", "virtual_device"]
+           "compile_in_place", "estimate", "linear_cross_entropy", "planned", "prepare", "report", "virtual_device"]

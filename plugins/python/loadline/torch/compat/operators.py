@@ -29,3 +29,19 @@ def operator(schema: str, like: Callable[..., Any]) -> Callable[
         return getattr(torch.ops.loadline, name).default
 
     return register
+
+
+def differentiable_operator(
+        schema: str, like: Callable[..., Any], backward: Callable[..., Any] | None = None,
+        keep: Callable[..., Any] | None = None) -> Callable[[Callable[..., Any]], Any]:
+    """As `operator`, and autograd sees it. keep: what `backward` needs, as
+    torch.library.register_autograd says."""
+    def register(function: Callable[..., Any]) -> Any:
+        made = operator(schema, like)(function)
+        if backward is not None:
+            torch.library.register_autograd(
+                f"loadline::{schema.split('(', 1)[0]}", backward, setup_context=keep,
+                lib=_LIBRARY)
+        return made
+
+    return register

@@ -10,6 +10,7 @@ import operator
 import torch
 from loadline.machine import Machine
 from loadline.torch.compat import torch_internals
+from loadline.torch.problem.inside import inside_of
 from loadline.torch.problem.joint import is_view
 
 # Round numbers for a CPU: a plan depends on ratios of times only.
@@ -56,6 +57,8 @@ def _elements(value: object) -> int:
 
 def node_flops(node: torch.fx.Node) -> int:
     """As `product_flops`; for other operators one for each element made or reduced."""
+    if (inside := inside_of(node)) is not None:
+        return inside.flops
     if (flops := product_flops(node)) > 0 or node.target is operator.getitem or (
             is_view(node)):
         return flops
@@ -76,10 +79,23 @@ def _base(node: torch.fx.Node) -> torch.fx.Node:
     return node
 
 
+def _rate(machine: Machine, dtype: torch.dtype) -> float:
+    rates = machine.matmul_flop_per_s
+    return rates.get(_TYPES.get(dtype, "f32")) or rates.get("f32") or 1e11
+
+
+def _bandwidth(machine: Machine) -> float:
+    return machine.memory_bytes_per_s or 5e10
+
+
 def time_of(nodes: list[torch.fx.Node], machine: Machine) -> int:
     """Nanoseconds of one kernel that computes all nodes: it reads what none of them makes
     and writes what the last one makes."""
     node = nodes[-1]
+    if (inside := inside_of(node)) is not None:
+        return machine.launch_ns + int(1e9 * (
+            inside.flops / _rate(machine, inside.dtype)
+            + inside.moved_bytes / _bandwidth(machine)))
     flops = sum(map(node_flops, nodes))
     moved = _tensor_bytes(node.meta.get("val")) + sum(
         _tensor_bytes(argument.meta.get("val"))
@@ -88,8 +104,5 @@ def time_of(nodes: list[torch.fx.Node], machine: Machine) -> int:
     value = next((leaf
                   for leaf in torch_internals.pytree.tree_leaves(node.meta.get("val"))
                   if isinstance(leaf, torch.Tensor)), None)
-    rates = machine.matmul_flop_per_s
-    kind = _TYPES.get(value.dtype, "f32") if value is not None else "f32"
-    rate = rates.get(kind) or rates.get("f32") or 1e11
-    bandwidth = machine.memory_bytes_per_s or 5e10
-    return machine.launch_ns + int(1e9 * max(flops / rate, moved / bandwidth))
+    rate = _rate(machine, torch.float32 if value is None else value.dtype)
+    return machine.launch_ns + int(1e9 * max(flops / rate, moved / _bandwidth(machine)))

@@ -24,6 +24,7 @@ from loadline.machine import Machine
 from loadline.torch.compat.random_state import device_of, state_bytes
 from loadline.torch.problem.cost_model import NOMINAL, time_of
 from loadline.torch.problem.document import Document
+from loadline.torch.problem.inside import inside_of
 from loadline.torch.problem.joint import Joint, Operation
 
 
@@ -224,8 +225,9 @@ class _Writer:
         time_ns = self.measured_ns.get(operation.node)
         if time_ns is None:
             time_ns = time_of(operation.nodes, self.machine)
+        inside = inside_of(operation.node)
         self.node(operation, operation.name + suffix, time_ns, inputs, outputs,
-                  **fields)
+                  **_workspace(inside.workspace_bytes if inside else 0), **fields)
 
     def pairs(self, operation: Operation, outputs: list[int]) -> list[list[int]]:
         """Operands that the result may overwrite, as [operand, result] ids."""

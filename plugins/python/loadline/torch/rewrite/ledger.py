@@ -160,6 +160,22 @@ def watched() -> Iterator[None]:
         ledger.paused = before
 
 
+@contextlib.contextmanager
+def inside_operator() -> Iterator[Ledger | None]:
+    """For an operator of Loadline's with memory of its own: the ledger that records what
+    runs inside. PyTorch calls an operator outside of the modes that saw its call."""
+    ledger = open_ledger()
+    if ledger is None or not (ledger.paused or ledger.whole_step):
+        yield None
+        return
+    before, ledger.paused = ledger.paused, 0
+    try:
+        with WatchedCalls(ledger):
+            yield ledger
+    finally:
+        ledger.paused = before
+
+
 def _last_uses(graph: torch.fx.Graph) -> dict[torch.fx.Node, list[torch.fx.Node]]:
     last: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in graph.nodes:

@@ -7,11 +7,12 @@ Tested by tests/plugins/python/torch_step_test.py and torch_tiers_test.py.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument, Unsupported
+from loadline.errors import InvalidArgument, LoadlineWarning, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
@@ -26,6 +27,7 @@ from loadline.torch.session.graph_breaks import (graph_number,
 from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import Session, session_of_options
 from loadline.torch.solve.options import Options
+from loadline.torch.structure.split_head import split_head
 
 # For the step that self_test.py runs.
 _SELF_TEST = Options(budget="86%", inner="aot_eager", work_limit=1000)
@@ -77,8 +79,14 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     read = Options.read(given, first_device(
         [*example_inputs, *gm.parameters(), *gm.buffers()]))
     tier = current_tier()
+    heads = split_heads(gm, read)
+    if wants_heads(read) and not heads and reference is None:
+        warnings.warn(
+            "loadline: split: the traced graph has no cross entropy, so it runs in one piece",
+            LoadlineWarning, stacklevel=2)
     owned = None if reference is None else reference()
     session = session_of_options(options) if owned is None else owned
+    session.heads += heads
     compiled = _compile(gm, example_inputs, read, tier, session)
     if owned is not None:
         return compiled
@@ -88,6 +96,16 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
         return compiled(*arguments)
 
     return run
+
+
+def wants_heads(options: Options) -> bool:
+    return options.split != 1 and torch.is_grad_enabled()
+
+
+def split_heads(gm: torch.fx.GraphModule, options: Options) -> int:
+    """How many heads of a traced model now run in segments. An evaluation keeps its
+    logits, which its caller may read."""
+    return split_head(gm, options.split) if wants_heads(options) else 0
 
 
 def refuse_meta(tensors: Iterable[object]) -> None:

@@ -146,7 +146,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     # With several ranks, a forward without data might still send and receive.
     loss_bytes = 0 if loss is None or rank_consensus.rank_count() > 1 else (
         learn_loss(loss, sample))
-    step = SampleStep(model, inner, sample, read.inner, loss, step_fn, predicted)
+    step = SampleStep(model, inner, sample, read.inner, loss, step_fn, predicted,
+                      read.split)
     session = Session()
     while True:
         torch_internals.forget_compiled(model)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from loadline.errors import InvalidArgument, LoadlineError
+from loadline.errors import InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
@@ -157,6 +157,7 @@ class SampleStep:
     loss: Loss | None
     function: Callable[[Any], Any] | None
     predicted: PredictedState
+    split: int | str = 1
 
     def run(self, call: Any, ledger: Ledger | None) -> int:
         """Forward and backward. The peak that neither the ledger nor the GPU counts."""
@@ -239,6 +240,10 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 f"PyTorch cannot trace the model ({'; '.join(reasons)})" if reasons else
                 "no traced part of the model needs a gradient")
             + ". torch.compile(model, fullgraph=True) says where")
+    if step.split != 1 and not session.heads:
+        raise Unsupported(
+            "split: the traced model has no cross entropy, so there is no head to cut. If "
+            "your loop computes the loss, pass it to prepare as loss_fn")
     # State that never moves takes memory in a real step.
     resident = sum(graph.resident_state_bytes for graph in graphs)
     end += step.step_bytes(graphs)

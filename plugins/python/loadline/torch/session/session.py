@@ -65,6 +65,7 @@ class Session:
         self.counts_forwards = False  # a step is measured, whatever it does
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
+        self.heads = 0  # that run in segments
         self._options: Any = None  # kept, so that no other object gets its id
 
     @property
@@ -113,6 +114,7 @@ class Session:
         with self._lock:
             self._keeps_budgets = keep_budgets
             self._first.clear()
+            self.heads = 0
             if not keep_budgets:
                 self._budgets.clear()
             self._graphs.clear()

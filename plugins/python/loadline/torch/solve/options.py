@@ -19,6 +19,7 @@ from loadline.torch.problem.make_problem import StateBucket
 
 
 DEVICE = "device"
+AUTO = "auto"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Options:
     # Without it the same graph and options give the same plan.
     time_limit_s: float | None = None
     measure: bool = False  # measured times instead of the roofline (measure.py)
+    # The head of the model in so many segments of rows, or "auto" (split_head.py). 1: in
+    # one piece.
+    split: int | str = 1
     # By node name, the bytes of its result in a measured step (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
     # Optimizer state that may be on the host, and the number of the session whose host
@@ -84,6 +88,7 @@ class Options:
                      "step_bytes", "corrected_bytes"):
             check_whole(f"option {name}", getattr(result, name))
         check_whole("option threads", result.threads, (1 << 31) - 1)
+        _check_split(result.split)
         limit = result.time_limit_s
         if limit is not None and (isinstance(limit, bool) or not isinstance(
                 limit, (int, float)) or not 0 < limit < 1e9):
@@ -95,6 +100,14 @@ class Options:
             result = dataclasses.replace(
                 result, outside_bytes=result.machine.reserved_bytes)
         return result
+
+
+def _check_split(split: Any) -> None:
+    if split == AUTO:
+        return
+    if isinstance(split, bool) or not isinstance(split, int) or not 0 < split <= 1 << 20:
+        raise InvalidArgument(
+            f'option split={split!r}: want a number of segments, at least 1, or "{AUTO}"')
 
 
 def _free_bytes(device: torch.device) -> int:
