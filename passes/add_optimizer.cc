@@ -108,6 +108,10 @@ Attributes AttributesOf(const models::Value& parameter,
     attributes.Set("nesterov", int64_t{options.nesterov});
     return attributes;
   }
+  if (options.kind == OptimizerKind::kAdagrad) {
+    attributes.Set("epsilon", options.epsilon);
+    return attributes;
+  }
   attributes.Set("beta1", options.beta1);
   attributes.Set("beta2", options.beta2);
   if (options.kind != OptimizerKind::kLion) {
@@ -123,6 +127,8 @@ std::vector<std::string> StatesOf(const OptimizerOptions& options) {
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return {"exp_avg", "exp_avg_sq"};
+    case OptimizerKind::kAdagrad:
+      return {"sum"};
     case OptimizerKind::kLion:
       return {"exp_avg"};
     case OptimizerKind::kSgd:
@@ -139,6 +145,7 @@ struct Name {
 constexpr Name kNames[] = {{OptimizerKind::kSgd, "sgd", "Sgd"},
                            {OptimizerKind::kAdamW, "adamw", "AdamW"},
                            {OptimizerKind::kAdam, "adam", "Adam"},
+                           {OptimizerKind::kAdagrad, "adagrad", "Adagrad"},
                            {OptimizerKind::kLion, "lion", "Lion"}};
 
 const char* OperatorOf(OptimizerKind kind) {
@@ -190,8 +197,9 @@ absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
   for (const Name& known : kNames) {
     if (name == known.flag) return known.kind;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown optimizer '", name, "'; optimizers: sgd, adamw, adam, lion"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown optimizer '", name,
+                   "'; optimizers: sgd, adamw, adam, adagrad, lion"));
 }
 
 std::string AverageName(absl::string_view parameter) {

@@ -5,10 +5,10 @@
 //                      update w -> w', w.momentum -> momentum'
 //
 // Sgd with momentum has the state `<parameter>.momentum`; Adam and AdamW have
-// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`, Lion the first of these.
-// With `average`, `<parameter>.average` is the moving average of the parameter.
-// The learning rate is not part of the graph: the executor passes it at every
-// step.
+// `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`, Lion the first of these,
+// and Adagrad `<parameter>.sum`. With `average`, `<parameter>.average` is the
+// moving average of the parameter. The learning rate is not part of the graph:
+// the executor passes it at every step.
 #ifndef LOADLINE_PASSES_ADD_OPTIMIZER_H_
 #define LOADLINE_PASSES_ADD_OPTIMIZER_H_
 
@@ -24,9 +24,10 @@
 
 namespace loadline::passes {
 
-enum class OptimizerKind { kSgd, kAdamW, kAdam, kLion };
+enum class OptimizerKind { kSgd, kAdamW, kAdam, kAdagrad, kLion };
 
-// "sgd", "adamw", "adam" or "lion"; InvalidArgument for anything else.
+// "sgd", "adamw", "adam", "adagrad" or "lion"; InvalidArgument for anything
+// else.
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name);
 
 // Parameters of which some setting differs, by patterns of their names (*, ?).
@@ -39,8 +40,8 @@ struct ParameterGroups {
   std::vector<std::pair<std::string, double>> rates;
 };
 
-// Semantics and defaults are those of torch.optim.SGD, Adam and AdamW, except
-// that the default weight decay is 0. Lion as its authors define it.
+// Semantics and defaults are those of torch.optim.SGD, Adam, AdamW and Adagrad,
+// except that the default weight decay is 0. Lion as its authors define it.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;

@@ -105,7 +105,8 @@ class Repeater {
   static int GradientInput(const Node& node) {
     if (node.op == "SumSquares") return 0;
     const bool optimizer = node.op == "Sgd" || node.op == "AdamW" ||
-                           node.op == "Adam" || node.op == "Lion";
+                           node.op == "Adam" || node.op == "Adagrad" ||
+                           node.op == "Lion";
     return optimizer ? 1 : -1;
   }
 

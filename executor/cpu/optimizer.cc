@@ -15,9 +15,17 @@ float FactorOf(const KernelArgs& args, size_t i) {
              : 1.0f;
 }
 
+// Inputs i and i + 1 of the node: its own learning rate and count, if any.
+Progress ProgressAt(const KernelArgs& args, size_t i) {
+  const bool own = args.inputs.size() > i + 1 && args.inputs[i] != nullptr;
+  const int at = static_cast<int>(i);
+  return ProgressOf(*args.scalars, own ? In(args, at) : nullptr,
+                    own ? In(args, at + 1) : nullptr);
+}
+
 PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   return MakeKernel([s, n](const KernelArgs& args) {
-    const float rate = args.scalars->learning_rate * s.rate;
+    const SgdFactors f = MakeSgdFactors(s, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
     const float* p = In(args, 0);
     const float* g = In(args, 1);
@@ -25,7 +33,7 @@ PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        new_p[i] = SgdPlain(s, rate, p[i], g[i] * factor);
+        new_p[i] = SgdPlain(f, p[i], g[i] * factor);
       }
     });
   });
@@ -40,7 +48,7 @@ PreparedKernel Sgd(const Prepare& p) {
   }
   if (!p.has_input(2)) return SgdWithoutMomentum(s, n);
   return MakeKernel([s, n](const KernelArgs& args) {
-    const float rate = args.scalars->learning_rate * s.rate;
+    const SgdFactors f = MakeSgdFactors(s, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
     const float* p = In(args, 0);
     const float* g = In(args, 1);
@@ -50,8 +58,7 @@ PreparedKernel Sgd(const Prepare& p) {
     ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const SgdMoved moved =
-            SgdMomentum(s, rate, p[i], g[i] * factor, buffer[i]);
+        const SgdMoved moved = SgdMomentum(f, p[i], g[i] * factor, buffer[i]);
         new_buffer[i] = moved.buffer;
         new_p[i] = moved.p;
       }
@@ -64,7 +71,7 @@ PreparedKernel Adam(const Prepare& p) {
   const int64_t n = p.output(0).elements();
   const AdamSettings settings = MakeAdamSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
-    const AdamFactors f = MakeAdamFactors(settings, *args.scalars);
+    const AdamFactors f = MakeAdamFactors(settings, ProgressAt(args, 5));
     const float factor = FactorOf(args, 4);
     const float* p_in = In(args, 0);
     const float* g = In(args, 1);
@@ -86,12 +93,36 @@ PreparedKernel Adam(const Prepare& p) {
   });
 }
 
+PreparedKernel Adagrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  const int64_t n = p.output(0).elements();
+  const AdagradSettings settings = MakeAdagradSettings(p);
+  return MakeKernel([=](const KernelArgs& args) {
+    const AdagradFactors f = MakeAdagradFactors(settings, ProgressAt(args, 4));
+    const float factor = FactorOf(args, 3);
+    const float* p_in = In(args, 0);
+    const float* g = In(args, 1);
+    const float* sum_in = In(args, 2);
+    float* p_out = Out(args, 0);
+    float* sum_out = Out(args, 1);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const AdagradMoved moved =
+            AdagradStep(f, p_in[i], g[i] * factor, sum_in[i]);
+        sum_out[i] = moved.sum;
+        p_out[i] = moved.p;
+      }
+    });
+  });
+}
+
 PreparedKernel Lion(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
   const LionSettings settings = MakeLionSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
-    const LionFactors f = MakeLionFactors(settings, *args.scalars);
+    const LionFactors f = MakeLionFactors(settings, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
     const float* p_in = In(args, 0);
     const float* g = In(args, 1);
@@ -128,11 +159,9 @@ PreparedKernel AverageUpdate(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Sgd", Sgd},
-                                    {"AdamW", Adam},
-                                    {"Adam", Adam},
-                                    {"Lion", Lion},
-                                    {"AverageUpdate", AverageUpdate}};
+constexpr KernelEntry kKernels[] = {
+    {"Sgd", Sgd},         {"AdamW", Adam}, {"Adam", Adam},
+    {"Adagrad", Adagrad}, {"Lion", Lion},  {"AverageUpdate", AverageUpdate}};
 
 }  // namespace
 

@@ -60,6 +60,21 @@ Gradient GradientOf(const KernelArgs& args, size_t factor) {
   return {args.inputs[1], has ? In(args, static_cast<int>(factor)) : nullptr};
 }
 
+// The node's own learning rate and count, inputs i and i + 1; null: the step's.
+struct OwnProgress {
+  const float* learning_rate;
+  const float* count;
+
+  __device__ Progress Of(const StepScalars& scalars) const {
+    return ProgressOf(scalars, learning_rate, count);
+  }
+};
+OwnProgress OwnProgressOf(const KernelArgs& args, size_t i) {
+  if (args.inputs.size() <= i + 1) return {nullptr, nullptr};
+  const int at = static_cast<int>(i);
+  return {In(args, at), In(args, at + 1)};
+}
+
 struct SgdTensors {
   const float* p;
   Gradient gradient;
@@ -69,18 +84,18 @@ struct SgdTensors {
 
 template <typename G>
 __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
+                          OwnProgress own,
                           const __grid_constant__ Table<SgdTensors> table) {
-  const float rate = scalars->learning_rate * s.rate;
+  const SgdFactors f = MakeSgdFactors(s, own.Of(*scalars));
   ForChunks(table, [&](const SgdTensors& t, int64_t begin, int64_t end) {
     const G* g = static_cast<const G*>(t.gradient.g);
     const float factor = t.gradient.Factor();
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
       const float gradient = Widen(g[i]) * factor;
       if (t.buffer == nullptr) {
-        t.new_p[i] = SgdPlain(s, rate, t.p[i], gradient);
+        t.new_p[i] = SgdPlain(f, t.p[i], gradient);
       } else {
-        const SgdMoved moved =
-            SgdMomentum(s, rate, t.p[i], gradient, t.buffer[i]);
+        const SgdMoved moved = SgdMomentum(f, t.p[i], gradient, t.buffer[i]);
         t.new_p[i] = moved.p;
         t.new_buffer[i] = moved.buffer;
       }
@@ -97,9 +112,10 @@ struct AdamTensors {
 
 template <typename G>
 __global__ void AdamKernel(AdamSettings s, const StepScalars* scalars,
+                           OwnProgress own,
                            const __grid_constant__ Table<AdamTensors> table) {
   __shared__ AdamFactors of_step;
-  if (threadIdx.x == 0) of_step = MakeAdamFactors(s, *scalars);
+  if (threadIdx.x == 0) of_step = MakeAdamFactors(s, own.Of(*scalars));
   __syncthreads();
   const AdamFactors f = of_step;
   ForChunks(table, [&](const AdamTensors& t, int64_t begin, int64_t end) {
@@ -134,6 +150,33 @@ __global__ void AdamKernel(AdamSettings s, const StepScalars* scalars,
   });
 }
 
+struct AdagradTensors {
+  const float* p;
+  Gradient gradient;
+  const float* sum;
+  float *new_p, *new_sum;
+};
+
+template <typename G>
+__global__ void AdagradKernel(
+    AdagradSettings s, const StepScalars* scalars, OwnProgress own,
+    const __grid_constant__ Table<AdagradTensors> table) {
+  __shared__ AdagradFactors of_step;
+  if (threadIdx.x == 0) of_step = MakeAdagradFactors(s, own.Of(*scalars));
+  __syncthreads();
+  const AdagradFactors f = of_step;
+  ForChunks(table, [&](const AdagradTensors& t, int64_t begin, int64_t end) {
+    const G* g = static_cast<const G*>(t.gradient.g);
+    const float factor = t.gradient.Factor();
+    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+      const AdagradMoved moved =
+          AdagradStep(f, t.p[i], Widen(g[i]) * factor, t.sum[i]);
+      t.new_p[i] = moved.p;
+      t.new_sum[i] = moved.sum;
+    }
+  });
+}
+
 struct LionTensors {
   const float* p;
   Gradient gradient;
@@ -143,9 +186,10 @@ struct LionTensors {
 
 template <typename G>
 __global__ void LionKernel(LionSettings s, const StepScalars* scalars,
+                           OwnProgress own,
                            const __grid_constant__ Table<LionTensors> table) {
   __shared__ LionFactors of_step;
-  if (threadIdx.x == 0) of_step = MakeLionFactors(s, *scalars);
+  if (threadIdx.x == 0) of_step = MakeLionFactors(s, own.Of(*scalars));
   __syncthreads();
   const LionFactors f = of_step;
   ForChunks(table, [&](const LionTensors& t, int64_t begin, int64_t end) {
@@ -160,10 +204,12 @@ __global__ void LionKernel(LionSettings s, const StepScalars* scalars,
 }
 
 // An optimizer as UpdateKernel needs it: Settings are common to all members,
-// Of(args) makes a member's Tensors, Kernel<G>() updates them.
+// Of(args) makes a member's Tensors, Kernel<G>() updates them. kFactor: the
+// position of the gradient's factor, before those of its own progress.
 struct SgdUpdate {
   using Settings = SgdSettings;
   using Tensors = SgdTensors;
+  static constexpr int kFactor = 3;
   template <typename G>
   static auto Kernel() {
     return SgdKernel<G>;
@@ -171,11 +217,11 @@ struct SgdUpdate {
 
   static bool Same(const Settings& a, const Settings& b) {
     return a.momentum == b.momentum && a.weight_decay == b.weight_decay &&
-           a.nesterov == b.nesterov && a.rate == b.rate;
+           a.nesterov == b.nesterov && a.rate == b.rate && a.share == b.share;
   }
   static Tensors Of(const KernelArgs& args) {
     const bool has_buffer = args.outputs.size() == 2;
-    return {In(args, 0), GradientOf(args, 3),
+    return {In(args, 0), GradientOf(args, kFactor),
             has_buffer ? In(args, 2) : nullptr, Out(args, 0),
             has_buffer ? Out(args, 1) : nullptr};
   }
@@ -184,6 +230,7 @@ struct SgdUpdate {
 struct AdamUpdate {
   using Settings = AdamSettings;
   using Tensors = AdamTensors;
+  static constexpr int kFactor = 4;
   template <typename G>
   static auto Kernel() {
     return AdamKernel<G>;
@@ -192,17 +239,40 @@ struct AdamUpdate {
   static bool Same(const Settings& a, const Settings& b) {
     return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.epsilon == b.epsilon &&
            a.weight_decay == b.weight_decay && a.rate == b.rate &&
-           a.coupled == b.coupled;
+           a.coupled == b.coupled && a.epsilon_hat == b.epsilon_hat &&
+           a.decay_after == b.decay_after;
   }
   static Tensors Of(const KernelArgs& args) {
-    return {In(args, 0),  GradientOf(args, 4), In(args, 2), In(args, 3),
-            Out(args, 0), Out(args, 1),        Out(args, 2)};
+    return {In(args, 0),  GradientOf(args, kFactor),
+            In(args, 2),  In(args, 3),
+            Out(args, 0), Out(args, 1),
+            Out(args, 2)};
+  }
+};
+
+struct AdagradUpdate {
+  using Settings = AdagradSettings;
+  using Tensors = AdagradTensors;
+  static constexpr int kFactor = 3;
+  template <typename G>
+  static auto Kernel() {
+    return AdagradKernel<G>;
+  }
+
+  static bool Same(const Settings& a, const Settings& b) {
+    return a.epsilon == b.epsilon && a.weight_decay == b.weight_decay &&
+           a.rate_decay == b.rate_decay && a.rate == b.rate;
+  }
+  static Tensors Of(const KernelArgs& args) {
+    return {In(args, 0), GradientOf(args, kFactor), In(args, 2), Out(args, 0),
+            Out(args, 1)};
   }
 };
 
 struct LionUpdate {
   using Settings = LionSettings;
   using Tensors = LionTensors;
+  static constexpr int kFactor = 3;
   template <typename G>
   static auto Kernel() {
     return LionKernel<G>;
@@ -213,7 +283,7 @@ struct LionUpdate {
            a.weight_decay == b.weight_decay && a.rate == b.rate;
   }
   static Tensors Of(const KernelArgs& args) {
-    return {In(args, 0), GradientOf(args, 3), In(args, 2), Out(args, 0),
+    return {In(args, 0), GradientOf(args, kFactor), In(args, 2), Out(args, 0),
             Out(args, 1)};
   }
 };
@@ -224,12 +294,14 @@ class UpdateKernel final : public GroupKernel {
  public:
   using Settings = typename Update::Settings;
 
-  UpdateKernel(const Settings& settings, int64_t elements)
-      : settings_(settings), elements_(elements) {}
+  // `own`: the node has its own learning rate, so no other joins.
+  UpdateKernel(const Settings& settings, int64_t elements, bool own)
+      : settings_(settings), elements_(elements), own_(own) {}
 
   bool Joins(const GroupKernel& other) const override {
     const auto* same = dynamic_cast<const UpdateKernel*>(&other);
-    return same != nullptr && Update::Same(settings_, same->settings_);
+    return same != nullptr && !own_ && !same->own_ &&
+           Update::Same(settings_, same->settings_);
   }
   int64_t most_members() const override { return kMostTensors; }
 
@@ -237,7 +309,7 @@ class UpdateKernel final : public GroupKernel {
                             const LaunchContext& context) override {
     using Members = Table<typename Update::Tensors>;
     static_assert(sizeof(Settings) + sizeof(StepScalars*) + sizeof(Members) +
-                      sizeof(double) <=
+                      sizeof(OwnProgress) + sizeof(double) <=
                   kMostParameterBytes);
     Members table = {};
     int64_t chunks = 0;
@@ -251,14 +323,16 @@ class UpdateKernel final : public GroupKernel {
     }
     table.first_chunk[table.count] = chunks;
     if (chunks == 0) return absl::OkStatus();
-    return LaunchKernel(Update::template Kernel<G>(), GridFor(chunks, 1),
-                        kBlock, 0, context.stream, settings_,
-                        members[0].args.scalars, table);
+    return LaunchKernel(
+        Update::template Kernel<G>(), GridFor(chunks, 1), kBlock, 0,
+        context.stream, settings_, members[0].args.scalars,
+        OwnProgressOf(members[0].args, Update::kFactor + 1), table);
   }
 
  private:
   const Settings settings_;
   const int64_t elements_;
+  const bool own_;
 };
 
 template <typename Update>
@@ -266,7 +340,7 @@ PreparedKernel PrepareUpdate(const Prepare& p,
                              const typename Update::Settings& settings) {
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     return std::make_unique<UpdateKernel<Update, decltype(type)>>(
-        settings, p.output(0).elements());
+        settings, p.output(0).elements(), p.has_input(Update::kFactor + 1));
   });
 }
 
@@ -274,14 +348,21 @@ PreparedKernel Sgd(const Prepare& p) {
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1}));
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(p, DType::kF32, {0, 2, 3, 4, 5}, {0, 1}));
   return PrepareUpdate<SgdUpdate>(p, MakeSgdSettings(p));
 }
 
 PreparedKernel Adam(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(
-      RequireType(p, DType::kF32, {0, 2, 3, 4}, {0, 1, 2}));
+      RequireType(p, DType::kF32, {0, 2, 3, 4, 5, 6}, {0, 1, 2}));
   return PrepareUpdate<AdamUpdate>(p, MakeAdamSettings(p));
+}
+
+PreparedKernel Adagrad(const Prepare& p) {
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(p, DType::kF32, {0, 2, 3, 4, 5}, {0, 1}));
+  return PrepareUpdate<AdagradUpdate>(p, MakeAdagradSettings(p));
 }
 
 PreparedKernel Lion(const Prepare& p) {
@@ -311,11 +392,9 @@ PreparedKernel AverageUpdate(const Prepare& p) {
   });
 }
 
-constexpr KernelEntry kKernels[] = {{"Sgd", Sgd},
-                                    {"AdamW", Adam},
-                                    {"Adam", Adam},
-                                    {"Lion", Lion},
-                                    {"AverageUpdate", AverageUpdate}};
+constexpr KernelEntry kKernels[] = {
+    {"Sgd", Sgd},         {"AdamW", Adam}, {"Adam", Adam},
+    {"Adagrad", Adagrad}, {"Lion", Lion},  {"AverageUpdate", AverageUpdate}};
 
 }  // namespace
 

@@ -182,7 +182,7 @@ class Profiler {
 
   // The second input of an optimizer's update.
   void FindGradient(const Node& update) {
-    for (const char* op : {"Sgd", "Adam", "AdamW", "Lion"}) {
+    for (const char* op : {"Sgd", "Adam", "AdamW", "Adagrad", "Lion"}) {
       if (update.op == op) gradients_.push_back(update.inputs[1]);
     }
   }

@@ -1,6 +1,7 @@
 // Optimizer updates of one element, shared by all devices. Same order of
-// operations as torch.optim.SGD, Adam and AdamW. Lion is that of "Symbolic
-// Discovery of Optimization Algorithms" (Chen et al., 2023), algorithm 2.
+// operations as torch.optim.SGD, Adam, AdamW and Adagrad. Lion is that of
+// "Symbolic Discovery of Optimization Algorithms" (Chen et al., 2023),
+// algorithm 2.
 #ifndef LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
 #define LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
 
@@ -12,39 +13,67 @@
 
 namespace loadline::executor {
 
+// What an update knows of the training: from the step's scalars, or from the
+// node's inputs `lr` and `count`.
+struct Progress {
+  float learning_rate;
+  double earlier;    // updates before this one
+  double corrected;  // Adam corrects its biases as after so many steps
+};
+LOADLINE_HOST_DEVICE inline Progress ProgressOf(const StepScalars& scalars,
+                                                const float* learning_rate,
+                                                const float* count) {
+  const auto step = static_cast<double>(scalars.step);
+  if (learning_rate == nullptr) return {scalars.learning_rate, step - 1, step};
+  return {*learning_rate, *count, *count};
+}
+
 struct SgdSettings {
   float momentum, weight_decay;
   bool nesterov;
-  float rate;  // factor of the learning rate
+  float rate;   // factor of the learning rate
+  float share;  // of the gradient in the buffer after the first update
 };
 inline SgdSettings MakeSgdSettings(const Prepare& p) {
   return {static_cast<float>(p.attributes().Float("momentum", 0)),
           static_cast<float>(p.attributes().Float("weight_decay", 0)),
           p.attributes().Int("nesterov", 0) != 0,
-          static_cast<float>(p.attributes().Float("rate", 1))};
+          static_cast<float>(p.attributes().Float("rate", 1)),
+          static_cast<float>(1 - p.attributes().Float("dampening", 0))};
 }
 
-LOADLINE_HOST_DEVICE inline float SgdPlain(const SgdSettings& s, float rate,
-                                           float p, float g) {
-  return p - rate * (g + s.weight_decay * p);
+struct SgdFactors {
+  float rate, momentum, weight_decay, share;
+  bool nesterov;
+};
+LOADLINE_HOST_DEVICE inline SgdFactors MakeSgdFactors(const SgdSettings& s,
+                                                      const Progress& at) {
+  return {at.learning_rate * s.rate, s.momentum, s.weight_decay,
+          at.earlier <= 0 ? 1.0f : s.share, s.nesterov};
+}
+
+LOADLINE_HOST_DEVICE inline float SgdPlain(const SgdFactors& f, float p,
+                                           float g) {
+  return p - f.rate * (g + f.weight_decay * p);
 }
 
 struct SgdMoved {
   float p, buffer;
 };
-LOADLINE_HOST_DEVICE inline SgdMoved SgdMomentum(const SgdSettings& s,
-                                                 float rate, float p, float g,
-                                                 float buffer) {
-  const float gradient = g + s.weight_decay * p;
-  const float moved = s.momentum * buffer + gradient;
-  const float direction = s.nesterov ? gradient + s.momentum * moved : moved;
-  return {p - rate * direction, moved};
+LOADLINE_HOST_DEVICE inline SgdMoved SgdMomentum(const SgdFactors& f, float p,
+                                                 float g, float buffer) {
+  const float gradient = g + f.weight_decay * p;
+  const float moved = f.momentum * buffer + f.share * gradient;
+  const float direction = f.nesterov ? gradient + f.momentum * moved : moved;
+  return {p - f.rate * direction, moved};
 }
 
 struct AdamSettings {
   double beta1, beta2, epsilon, weight_decay;
-  double rate;   // factor of the learning rate
-  bool coupled;  // Adam: the decay is added to the gradient
+  double rate;         // factor of the learning rate
+  double decay_after;  // of the new parameter
+  bool coupled;        // Adam: the decay is added to the gradient
+  bool epsilon_hat;    // epsilon is added before the bias is corrected
 };
 inline AdamSettings MakeAdamSettings(const Prepare& p) {
   return {p.attributes().Float("beta1", 0.9),
@@ -52,7 +81,9 @@ inline AdamSettings MakeAdamSettings(const Prepare& p) {
           p.attributes().Float("epsilon", 1e-8),
           p.attributes().Float("weight_decay", 0.01),
           p.attributes().Float("rate", 1),
-          p.node().op == "Adam"};
+          p.attributes().Float("decay_after", 0),
+          p.node().op == "Adam",
+          p.attributes().Int("epsilon_hat", 0) != 0};
 }
 
 // Factors common to all elements of a step, computed in double.
@@ -61,22 +92,26 @@ struct AdamFactors {
   float coupled;     // Adam: weight_decay
   float beta1_rest;  // 1 - beta1
   float beta2, beta2_rest;
-  float step_size;   // lr / (1 - beta1^t)
-  float root_scale;  // sqrt(1 - beta2^t)
+  float step_size;   // lr / (1 - beta1^t), with epsilon_hat times root_scale
+  float root_scale;  // sqrt(1 - beta2^t), with epsilon_hat 1
   float epsilon;
+  float after;  // 1 - decay_after
 };
-LOADLINE_HOST_DEVICE inline AdamFactors MakeAdamFactors(
-    const AdamSettings& s, const StepScalars& scalars) {
-  const auto t = static_cast<double>(scalars.step);
-  const double rate = scalars.learning_rate * s.rate;
+LOADLINE_HOST_DEVICE inline AdamFactors MakeAdamFactors(const AdamSettings& s,
+                                                        const Progress& at) {
+  const double t = at.corrected;
+  const double rate = at.learning_rate * s.rate;
+  const double step = t == 0 ? rate : rate / (1 - pow(s.beta1, t));
+  const double root = t == 0 ? 1 : sqrt(1 - pow(s.beta2, t));
   return {static_cast<float>(s.coupled ? 1 : 1 - rate * s.weight_decay),
           static_cast<float>(s.coupled ? s.weight_decay : 0),
           static_cast<float>(1 - s.beta1),
           static_cast<float>(s.beta2),
           static_cast<float>(1 - s.beta2),
-          static_cast<float>(rate / (1 - pow(s.beta1, t))),
-          static_cast<float>(sqrt(1 - pow(s.beta2, t))),
-          static_cast<float>(s.epsilon)};
+          static_cast<float>(s.epsilon_hat ? step * root : step),
+          static_cast<float>(s.epsilon_hat ? 1 : root),
+          static_cast<float>(s.epsilon),
+          static_cast<float>(1 - s.decay_after)};
 }
 
 struct AdamMoved {
@@ -89,7 +124,39 @@ LOADLINE_HOST_DEVICE inline AdamMoved AdamStep(const AdamFactors& f, float p,
   const float m = m_in + (gradient - m_in) * f.beta1_rest;
   const float v = v_in * f.beta2 + f.beta2_rest * (gradient * gradient);
   const float root = sqrtf(v) / f.root_scale + f.epsilon;
-  return {p * f.decay - f.step_size * (m / root), m, v};
+  return {(p * f.decay - f.step_size * (m / root)) * f.after, m, v};
+}
+
+struct AdagradSettings {
+  double epsilon, weight_decay, rate_decay;
+  double rate;  // factor of the learning rate
+};
+inline AdagradSettings MakeAdagradSettings(const Prepare& p) {
+  return {p.attributes().Float("epsilon", 1e-10),
+          p.attributes().Float("weight_decay", 0),
+          p.attributes().Float("rate_decay", 0),
+          p.attributes().Float("rate", 1)};
+}
+
+struct AdagradFactors {
+  float rate, weight_decay, epsilon;
+};
+LOADLINE_HOST_DEVICE inline AdagradFactors MakeAdagradFactors(
+    const AdagradSettings& s, const Progress& at) {
+  const double rate = at.learning_rate * s.rate;
+  return {static_cast<float>(rate / (1 + at.earlier * s.rate_decay)),
+          static_cast<float>(s.weight_decay), static_cast<float>(s.epsilon)};
+}
+
+struct AdagradMoved {
+  float p, sum;
+};
+LOADLINE_HOST_DEVICE inline AdagradMoved AdagradStep(const AdagradFactors& f,
+                                                     float p, float gradient,
+                                                     float sum_in) {
+  if (f.weight_decay != 0) gradient += f.weight_decay * p;
+  const float sum = sum_in + gradient * gradient;
+  return {p - f.rate * (gradient / (sqrtf(sum) + f.epsilon)), sum};
 }
 
 struct LionSettings {
@@ -106,9 +173,9 @@ struct LionFactors {
   float rate, decay;  // decay: 1 - lr weight_decay
   float beta1, beta1_rest, beta2, beta2_rest;
 };
-LOADLINE_HOST_DEVICE inline LionFactors MakeLionFactors(
-    const LionSettings& s, const StepScalars& scalars) {
-  const double rate = scalars.learning_rate * s.rate;
+LOADLINE_HOST_DEVICE inline LionFactors MakeLionFactors(const LionSettings& s,
+                                                        const Progress& at) {
+  const double rate = at.learning_rate * s.rate;
   return {static_cast<float>(rate),
           static_cast<float>(1 - rate * s.weight_decay),
           static_cast<float>(s.beta1),

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "models/onnx/supported.h"
 #include "onnx/defs/schema.h"
 #include "onnx/version_converter/convert.h"
 
@@ -36,7 +37,10 @@ class Adapters : public onnx::version_conversion::DefaultVersionConverter {
 bool ConversionKeepsNodes(const onnx::GraphProto& graph, int from, int to) {
   if (from > to) return false;
   std::set<std::string> ops;
-  for (const auto& node : graph.node()) ops.insert(node.op_type());
+  for (const auto& node : graph.node()) {
+    // Other domains have opsets of their own, which stay.
+    if (QualifiedName(node) == node.op_type()) ops.insert(node.op_type());
+  }
   const Adapters adapters;
   for (const std::string& op : ops) {
     for (int opset = from; opset < to; ++opset) {

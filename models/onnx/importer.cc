@@ -64,6 +64,12 @@ const TensorType& Importer::Type(const onnx::NodeProto& node, int i) const {
                           : imported_.graph.value(binding.id).type;
 }
 
+const Binding& Importer::Named(const std::string& name) const {
+  const Binding* binding = Find(name);
+  LOADLINE_CHECK(binding != nullptr);  // Visit checks what is read
+  return *binding;
+}
+
 absl::StatusOr<ValueId> Importer::Use(const onnx::NodeProto& node, int i) {
   if (!Has(node, i)) {
     return absl::InvalidArgumentError(absl::StrCat("input ", i, " is missing"));
@@ -183,6 +189,10 @@ void Importer::Alias(const onnx::NodeProto& node, int output, int input) {
 void Importer::Unsupported(const onnx::NodeProto& node,
                            const std::string& why) {
   unsupported_.Add(node, why);
+  Block(node);
+}
+
+void Importer::Block(const onnx::NodeProto& node) {
   Binding blocked;
   blocked.blocked = true;
   for (const auto& name : node.output()) {
@@ -218,7 +228,7 @@ absl::Status Importer::Start() {
   const std::vector<bool> needed = NeededNodes(graph);
   for (int n = 0; n < graph.node_size(); ++n) {
     if (!needed[static_cast<size_t>(n)]) continue;
-    for (const auto& name : graph.node(n).input()) ++uses_[name];
+    for (const auto& name : ReadNames(graph.node(n))) ++uses_[name];
   }
   for (const auto& output : graph.output()) ++uses_[output.name()];
   for (const auto& [name, type] : model_.inputs) {
@@ -276,7 +286,7 @@ absl::Status Importer::Start() {
 }
 
 absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
-  if (node.op_type() == "Constant") return FoldConstantNode(node);
+  if (QualifiedName(node) == "Constant") return FoldConstantNode(node);
   const bool sequence_input =
       std::any_of(node.input().begin(), node.input().end(),
                   [this](const std::string& name) {
@@ -289,7 +299,7 @@ absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
   }
   LOADLINE_ASSIGN_OR_RETURN(bool folded, TryFold(node));
   if (folded) return absl::OkStatus();
-  const Rule rule = FindRule(node.op_type());
+  const Rule rule = FindRule(QualifiedName(node));
   if (rule == nullptr) {
     Unsupported(node,
                 CanFold(node.op_type()) ? "on values that depend on data" : "");
@@ -305,7 +315,7 @@ absl::Status Importer::Dispatch(const onnx::NodeProto& node) {
 
 absl::Status Importer::Visit(const onnx::NodeProto& node) {
   bool blocked = false;
-  for (const auto& name : node.input()) {
+  for (const auto& name : ReadNames(node)) {
     if (name.empty()) continue;
     const Binding* binding = Find(name);
     if (binding == nullptr) {
@@ -321,11 +331,7 @@ absl::Status Importer::Visit(const onnx::NodeProto& node) {
     }
   }
   if (blocked) {
-    Binding binding;
-    binding.blocked = true;
-    for (const auto& name : node.output()) {
-      if (!name.empty()) bindings_[name] = binding;
-    }
+    Block(node);
     return absl::OkStatus();
   }
   LOADLINE_RETURN_IF_ERROR(Dispatch(node));
@@ -354,7 +360,7 @@ absl::Status Importer::CheckDeclaredShapes(const onnx::NodeProto& node) const {
 }
 
 void Importer::Release(const onnx::NodeProto& node) {
-  for (const auto& name : node.input()) {
+  for (const auto& name : ReadNames(node)) {
     auto uses = uses_.find(name);
     if (uses == uses_.end() || --uses->second > 0) continue;
     auto it = bindings_.find(name);
@@ -424,20 +430,18 @@ absl::StatusOr<Imported> Importer::Run() {
   return std::move(imported_);
 }
 
-Rule FindRule(const std::string& op_type) {
+Rule FindRule(const std::string& name) {
   for (const auto* family :
        {&PointwiseRules(), &ShapeRules(), &RearrangeRules(), &IndexRules(),
         &AlongAxisRules(), &EinsumRules(), &RandomRules(), &GridSampleRules(),
         &LinearRules(), &NormalizationRules(), &PoolingRules(), &PadRules(),
-        &ResizeRules(), &RecurrentRules()}) {
-    auto it = family->find(op_type);
+        &ResizeRules(), &RecurrentRules(), &TrainingRules()}) {
+    auto it = family->find(name);
     if (it != family->end()) return it->second;
   }
   return nullptr;
 }
 
-bool HasRule(const std::string& op_type) {
-  return FindRule(op_type) != nullptr;
-}
+bool HasRule(const std::string& name) { return FindRule(name) != nullptr; }
 
 }  // namespace loadline::models::onnx_internal

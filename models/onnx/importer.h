@@ -46,6 +46,8 @@ class Importer {
   // Type of a tensor input. Requires Has.
   const TensorType& Type(const onnx::NodeProto& node, int i) const;
   const Binding& Input(const onnx::NodeProto& node, int i) const;
+  // What one of the node's ReadNames is bound to.
+  const Binding& Named(const std::string& name) const;
 
   // The input as a value of the Graph; adds a constant if needed.
   absl::StatusOr<ValueId> Use(const onnx::NodeProto& node, int i);
@@ -75,6 +77,8 @@ class Importer {
   // Records the node as unsupported. Nodes that depend on it are skipped, and
   // the import fails at the end.
   void Unsupported(const onnx::NodeProto& node, const std::string& why);
+  // Marks the node's outputs as dependent on an unsupported node.
+  void Block(const onnx::NodeProto& node);
 
   void Warn(const std::string& text);
   int64_t NextSalt() { return ++salt_; }
@@ -114,9 +118,10 @@ class Importer {
 // unsupported. The caller adds the node's name to its errors.
 using Rule = absl::Status (*)(Importer& importer, const onnx::NodeProto& node);
 
-// Null: no rule; the operator is either only folded, or unknown.
-Rule FindRule(const std::string& op_type);
-bool HasRule(const std::string& op_type);
+// By QualifiedName. Null: no rule; the operator is either only folded, or
+// unknown.
+Rule FindRule(const std::string& name);
+bool HasRule(const std::string& name);
 
 // The axes of a reduction, normalized; none if it does nothing.
 absl::StatusOr<Ints> ReducedAxes(const Importer& importer,
@@ -137,6 +142,7 @@ const std::map<std::string, Rule>& PoolingRules();
 const std::map<std::string, Rule>& PadRules();
 const std::map<std::string, Rule>& ResizeRules();
 const std::map<std::string, Rule>& RecurrentRules();
+const std::map<std::string, Rule>& TrainingRules();
 
 }  // namespace loadline::models::onnx_internal
 

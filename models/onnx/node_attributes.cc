@@ -32,6 +32,13 @@ std::string StringAttribute(const onnx::NodeProto& node, absl::string_view name,
   return attribute != nullptr ? attribute->s() : std::string(fallback);
 }
 
+std::vector<std::string> StringsAttribute(const onnx::NodeProto& node,
+                                          absl::string_view name) {
+  const auto* attribute = FindAttribute(node, name);
+  if (attribute == nullptr) return {};
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
+
 Ints IntsAttribute(const onnx::NodeProto& node, absl::string_view name,
                    const Ints& fallback) {
   const auto* attribute = FindAttribute(node, name);

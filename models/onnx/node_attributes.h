@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "models/attributes.h"
@@ -22,6 +23,8 @@ double FloatAttribute(const onnx::NodeProto& node, absl::string_view name,
                       double fallback);
 std::string StringAttribute(const onnx::NodeProto& node, absl::string_view name,
                             absl::string_view fallback);
+std::vector<std::string> StringsAttribute(const onnx::NodeProto& node,
+                                          absl::string_view name);
 Ints IntsAttribute(const onnx::NodeProto& node, absl::string_view name,
                    const Ints& fallback = {});
 

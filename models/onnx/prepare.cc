@@ -276,6 +276,30 @@ bool Contains(const onnx::ModelProto& proto,
   return false;
 }
 
+// Within a function, names in attributes are not those that the inliner gives.
+absl::Status CheckNoGradientInFunctions(const onnx::ModelProto& proto) {
+  UnsupportedList unsupported;
+  for (const auto& function : proto.functions()) {
+    for (const auto& node : function.node()) {
+      if (QualifiedName(node) == absl::StrCat(kTrainingDomain, "::Gradient")) {
+        unsupported.Add(node, "in a function of the model");
+      }
+    }
+  }
+  return unsupported.empty() ? absl::OkStatus() : unsupported.ToStatus();
+}
+
+// A model without operators of the default domain need not name its opset.
+void NameDefaultOpset(onnx::ModelProto* proto) {
+  if (DefaultOpset(*proto) != 0) return;
+  for (const auto& node : proto->graph().node()) {
+    if (QualifiedName(node) == node.op_type()) return;
+  }
+  auto* import = proto->add_opset_import();
+  import->set_domain("");
+  import->set_version(kOpset);
+}
+
 absl::Status ConvertOpset(onnx::ModelProto* proto) {
   const int opset = DefaultOpset(*proto);
   if (opset == 0) {
@@ -324,7 +348,13 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   LOADLINE_RETURN_IF_ERROR(
       TakeInitializers(folder, options, widened, &prepared));
   LOADLINE_RETURN_IF_ERROR(SetInputs(options, &prepared));
+  if (model->training_info_size() > 0) {
+    prepared.warnings.push_back(
+        "the model's TrainingInfo is not read: loss, optimizer and what is "
+        "trained are those of the command");
+  }
   model->clear_training_info();
+  NameDefaultOpset(model);
   // Newer versions added fields that this importer does not read, such as
   // devices. Operators are checked one by one below.
   if (model->ir_version() >= 3) {
@@ -335,6 +365,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   LOADLINE_RETURN_IF_ERROR(Guard("the model is not valid ONNX",
                                  [&] { onnx::checker::check_model(*model); }));
   if (model->functions_size() > 0) {
+    LOADLINE_RETURN_IF_ERROR(CheckNoGradientInFunctions(*model));
     LOADLINE_RETURN_IF_ERROR(Guard("inlining the model's functions", [&] {
       onnx::inliner::InlineLocalFunctions(*model, true);
     }));

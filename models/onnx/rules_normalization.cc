@@ -272,21 +272,27 @@ absl::Status Dropout(Importer& importer, const onnx::NodeProto& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("ratio ", ratio, " is not in [0, 1)"));
   }
-  if (importer.Wants(node, 1)) {
-    importer.Unsupported(node, "whose mask is read");
-    return absl::OkStatus();
-  }
+  Emitter e(importer, node);
+  // Which elements are kept: those of ones that are not zero afterwards.
+  const auto define_mask = [&](const Attributes* attributes) -> absl::Status {
+    if (!importer.Wants(node, 1)) return absl::OkStatus();
+    ValueId kept = e.Expand(e.Number(1), importer.Type(node, 0).dims);
+    if (attributes != nullptr) kept = e.Emit("Dropout", {kept}, *attributes);
+    return e.Define(1, e.Cast(kept, DType::kBool));
+  };
   if (!importer.options().training || !importer.options().dropout ||
       training == 0 || ratio == 0) {
     ++importer.forms().dropouts_off;
     importer.Alias(node, 0, 0);
-    return absl::OkStatus();
+    return define_mask(nullptr);
   }
   ++importer.forms().dropouts;
   if (!importer.Has(node, 2)) ++importer.forms().dropouts_restored;
-  LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "Dropout", {x},
-                          {{"ratio", ratio}, {"salt", importer.NextSalt()}});
+  const Attributes attributes = {{"ratio", ratio},
+                                 {"salt", importer.NextSalt()}};
+  LOADLINE_RETURN_IF_ERROR(
+      e.Define(0, e.Emit("Dropout", {e.Input(0)}, attributes)));
+  return define_mask(&attributes);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 #include "models/onnx/fold.h"
 #include "models/onnx/import.h"
 #include "models/onnx/importer.h"
+#include "models/onnx/node_attributes.h"
 
 namespace loadline::models {
 namespace {
@@ -64,13 +66,19 @@ const std::vector<std::string>& CompositeOperators() {
   return *kNames;
 }
 
+namespace {
+
+bool InDefaultDomain(const onnx::NodeProto& node) {
+  return node.domain().empty() || node.domain() == "ai.onnx";
+}
+
+}  // namespace
+
 void UnsupportedList::Add(const onnx::NodeProto& node, const std::string& why) {
-  const std::string name =
-      node.domain().empty() ? node.op_type()
-                            : absl::StrCat(node.domain(), "::", node.op_type());
-  nodes_[{name, why}].push_back(node.name().empty() && node.output_size() > 0
-                                    ? absl::StrCat("maker of ", node.output(0))
-                                    : node.name());
+  nodes_[{QualifiedName(node), why}].push_back(
+      node.name().empty() && node.output_size() > 0
+          ? absl::StrCat("maker of ", node.output(0))
+          : node.name());
 }
 
 absl::Status UnsupportedList::ToStatus() const {
@@ -103,6 +111,21 @@ absl::Status UnsupportedList::ToStatus() const {
   return status;
 }
 
+std::string QualifiedName(const onnx::NodeProto& node) {
+  return InDefaultDomain(node)
+             ? node.op_type()
+             : absl::StrCat(node.domain(), "::", node.op_type());
+}
+
+std::vector<std::string> ReadNames(const onnx::NodeProto& node) {
+  std::vector<std::string> names(node.input().begin(), node.input().end());
+  if (node.domain() != kTrainingDomain || node.op_type() != "Gradient") {
+    return names;
+  }
+  names.push_back(StringAttribute(node, "y", ""));
+  return names;
+}
+
 std::string NodeLabel(const onnx::NodeProto& node) {
   const std::string name = node.name().empty() && node.output_size() > 0
                                ? absl::StrCat("making '", node.output(0), "'")
@@ -121,7 +144,7 @@ std::vector<bool> NeededNodes(const onnx::GraphProto& graph) {
                     [&](const auto& name) { return wanted.count(name) > 0; });
     if (!need) continue;
     needed[static_cast<size_t>(i)] = true;
-    wanted.insert(node.input().begin(), node.input().end());
+    for (std::string& name : ReadNames(node)) wanted.insert(std::move(name));
   }
   return needed;
 }
@@ -141,10 +164,6 @@ constexpr OldMeaning kOldMeanings[] = {
     {"Resize", 11},              // asymmetric coordinates
     {"Upsample", 11},            // asymmetric coordinates; now a Resize
 };
-
-bool InDefaultDomain(const onnx::NodeProto& node) {
-  return node.domain().empty() || node.domain() == "ai.onnx";
-}
 
 // Why the node cannot be read in this opset; empty: it can. Opset 0: the file
 // names none, which is another error.
@@ -184,9 +203,8 @@ absl::Status CheckSupported(const onnx::GraphProto& graph, int opset) {
       unsupported.Add(node, old);
       continue;
     }
-    if (!InDefaultDomain(node) ||
-        (!HasRule(node.op_type()) && !CanFold(node.op_type()) &&
-         known.count(node.op_type()) == 0)) {
+    const std::string name = QualifiedName(node);
+    if (!HasRule(name) && !CanFold(name) && known.count(name) == 0) {
       unsupported.Add(node, "");
     }
   }

@@ -33,6 +33,17 @@ class UnsupportedList {
       nodes_;
 };
 
+// Operators that differentiate and update: Gradient, Adagrad, Adam, Momentum.
+inline constexpr char kTrainingDomain[] = "ai.onnx.preview.training";
+
+// The operator's name with its domain, "DOMAIN::NAME"; without in the default
+// one.
+std::string QualifiedName(const onnx::NodeProto& node);
+
+// What a node reads: its inputs, and of a Gradient also the values that its
+// attributes name.
+std::vector<std::string> ReadNames(const onnx::NodeProto& node);
+
 // "node 'NAME' (Op)", for messages.
 std::string NodeLabel(const onnx::NodeProto& node);
 

@@ -31,10 +31,26 @@ absl::Status CheckFactors(const Node& node, InputTypes inputs, size_t i) {
   return RequireType(inputs, static_cast<int>(i), {DType::kF32, {}});
 }
 
+// Inputs i and i + 1, both or neither: the learning rate and the number of
+// earlier updates.
+absl::Status CheckProgress(InputTypes inputs, size_t i) {
+  const auto has = [inputs](size_t at) {
+    return inputs.size() > at && inputs[at] != nullptr;
+  };
+  if (has(i) != has(i + 1)) {
+    return Refuse("a learning rate and a number of updates, or neither");
+  }
+  if (!has(i)) return absl::OkStatus();
+  LOADLINE_RETURN_IF_ERROR(
+      RequireType(inputs, static_cast<int>(i), {DType::kF32, {}}));
+  return RequireType(inputs, static_cast<int>(i + 1), {DType::kF32, {}});
+}
+
 absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
   const bool has_buffer = inputs.size() > 2 && inputs[2] != nullptr;
   LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, has_buffer ? 3 : 2)));
   LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
+  LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 4));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "momentum"));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "weight_decay"));
   const double momentum = node.attributes.Float("momentum", 0);
@@ -42,7 +58,7 @@ absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
     return Refuse("attribute momentum is ", momentum,
                   " but there is no momentum buffer");
   }
-  if (node.attributes.Int("nesterov", 0) != 0 && momentum == 0) {
+  if (node.attributes.Int("nesterov", 0) != 0 && !has_buffer) {
     return Refuse("attribute nesterov needs a momentum");
   }
   return OutputTypes(has_buffer ? 2 : 1, *inputs[0]);
@@ -65,8 +81,19 @@ absl::Status CheckMoments(const Node& node, InputTypes inputs, size_t states) {
 
 absl::StatusOr<OutputTypes> InferAdam(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckMoments(node, inputs, 2));
+  LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 5));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "epsilon"));
   return OutputTypes(3, *inputs[0]);
+}
+
+absl::StatusOr<OutputTypes> InferAdagrad(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, 3)));
+  LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
+  LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 4));
+  LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "epsilon"));
+  LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "weight_decay"));
+  LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "rate_decay"));
+  return OutputTypes(2, *inputs[0]);
 }
 
 absl::StatusOr<OutputTypes> InferLion(const Node& node, InputTypes inputs) {
@@ -92,15 +119,16 @@ Operator Update(absl::string_view name, int min_inputs, int max_inputs) {
 }  // namespace
 
 std::vector<Operator> OptimizerOperators() {
-  Operator sgd = Update("Sgd", 2, 4);
+  Operator sgd = Update("Sgd", 2, 6);
   sgd.infer = InferSgd;
   sgd.cost = PerElement<6>;
   sgd.inplace = {{0, 0}, {2, 1}};
   sgd.attributes = {{"momentum", AttributeKind::kFloat},
                     {"weight_decay", AttributeKind::kFloat},
                     {"nesterov", AttributeKind::kInt},
+                    {"dampening", AttributeKind::kFloat},
                     {"rate", AttributeKind::kFloat}};
-  Operator adamw = Update("AdamW", 4, 5);
+  Operator adamw = Update("AdamW", 4, 7);
   adamw.infer = InferAdam;
   adamw.cost = PerElement<16>;
   adamw.inplace = {{0, 0}, {2, 1}, {3, 2}};
@@ -108,9 +136,19 @@ std::vector<Operator> OptimizerOperators() {
                       {"beta2", AttributeKind::kFloat, true},
                       {"epsilon", AttributeKind::kFloat, true},
                       {"weight_decay", AttributeKind::kFloat, true},
+                      {"epsilon_hat", AttributeKind::kInt},
+                      {"decay_after", AttributeKind::kFloat},
                       {"rate", AttributeKind::kFloat}};
   Operator adam = adamw;
   adam.name = "Adam";
+  Operator adagrad = Update("Adagrad", 3, 6);
+  adagrad.infer = InferAdagrad;
+  adagrad.cost = PerElement<9>;
+  adagrad.inplace = {{0, 0}, {2, 1}};
+  adagrad.attributes = {{"epsilon", AttributeKind::kFloat, true},
+                        {"weight_decay", AttributeKind::kFloat, true},
+                        {"rate_decay", AttributeKind::kFloat},
+                        {"rate", AttributeKind::kFloat}};
   Operator lion = Update("Lion", 3, 4);
   lion.infer = InferLion;
   lion.cost = PerElement<10>;
@@ -124,7 +162,7 @@ std::vector<Operator> OptimizerOperators() {
   average.cost = PerElement<3>;
   average.inplace = {{0, 0}};
   average.attributes = {{"decay", AttributeKind::kFloat, true}};
-  return {sgd, adamw, adam, lion, average};
+  return {sgd, adamw, adam, adagrad, lion, average};
 }
 
 }  // namespace loadline::models

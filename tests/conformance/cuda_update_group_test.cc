@@ -17,9 +17,11 @@ std::map<std::string, std::vector<CaseGraph>> UpdatesByGroup() {
   std::map<std::string, std::vector<CaseGraph>> groups;
   uint64_t seed = 1;
   for (const OperatorCase& c : OperatorCases()) {
-    if (c.op != "Sgd" && c.op != "AdamW" && c.op != "Adam" && c.op != "Lion") {
+    if (c.op != "Sgd" && c.op != "AdamW" && c.op != "Adam" &&
+        c.op != "Adagrad" && c.op != "Lion") {
       continue;
     }
+    if (c.what.find(" own") != std::string::npos) continue;
     // `what` is "3 nesterov": the number of the case, and its kind.
     const size_t space = c.what.find(' ');
     const std::string kind =
@@ -75,8 +77,8 @@ struct Update {
 
 TEST(CudaKernels, UpdatesInOneLaunchHaveTheBitsOfEachAlone) {
   const auto groups = UpdatesByGroup();
-  // Four of Sgd, two each of AdamW, Adam and Lion; f32 and bf16.
-  EXPECT_EQ(groups.size(), 20u);
+  // Five of Sgd, two each of AdamW, Adam, Adagrad and Lion; f32 and bf16.
+  EXPECT_EQ(groups.size(), 26u);
   for (const auto& [kind, cases] : groups) {
     SCOPED_TRACE(kind);
     std::vector<std::unique_ptr<Update>> updates;
@@ -110,6 +112,23 @@ TEST(CudaKernels, UpdatesOfOtherKindsJoinNoGroup) {
           << kind << ", " << other_kind;
     }
   }
+}
+
+TEST(CudaKernels, UpdatesWithTheirOwnLearningRateJoinNoGroup) {
+  int tried = 0;
+  for (const OperatorCase& c : OperatorCases()) {
+    if (c.what.find(" own 30") == std::string::npos) continue;
+    const auto graph = MakeCaseGraph(c, 1);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    Update a(*graph);
+    Update b(*graph);
+    EXPECT_FALSE(cuda_emulator::RunGroup({a.kernel.get(), b.kernel.get()},
+                                         {a.args(), b.args()})
+                     .ok())
+        << c.Name();
+    ++tried;
+  }
+  EXPECT_EQ(tried, 12);
 }
 
 }  // namespace

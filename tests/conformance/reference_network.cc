@@ -106,13 +106,17 @@ void RunningStatsUpdate(const Call& c) {
   const double keep = c.attributes.Float("momentum", 0.9);
   const auto count = static_cast<double>(c.attributes.Int("count", 1));
   for (size_t k = 0; k < c.out().values.size(); ++k) {
-    const double rstd = c.in(3).values[k];
-    const double biased =
-        1 / (rstd * rstd) - c.attributes.Float("epsilon", 1e-5);
-    c.out(0).values[k] =
-        keep * c.in(0).values[k] + (1 - keep) * c.in(2).values[k];
-    c.out(1).values[k] =
-        keep * c.in(1).values[k] + (1 - keep) * biased * count / (count - 1);
+    double mean = c.in(0).values[k];
+    double variance = c.in(1).values[k];
+    for (int i = 2; c.has(i); i += 2) {
+      const double rstd = c.in(i + 1).values[k];
+      const double biased =
+          1 / (rstd * rstd) - c.attributes.Float("epsilon", 1e-5);
+      mean = keep * mean + (1 - keep) * c.in(i).values[k];
+      variance = keep * variance + (1 - keep) * biased * count / (count - 1);
+    }
+    c.out(0).values[k] = mean;
+    c.out(1).values[k] = variance;
   }
 }
 
@@ -331,50 +335,76 @@ void MseGrad(const Call& c) {
   }
 }
 
-// As in torch.optim.SGD's documentation, without dampening.
-double RateOf(const Call& c) {
-  return c.scalars.learning_rate * c.attributes.Float("rate", 1);
+// An update's own learning rate and count are inputs i and i + 1.
+double RateOf(const Call& c, int i) {
+  return (c.has(i) ? c.in(i).values[0] : c.scalars.learning_rate) *
+         c.attributes.Float("rate", 1);
+}
+double EarlierUpdates(const Call& c, int i) {
+  return c.has(i) ? c.in(i + 1).values[0]
+                  : static_cast<double>(c.scalars.step) - 1;
 }
 double FactorOf(const Call& c, int i) {
   return c.has(i) ? c.in(i).values[0] : 1;
 }
 
+// As in torch.optim.SGD's documentation.
 void Sgd(const Call& c) {
   const double momentum = c.attributes.Float("momentum", 0);
-  const double rate = RateOf(c);
+  const double share =
+      EarlierUpdates(c, 4) == 0 ? 1 : 1 - c.attributes.Float("dampening", 0);
   for (size_t i = 0; i < c.out().values.size(); ++i) {
     double g = c.in(1).values[i] * FactorOf(c, 3) +
                c.attributes.Float("weight_decay", 0) * c.in(0).values[i];
     if (c.has(2)) {
-      const double buffer = momentum * c.in(2).values[i] + g;
+      const double buffer = momentum * c.in(2).values[i] + share * g;
       c.out(1).values[i] = buffer;
       g = c.attributes.Int("nesterov", 0) != 0 ? g + momentum * buffer : buffer;
     }
-    c.out(0).values[i] = c.in(0).values[i] - rate * g;
+    c.out(0).values[i] = c.in(0).values[i] - RateOf(c, 4) * g;
   }
 }
 
 // As in the documentation of torch.optim.AdamW, and of Adam, where the decay is
-// part of the gradient.
+// part of the gradient; with epsilon_hat as ONNX defines its Adam.
 void Adam(const Call& c, bool coupled) {
   const double beta1 = c.attributes.Float("beta1", 0.9);
   const double beta2 = c.attributes.Float("beta2", 0.999);
-  const double rate = RateOf(c);
+  const double rate = RateOf(c, 5);
   const double decay = c.attributes.Float("weight_decay", 0.01);
-  const auto t = static_cast<double>(c.scalars.step);
+  const double epsilon = c.attributes.Float("epsilon", 1e-8);
+  const bool hat = c.attributes.Int("epsilon_hat", 0) != 0;
+  const double t = EarlierUpdates(c, 5) + (c.has(5) ? 0 : 1);
+  const double correct1 = t > 0 ? 1 - std::pow(beta1, t) : 1;
+  const double correct2 = t > 0 ? 1 - std::pow(beta2, t) : 1;
   for (size_t i = 0; i < c.out().values.size(); ++i) {
     const double g = c.in(1).values[i] * FactorOf(c, 4) +
                      (coupled ? decay * c.in(0).values[i] : 0);
     const double m = beta1 * c.in(2).values[i] + (1 - beta1) * g;
     const double v = beta2 * c.in(3).values[i] + (1 - beta2) * g * g;
-    const double m_hat = m / (1 - std::pow(beta1, t));
-    const double v_hat = v / (1 - std::pow(beta2, t));
+    const double root = hat ? (std::sqrt(v) + epsilon) / std::sqrt(correct2)
+                            : std::sqrt(v / correct2) + epsilon;
     const double p = c.in(0).values[i] * (coupled ? 1 : 1 - rate * decay);
-    c.out(0).values[i] =
-        p -
-        rate * m_hat / (std::sqrt(v_hat) + c.attributes.Float("epsilon", 1e-8));
+    c.out(0).values[i] = (p - rate * (m / correct1) / root) *
+                         (1 - c.attributes.Float("decay_after", 0));
     c.out(1).values[i] = m;
     c.out(2).values[i] = v;
+  }
+}
+
+// As in torch.optim.Adagrad's documentation.
+void Adagrad(const Call& c) {
+  const double rate =
+      RateOf(c, 4) /
+      (1 + EarlierUpdates(c, 4) * c.attributes.Float("rate_decay", 0));
+  for (size_t i = 0; i < c.out().values.size(); ++i) {
+    const double p = c.in(0).values[i];
+    const double g = c.in(1).values[i] * FactorOf(c, 3) +
+                     c.attributes.Float("weight_decay", 0) * p;
+    const double sum = c.in(2).values[i] + g * g;
+    c.out(0).values[i] =
+        p - rate * g / (std::sqrt(sum) + c.attributes.Float("epsilon", 0));
+    c.out(1).values[i] = sum;
   }
 }
 
@@ -388,7 +418,7 @@ void Lion(const Call& c) {
     const double p = c.in(0).values[i], m = c.in(2).values[i];
     const double update = beta1 * m + (1 - beta1) * g;
     const double sign = (update > 0) - (update < 0);
-    c.out(0).values[i] = p - RateOf(c) * (sign + decay * p);
+    c.out(0).values[i] = p - RateOf(c, 4) * (sign + decay * p);
     c.out(1).values[i] = beta2 * m + (1 - beta2) * g;
   }
 }
@@ -459,6 +489,7 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["Sgd"] = Sgd;
   t["AdamW"] = [](const Call& c) { Adam(c, false); };
   t["Adam"] = [](const Call& c) { Adam(c, true); };
+  t["Adagrad"] = Adagrad;
   t["Lion"] = Lion;
   t["AverageUpdate"] = AverageUpdate;
   t["SumSquares"] = SumSquares;

@@ -119,6 +119,20 @@ update v.exp_avg -> %3
               HasSubstr("no trained parameter matches 'x*'"));
 }
 
+TEST(AddOptimizer, AdagradSumsSquares) {
+  TwoParameters t;
+  t.gradients.erase(*t.b.graph.Find("v"));
+  OptimizerOptions options;
+  options.kind = *OptimizerKindFromName("adagrad");
+  options.epsilon = 1e-10;
+  ASSERT_TRUE(AddOptimizer(t.b.graph, t.gradients, options).ok());
+  EXPECT_EQ(Describe(t.b.graph),
+            R"(%0, %1 = Adagrad(w, gw, w.sum) {epsilon=1e-10, weight_decay=0}
+update w -> %0
+update w.sum -> %1
+)");
+}
+
 TEST(AddOptimizer, AveragesTheUpdatedParameters) {
   TwoParameters t;
   t.gradients.erase(*t.b.graph.Find("v"));

@@ -83,7 +83,7 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--optimizer", &flags->optimizer, "Optimizer")
-      ->check(CLI::IsMember({"adamw", "adam", "lion", "sgd"}))
+      ->check(CLI::IsMember({"adamw", "adam", "adagrad", "lion", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
       ->check(CheckNonNegative)
@@ -132,7 +132,9 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "(default 0.99)")
       ->check(CheckShare)
       ->group(kRareFlags);
-  Last(app, "--epsilon", &flags->epsilon, "Adam: added to the root")
+  Last(app, "--epsilon", &flags->epsilon,
+       "Adam, Adagrad: added to the root (default 1e-10 for adagrad, else "
+       "1e-8)")
       ->check(CheckPositive)
       ->capture_default_str()
       ->group(kRareFlags);

@@ -42,8 +42,8 @@ struct OptimizerFlags {
   double momentum = 0.9;
   std::optional<double> weight_decay;  // 0.01 for adamw, 0 for sgd
   double beta1 = 0.9;
-  std::optional<double> beta2;  // 0.99 for lion, else 0.999
-  double epsilon = 1e-8;
+  std::optional<double> beta2;    // 0.99 for lion, else 0.999
+  std::optional<double> epsilon;  // 1e-10 for adagrad, else 1e-8
   bool nesterov = false;
   double clip_norm = 0;               // 0: gradients are not clipped
   std::vector<std::string> no_decay;  // patterns of parameters
@@ -58,6 +58,9 @@ struct OptimizerFlags {
   }
   double EffectiveBeta2() const {
     return beta2.value_or(optimizer == "lion" ? 0.99 : 0.999);
+  }
+  double EffectiveEpsilon() const {
+    return epsilon.value_or(optimizer == "adagrad" ? 1e-10 : 1e-8);
   }
 };
 
@@ -78,6 +81,7 @@ struct PlanFlags {
   std::string dump_passes;  // folder
   // Parts of the batch, or auto: tools/pipeline/structures.h.
   std::string micro_batches = "1";
+  bool micro_batch_statistics = false;  // BatchNormalization by parts
   bool no_split = false;  // as if micro_batches were 1 and splits empty
 };
 

@@ -80,7 +80,7 @@ absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
   options.nesterov = flags.nesterov;
   options.beta1 = flags.beta1;
   options.beta2 = flags.EffectiveBeta2();
-  options.epsilon = flags.epsilon;
+  options.epsilon = flags.EffectiveEpsilon();
   options.clip_norm = flags.clip_norm;
   options.average = flags.ema;
   options.groups.no_decay = flags.no_decay;

@@ -43,16 +43,26 @@ std::string HashOf(const Recipe& recipe, int64_t steps) {
   return hash.HexDigest();
 }
 
-// Adam and AdamW divide by the root of a state that is zero for a masked
-// weight.
+// Adam, AdamW and Adagrad divide by the root of a state that is zero for a
+// masked weight.
 absl::Status CheckOptimizer(const StepFlags& flags) {
   const std::string& optimizer = flags.optimizer.optimizer;
-  if ((optimizer == "adamw" || optimizer == "adam") &&
-      flags.optimizer.epsilon == 0) {
+  if ((optimizer == "adamw" || optimizer == "adam" || optimizer == "adagrad") &&
+      flags.optimizer.EffectiveEpsilon() == 0) {
     return absl::InvalidArgumentError(
         "--epsilon 0 and --recipe: masked weights need an epsilon above zero");
   }
   return absl::OkStatus();
+}
+
+// `schedule` from the step on with which a phase begins, after channels were
+// removed: a rate that has decayed is too low to train what is left (learning
+// rate rewinding; Renda et al., 2020).
+executor::Schedule RestartedAt(int64_t step, executor::Schedule schedule) {
+  schedule.steps -= step;
+  schedule.first_step = step;
+  schedule.warmup_steps = std::min(schedule.warmup_steps, schedule.steps);
+  return schedule;
 }
 
 class PhasedTraining {
@@ -81,6 +91,9 @@ class PhasedTraining {
         phases.begin(), phases.begin() + static_cast<ptrdiff_t>(first), trains);
     for (size_t p = first; p < phases.size(); ++p) {
       if (trains(phases[p])) ++number_;
+      if (p > 0 && !phases[p - 1].removed.empty()) {
+        restart_step_ = phases[p].first_step;
+      }
       LOADLINE_RETURN_IF_ERROR(RunPhase(phases[p]));
       if (result_.train.interrupted) break;
     }
@@ -317,6 +330,9 @@ class PhasedTraining {
     executor::TrainOptions options = train_;
     options.first_step = options.resume ? 0 : phase.first_step;
     options.pause_step = last ? 0 : phase.end_step;
+    if (restart_step_ > 0 && options.schedule.has_value()) {
+      options.schedule = RestartedAt(restart_step_, *options.schedule);
+    }
     options.notes = NotesOfPhase(recipe_sha256_, result_.removed);
     options.stop = stop_;
     options.between_steps = [&](int64_t done, executor::Program& running) {
@@ -389,6 +405,7 @@ class PhasedTraining {
   Recipe recipe_;
   std::string recipe_sha256_;
   int64_t number_ = 0;   // of the phase, counting those that train
+  int64_t restart_step_ = 0;  // of the schedule of rates
   models::Graph model_;  // of the phase that is next
   RunState state_;       // between two phases
   PhasedResult result_;
