@@ -404,10 +404,10 @@ class PhasedTraining {
   executor::DataSet data_;
   Recipe recipe_;
   std::string recipe_sha256_;
-  int64_t number_ = 0;   // of the phase, counting those that train
+  int64_t number_ = 0;        // of the phase, counting those that train
   int64_t restart_step_ = 0;  // of the schedule of rates
-  models::Graph model_;  // of the phase that is next
-  RunState state_;       // between two phases
+  models::Graph model_;       // of the phase that is next
+  RunState state_;            // between two phases
   PhasedResult result_;
 };
 
