@@ -57,9 +57,10 @@ absl::StatusOr<models::Tensor> CommonPart(const models::Value& value,
 
 class BatchCutter {
  public:
-  BatchCutter(Graph& graph, int64_t parts)
+  BatchCutter(Graph& graph, int64_t parts, models::BatchStatistics statistics)
       : graph_(graph),
         parts_(parts),
+        statistics_(statistics),
         axis_(graph.values.size(), kWhole),
         whole_(graph.values.size()) {
     for (size_t i = 0; i < graph.values.size(); ++i) {
@@ -77,6 +78,7 @@ class BatchCutter {
       if (AnyCut(nodes[n])) LOADLINE_RETURN_IF_ERROR(Cut(nodes[n]));
       graph_.nodes.push_back(std::move(nodes[n]));
     }
+    LOADLINE_RETURN_IF_ERROR(CheckUpdates());
     return WeighLoss();
   }
 
@@ -118,7 +120,7 @@ class BatchCutter {
     for (ValueId id : node.outputs) outputs.push_back(whole_[Index(id)]);
     LOADLINE_ASSIGN_OR_RETURN(
         models::NodeCut cut,
-        models::CutNode(node, types, outputs, axes, parts_));
+        models::CutNode(node, types, outputs, axes, parts_, statistics_));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (axes[i] == kWhole && cut.inputs[i] != kWhole) {
         LOADLINE_ASSIGN_OR_RETURN(node.inputs[i],
@@ -245,6 +247,22 @@ class BatchCutter {
     return made[0];
   }
 
+  // Only running statistics can be updated by one part after the other.
+  absl::Status CheckUpdates() const {
+    std::set<ValueId> by_parts;
+    for (const Node& node : graph_.nodes) {
+      if (node.op != "RunningStatsUpdate" || !AnyCut(node)) continue;
+      by_parts.insert(node.outputs.begin(), node.outputs.end());
+    }
+    for (const auto& [old, next] : graph_.updates) {
+      if (by_parts.count(next) == 0) {
+        return Unalike(graph_.value(old),
+                       "is updated once for the whole batch");
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // A mean becomes this part's share of the whole mean.
   absl::Status WeighLoss() {
     const ValueId loss = graph_.outputs[0];
@@ -265,6 +283,7 @@ class BatchCutter {
 
   Graph& graph_;
   const int64_t parts_;
+  const models::BatchStatistics statistics_;
   std::vector<int64_t> axis_;      // by value: as models::NodeCut has it
   std::vector<TensorType> whole_;  // by value: its type in the whole batch
   std::set<std::string> names_;    // of the nodes, before and after
@@ -274,7 +293,8 @@ class BatchCutter {
 
 }  // namespace
 
-absl::Status CutBatch(Graph& graph, int64_t parts) {
+absl::Status CutBatch(Graph& graph, int64_t parts,
+                      models::BatchStatistics statistics) {
   if (parts < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(parts, " micro-batches; there must be 1 or more"));
@@ -284,10 +304,7 @@ absl::Status CutBatch(Graph& graph, int64_t parts) {
     return absl::InvalidArgumentError(
         "a step in micro-batches has no other output than the loss");
   }
-  LOADLINE_RETURN_IF_ERROR(BatchCutter(graph, parts).Run());
-  if (graph.updates.empty()) return absl::OkStatus();
-  return Unalike(graph.value(graph.updates[0].first),
-                 "is updated once for the whole batch");
+  return BatchCutter(graph, parts, statistics).Run();
 }
 
 int64_t MostParts(const Graph& graph) {

@@ -18,17 +18,22 @@
 
 #include "absl/status/status.h"
 #include "models/graph.h"
+#include "models/ops/cut_axis.h"
 
 namespace loadline::passes {
 
 // `graph`: what AddLoss makes, whose first output is the loss. The batch is the
 // first axis of every input. Constants, and values broadcast to the batch, are
-// cut where every part is the same.
+// cut where every part is the same. With kOfPart a part normalizes with its own
+// batch statistics, which is another step than that of the whole batch;
+// running statistics are then updated for one part after the other.
 //
 // Errors: InvalidArgument (fewer than 1 part, a batch that does not divide into
 // `parts`, further outputs than the loss), FailedPrecondition naming the node
 // through which the parts would have other numbers than the whole batch.
-absl::Status CutBatch(models::Graph& graph, int64_t parts);
+absl::Status CutBatch(
+    models::Graph& graph, int64_t parts,
+    models::BatchStatistics statistics = models::BatchStatistics::kOfBatch);
 
 // The largest number of parts that divide the batch of every input evenly: the
 // greatest common divisor of their first dimensions; 1 if an input has none.

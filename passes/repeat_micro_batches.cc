@@ -110,6 +110,11 @@ class Repeater {
     return optimizer ? 1 : -1;
   }
 
+  // Running statistics are updated by those of one part after the other.
+  static bool TakesParts(const Node& node) {
+    return node.op == "RunningStatsUpdate";
+  }
+
   // Marks what is added up over the parts: the loss and every gradient.
   absl::Status FindSummed() {
     const auto sum = [&](ValueId id) -> absl::Status {
@@ -132,6 +137,8 @@ class Repeater {
         const ValueId id = node.inputs[i];
         if (static_cast<int>(i) == GradientInput(node)) {
           LOADLINE_RETURN_IF_ERROR(sum(id));
+        } else if (TakesParts(node)) {
+          continue;
         } else if (id != kNoValue && by_part_[Index(id)]) {
           return absl::FailedPreconditionError(absl::StrCat(
               node.op, " '", node.name, "' reads '", graph_.value(id).name,
@@ -246,6 +253,16 @@ class Repeater {
     return absl::OkStatus();
   }
 
+  // Those of the other parts.
+  void AddStatistics(Node& update) const {
+    const std::vector<ValueId> first = update.inputs;
+    for (int64_t part = 1; part < parts_; ++part) {
+      for (size_t i = 2; i < first.size(); ++i) {
+        update.inputs.push_back(InPart(first[i], part));
+      }
+    }
+  }
+
   // Late nodes, and the outputs, with sums in place of what one part has.
   absl::Status AddLate() {
     for (ValueId& id : graph_.outputs) {
@@ -258,6 +275,7 @@ class Repeater {
         const auto sum = sums_.find(id);
         if (sum != sums_.end()) id = sum->second;
       }
+      if (TakesParts(node)) AddStatistics(node);
       graph_.nodes.push_back(std::move(node));
     }
     return absl::OkStatus();

@@ -11,12 +11,14 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "models/micro_batches.h"
 
 namespace loadline::passes {
 namespace {
 
 constexpr char kMicroBatches[] = " micro-batches";
+constexpr char kOwnStatistics[] = " with own statistics";
 constexpr char kSegments[] = "segments ";
 constexpr char kSeparator[] = ", ";
 
@@ -48,7 +50,10 @@ std::optional<Split> SplitOfNode(absl::string_view name) {
 Words WordsOf(const models::Graph& step) {
   Words words;
   const int64_t parts = models::MicroBatchesOf(step);
-  if (parts > 1) words.parts = absl::StrCat(parts, kMicroBatches);
+  if (parts > 1) {
+    words.parts = absl::StrCat(parts, kMicroBatches,
+                               HasOwnStatistics(step) ? kOwnStatistics : "");
+  }
   words.segments = absl::StrJoin(
       SplitsIn(step), " ", [](std::string* out, const Split& split) {
         absl::StrAppend(out, split.chain, "=", split.segments);
@@ -63,7 +68,8 @@ Words WordsIn(absl::string_view problem_name) {
       absl::StrSplit(problem_name, kSeparator);
   for (size_t i = pieces.size() > 2 ? pieces.size() - 2 : 1; i < pieces.size();
        ++i) {
-    if (absl::EndsWith(pieces[i], kMicroBatches)) {
+    if (absl::EndsWith(absl::StripSuffix(pieces[i], kOwnStatistics),
+                       kMicroBatches)) {
       words.parts = std::string(pieces[i]);
     } else if (absl::StartsWith(pieces[i], kSegments)) {
       words.segments = std::string(pieces[i].substr(sizeof(kSegments) - 1));
@@ -94,6 +100,9 @@ std::string InWords(const Words& words) {
 std::string FlagsFor(const Words& theirs, const Words& ours) {
   std::vector<std::string> flags;
   if (theirs.parts != ours.parts) {
+    if (absl::EndsWith(theirs.parts, kOwnStatistics)) {
+      flags.push_back("--allow-micro-batch-statistics");
+    }
     flags.push_back(absl::StrCat(
         "--micro-batches ",
         theirs.parts.empty() ? "1"
@@ -110,6 +119,13 @@ std::string FlagsFor(const Words& theirs, const Words& ours) {
 }
 
 }  // namespace
+
+bool HasOwnStatistics(const models::Graph& step) {
+  return std::any_of(step.nodes.begin(), step.nodes.end(),
+                     [](const models::Node& node) {
+                       return node.attributes.Int("part_statistics", 0) != 0;
+                     });
+}
 
 std::vector<Split> SplitsIn(const models::Graph& step) {
   std::vector<Split> splits;

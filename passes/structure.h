@@ -13,12 +13,16 @@
 
 namespace loadline::passes {
 
+// Whether each micro-batch has batch statistics of its own (CutBatch).
+bool HasOwnStatistics(const models::Graph& step);
+
 // The splits of a step, read off the names of its nodes, in the order of the
 // step.
 std::vector<Split> SplitsIn(const models::Graph& step);
 
 // "4 micro-batches", "segments head=4 mlp=2", or both after another with a
-// comma; empty for a step in one piece.
+// comma; empty for a step in one piece. "4 micro-batches with own statistics"
+// if each part has its own batch statistics.
 std::string StructureOf(const models::Graph& step);
 
 // The name of a step's problem: "gpt", or "gpt, 4 micro-batches, segments

@@ -65,7 +65,7 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
   LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) {
-    return CutBatch(g, options.micro_batches);
+    return CutBatch(g, options.micro_batches, options.statistics);
   }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));
   if (options.precision == Precision::kBF16) {

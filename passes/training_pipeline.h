@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/graph.h"
+#include "models/ops/cut_axis.h"
 #include "passes/add_lora.h"
 #include "passes/add_loss.h"
 #include "passes/add_optimizer.h"
@@ -27,6 +28,7 @@ struct TrainingOptions {
   // Parts of the batch that run one after the other, their gradients added up
   // (cut_batch.h).
   int64_t micro_batches = 1;
+  models::BatchStatistics statistics = models::BatchStatistics::kOfBatch;
   std::vector<Split> splits;  // chains that run in segments
   std::optional<LoraOptions> lora;
 };

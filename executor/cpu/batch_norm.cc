@@ -284,10 +284,17 @@ PreparedKernel RunningStatsUpdate(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t channels = p.output(0).elements();
   const RunningStats stats = MakeRunningStats(p);
+  const int inputs = p.inputs();
   return MakeKernel([=](const KernelArgs& args) {
     for (int64_t c = 0; c < channels; ++c) {
-      Out(args, 0)[c] = stats.Mean(In(args, 0)[c], In(args, 2)[c]);
-      Out(args, 1)[c] = stats.Variance(In(args, 1)[c], In(args, 3)[c]);
+      float mean = In(args, 0)[c];
+      float variance = In(args, 1)[c];
+      for (int i = 2; i < inputs; i += 2) {
+        mean = stats.Mean(mean, In(args, i)[c]);
+        variance = stats.Variance(variance, In(args, i + 1)[c]);
+      }
+      Out(args, 0)[c] = mean;
+      Out(args, 1)[c] = variance;
     }
   });
 }

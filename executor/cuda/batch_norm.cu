@@ -307,10 +307,19 @@ PreparedKernel RunningStatsUpdate(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t channels = p.output(0).elements();
   const RunningStats s = MakeRunningStats(p);
+  const int inputs = p.inputs();
   return MakeKernel([=](const KernelArgs& args, const LaunchContext& launch) {
-    return LaunchKernel(RunningStatsKernel, GridFor(channels), kBlock, 0,
-                        launch.stream, s, channels, In(args, 0), In(args, 1),
-                        In(args, 2), In(args, 3), Out(args, 0), Out(args, 1));
+    const float* mean = In(args, 0);
+    const float* variance = In(args, 1);
+    for (int i = 2; i < inputs; i += 2) {
+      LOADLINE_RETURN_IF_ERROR(
+          LaunchKernel(RunningStatsKernel, GridFor(channels), kBlock, 0,
+                       launch.stream, s, channels, mean, variance, In(args, i),
+                       In(args, i + 1), Out(args, 0), Out(args, 1)));
+      mean = Out(args, 0);
+      variance = Out(args, 1);
+    }
+    return absl::OkStatus();
   });
 }
 

@@ -68,8 +68,13 @@ absl::StatusOr<OutputTypes> InferRunningStats(const Node& node,
   if (inputs[0]->rank() != 1) {
     return Refuse("input 0 is ", inputs[0]->ToString(), ", not a vector");
   }
-  for (int i : {1, 2, 3}) {
-    LOADLINE_RETURN_IF_ERROR(RequireType(inputs, i, *inputs[0]));
+  if (inputs.size() % 2 != 0) {
+    return Refuse("a mean without its rstd in ", inputs.size(), " inputs");
+  }
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) return Refuse("input ", i, " is missing");
+    LOADLINE_RETURN_IF_ERROR(
+        RequireType(inputs, static_cast<int>(i), *inputs[0]));
   }
   const double momentum = node.attributes.Float("momentum", 0);
   if (momentum < 0 || momentum > 1) {
@@ -209,7 +214,8 @@ std::vector<Operator> BatchNormOperators() {
   training.infer = InferTraining;
   training.gradient = TrainingGradient;
   training.cost = PerElement<6>;
-  training.attributes = inference.attributes;
+  training.attributes = {{"epsilon", AttributeKind::kFloat, true},
+                         {"part_statistics", AttributeKind::kInt}};
 
   Operator grad;
   grad.name = "BatchNormGrad";
@@ -219,7 +225,8 @@ std::vector<Operator> BatchNormOperators() {
 
   Operator running;
   running.name = "RunningStatsUpdate";
-  running.min_inputs = running.max_inputs = 4;
+  running.min_inputs = 4;
+  running.max_inputs = -1;
   running.infer = InferRunningStats;
   running.recompute = false;
   running.inplace = {{0, 0}, {1, 1}};

@@ -26,6 +26,7 @@ struct CutCall {
   absl::Span<const TensorType> outputs;
   absl::Span<const int64_t> axes;
   int64_t parts;
+  BatchStatistics statistics;
 
   bool has(size_t i) const { return i < types.size() && types[i] != nullptr; }
   bool cut(size_t i) const { return i < axes.size() && axes[i] != kWhole; }
@@ -245,18 +246,39 @@ absl::StatusOr<NodeCut> CutPool(const CutCall& c) {
 absl::StatusOr<NodeCut> CutBatchNorm(const CutCall& c) {
   const size_t first = c.first_cut();
   const int64_t axis = first == 0 ? c.axes[0] : 1;
-  const bool training = c.node.op == "BatchNormTraining";
-  if (axis > 1 || (axis == 0 && training)) {
+  const bool mixes = c.node.op == "BatchNormTraining" && axis == 0;
+  if (axis > 1) return c.Refuse(kMixes);
+  if (mixes && c.statistics == BatchStatistics::kOfBatch) {
     return c.Refuse(
         "computes its statistics over the whole batch, and parts of it would "
-        "have others");
+        "have others; --allow-micro-batch-statistics permits that");
   }
   NodeCut cut = c.Result(axis);
   cut.inputs[0] = axis;
+  if (mixes) {
+    std::fill(cut.outputs.begin() + 1, cut.outputs.end(), kOwn);
+    cut.attributes.Set("part_statistics", int64_t{1});
+  }
   if (axis == 1) {
     std::fill(cut.inputs.begin() + 1, cut.inputs.end(), 0);
     std::fill(cut.outputs.begin() + 1, cut.outputs.end(), 0);
   }
+  return cut;
+}
+
+// One update by one part; passes/repeat_micro_batches.h makes it that of all.
+absl::StatusOr<NodeCut> CutRunningStats(const CutCall& c) {
+  const Ints own = {kWhole, kWhole, kOwn, kOwn};
+  const int64_t count = c.node.attributes.Int("count", 0) / c.parts;
+  if (!std::equal(own.begin(), own.end(), c.axes.begin(), c.axes.end())) {
+    return c.Refuse("updates statistics of the whole batch");
+  }
+  if (count < 2) {
+    return c.Refuse("has no variance of one element in each part");
+  }
+  NodeCut cut = c.Result(kWhole);
+  cut.inputs = own;
+  cut.attributes.Set("count", count);
   return cut;
 }
 
@@ -370,6 +392,7 @@ Rule RuleOf(const std::string& op) {
                                        {"AveragePool", CutPool},
                                        {"BatchNormalization", CutBatchNorm},
                                        {"BatchNormTraining", CutBatchNorm},
+                                       {"RunningStatsUpdate", CutRunningStats},
                                        {"LayerNormalization", CutLayerNorm},
                                        {"Attention", CutAttention},
                                        {"Gather", CutGather},
@@ -419,11 +442,15 @@ TensorType PartOf(TensorType type, int64_t axis, int64_t parts) {
 absl::StatusOr<NodeCut> CutNode(const Node& node,
                                 absl::Span<const TensorType* const> types,
                                 absl::Span<const TensorType> outputs,
-                                absl::Span<const int64_t> axes, int64_t parts) {
-  const CutCall call = {node, types, outputs, axes, parts};
+                                absl::Span<const int64_t> axes, int64_t parts,
+                                BatchStatistics statistics) {
+  const CutCall call = {node, types, outputs, axes, parts, statistics};
   for (const int64_t axis : axes) {
     if (axis == kAdded || axis == kMean) {
       return call.Refuse("reads a number that is taken over all examples");
+    }
+    if (axis == kOwn && node.op != "RunningStatsUpdate") {
+      return call.Refuse("computes with the statistics of the batch");
     }
   }
   const Rule rule = RuleOf(node.op);

@@ -24,6 +24,11 @@ namespace loadline::models {
 inline constexpr int64_t kWhole = -1;  // every part reads the whole value
 inline constexpr int64_t kAdded = -2;  // the whole is the sum of the parts
 inline constexpr int64_t kMean = -3;   // the whole is the mean of the parts
+inline constexpr int64_t kOwn = -4;  // each part has its own, unlike the whole
+
+// What BatchNormTraining of a part normalizes with: without the statistics of
+// the whole batch it cannot be cut, with its own the step is another one.
+enum class BatchStatistics { kOfBatch, kOfPart };
 
 struct NodeCut {
   std::vector<int64_t> inputs;   // as each input must be cut
@@ -41,10 +46,13 @@ struct NodeCut {
 // A SoftmaxCrossEntropy without its input `count` is refused, since its mean is
 // not that of its parts. FailedPrecondition, with the reason, where the parts
 // would not have the numbers of the whole, or for an operator without a rule.
-absl::StatusOr<NodeCut> CutNode(const Node& node,
-                                absl::Span<const TensorType* const> types,
-                                absl::Span<const TensorType> outputs,
-                                absl::Span<const int64_t> axes, int64_t parts);
+// With kOfPart, BatchNormTraining is cut along the examples: its statistics are
+// kOwn, and its attribute `part_statistics` says so. RunningStatsUpdate, which
+// reads them, is that of one part.
+absl::StatusOr<NodeCut> CutNode(
+    const Node& node, absl::Span<const TensorType* const> types,
+    absl::Span<const TensorType> outputs, absl::Span<const int64_t> axes,
+    int64_t parts, BatchStatistics statistics = BatchStatistics::kOfBatch);
 
 // Elements that stand before `axis`: the product of the dimensions before it.
 // One part of a value is contiguous where this is 1.

@@ -109,6 +109,12 @@ void AddBatchNormCases(std::vector<OperatorCase>& cases) {
        "",
        {F32({7}), F32({7}, 0.5, 2), F32({7}), F32({7}, 0.5, 2)},
        {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{50}}}});
+  cases.push_back(
+      {"RunningStatsUpdate",
+       "of three parts",
+       {F32({7}), F32({7}, 0.5, 2), F32({7}), F32({7}, 0.5, 2), F32({7}),
+        F32({7}, 0.5, 2), F32({7}), F32({7}, 0.5, 2)},
+       {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{50}}}});
 }
 
 void AddLayerNormCases(std::vector<OperatorCase>& cases) {

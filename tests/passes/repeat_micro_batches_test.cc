@@ -5,9 +5,11 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "models/micro_batches.h"
 #include "models/text.h"
+#include "passes/structure.h"
 #include "passes/training_pipeline.h"
 #include "tests/passes/graphs.h"
 
@@ -126,6 +128,40 @@ TEST(RepeatMicroBatches, ClipsAndAveragesOnceForAllParts) {
   const int32_t maker = index.producer[models::Index(gradient)];
   ASSERT_GE(maker, 0);
   EXPECT_EQ(step->nodes[static_cast<size_t>(maker)].op, "Add");
+}
+
+TEST(RepeatMicroBatches, UpdatesStatisticsByOnePartAfterTheOther) {
+  Builder b;
+  const ValueId x = b.Input("x", {12, 3});
+  const ValueId mean = b.State("mean", {3});
+  const ValueId variance = b.State("variance", {3});
+  const auto y = b.Ops("BatchNormTraining",
+                       {x, b.Parameter("scale", {3}), b.Parameter("bias", {3})},
+                       {{"epsilon", 1e-5}});
+  const auto next =
+      b.Ops("RunningStatsUpdate", {mean, variance, y[1], y[2]},
+            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{12}}});
+  b.graph.updates = {{mean, next[0]}, {variance, next[1]}};
+  b.Output(b.Op("MatMul", {y[0], b.Parameter("w", {3, 2})}));
+  TrainingOptions options = MseOptions(3);
+  options.loss.target = {DType::kF32, {12, 2}};
+  options.statistics = models::BatchStatistics::kOfPart;
+  const auto step = BuildTrainingStep(std::move(b.graph), options, {});
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(NameWithStructure("net", *step),
+            "net, 3 micro-batches with own statistics");
+  std::vector<ValueId> statistics;
+  for (const models::Node& node : step->nodes) {
+    if (node.op == "BatchNormTraining") {
+      statistics.push_back(node.outputs[1]);
+      statistics.push_back(node.outputs[2]);
+    }
+    if (node.op != "RunningStatsUpdate") continue;
+    ASSERT_EQ(node.inputs.size(), 8u);
+    EXPECT_EQ(std::vector<ValueId>(node.inputs.begin() + 2, node.inputs.end()),
+              statistics);
+  }
+  EXPECT_EQ(statistics.size(), 6u);
 }
 
 TEST(RepeatMicroBatches, RefusesStateOfTheWholeBatch) {

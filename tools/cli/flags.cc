@@ -212,6 +212,9 @@ void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
        "Parts of the batch, in turn; or auto")
       ->type_name("N")
       ->capture_default_str();
+  app->add_flag("--allow-micro-batch-statistics", flags->micro_batch_statistics,
+                "Normalize each micro-batch by its own batch statistics")
+      ->group(kRareFlags);
   app->add_flag("--no-split", flags->no_split,
                 "Never divide the step, whatever else is said")
       ->group(kRareFlags);

@@ -342,6 +342,9 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
                             MicroBatchesOf(flags.plan));
   options.micro_batches = parts.value_or(1);
+  if (flags.plan.micro_batch_statistics) {
+    options.statistics = models::BatchStatistics::kOfPart;
+  }
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
   options.masks = flags.purpose.masks;

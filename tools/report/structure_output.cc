@@ -47,6 +47,11 @@ std::string StructureWords(const models::Graph& step) {
                         absl::StrJoin(SplitTexts(step), " "));
 }
 
+std::string StatisticsText(const models::Graph& step) {
+  if (!passes::HasOwnStatistics(step)) return "";
+  return "Each micro-batch is normalized by its own batch statistics.\n";
+}
+
 // How many structures have each outcome.
 std::map<std::string, int> CountOutcomes(
     const std::vector<TriedStructure>& all) {
@@ -62,9 +67,11 @@ std::string StructureText(const PlannedStep& step) {
   if (step.tried.empty()) {
     if (chosen == StructureWords(1, "")) return "";
     return absl::StrCat("The step runs in ", chosen,
-                        ", whose gradients are added up.\n");
+                        ", whose gradients are added up.\n",
+                        StatisticsText(step.graph));
   }
-  std::string out = fmt::format("The step runs in {}, chosen of:\n", chosen);
+  std::string out = StatisticsText(step.graph);
+  out += fmt::format("The step runs in {}, chosen of:\n", chosen);
   const std::map<std::string, int> count = CountOutcomes(step.tried);
   const auto stands_alone = [&](const TriedStructure& tried) {
     return count.at(tried.outcome) <= kMostAlike;
@@ -95,6 +102,9 @@ void AddStructure(const PlannedStep& step, nlohmann::ordered_json* out) {
     return;
   }
   (*out)["micro_batches"] = models::MicroBatchesOf(step.graph);
+  if (passes::HasOwnStatistics(step.graph)) {
+    (*out)["micro_batch_statistics"] = true;
+  }
   if (!splits.empty()) (*out)["splits"] = splits;
   if (step.tried.empty()) return;
   (*out)["structures"] = nlohmann::ordered_json::array();
