@@ -82,6 +82,7 @@ absl::Status CheckSchedule(const Schedule& s) {
 }
 
 double LearningRate(const Schedule& s, int64_t step) {
+  step -= s.first_step;
   if (s.kind == ScheduleKind::kOneCycle) return OneCycle(s, step);
   if (step < s.warmup_steps) {
     return s.learning_rate * static_cast<double>(step + 1) /

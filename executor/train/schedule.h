@@ -23,7 +23,8 @@ absl::StatusOr<ScheduleKind> ScheduleKindFromName(absl::string_view name);
 struct Schedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0;  // the largest
-  int64_t steps = 0;         // of the whole run
+  int64_t steps = 0;         // from its first to the run's last
+  int64_t first_step = 0;    // of the run: the schedule begins here
   // Steps of the warm-up; the schedule begins after them. Not for one-cycle,
   // which has its own.
   int64_t warmup_steps = 0;

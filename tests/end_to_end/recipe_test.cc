@@ -17,7 +17,9 @@
 namespace loadline {
 namespace {
 
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 constexpr char kCubic[] = R"(compression:
 - name: hidden
@@ -26,14 +28,19 @@ constexpr char kCubic[] = R"(compression:
   process: {schedule: cubic, start_step: 4, end_step: 16, update_frequency: 3}
 )";
 
-// Of the lines of a file of metrics.
-std::vector<int> StepsOf(const std::string& path) {
-  std::vector<int> steps;
+// A field of the lines of a file of metrics.
+template <typename T>
+std::vector<T> MetricsOf(const std::string& path, const char* field) {
+  std::vector<T> values;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    steps.push_back(nlohmann::json::parse(line)["step"]);
+    values.push_back(nlohmann::json::parse(line)[field]);
   }
-  return steps;
+  return values;
+}
+
+std::vector<int> StepsOf(const std::string& path) {
+  return MetricsOf<int>(path, "step");
 }
 
 TEST(Recipe, RunsPhasesAsPlanned) {
@@ -117,6 +124,28 @@ TEST(Recipe, TrainsAsWithoutOneUntilItsWindowStarts) {
         << step;
   }
   EXPECT_NE(pruned.json()["losses"][8], plain.json()["losses"][8]);
+}
+
+TEST(Recipe, RestartsTheLearningRateWhenChannelsAreRemoved) {
+  const std::string folder = TestFolder("recipe_restart");
+  const std::string recipe = WriteRecipe(folder, kCubic);
+  const std::string metrics = folder + "/metrics.jsonl";
+  const std::vector<std::string> flags = {
+      "--steps", "200",      "--schedule", "linear",    "--lr",
+      "0.0184",  "--min-lr", "0",          "--metrics", metrics};
+  const CommandResult whole = RunMlpUnder(recipe, flags);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::vector<double> want;
+  for (int step = 0; step < 200; ++step) {
+    want.push_back(step < 16 ? 0.0184 * (1 - step / 200.0)
+                             : 0.0184 * (1 - (step - 16) / 184.0));
+  }
+  EXPECT_THAT(MetricsOf<double>(metrics, "learning_rate"),
+              Pointwise(DoubleNear(1e-8), want));
+  const CommandResult rest =
+      InterruptAndResume(recipe, flags, " 20/200", folder + "/c.safetensors");
+  ASSERT_FALSE(HasFailure());
+  EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
 }
 
 // At steps in both phases, at the one between them, and twice in one run.

@@ -55,9 +55,15 @@ absl::Status CheckOptimizer(const StepFlags& flags) {
   return absl::OkStatus();
 }
 
-// `schedule` from the step on with which a phase begins, after channels were
-// removed: a rate that has decayed is too low to train what is left (learning
-// rate rewinding; Renda et al., 2020).
+// The step after which phase `p` has lost no more channels.
+int64_t RestartStep(const std::vector<RecipePhase>& phases, size_t p) {
+  while (p > 0 && phases[p - 1].removed.empty()) --p;
+  return phases[p].first_step;
+}
+
+// The schedule again from `step` on, when channels were removed: a rate that
+// has decayed is too low to train what is left (learning rate rewinding; Renda
+// et al., 2020).
 executor::Schedule RestartedAt(int64_t step, executor::Schedule schedule) {
   schedule.steps -= step;
   schedule.first_step = step;
@@ -91,9 +97,7 @@ class PhasedTraining {
         phases.begin(), phases.begin() + static_cast<ptrdiff_t>(first), trains);
     for (size_t p = first; p < phases.size(); ++p) {
       if (trains(phases[p])) ++number_;
-      if (p > 0 && !phases[p - 1].removed.empty()) {
-        restart_step_ = phases[p].first_step;
-      }
+      restart_step_ = RestartStep(phases, p);
       LOADLINE_RETURN_IF_ERROR(RunPhase(phases[p]));
       if (result_.train.interrupted) break;
     }

@@ -76,6 +76,16 @@ TEST(LearningRate, StaysInShortRuns) {
   }
 }
 
+TEST(LearningRate, BeginsAtTheFirstStepOfItsSchedule) {
+  Schedule schedule = {.kind = ScheduleKind::kCosine,
+                       .learning_rate = 0.3,
+                       .steps = 10,
+                       .warmup_steps = 2};
+  const double rate = LearningRate(schedule, 7);
+  schedule.first_step = 20;
+  EXPECT_EQ(LearningRate(schedule, 27), rate);
+}
+
 TEST(CheckSchedule, RefusesNumbersOutsideTheirRange) {
   const auto refusal = [](const Schedule& schedule) {
     return CheckSchedule(schedule).ToString();
