@@ -124,6 +124,7 @@ struct Outcome {
   std::map<std::string, std::vector<float>> gradients;
   std::map<std::string, std::vector<float>> statistics;
   std::string weights_sha256;
+  int dropouts = 0;
 };
 
 // One step, if the case has no more. After it, SGD's momentum is the gradient.
@@ -163,6 +164,9 @@ absl::StatusOr<Outcome> RunStep(const Case& c, int64_t parts,
   Outcome outcome;
   outcome.loss = result.losses[0];
   outcome.weights_sha256 = result.weights_sha256;
+  for (const models::Node& node : graph.nodes) {
+    outcome.dropouts += node.op == "Dropout";
+  }
   for (models::ValueId id : program->saved_values()) {
     const models::Value& value = graph.value(id);
     const bool is_gradient = absl::EndsWith(value.name, ".momentum");
@@ -205,7 +209,8 @@ double WorstError(const Outcome& whole, const Outcome& divided,
   return worst;
 }
 
-// Clipped, as gpt is here, and with every fifth target ignored.
+// Clipped, as gpt is here, and with every fifth target ignored. Other masks of
+// its dropouts than those of the whole batch would change the gradients.
 TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
   Case c = {"gpt", "text-train.npz"};
   for (const auto& [precision, tolerance] :
@@ -221,6 +226,8 @@ TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
       EXPECT_NEAR(divided->loss, whole->loss,
                   tolerance * std::abs(whole->loss));
       ASSERT_EQ(divided->gradients.size(), whole->gradients.size());
+      EXPECT_GT(whole->dropouts, 0);
+      EXPECT_EQ(divided->dropouts, parts * whole->dropouts);
       std::string name;
       const double worst = WorstError(*whole, *divided, &name);
       EXPECT_LT(worst, tolerance)
