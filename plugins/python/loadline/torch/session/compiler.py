@@ -27,6 +27,7 @@ from loadline.torch.session.graph_breaks import (graph_number,
 from loadline.torch.session.live_forwards import watch
 from loadline.torch.session.session import Session, session_of_options
 from loadline.torch.solve.options import Options
+from loadline.torch.structure.part_sums import sum_losses
 from loadline.torch.structure.split_head import split_head
 
 # For the step that self_test.py runs.
@@ -79,7 +80,7 @@ def backend(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     read = Options.read(given, first_device(
         [*example_inputs, *gm.parameters(), *gm.buffers()]))
     tier = current_tier()
-    heads = split_heads(gm, read)
+    heads = rewrite(gm, read)
     if wants_heads(read) and not heads and reference is None:
         warnings.warn(
             "loadline: split: the traced graph has no cross entropy, so it runs in one piece",
@@ -102,9 +103,12 @@ def wants_heads(options: Options) -> bool:
     return options.split != 1 and torch.is_grad_enabled()
 
 
-def split_heads(gm: torch.fx.GraphModule, options: Options) -> int:
-    """How many heads of a traced model now run in segments. An evaluation keeps its
-    logits, which its caller may read."""
+def rewrite(gm: torch.fx.GraphModule, options: Options) -> int:
+    """Gives a traced model the structure that the options ask for. How many heads of it now
+    run in segments. An evaluation keeps its logits and its loss, which its caller may
+    read."""
+    if options.part_sums and torch.is_grad_enabled():
+        sum_losses(gm, options.part_statistics)
     return split_head(gm, options.split) if wants_heads(options) else 0
 
 

@@ -20,15 +20,13 @@ from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsuppor
 from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import with_copy_calls
-from loadline.torch.problem.make_problem import StateBucket, TracedProblem
-from loadline.torch.rewrite.partitioner import Partitioner
-from loadline.torch.rewrite.plan_order import PlanOrder
-from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.report import write_page
-from loadline.torch.session.sample_step import Loss, arguments_of
+from loadline.torch.session.sample_step import Loss
+from loadline.torch.session.trace_step import Tracer, trace_step
 from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
 from loadline.torch.solve.options import Options
 from loadline.torch.state.predict_state import PredictedState, predict_state
@@ -111,26 +109,6 @@ class Estimate:
         return "\n".join(lines)
 
 
-class _TracedOnly(LoadlineError):
-    """Ends a compile after its trace."""
-
-
-class _Tracer(Partitioner):
-    """Poses the problem of a joint graph, and stops."""
-
-    traced: TracedProblem | None = None
-
-    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
-                  ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-        self.traced = self.pose(self.read(gm, kwargs["num_fwd_outputs"]), {})
-        raise _TracedOnly("traced")
-
-
-class _NoRecorder:
-    def record(self, graph: PlannedGraph) -> None:
-        raise AssertionError("an estimate plans no graph for a compile")
-
-
 def with_memory(model: torch.nn.Module, anew: bool = False) -> torch.nn.Module:
     """The model itself, or, if some of it is on meta or `anew`, a copy on the CPU whose
     tensors take address space only until someone writes to them. Tied parameters stay
@@ -155,35 +133,6 @@ def _on_cpu(sample: Any) -> Any:
         if isinstance(leaf, torch.Tensor) and leaf.device.type == "meta" else leaf, sample)
 
 
-def _trace(model: torch.nn.Module, sample: Any, options: Options) -> _Tracer:
-    """Traces the model's step on the sample. Runs nothing."""
-    tracer = _Tracer(options, _NoRecorder())
-
-    def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        if options.inner == "aot_eager":
-            return torch_internals.aot_autograd(
-                fw_compiler=lambda graph, _: graph, partition_fn=tracer,
-                keep_inference_input_mutations=True)(gm, inputs)
-        return torch_internals.compile_with_inductor(gm, inputs, tracer, PlanOrder())
-
-    args, kwargs = arguments_of(sample)
-    try:
-        torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
-            *args, **kwargs)
-    except Exception as error:
-        if tracer.traced is None:
-            cause = getattr(error, "inner_exception", None)
-            if isinstance(cause, LoadlineError):
-                raise cause from None
-            raise Unsupported(
-                f"the model cannot be traced as one graph: {error}") from error
-    finally:
-        torch_internals.forget_compiled(model)
-    if tracer.traced is None:
-        raise LoadlineError("no traced part of the model needs a gradient")
-    return tracer
-
-
 def _machine_of(named: Any) -> Machine:
     machine = named if isinstance(named, Machine) else Machine.load(named)
     return with_copy_calls(  # as `prepare` does on such a device
@@ -199,7 +148,7 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
     return machine.device_bytes
 
 
-def _plan(tracer: _Tracer, budget: int | str, options: Options, whole_bytes: int
+def _plan(tracer: Tracer, budget: int | str, options: Options, whole_bytes: int
           ) -> tuple[int, planning.Plan]:
     """The budget in bytes, and the plan within it."""
     assert tracer.traced is not None
@@ -211,7 +160,7 @@ def _plan(tracer: _Tracer, budget: int | str, options: Options, whole_bytes: int
     return asked_bytes(within, whole_bytes, 0, plan), plan
 
 
-def _row(tracer: _Tracer, asked: int | float | str, options: Options, whole_bytes: int) -> Row:
+def _row(tracer: Tracer, asked: int | float | str, options: Options, whole_bytes: int) -> Row:
     budget = _budget(asked, options.machine)
     try:
         bytes_, plan = _plan(tracer, budget, options, whole_bytes)
@@ -278,7 +227,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         loss_bytes=0 if loss is None else loss.bytes, step_bytes=predicted.step_bytes,
         state=tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
                     for b in buckets))
-    tracer = _trace(here, batch, read)
+    tracer = trace_step(here, batch, read)
     assert tracer.traced is not None
     whole_bytes = tracer.whole_bytes(tracer.traced.document)
     traced = time.perf_counter()

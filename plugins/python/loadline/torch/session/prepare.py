@@ -6,6 +6,7 @@ tests/plugins/python/torch_prepare_test.py and torch_whole_step_test.py.
 """
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.choose_structure import (Structure, check_parts, find_structure,
+                                                    with_loss)
 from loadline.torch.session.compiler import backend, current_tier, refuse_meta
 from loadline.torch.session.names import keep_names
 from loadline.torch.session.sample_step import (Loss, SampleStep, learn_loss,
@@ -28,6 +31,7 @@ from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
 from loadline.torch.state.predict_state import PredictedState, predict_state
 from loadline.torch.state.wrappers import innermost
+from loadline.torch.structure.micro_batches import Parts, rows_of
 
 CORRECTIONS = 3
 # PyTorch's CUDA allocator may hand out a block that is up to 1 MiB too large, and which
@@ -92,6 +96,11 @@ def _worst(excess: int, loss_bytes: int, found: dict[str, int]
     return (max(one for one, _, _ in all_), max(one for _, one, _ in all_), worst)
 
 
+def _buckets_of_problem(buckets: list[Any]) -> tuple[StateBucket, ...]:
+    return tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
+                 for b in buckets)
+
+
 def _check_arguments(model: Any, optimizer: Any) -> None:
     if not isinstance(model, torch.nn.Module) or not isinstance(
             optimizer, (torch.optim.Optimizer, type(None))):
@@ -102,9 +111,10 @@ def _check_arguments(model: Any, optimizer: Any) -> None:
 
 def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = None,
             *, sample: Any, budget: int | float | str, accumulate: bool = False,
-            loss_fn: Callable[[Any], Any] | None = None,
-            step_fn: Callable[[Any], Any] | None = None, **options: Any
-            ) -> tuple[Any, torch.optim.Optimizer | None]:
+            loss_fn: Callable[..., Any] | None = None,
+            step_fn: Callable[[Any], Any] | None = None,
+            micro_batches: int | str | None = None, allow_micro_batch_statistics: bool = False,
+            **options: Any) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
     sample: a batch: the forward's arguments as tuple, dict or one tensor.
@@ -116,12 +126,19 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     step_fn: runs forward, loss and backward as your loop does, with the compiled model
     that it is given; without it, the model runs once on the sample. What it computes
     outside of the model is measured and left free in the budget.
+    micro_batches: the batch runs in so many parts whose gradients are added up, or "auto":
+    as many as make the predicted step fastest. The returned model then runs forward and
+    backward of all parts and returns the loss of the whole batch.
+    allow_micro_batch_statistics: also with batch norm, which then normalizes each part.
+    With micro_batches or split, loss_fn is a part of the step: it takes the output and the
+    target, which is the last of `sample` and of the model's arguments.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
     _check_arguments(model, optimizer)
     if loss_fn is not None and step_fn is not None:
         raise InvalidArgument("give prepare loss_fn or step_fn: a step_fn has its loss")
+    check_parts(micro_batches)
     model = torch_internals.original_module(model)
     refuse_meta([*model.parameters(), *model.buffers(),
                  *torch_internals.pytree.tree_leaves(sample)])
@@ -129,7 +146,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         torch_internals.keep_whole_under_ddp()
     together = options.get("agree", True) and rank_consensus.rank_count() > 1
     device = first_device(model.parameters())
-    read = Options.read({**options, "budget": budget}, device)
+    read = Options.read({**options, "budget": budget,
+                         "part_statistics": allow_micro_batch_statistics}, device)
     budget = read.budget  # "device" is bytes now
     inner = None if optimizer is None else innermost(optimizer)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
@@ -139,33 +157,49 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     accumulated = parameter_bytes if accumulate else 0
     slack = min(MAX_SLACK_BYTES, parameter_bytes // 32) if (
         device_of(model).type == "cuda") else 0
+    structured = micro_batches is not None or read.split != 1
+    target: torch.nn.Module = model
+    if structured and loss_fn is not None:
+        target, loss_fn = with_loss(model, loss_fn, sample), None
+    structure = Structure()
+    if structured:
+        known = dataclasses.replace(
+            read, reserve_bytes=read.reserve_bytes + accumulated + predicted.bytes - sum(
+                bucket.state_bytes for bucket in buckets),
+            corrected_bytes=slack, step_bytes=predicted.step_bytes,
+            state=_buckets_of_problem(buckets))
+        budget, structure = find_structure(target, sample, known, micro_batches or 1,
+                                           parameter_bytes, step_fn is not None)
+        if structure.parts > 1:
+            sample = rows_of(sample, 0, structure.rows)
     shares: tuple[float, ...] = ()
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
-    loss = None if loss_fn is None else Loss(loss_fn, model)
+    loss = None if loss_fn is None else Loss(loss_fn, target)
     # With several ranks, a forward without data might still send and receive.
     loss_bytes = 0 if loss is None or rank_consensus.rank_count() > 1 else (
         learn_loss(loss, sample))
-    step = SampleStep(model, inner, sample, read.inner, loss, step_fn, predicted,
-                      read.split)
+    step = SampleStep(target, inner, sample, read.inner, loss, step_fn, predicted,
+                      structure.split)
     session = Session()
     while True:
-        torch_internals.forget_compiled(model)
+        torch_internals.forget_compiled(target)
         planned_state = sum(bucket.state_bytes for bucket in buckets)
         asked: dict[str, Any] = {
             "agree": True, **options, "budget": budget, "machine": read.machine,
             "outside_bytes": read.outside_bytes, "shares": shares,
             "reserve_bytes": read.reserve_bytes + accumulated + predicted.bytes
-            - planned_state,
+            - planned_state + structure.reserved_bytes,
+            "split": structure.split, "part_sums": structure.parts > 1,
+            "part_statistics": allow_micro_batch_statistics,
             "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
             # A share of the graphs is no place for all of the optimizer's step.
             "step_bytes": 0 if shares else predicted.step_bytes,
-            "state": tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
-                           for b in buckets),
+            "state": _buckets_of_problem(buckets),
             "state_number": session.number if buckets else 0,
             "found_bytes": tuple(sorted(found_bytes.items())),
             "session": session.reference}
-        call = torch.compile(model, backend=backend, dynamic=False, options=asked)
+        call = torch.compile(target, backend=backend, dynamic=False, options=asked)
         graphs, measured = run_sample_step(step, call, session, corrections > 0)
         excess = 0 if measured is None else measured - corrected - sum(
             graph.plan.budget_bytes for graph in graphs)
@@ -204,7 +238,11 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                 graphs[0].moves)
     session.prepared = Prepared(
         _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
-        read.outside_bytes, corrected, graphs, measured, *_device_memory(device))
+        read.outside_bytes, corrected, graphs, measured, *_device_memory(device),
+        structure=str(structure) if structured else "",
+        parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
-    keep_names(call)
-    return call, optimizer
+    returned = call if target is model and structure.parts == 1 else Parts(
+        model, call, structure.rows or None)
+    keep_names(returned)
+    return returned, optimizer

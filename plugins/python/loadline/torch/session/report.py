@@ -103,6 +103,10 @@ def _lines_of_prepared(prepared: Prepared) -> list[str]:
              f"the optimizer's step takes {format_bytes(prepared.step_bytes)} for itself"
              + (f", the loss {format_bytes(prepared.loss_bytes)}"
                 if prepared.loss_bytes else "")]
+    if prepared.structure:
+        lines.append(f"structure: {prepared.structure}" + (
+            f"; {format_bytes(prepared.parts_bytes)} for gradients that are added up and "
+            "the batch" if prepared.parts_bytes else ""))
     if prepared.outside_bytes:
         lines.append("subtracted for memory outside PyTorch's allocator: "
                      f"{format_bytes(prepared.outside_bytes)}")

@@ -21,6 +21,10 @@ from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.predict_state import PredictedState, bytes_on
 
 
+NO_HEAD = ("split: the traced model has no cross entropy, so there is no head to cut. If your "
+           "loop computes the loss, pass it as loss_fn(output, target)")
+
+
 def _cut_off(value: Any) -> Any:
     """A sample's tensor without its history, through which a backward pass would go on."""
     if isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf:
@@ -241,9 +245,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
                 "no traced part of the model needs a gradient")
             + ". torch.compile(model, fullgraph=True) says where")
     if step.split != 1 and not session.heads:
-        raise Unsupported(
-            "split: the traced model has no cross entropy, so there is no head to cut. If "
-            "your loop computes the loss, pass it to prepare as loss_fn")
+        raise Unsupported(NO_HEAD)
     # State that never moves takes memory in a real step.
     resident = sum(graph.resident_state_bytes for graph in graphs)
     end += step.step_bytes(graphs)

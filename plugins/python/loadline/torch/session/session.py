@@ -43,6 +43,8 @@ class Prepared:
     # and device memory in use otherwise, by this process or another.
     allocator_bytes: int | None
     found_outside_bytes: int | None
+    structure: str = ""  # of the step, if it was asked for
+    parts_bytes: int = 0  # gradients added up over parts, and the batch beside a part
 
 
 class Session:

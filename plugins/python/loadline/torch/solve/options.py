@@ -45,6 +45,10 @@ class Options:
     # The head of the model in so many segments of rows, or "auto" (split_head.py). 1: in
     # one piece.
     split: int | str = 1
+    # The loss as sum and count of a part of the batch (part_sums.py), and whether batch
+    # norm may take the statistics of a part.
+    part_sums: bool = False
+    part_statistics: bool = False
     # By node name, the bytes of its result in a measured step (prepare.py).
     found_bytes: tuple[tuple[str, int], ...] = ()
     # Optimizer state that may be on the host, and the number of the session whose host

@@ -53,7 +53,8 @@ def _name(node: torch.fx.Node) -> str:
 
 def _arguments(node: torch.fx.Node, names: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {**node.kwargs}
-    found.update(zip(names, node.args))
+    for name, argument in zip(names, node.args):
+        found[name] = argument
     return found
 
 
@@ -72,7 +73,7 @@ class _Loss:
             raise _refusal(f"cross_entropy has reduction={given['reduction']!r}")
         if _example(self.target).is_floating_point():
             raise _refusal("the targets of cross_entropy are probabilities")
-        self.arguments = {
+        self.arguments: dict[str, Any] = {
             "class_weight": given.get("weight"),
             **{name: given[name] for name in (
                 "ignore_index", "reduction", "label_smoothing") if name in given}}

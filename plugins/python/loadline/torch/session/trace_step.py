@@ -1,0 +1,69 @@
+"""Traces a training step into a problem. Nothing is compiled or run.
+
+Tested by tests/plugins/python/torch_estimate_test.py.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from loadline.errors import LoadlineError, Unsupported
+from loadline.torch.compat import torch_internals
+from loadline.torch.problem.make_problem import TracedProblem
+from loadline.torch.rewrite.partitioner import Partitioner
+from loadline.torch.rewrite.plan_order import PlanOrder
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.compiler import rewrite, wants_heads
+from loadline.torch.session.sample_step import NO_HEAD, arguments_of
+from loadline.torch.solve.options import Options
+
+
+class _TracedOnly(LoadlineError):
+    """Ends a compile after its trace."""
+
+
+class Tracer(Partitioner):
+    """Poses the problem of a joint graph, and stops."""
+
+    traced: TracedProblem | None = None
+
+    def partition(self, gm: torch.fx.GraphModule, joint_inputs: Any, **kwargs: Any
+                  ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
+        self.traced = self.pose(self.read(gm, kwargs["num_fwd_outputs"]), {})
+        raise _TracedOnly("traced")
+
+
+class _NoRecorder:
+    def record(self, graph: PlannedGraph) -> None:
+        raise AssertionError("a trace plans no graph for a compile")
+
+
+def trace_step(model: torch.nn.Module, sample: Any, options: Options) -> Tracer:
+    """Traces the model's step on the sample, with the structure of the options."""
+    tracer = Tracer(options, _NoRecorder())
+
+    def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        if not rewrite(gm, options) and wants_heads(options):
+            raise Unsupported(NO_HEAD)
+        if options.inner == "aot_eager":
+            return torch_internals.aot_autograd(
+                fw_compiler=lambda graph, _: graph, partition_fn=tracer,
+                keep_inference_input_mutations=True)(gm, inputs)
+        return torch_internals.compile_with_inductor(gm, inputs, tracer, PlanOrder())
+
+    args, kwargs = arguments_of(sample)
+    try:
+        torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
+            *args, **kwargs)
+    except Exception as error:
+        if tracer.traced is None:
+            cause = getattr(error, "inner_exception", None)
+            if isinstance(cause, LoadlineError):
+                raise cause from None
+            raise Unsupported(
+                f"the model cannot be traced as one graph: {error}") from error
+    finally:
+        torch_internals.forget_compiled(model)
+    if tracer.traced is None:
+        raise LoadlineError("no traced part of the model needs a gradient")
+    return tracer

@@ -1,0 +1,201 @@
+"""A training step whose batch runs in parts, one after the other.
+
+`loss = step(*batch)` runs forward and backward of each part and adds up the gradients of
+the losses' sums. `loss.backward()` divides them by the number of targets of the whole batch,
+multiplies by the gradient of the loss, and hands them to the parameters. So a training loop
+stays as it is. Tested by tests/plugins/python/torch_micro_batches_test.py.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from loadline.errors import InvalidArgument, LoadlineError, Unsupported
+from loadline.torch.compat import torch_internals
+
+tree_leaves, tree_map = (torch_internals.pytree.tree_leaves,
+                         torch_internals.pytree.tree_map)
+
+
+class WithLoss(torch.nn.Module):
+    """The model and the caller's loss: forward(*inputs, target) is the loss."""
+
+    def __init__(self, model: torch.nn.Module, function: Callable[..., Any]):
+        super().__init__()
+        self.model = model
+        self.function = function
+
+    def forward(self, *batch: Any) -> Any:
+        *inputs, target = batch
+        return self.function(self.model(*inputs), target)
+
+
+def batch_size(batch: Any) -> int:
+    """Examples of a batch, and checks that it can be cut. Raises InvalidArgument."""
+    tensors = [leaf for leaf in tree_leaves(batch)
+               if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    size = max((tensor.shape[0] for tensor in tensors), default=0)
+    for tensor in tensors:
+        if tensor.shape[0] not in (1, size):
+            raise InvalidArgument(
+                f"micro_batches: the batch has tensors with {size} and with "
+                f"{tensor.shape[0]} rows: the first dimension must be the examples")
+        if tensor.requires_grad:
+            raise InvalidArgument("micro_batches: a tensor of the batch requires a gradient")
+    if not size:
+        raise InvalidArgument("micro_batches: the batch has no examples")
+    return size
+
+
+def rows_of(batch: Any, first: int, last: int) -> Any:
+    """A copy of these examples. Tensors without examples stay as they are."""
+    size = batch_size(batch)
+    return tree_map(
+        lambda leaf: leaf[first:last].clone() if isinstance(leaf, torch.Tensor)
+        and leaf.dim() and leaf.shape[0] == size and size > 1 else leaf, batch)
+
+
+def cut_bytes(batch: Any) -> int:
+    """Of the tensors that parts are copied from."""
+    return sum({torch_internals.storage_key(leaf): leaf.untyped_storage().nbytes()
+                for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)}.values())
+
+
+def loss_of(output: Any) -> torch.Tensor:
+    """Of what a model returns: a tensor, a tuple that begins with the loss, or something
+    with a field `loss`."""
+    found = output
+    if isinstance(output, dict):
+        found = output.get("loss")
+    elif isinstance(output, (tuple, list)) and output:
+        found = output[0]
+    elif not isinstance(output, torch.Tensor):
+        found = getattr(output, "loss", None)
+    if not isinstance(found, torch.Tensor):
+        raise InvalidArgument("micro_batches: the model must return its loss: a tensor, a "
+                              "tuple that begins with it, or something with a field loss; "
+                              "or pass loss_fn")
+    return found
+
+
+def _with_loss(output: Any, loss: torch.Tensor) -> Any:
+    """What the model returns, with the loss only: the rest is of one part."""
+    if isinstance(output, torch.Tensor):
+        return loss
+    if isinstance(output, (tuple, list)):
+        return (loss,)
+    return {"loss": loss} if type(output) is dict else type(output)(loss=loss)
+
+
+def _sum_only(pair: torch.Tensor) -> torch.Tensor:
+    """The gradient that makes a backward of the sum, and not of the count."""
+    unit = torch.zeros_like(pair)
+    unit[0] = 1
+    return unit
+
+
+class _Gradients:
+    """Of a whole batch, between its forward and its backward."""
+
+    def __init__(self, found: list[tuple[torch.nn.Parameter, torch.Tensor]],
+                 count: torch.Tensor):
+        self.found: list[tuple[torch.nn.Parameter, torch.Tensor]] | None = found
+        self.count = count
+
+    def hand_over(self, incoming: torch.Tensor) -> None:
+        if self.found is None:
+            raise LoadlineError("a second backward of the same loss: its gradients were "
+                                "handed over by the first")
+        found, self.found = self.found, None
+        # Without any target all sums are zero, and so are the gradients.
+        factor = incoming / torch.where(self.count == 0, 1.0, self.count)
+        while found:
+            parameter, gradient = found.pop()
+            gradient.mul_(factor.to(gradient.dtype) if gradient.is_floating_point()
+                          else factor)
+            if parameter.grad is None:
+                parameter.grad = gradient
+            else:
+                parameter.grad.add_(gradient)
+
+
+class _Finish(torch.autograd.Function):
+    """The loss of the whole batch."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, loss: torch.Tensor,
+                gradients: _Gradients) -> torch.Tensor:
+        ctx.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
+        if torch.is_grad_enabled():
+            raise LoadlineError("backward with create_graph=True: gradients of gradients "
+                                "need a step without micro-batches")
+        ctx.gradients.hand_over(incoming[0])
+        return None, None, None
+
+
+class Parts(torch.nn.Module):
+    """The model, for its caller. call: the compiled forward of one part, which returns its
+    loss as sum and count. rows: of one part; None: the batch runs in one piece."""
+
+    def __init__(self, model: torch.nn.Module, call: Callable[..., Any], rows: int | None):
+        super().__init__()
+        self._orig_mod = model
+        self._call = (call,)  # no child: its parameters are the model's
+        self._rows = rows
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self._modules[name]
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self._modules["_orig_mod"], name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        (call,) = self._call
+        if self._rows is None or not torch.is_grad_enabled():
+            return call(*args, **kwargs)
+        trained = [p for p in self._orig_mod.parameters() if p.requires_grad]
+        _refuse_hooks(trained)
+        before = [(parameter, parameter.grad) for parameter in trained]
+        total, output = None, None
+        try:
+            for parameter in trained:
+                parameter.grad = None
+            for part, keywords in self._parts((args, kwargs)):
+                output = None
+                output = call(*part, **keywords)
+                pair = loss_of(output)
+                output = _with_loss(output, pair)
+                total = pair.detach().clone() if total is None else total + pair.detach()
+                torch.autograd.backward(pair, _sum_only(pair))
+                del pair
+            found = [(parameter, parameter.grad) for parameter in trained
+                     if parameter.grad is not None]
+        finally:
+            for parameter, gradient in before:
+                parameter.grad = gradient
+        assert total is not None
+        count = torch.where(total[1] < 0, 1.0, total[1])  # part_sums.IS_SUM
+        anchor = torch.zeros((), device=total.device, requires_grad=True)
+        loss = _Finish.apply(anchor, total[0] / count, _Gradients(found, count))
+        return _with_loss(output, loss)
+
+    def _parts(self, batch: Any) -> Iterator[Any]:
+        assert self._rows is not None
+        size = batch_size(batch)
+        for first in range(0, size, self._rows):
+            yield rows_of(batch, first, min(first + self._rows, size))
+
+
+def _refuse_hooks(parameters: list[torch.nn.Parameter]) -> None:
+    for parameter in parameters:
+        if parameter._backward_hooks or getattr(
+                parameter, "_post_accumulate_grad_hooks", None):
+            raise Unsupported("micro_batches: a hook on a parameter's gradient would see the "
+                              "gradients of parts")

@@ -1,0 +1,283 @@
+"""prepare(micro_batches=...): the batch in parts, and the same step."""
+import dataclasses
+import importlib.util
+import unittest
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.session import choose_structure as choose
+from loadline.torch.solve.options import Options
+from models import MODELS
+from steps import eager_step
+from torch_split_test import large_head, largest_error, trained
+from training import OPTIONS
+
+
+class Classifier(nn.Module):
+    """Returns logits; the loss is the caller's."""
+
+    def __init__(self, *layers, width=16, classes=12):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, width), nn.GELU(), *layers)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        return self.head(self.layers(x))
+
+
+def classifier(*layers, rows=10):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = Classifier(*layers)
+    target = torch.randint(12, (rows,))
+    target[:4] = -100  # so parts have different numbers of targets
+    return model, (torch.randn(rows, 8), target)
+
+
+def step_of(call, model, batch, factor=1.0):
+    """Loss and gradients."""
+    model.zero_grad()
+    loss = call(*batch)
+    (loss * factor).backward()
+    return [loss.detach(), *(p.grad.clone() for p in model.parameters())]
+
+
+def prepared(model, batch, parts, budget="1MiB", **options):
+    return lt.prepare(model, sample=batch, budget=budget, micro_batches=parts,
+                      **{**OPTIONS, **options})[0]
+
+
+class Loss(unittest.TestCase):
+    def check(self, loss_fn, parts=3, factor=1.0, **options):
+        model, batch = classifier()
+        expected = step_of(lambda x, y: loss_fn(model(x), y), model, batch, factor)
+        call = prepared(model, batch, parts, loss_fn=loss_fn, **options)
+        self.assertLess(largest_error(
+            expected, step_of(call, model, batch, factor)), 1e-6)
+
+    def test_is_that_of_the_whole_batch_at_every_number_of_parts(self):
+        for parts in range(1, 8):
+            with self.subTest(parts):
+                self.check(F.cross_entropy, parts)
+
+    def test_is_divided_as_pytorch_divides_it(self):
+        weights = torch.rand(12)
+        for number, loss_fn in enumerate((
+                nn.CrossEntropyLoss(weights, label_smoothing=0.1),
+                lambda y, t: F.cross_entropy(y, t, ignore_index=3 - 103, reduction="sum"),
+                lambda y, t: F.mse_loss(y, t[:, None].float() * torch.ones(12)),
+                lambda y, t: y.square().mean(),
+                lambda y, t: y.square().sum())):
+            with self.subTest(number):
+                self.check(loss_fn, factor=3.0)
+
+    def test_comes_from_a_head_in_segments_too(self):
+        self.check(nn.CrossEntropyLoss(torch.rand(12)), split=2)
+        self.check(F.cross_entropy, parts=1, split=3)
+
+    def test_without_any_target_has_no_gradient(self):
+        model, (x, target) = classifier()
+        batch = x, torch.full_like(target, -100)
+        call = prepared(model, (x, target), 3, loss_fn=F.cross_entropy)
+        found = step_of(call, model, batch)
+        self.assertTrue(found[0].isnan())
+        self.assertEqual(max(float(g.abs().max()) for g in found[1:]), 0)
+
+    def test_refuses_losses_that_it_cannot_add_up(self):
+        for reason, loss_fn, error in (
+                ("result of truediv", lambda y, t: F.cross_entropy(
+                    y, t, reduction="sum") / 7, lt.Unsupported),
+                ("result of mul", lambda y, t: 2 * F.cross_entropy(y, t), lt.Unsupported),
+                ("depend on each other", lambda y, t: (y @ y.T).mean(),
+                 loadline.InvalidArgument),
+                ("depend on each other", lambda y, t: (y - y.mean(0)).square().mean(),
+                 loadline.InvalidArgument)):
+            with self.subTest(reason), self.assertRaisesRegex(error, reason):
+                model, batch = classifier()
+                prepared(model, batch, 2, loss_fn=loss_fn)
+
+
+class Step(unittest.TestCase):
+    def test_stays_inside_the_budget_as_a_whole(self):
+        for name, parts, budget in (("gpt", 3, "100%"), ("gpt", 4, "50%"),
+                                    ("unet", 2, "smallest")):
+            with self.subTest(name, budget=budget):
+                torch._dynamo.reset()
+                torch.manual_seed(0)
+                model, batch = MODELS[name](), MODELS[name].batch()
+                expected = eager_step(model, batch)
+                call = prepared(model, batch, parts, budget)
+                graph = lt.planned[-1]
+                with lt.virtual_device(whole_step=True) as ledger:
+                    found = eager_step(model, batch, call)
+                self.assertLess(largest_error(expected, found), 1e-6)
+                self.assertEqual(ledger.surprises, {})
+                self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes
+                                     + graph.options.reserve_bytes)
+                self.assertLessEqual(graph.measured_bytes, graph.peak_bytes)
+                self.assertIn("micro-batches of", lt.report())
+
+    def test_adds_to_gradients_that_exist(self):
+        model, batch = classifier()
+        step = step_of(lambda x, y: F.cross_entropy(model(x), y), model, batch)
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy, accumulate=True)
+        model.zero_grad()
+        for _ in range(2):
+            call(*batch).backward()
+        self.assertLess(largest_error([2 * g for g in step[1:]],
+                                      [p.grad for p in model.parameters()]), 1e-6)
+
+    def test_draws_random_numbers_part_by_part(self):
+        model, batch = classifier(nn.Dropout(0.5))
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy)
+
+        def in_parts(x, target):
+            losses = [F.cross_entropy(model(x[at:at + 5]), target[at:at + 5],
+                                      reduction="sum") for at in (0, 5)]
+            return sum(losses) / (target != -100).sum()
+
+        found = []
+        for one in (in_parts, call):
+            torch.manual_seed(7)
+            found.append(step_of(one, model, batch))
+        self.assertLess(largest_error(*found), 1e-6)
+
+    def test_takes_batches_of_other_sizes(self):
+        model, batch = classifier()
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy)
+        for rows in (10, 7, 5, 3):
+            other = batch[0][-rows:], batch[1][-rows:]
+            expected = step_of(lambda x, y: F.cross_entropy(model(x), y), model, other)
+            self.assertLess(largest_error(expected, step_of(call, model, other)), 1e-6)
+
+    def test_is_the_model_for_its_caller(self):
+        model, batch = classifier()
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy)
+        self.assertEqual([*call.state_dict()], [*model.state_dict()])
+        call.load_state_dict(model.state_dict())
+        self.assertIs(call.head, model.head)
+        call.eval()
+        self.assertFalse(model.training)
+        with torch.no_grad():
+            torch.testing.assert_close(call(*batch),
+                                       F.cross_entropy(model(batch[0]), batch[1]))
+
+    def test_refuses_batch_statistics_unless_allowed(self):
+        model, batch = classifier(nn.BatchNorm1d(16))
+        with self.assertRaisesRegex(lt.Unsupported, "batch norm in training mode"):
+            prepared(model, batch, 2, loss_fn=F.cross_entropy)
+        torch._dynamo.reset()
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy,
+                        allow_micro_batch_statistics=True)
+        call(*batch).backward()
+        model, batch = classifier(nn.BatchNorm1d(16))
+        prepared(model.eval(), batch, 2, loss_fn=F.cross_entropy)
+
+    def test_names_what_it_cannot_do(self):
+        model, (x, target) = classifier()
+        for reason, change in (
+                ("micro_batches=0", {"parts": 0}), ("micro_batches=True", {"parts": True}),
+                ("has 10 examples", {"parts": 11}),
+                ("rows", {"batch": (x, target[:5])}),
+                ("requires a gradient", {"batch": (x.clone().requires_grad_(), target)}),
+                ("give sample=", {"batch": {"x": x}}),
+                ("must return its loss", {"loss_fn": None, "batch": ({"x": x}, target)})):
+            with self.subTest(reason), self.assertRaises(Exception) as caught:
+                prepared(model, change.pop("batch", (x, target)), change.pop("parts", 2),
+                         **{"loss_fn": F.cross_entropy, **change})
+            if reason != "must return its loss":
+                self.assertIsInstance(caught.exception, loadline.InvalidArgument)
+                self.assertRegex(str(caught.exception), reason)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "step_fn"):
+            prepared(model, (x, target), 2, step_fn=lambda call: None)
+        with self.assertRaisesRegex(lt.Unsupported, "float16"), torch.autocast(
+                "cpu", torch.float16):
+            prepared(model, (x, target), 2, loss_fn=F.cross_entropy)
+
+    def test_refuses_what_would_see_gradients_of_parts(self):
+        model, batch = classifier()
+        call = prepared(model, batch, 2, loss_fn=F.cross_entropy)
+        loss = call(*batch)
+        loss.backward(retain_graph=True)
+        with self.assertRaisesRegex(loadline.LoadlineError, "second backward"):
+            loss.backward()
+        with self.assertRaisesRegex(loadline.LoadlineError, "create_graph"):
+            call(*batch).backward(create_graph=True)
+        model.head.weight.register_hook(lambda gradient: gradient)
+        with self.assertRaisesRegex(lt.Unsupported, "hook"):
+            call(*batch)
+
+
+class Auto(unittest.TestCase):
+    def test_takes_the_fastest_that_fits(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = MODELS["gpt"](), MODELS["gpt"].batch()
+        trained_bytes = sum(p.numel() * 4 for p in model.parameters())
+        options = Options.read(OPTIONS | {"budget": 560_000}, torch.device("cpu"))
+        for budget in (920_000, 560_000, 460_000):
+            options = dataclasses.replace(options, budget=budget)
+            chosen = choose.choose_structure(model, batch, options, "auto", trained_bytes)
+            times = {}
+            for parts in (1, 2, 4):
+                structure = choose.structure_of(parts, 1, batch, trained_bytes)
+                try:
+                    plan = choose._plan_of(model, batch, structure, options)
+                    times[structure] = choose._step_ns(plan, structure, trained_bytes,
+                                                       options)
+                except loadline.Infeasible:
+                    pass
+            self.assertEqual(times[chosen], min(times.values()))
+
+    def test_fits_where_one_piece_does_not(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = MODELS["gpt"](), tuple(
+            torch.randint(64, (32, 32)) for _ in range(2))
+        expected = eager_step(model, batch)
+        with self.assertRaises(loadline.Infeasible):
+            prepared(model, batch, 1, 900_000)
+        call = prepared(model, batch, "auto", 900_000)
+        with lt.virtual_device(whole_step=True) as ledger:
+            found = eager_step(model, batch, call)
+        self.assertLess(largest_error(expected, found), 2e-6)
+        self.assertLessEqual(ledger.peak_bytes, 900_000)
+        self.assertIn("micro-batches", lt.report())
+
+
+@unittest.skipUnless(importlib.util.find_spec("transformers"),
+                     "no transformers; tools/dev/setup/torch installs it")
+class CausalLanguageModel(unittest.TestCase):
+    def test_trains_the_same_with_both_structures(self):
+        for tied, budget in ((False, "50%"), (True, "smallest")):
+            expected, weights = trained(*large_head(tied=tied))
+            model, optimizer, batch = large_head(tied=tied)
+            call, optimizer = lt.prepare(
+                model, optimizer, sample=batch, budget=budget, micro_batches=3, split=4,
+                **OPTIONS)
+            graph = lt.planned[-1]
+            whole = (graph.plan.budget_bytes if budget == "smallest" else int(
+                graph.options.budget) - graph.options.reserve_bytes
+                     ) + graph.options.reserve_bytes
+            with lt.virtual_device(whole_step=True) as ledger:
+                losses, found = trained(call, optimizer, batch)
+            self.assertLess(largest_error(expected, losses), 1e-6)
+            self.assertLess(largest_error(weights, found), 1e-4)
+            self.assertLessEqual(ledger.peak_bytes, whole)
+
+    def test_trains_under_autocast(self):
+        expected, _ = trained(*large_head(), autocast=True)
+        model, optimizer, batch = large_head()
+        with torch.autocast("cpu", torch.bfloat16):
+            call, optimizer = lt.prepare(model, optimizer, sample=batch, budget="60%",
+                                         micro_batches=4, split=2, **OPTIONS)
+        losses, _ = trained(call, optimizer, batch, autocast=True)
+        self.assertLess(largest_error(expected, losses), 1e-3)
+
+
+if __name__ == "__main__":
+    unittest.main()
