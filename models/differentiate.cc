@@ -52,23 +52,10 @@ class Differentiator {
   }
 
   void FindActiveValues() {
-    active_.assign(graph_.values.size(), false);
+    active_ = ActiveValues(graph_, what_.targets, what_.held);
     independent_.assign(graph_.values.size(), false);
     for (ValueId id : what_.held) independent_[Index(id)] = true;
-    for (ValueId id : what_.targets) {
-      independent_[Index(id)] = true;
-      active_[Index(id)] = IsFloat(graph_.value(id).type.dtype);
-    }
-    for (const Node& node : graph_.nodes) {
-      const Operator* op = FindOperator(node.op);
-      bool leads = false;
-      for (ValueId id : node.inputs) leads = leads || IsActive(id);
-      leads = leads && (op == nullptr || !op->stops_gradient);
-      for (ValueId id : node.outputs) {
-        if (independent_[Index(id)]) continue;
-        active_[Index(id)] = leads && IsFloat(graph_.value(id).type.dtype);
-      }
-    }
+    for (ValueId id : what_.targets) independent_[Index(id)] = true;
   }
 
   bool IsActive(ValueId id) const {
@@ -159,6 +146,31 @@ class Differentiator {
 };
 
 }  // namespace
+
+std::vector<bool> ActiveValues(const Graph& graph,
+                               const std::vector<ValueId>& targets,
+                               const std::vector<ValueId>& held) {
+  std::vector<bool> active(graph.values.size(), false);
+  std::vector<bool> independent(graph.values.size(), false);
+  for (ValueId id : held) independent[Index(id)] = true;
+  for (ValueId id : targets) {
+    independent[Index(id)] = true;
+    active[Index(id)] = IsFloat(graph.value(id).type.dtype);
+  }
+  for (const Node& node : graph.nodes) {
+    const Operator* op = FindOperator(node.op);
+    bool leads = false;
+    for (ValueId id : node.inputs) {
+      leads = leads || (id != kNoValue && active[Index(id)]);
+    }
+    leads = leads && (op == nullptr || !op->stops_gradient);
+    for (ValueId id : node.outputs) {
+      if (independent[Index(id)]) continue;
+      active[Index(id)] = leads && IsFloat(graph.value(id).type.dtype);
+    }
+  }
+  return active;
+}
 
 absl::StatusOr<std::vector<ValueId>> Differentiate(Graph& graph,
                                                    const Differential& what) {

@@ -12,6 +12,12 @@
 
 namespace loadline::models {
 
+// By value: whether it depends on a target through floats, and a gradient flows
+// to it. Nothing flows through the nodes that make a target or a held value.
+std::vector<bool> ActiveValues(const Graph& graph,
+                               const std::vector<ValueId>& targets,
+                               const std::vector<ValueId>& held = {});
+
 struct Differential {
   ValueId y = kNoValue;  // one f32 number
   // Independent variables: nothing flows through the nodes that make them.

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "executor/reference/reference.h"
 #include "models/ops/operator.h"
 #include "tests/conformance/harness.h"
 #include "tests/conformance/operator_cases.h"
-#include "tests/conformance/reference.h"
 
 namespace loadline::conformance {
 namespace {

@@ -10,11 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "executor/device/kernel.h"
+#include "executor/reference/reference.h"
 #include "models/graph.h"
 #include "tests/conformance/operator_cases.h"
-#include "tests/conformance/reference.h"
 
 namespace loadline::conformance {
+
+using reference::Array;
+using reference::Call;
+using reference::References;
 
 // Bytes between two canaries; the address is 64-byte aligned plus `shift`.
 class GuardedBuffer {

@@ -145,14 +145,39 @@ absl::Status CheckData(const Graph& step, const LossFlags& flags) {
       absl::StrCat(flags.data, ": ", batches.status().message()));
 }
 
+std::string ErrorText(const reference::GradientCheck& of_op) {
+  return fmt::format("{:.1e} at '{}' ({})", of_op.worst, of_op.node,
+                     of_op.types);
+}
+
+// Internal, naming every operator whose rule is wrong.
+absl::Status GradientStatus(
+    const std::vector<reference::GradientCheck>& gradients) {
+  std::vector<std::string> wrong;
+  for (const reference::GradientCheck& of_op : gradients) {
+    if (!of_op.Wrong()) continue;
+    wrong.push_back(
+        absl::StrCat(of_op.op, ", relative error ", ErrorText(of_op)));
+  }
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("gradients that differ from finite differences: ",
+                   absl::StrJoin(wrong, "; ")));
+}
+
 absl::Status CheckStep(Graph model, const StepFlags& flags,
-                       executor::Device& device, ModelCheck* check) {
+                       executor::Device& device,
+                       const reference::GradientCheckOptions* gradients,
+                       ModelCheck* check) {
   LOADLINE_ASSIGN_OR_RETURN(const Graph step,
                             BuildStep(std::move(model), flags));
   CountParameters(step, check);
   LOADLINE_RETURN_IF_ERROR(executor::CheckHasContents(step));
   LOADLINE_RETURN_IF_ERROR(CheckKernels(step, device));
-  return CheckData(step, flags.loss);
+  LOADLINE_RETURN_IF_ERROR(CheckData(step, flags.loss));
+  if (gradients == nullptr) return absl::OkStatus();
+  check->gradients = reference::CheckGradients(step, *gradients);
+  return GradientStatus(check->gradients);
 }
 
 std::string Forms(const std::string& name, int training, int restored,
@@ -213,6 +238,22 @@ std::vector<std::string> RoleRows(
   return rows;
 }
 
+std::string GradientRow(const reference::GradientCheck& of_op) {
+  std::string text = fmt::format("{} x{}: ", of_op.op, of_op.nodes);
+  if (of_op.checked > 0) {
+    absl::StrAppend(&text, of_op.Wrong() ? "WRONG, " : "", ErrorText(of_op));
+  } else {
+    absl::StrAppend(&text, "not checked");
+  }
+  if (of_op.smaller > 0) {
+    absl::StrAppend(&text, "; ", of_op.smaller, " with shorter axes");
+  }
+  if (of_op.skipped > 0) {
+    absl::StrAppend(&text, "; ", of_op.skipped, " left out: ", of_op.why);
+  }
+  return text;
+}
+
 std::string AxisRow(const OpenAxis& axis) {
   if (axis.axis < 0) {
     return absl::StrCat(axis.input, " has no shape in the file: ", axis.flag);
@@ -240,8 +281,9 @@ bool ModelCheck::AsExported() const {
          forms.dropouts_restored == 0;
 }
 
-absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
-                                      executor::Device& device) {
+absl::StatusOr<ModelCheck> CheckModel(
+    const StepFlags& flags, executor::Device& device,
+    const reference::GradientCheckOptions* gradients) {
   ModelCheck check;
   check.model = flags.model.model;
   LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
@@ -258,7 +300,8 @@ absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
       CheckLoss(imported->graph, flags.loss, flags.model.model, &check.loss);
   check.status = check.loss_status;
   if (check.status.ok()) {
-    check.status = CheckStep(std::move(imported->graph), flags, device, &check);
+    check.status =
+        CheckStep(std::move(imported->graph), flags, device, gradients, &check);
   }
   return check;
 }
@@ -310,6 +353,14 @@ std::string CheckTable(const ModelCheck& check) {
                     ? check.loss
                     : absl::StrCat(check.loss, " does not fit: ",
                                    check.loss_status.message()));
+  }
+  if (!check.gradients.empty()) {
+    row("gradients",
+        "worst relative error of each operator's rule against finite "
+        "differences in double");
+  }
+  for (const reference::GradientCheck& of_op : check.gradients) {
+    row("", GradientRow(of_op));
   }
   for (const models::UnsupportedOperator& op : check.unsupported) {
     row("unsupported",
@@ -374,6 +425,20 @@ nlohmann::ordered_json CheckJson(const ModelCheck& check) {
   out["loss"] = {{"description", check.loss},
                  {"fits", check.loss_status.ok()},
                  {"error", std::string(check.loss_status.message())}};
+  if (check.gradients.empty()) return out;
+  out["gradients"] = nlohmann::ordered_json::array();
+  for (const reference::GradientCheck& of_op : check.gradients) {
+    out["gradients"].push_back({{"operator", of_op.op},
+                                {"nodes", of_op.nodes},
+                                {"checked", of_op.checked},
+                                {"shortened", of_op.smaller},
+                                {"left_out", of_op.skipped},
+                                {"why_left_out", of_op.why},
+                                {"wrong", of_op.Wrong()},
+                                {"relative_error", of_op.worst},
+                                {"node", of_op.node},
+                                {"types", of_op.types}});
+  }
   return out;
 }
 

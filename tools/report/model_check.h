@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "executor/device/device.h"
+#include "executor/reference/check_gradients.h"
 #include "models/onnx/import.h"
 #include "nlohmann/json_fwd.hpp"
 #include "tools/pipeline/planned_step.h"
@@ -45,15 +46,19 @@ struct ModelCheck {
   std::vector<std::string> without_gradient;  // parameters that get no gradient
   std::string loss;                           // "cross_entropy of y f32[32,10]"
   absl::Status loss_status;
+  // Empty if they were not asked for, or something else is wrong.
+  std::vector<reference::GradientCheck> gradients;
 
   // Nothing was restored or changed, and nothing is wrong.
   bool AsExported() const;
 };
 
-// Errors: an unreadable file, malformed flags. Everything else that is wrong is
-// in the result.
-absl::StatusOr<ModelCheck> CheckModel(const StepFlags& flags,
-                                      executor::Device& device);
+// `gradients`: null to leave out the check of gradient rules; a wrong one is an
+// Internal status. Errors: an unreadable file, malformed flags. Everything else
+// that is wrong is in the result.
+absl::StatusOr<ModelCheck> CheckModel(
+    const StepFlags& flags, executor::Device& device,
+    const reference::GradientCheckOptions* gradients = nullptr);
 
 // One sentence.
 std::string CheckVerdict(const ModelCheck& check);

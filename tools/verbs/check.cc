@@ -21,14 +21,17 @@ namespace {
 
 struct Flags {
   StepFlags step;
+  bool gradients = false;
   bool json = false;
 };
 
 absl::Status RunCheck(const Flags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
-  LOADLINE_ASSIGN_OR_RETURN(const ModelCheck check,
-                            CheckModel(flags.step, *device));
+  const reference::GradientCheckOptions gradients;
+  LOADLINE_ASSIGN_OR_RETURN(
+      const ModelCheck check,
+      CheckModel(flags.step, *device, flags.gradients ? &gradients : nullptr));
   if (flags.json) {
     Print("{}\n", JsonText(CheckJson(check)));
   } else {
@@ -46,6 +49,9 @@ VerbBody AddCheck(CLI::App* app) {
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddDeviceFlag(app, &flags->step.plan.device);
+  app->add_flag("--gradients", flags->gradients,
+                "Compare the gradient of every operator with finite "
+                "differences in double");
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunCheck(*flags); };
 }

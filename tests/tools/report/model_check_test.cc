@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
+#include "models/ops/operator.h"
 #include "nlohmann/json.hpp"
 #include "tests/models/onnx_test_util.h"
 #include "tools/cli/exit_code.h"
@@ -231,6 +232,50 @@ TEST(CheckModel, RefusesAFileThatIsNoModel) {
   executor::CpuDevice device;
   EXPECT_EQ(ExitCodeFor(CheckModel(File("/no/model.onnx"), device).status()),
             kBadInput);
+}
+
+ModelCheck CheckWithGradients(const reference::GradientCheckOptions& options) {
+  executor::CpuDevice device;
+  auto check = CheckModel(File(models::DataPath("cnn_torchscript.onnx")),
+                          device, &options);
+  EXPECT_TRUE(check.ok()) << check.status();
+  return check.ok() ? *std::move(check) : ModelCheck{};
+}
+
+TEST(CheckModel, ComparesGradientsWithFiniteDifferences) {
+  const ModelCheck check = CheckWithGradients({});
+  EXPECT_TRUE(check.status.ok()) << check.status;
+  EXPECT_EQ(CheckVerdict(check), "Trains as exported.");
+  EXPECT_THAT(CheckTable(check), HasSubstr("BatchNormTraining x2: "));
+  const auto json = CheckJson(check);
+  ASSERT_GE(json["gradients"].size(), 5u);
+  for (const auto& of_op : json["gradients"]) {
+    EXPECT_FALSE(of_op["wrong"]) << of_op;
+    EXPECT_LT(of_op["relative_error"], 1e-6) << of_op;
+    EXPECT_EQ(of_op["left_out"], 0) << of_op;
+  }
+}
+
+TEST(CheckModel, SaysWhichGradientIsWrong) {
+  reference::GradientCheckOptions options;
+  options.rule = [](models::GradientContext& c) -> absl::Status {
+    if (c.forward().op == "Relu") {
+      c.SetInputGradient(0, c.output_gradient(0));
+      return absl::OkStatus();
+    }
+    return models::FindOperator(c.forward().op)->gradient(c);
+  };
+  const ModelCheck check = CheckWithGradients(options);
+  EXPECT_EQ(ExitCodeFor(check.status), kOurBug);
+  EXPECT_THAT(CheckVerdict(check),
+              HasSubstr("gradients that differ from finite differences: Relu"));
+  EXPECT_THAT(CheckTable(check), HasSubstr("Relu x2: WRONG"));
+  int wrong = 0;
+  const auto json = CheckJson(check);
+  for (const auto& of_op : json["gradients"]) {
+    wrong += of_op["wrong"].get<bool>();
+  }
+  EXPECT_EQ(wrong, 1);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 using models::Ints;
@@ -313,4 +313,4 @@ void AddShapeReferences(ReferenceTable& t) {
   t["GemmBiasGrad"] = GemmBiasGrad;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 using models::Ints;
@@ -496,4 +496,4 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["ClipFactor"] = ClipFactor;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

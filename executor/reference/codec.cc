@@ -4,9 +4,9 @@
 #include <cstring>
 #include <string>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 constexpr size_t kGroup = 256;
@@ -124,4 +124,4 @@ void AddCodecReferences(ReferenceTable& t) {
   t["ReluMaskGrad"] = ReluMaskGrad;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

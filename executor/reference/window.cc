@@ -2,9 +2,9 @@
 #include <functional>
 #include <limits>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 using models::Ints;
@@ -177,4 +177,4 @@ void AddWindowReferences(ReferenceTable& t) {
   t["AveragePoolGrad"] = AveragePoolGrad;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

@@ -1,8 +1,9 @@
 // A second implementation of every operator, in double and directly from its
 // definition in models/ops/operators.md: one loop per index, no code shared
-// with the kernels. Slow; for small tensors only.
-#ifndef LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
-#define LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
+// with the kernels. Slow; for small tensors only. Tested with the kernels, in
+// tests/conformance/.
+#ifndef LOADLINE_EXECUTOR_REFERENCE_REFERENCE_H_
+#define LOADLINE_EXECUTOR_REFERENCE_REFERENCE_H_
 
 #include <functional>
 #include <map>
@@ -13,7 +14,7 @@
 #include "models/attributes.h"
 #include "models/types.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 
 // Numbers of any element type, stored as double.
 struct Array {
@@ -59,6 +60,6 @@ bool DropoutKeeps(const Call& c, double ratio, int64_t i);
 // The element of `a` that broadcasting puts at `index`.
 double BroadcastAt(const Array& a, const models::Ints& index);
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference
 
-#endif  // LOADLINE_TESTS_CONFORMANCE_REFERENCE_H_
+#endif  // LOADLINE_EXECUTOR_REFERENCE_REFERENCE_H_

@@ -2,9 +2,9 @@
 // at a time.
 #include <cmath>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 using models::Ints;
@@ -136,4 +136,4 @@ void AddAttentionReferences(ReferenceTable& t) {
   t["AttentionGrad"] = AttentionGrad;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/conformance/reference.h"
+#include "executor/reference/reference.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 struct Grid {
@@ -135,4 +135,4 @@ void AddQuantizeReferences(ReferenceTable& t) {
   t["QuantizationGrid"] = QuantizationGrid;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference

@@ -1,14 +1,13 @@
 // Elementwise operators, and the helpers of all references.
-#include "tests/conformance/reference.h"
-
 #include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
 
+#include "executor/reference/reference.h"
 #include "models/ops/curves.h"
 
-namespace loadline::conformance {
+namespace loadline::reference {
 namespace {
 
 using models::Ints;
@@ -250,4 +249,4 @@ const ReferenceTable& References() {
   return table;
 }
 
-}  // namespace loadline::conformance
+}  // namespace loadline::reference
