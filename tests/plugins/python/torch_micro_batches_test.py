@@ -1,5 +1,5 @@
 """prepare(micro_batches=...): the batch in parts, and the same step."""
-import dataclasses
+import contextlib
 import importlib.util
 import unittest
 
@@ -217,21 +217,17 @@ class Auto(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
         model, batch = MODELS["gpt"](), MODELS["gpt"].batch()
-        trained_bytes = sum(p.numel() * 4 for p in model.parameters())
-        options = Options.read(OPTIONS | {"budget": 560_000}, torch.device("cpu"))
+        options = Options.read(OPTIONS | {"budget": "100%"}, torch.device("cpu"))
+        search = choose.StructureSearch(
+            model, batch, options, sum(p.numel() * 4 for p in model.parameters()))
         for budget in (920_000, 560_000, 460_000):
-            options = dataclasses.replace(options, budget=budget)
-            chosen = choose.choose_structure(model, batch, options, "auto", trained_bytes)
-            times = {}
+            chosen, plan = search.choose("auto", budget)
+            times = []
             for parts in (1, 2, 4):
-                structure = choose.structure_of(parts, 1, batch, trained_bytes)
-                try:
-                    plan = choose._plan_of(model, batch, structure, options)
-                    times[structure] = choose._step_ns(plan, structure, trained_bytes,
-                                                       options)
-                except loadline.Infeasible:
-                    pass
-            self.assertEqual(times[chosen], min(times.values()))
+                structure = search.structure(parts, 1)
+                with contextlib.suppress(loadline.Infeasible):
+                    times.append(search.step_ns(structure, search.plan(structure, budget)))
+            self.assertEqual(search.step_ns(chosen, plan), min(times))
 
     def test_fits_where_one_piece_does_not(self):
         torch._dynamo.reset()

@@ -20,7 +20,7 @@ from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.sample_step import arguments_of
-from loadline.torch.session.trace_step import trace_step
+from loadline.torch.session.trace_step import Tracer, trace_step
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
 from loadline.torch.solve.options import AUTO, Options
@@ -111,76 +111,110 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
             f"{float(alone[1][0]):.6g} alone. A step in parts would be another one")
 
 
-def _plan_of(model: torch.nn.Module, sample: Any, structure: Structure, options: Options
-             ) -> planning.Plan:
-    part = sample if structure.parts == 1 else rows_of(sample, 0, structure.rows)
-    within = structure.options(options)
-    tracer = trace_step(model, part, within)
-    assert tracer.traced is not None
-    document = tracer.traced.document
-    return make_plan(document, tracer.whole_bytes(document), within, 0, EFFORT)
-
-
-def _step_ns(plan: planning.Plan, structure: Structure, trained_bytes: int,
-             options: Options) -> int:
-    """Of all parts. An accumulated gradient is read, added to and written."""
-    bandwidth = options.machine.memory_bytes_per_s or NOMINAL.memory_bytes_per_s
-    adding = 0 if structure.parts == 1 else int(1e9 * 3 * trained_bytes / bandwidth)
-    return structure.parts * (plan.step_ns + adding)
-
-
 def _keeps_everything(plan: planning.Plan) -> bool:
     predicted = plan.document["predicted"]
     return not predicted["recompute_ns"] and not predicted["d2h_bytes"]
 
 
-def resolved_budget(model: torch.nn.Module, sample: Any, options: Options
-                    ) -> int | float | str:
-    """A share in bytes: of the step in one piece, whatever its structure becomes."""
-    if not is_share(options.budget):
-        return options.budget
-    options = dataclasses.replace(options, split=1, part_sums=False)
-    tracer = trace_step(model, sample, options)
-    assert tracer.traced is not None
-    return asked_bytes(options, tracer.whole_bytes(tracer.traced.document), 0)
+def _price(found: tuple[int, Structure, planning.Plan]) -> int:
+    return found[0]
 
 
-def choose_structure(model: torch.nn.Module, sample: Any, options: Options,
-                     micro_batches: int | str, trained_bytes: int) -> Structure:
-    """options: with a budget in bytes or the smallest. Raises Infeasible with the smallest
-    budget that some structure meets."""
-    both = micro_batches == AUTO and options.split == AUTO
-    splits = (_FEW_SPLITS if both else _SPLITS) if options.split == AUTO else (
-        options.split,)
-    size = batch_size(sample) if micro_batches == AUTO else 0
-    counts = [1 << power for power in range(int(math.log2(min(size, _MOST_PARTS))) + 1)] if (
-        micro_batches == AUTO) else [int(micro_batches)]
-    found: list[tuple[int, Structure]] = []
-    refused: list[Infeasible] = []
-    for parts in counts:
-        done = False
-        for split in splits:
-            structure = structure_of(parts, split, sample, trained_bytes)
+class StructureSearch:
+    """The structures of one step. Each is traced once. options: of the step in one piece."""
+
+    def __init__(self, model: torch.nn.Module, sample: Any, options: Options,
+                 trained_bytes: int):
+        self.model, self.sample, self.trained_bytes = model, sample, trained_bytes
+        self.options = dataclasses.replace(options, split=1, part_sums=False)
+        self.asked_split = options.split
+        self._tracers: dict[Structure, Tracer] = {}
+
+    def tracer(self, structure: Structure) -> Tracer:
+        if structure not in self._tracers:
+            part = self.sample if structure.parts == 1 else rows_of(
+                self.sample, 0, structure.rows)
+            self._tracers[structure] = trace_step(
+                self.model, part, structure.options(self.options))
+        return self._tracers[structure]
+
+    def problem(self, structure: Structure) -> dict[str, Any]:
+        """Of one part."""
+        traced = self.tracer(structure).traced
+        assert traced is not None
+        return traced.document
+
+    def structure(self, parts: int, split: int | str) -> Structure:
+        return structure_of(parts, split, self.sample, self.trained_bytes)
+
+    def bytes_of(self, budget: int | float | str) -> int | float | str:
+        """A share in bytes: of the step in one piece, whatever its structure becomes."""
+        if not is_share(budget):
+            return budget
+        whole = self.tracer(Structure()).whole_bytes(self.problem(Structure()))
+        return asked_bytes(dataclasses.replace(self.options, budget=budget), whole, 0)
+
+    def plan(self, structure: Structure, budget: int | float | str) -> planning.Plan:
+        """budget: bytes or the smallest. Raises Infeasible."""
+        within = dataclasses.replace(structure.options(self.options), budget=budget)
+        document = self.problem(structure)
+        return make_plan(document, self.tracer(structure).whole_bytes(document), within, 0,
+                         EFFORT)
+
+    def fastest_ns(self, structure: Structure) -> int:
+        """No plan's step is shorter: every operator runs once in each part."""
+        return self._of_parts(structure, sum(
+            node["time_ns"] for node in self.problem(structure)["nodes"]))
+
+    def step_ns(self, structure: Structure, plan: planning.Plan) -> int:
+        return self._of_parts(structure, plan.step_ns)
+
+    def _of_parts(self, structure: Structure, part_ns: int) -> int:
+        """Of all parts. An accumulated gradient is read, added to and written."""
+        bandwidth = (self.options.machine.memory_bytes_per_s
+                     or NOMINAL.memory_bytes_per_s)
+        adding = 0 if structure.parts == 1 else int(
+            1e9 * 3 * self.trained_bytes / bandwidth)
+        return structure.parts * (part_ns + adding)
+
+    def candidates(self, micro_batches: int | str) -> list[Structure]:
+        both = micro_batches == AUTO and self.asked_split == AUTO
+        splits: tuple[int | str, ...] = (self.asked_split,)
+        if self.asked_split == AUTO:
+            splits = _FEW_SPLITS if both else _SPLITS
+        counts = [int(micro_batches)] if micro_batches != AUTO else [
+            1 << power for power in range(
+                min(batch_size(self.sample), _MOST_PARTS).bit_length())]
+        return list(dict.fromkeys(self.structure(parts, split)
+                                  for parts in counts for split in splits))
+
+    def choose(self, micro_batches: int | str, budget: int | float | str
+               ) -> tuple[Structure, planning.Plan]:
+        """budget: bytes or the smallest. Raises Infeasible with the smallest budget that
+        some structure meets."""
+        found: list[tuple[int, Structure, planning.Plan]] = []
+        refused: list[Infeasible] = []
+        for structure in self.candidates(micro_batches):
+            if budget != SMALLEST and found and (
+                    self.fastest_ns(structure) >= min(found, key=_price)[0]):
+                continue
             try:
-                plan = _plan_of(model, sample, structure, options)
+                plan = self.plan(structure, budget)
             except Infeasible as error:
                 refused.append(error)
                 log.info("%s: no plan", structure)
                 continue
-            price = plan.budget_bytes + structure.reserved_bytes if (
-                options.budget == SMALLEST) else _step_ns(
-                    plan, structure, trained_bytes, options)
+            step_ns = self.step_ns(structure, plan)
             log.info("%s: peak %s, %.1f ms", structure, format_bytes(plan.peak_bytes),
-                     structure.parts * plan.step_ns / 1e6)
-            found.append((price, structure))
-            if options.budget != SMALLEST and _keeps_everything(plan):
-                done = True
+                     step_ns / 1e6)
+            found.append((plan.budget_bytes + structure.reserved_bytes
+                          if budget == SMALLEST else step_ns, structure, plan))
+            if budget != SMALLEST and _keeps_everything(plan):
                 break
-        if done:
-            break
-    if not found:
-        raise min(refused, key=lambda error: error.smallest_met_bytes or math.inf)
-    return min(found, key=lambda one: one[0])[1]
+        if not found:
+            raise min(refused, key=lambda error: error.smallest_met_bytes or math.inf)
+        _, structure, plan = min(found, key=_price)
+        return structure, plan
 
 
 def with_loss(model: torch.nn.Module, function: Any, sample: Any) -> WithLoss:
@@ -207,8 +241,8 @@ def find_structure(model: torch.nn.Module, sample: Any, options: Options,
         check_independent(model, sample)
     if has_step:  # whose structure only its own function knows
         return options.budget, Structure(split=options.split)
-    budget = resolved_budget(model, sample, options)
+    search = StructureSearch(model, sample, options, trained_bytes)
+    budget = search.bytes_of(options.budget)
     if AUTO not in (micro_batches, options.split):
-        return budget, structure_of(int(micro_batches), options.split, sample, trained_bytes)
-    options = dataclasses.replace(options, budget=budget)
-    return budget, choose_structure(model, sample, options, micro_batches, trained_bytes)
+        return budget, search.structure(int(micro_batches), options.split)
+    return budget, search.choose(micro_batches, budget)[0]

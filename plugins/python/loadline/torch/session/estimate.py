@@ -21,13 +21,14 @@ from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import with_copy_calls
 from loadline.torch.problem.make_problem import StateBucket
+from loadline.torch.session.choose_structure import (Structure, StructureSearch,
+                                                    check_parts, with_loss)
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.lora import Lora, add_lora
 from loadline.torch.session.prepare import state_buckets
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
-from loadline.torch.session.trace_step import Tracer, trace_step
-from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
+from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from loadline.torch.state.predict_state import PredictedState, predict_state
 from loadline.torch.state.wrappers import innermost
@@ -51,6 +52,8 @@ class Row:
     recompute_ns: int = 0
     copied_bytes: int = 0  # to the host, in one step
     error: str = ""  # why there is no plan
+    structure: Structure = Structure()  # the plan is of one of its parts
+    problem: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Estimate:
 
     machine: Machine
     rows: list[Row]
-    problem: dict[str, Any]  # loadline.problem/1, of the traced graph
+    problem: dict[str, Any]  # loadline.problem/1, of the traced graph in one piece
     parameter_bytes: int
     trained_bytes: int  # of parameters with a gradient
     optimizer_bytes: int
@@ -81,7 +84,7 @@ class Estimate:
         plan = self.rows[row].plan
         if plan is None:
             raise LoadlineError(f"row {row} has no plan: {self.rows[row].error}")
-        write_page(self.problem, plan, html)
+        write_page(self.rows[row].problem, plan, html)
 
     def __str__(self) -> str:
         card = self.machine.device_bytes
@@ -105,7 +108,8 @@ class Estimate:
                 f"{row.budget!s:>12} {format_bytes(row.peak_bytes):>10} "
                 f"{row.step_ns / 1e6:>10.1f} {100 * row.slower:>6.1f} % "
                 f"{row.recompute_ns / 1e6:>7.1f} ms {format_bytes(row.copied_bytes):>10}"
-                f"  {fits}")
+                f"  {fits}" + ("" if row.structure == Structure()
+                               else f"{'':>{5 - len(fits)}}{row.structure}"))
         return "\n".join(lines)
 
 
@@ -148,39 +152,40 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
     return machine.device_bytes
 
 
-def _plan(tracer: Tracer, budget: int | str, options: Options, whole_bytes: int
-          ) -> tuple[int, planning.Plan]:
-    """The budget in bytes, and the plan within it."""
-    assert tracer.traced is not None
-    problem = tracer.traced.document
-    within = dataclasses.replace(
-        options, budget=budget,
-        outside_bytes=0 if is_share(budget) else options.outside_bytes)
-    plan = make_plan(problem, whole_bytes, within, 0, EFFORT)
-    return asked_bytes(within, whole_bytes, 0, plan), plan
-
-
-def _row(tracer: Tracer, asked: int | float | str, options: Options, whole_bytes: int) -> Row:
+def _row(search: StructureSearch, asked: int | float | str,
+         micro_batches: int | str) -> Row:
+    options = search.options
     budget = _budget(asked, options.machine)
     try:
-        bytes_, plan = _plan(tracer, budget, options, whole_bytes)
+        if is_share(budget):  # of what PyTorch's allocator takes
+            search.options = dataclasses.replace(options, outside_bytes=0)
+        bytes_ = search.bytes_of(budget)
+        structure, plan = search.choose(micro_batches, bytes_)
     except Infeasible as error:
         # Without the part in the unit of the graph alone.
         return Row(asked, error.budget_bytes, None,
                    error="needs " + format_bytes(error.smallest_met_bytes)
                    if error.smallest_met_bytes else str(error))
-    predicted = plan.document["predicted"]
-    kept_ns = predicted["compute_ns"] - predicted["recompute_ns"]
-    return Row(asked, bytes_, plan, plan.peak_bytes + options.reserve_bytes, plan.step_ns,
-               plan.step_ns / kept_ns - 1 if kept_ns else 0.0, plan.recompute_ns,
-               predicted["d2h_bytes"])
+    finally:
+        options, search.options = search.options, options
+    within = dataclasses.replace(structure.options(options), budget=bytes_)
+    kept_ns = sum(node["time_ns"] for node in search.problem(Structure())["nodes"])
+    step_ns = search.step_ns(structure, plan)
+    return Row(asked, asked_bytes(within, 0, 0, plan), plan,
+               plan.peak_bytes + within.reserve_bytes, step_ns,
+               step_ns / kept_ns - 1 if kept_ns else 0.0,
+               structure.parts * plan.recompute_ns,
+               structure.parts * plan.document["predicted"]["d2h_bytes"], "", structure,
+               search.problem(structure))
 
 
 def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              loss_fn: Callable[[Any], Any] | None = None, *, sample: Any,
              machine: Machine | str = "rtx-4090",
              budgets: Sequence[int | float | str] = ("100%", CARD, SMALLEST),
-             lora: int | dict[str, Any] | Lora | None = None, **options: Any) -> Estimate:
+             lora: int | dict[str, Any] | Lora | None = None,
+             micro_batches: int | str | None = None,
+             allow_micro_batch_statistics: bool = False, **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
     model: may be on the device meta: `with torch.device("meta"): model = Model(config)`.
@@ -191,12 +196,15 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     machine's device memory), or "smallest".
     lora: a rank, or {"rank": 16, "targets": ["q_proj", ...]}: the model is frozen and these
     linear layers get adapters, in the estimate only. optimizer must be a function then.
+    micro_batches, allow_micro_batch_statistics: as `prepare` takes them, and "auto" is for
+    each budget. Whether examples depend on each other is not checked without data.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
     if not isinstance(model, torch.nn.Module):
         raise InvalidArgument(
             f"estimate({type(model).__name__}): want a torch.nn.Module")
+    check_parts(micro_batches)
     start = time.perf_counter()
     model = torch_internals.original_module(model)
     if lora is not None:
@@ -211,12 +219,16 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     ) else optimizer
     if current_tier() != tiers.FULL:
         raise Unsupported("an estimate needs the full tier of this plugin (docs/pytorch.md)")
-    read = Options.read({**options, "budget": "100%", "machine": _machine_of(machine)},
-                        torch.device("cpu"))
+    read = Options.read(
+        {**options, "budget": "100%", "machine": _machine_of(machine),
+         "part_statistics": allow_micro_batch_statistics}, torch.device("cpu"))
     here, batch = with_memory(model), _on_cpu(sample)
     inner = None if made is None else innermost(made)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(here, inner, predicted, read)
+    step: torch.nn.Module = here
+    if loss_fn is not None and (micro_batches is not None or read.split != 1):
+        step, loss_fn = with_loss(here, loss_fn, batch), None
     loss = None if loss_fn is None else Loss(loss_fn, here)
     if loss is not None:
         loss.learn(batch)
@@ -227,14 +239,15 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         loss_bytes=0 if loss is None else loss.bytes, step_bytes=predicted.step_bytes,
         state=tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
                     for b in buckets))
-    tracer = trace_step(here, batch, read)
-    assert tracer.traced is not None
-    whole_bytes = tracer.whole_bytes(tracer.traced.document)
+    trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()
+                        if p.requires_grad)
+    search = StructureSearch(step, batch, read, trained_bytes)
+    problem = search.problem(Structure())
     traced = time.perf_counter()
-    rows = [_row(tracer, budget, read, whole_bytes) for budget in budgets
+    rows = [_row(search, budget, micro_batches or 1) for budget in budgets
             if budget != CARD or read.machine.device_bytes]
     return Estimate(
-        read.machine, rows, tracer.traced.document,
+        read.machine, rows, problem,
         sum(p.numel() * p.element_size() for p in here.parameters()),
         sum(p.numel() * p.element_size() for p in here.parameters() if p.requires_grad),
         predicted.bytes, read.machine.reserved_bytes, traced - start,

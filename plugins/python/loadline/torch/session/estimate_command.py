@@ -18,13 +18,18 @@ from loadline.errors import InvalidArgument, LoadlineError
 from loadline.torch.session.estimate import CARD, Estimate, estimate
 from loadline.torch.session.llama_shaped import LlamaShaped, Shape
 from loadline.torch.session.lora import ATTENTION
+from loadline.torch.solve.options import AUTO
 from torch import nn
 
 _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 # Fields of a configuration of our own besides `model`; a flag wins.
 _DEFAULTS: dict[str, Any] = {
     "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
-    "targets": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
+    "targets": None, "micro_batches": None, "split": 1, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
+
+
+def _number_or_auto(text: str) -> int | str:
+    return text if text == AUTO else int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,6 +52,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--targets", type=lambda names: names.split(","),
                         help="linear layers that get one (default: "
                              f"{','.join(ATTENTION)})")
+    parser.add_argument("--micro-batches", metavar="K", type=_number_or_auto,
+                        help="parts of the batch, or auto (default: 1)")
+    parser.add_argument("--split", metavar="N", type=_number_or_auto,
+                        help="segments of the head, or auto (default: 1)")
     parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
                         help='such as 22GiB, 60%%, card or smallest; may be repeated '
                              "(default: 100%%, card, smallest)")
@@ -154,6 +163,7 @@ def run(arguments: list[str]) -> Estimate:
     result = estimate(
         model, torch.optim.AdamW, sample={"input_ids": tokens, "labels": tokens},
         machine=settings["machine"], budgets=settings["budgets"], lora=lora,
+        micro_batches=settings["micro_batches"], split=settings["split"],
         time_limit_s=settings["time_limit"])
     print(result)
     if given.html:

@@ -24,8 +24,11 @@ from loadline.torch.problem.inside import OPERATORS, Inside
 from loadline.torch.rewrite.ledger import Ledger, inside_operator
 
 _HALF = (torch.float16, torch.bfloat16)
-# Kernels read or write a wide logit so many times (_loss_of, _gradient_of).
-_PASSES = 8
+# How often the kernels of loss_of and gradient_of read or write a logit in the type of the
+# products, and in the wide type where that is another one.
+_LOW, _WIDE = 3, 5  # amax, sub, exp, sum, mul
+_SMOOTH = 4
+_LOSS_ONLY = 0.5
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -70,8 +73,12 @@ class _Call:
                  "safe": ((count,), torch.int64), "ignored": ((count,), torch.bool),
                  "row_weight": ((count,), kind), "losses": ((count,), kind),
                  "columns": ((5, rows), kind)}
+        if self.label_smoothing:
+            found["class_sum"] = (1, 1), kind
         if kind != self.dtype:
             found["wide"] = (rows, classes), kind
+            found["tops"] = (rows,), self.dtype
+            found["picked"] = (rows,), self.dtype
             if self.wants[1]:
                 found["product"] = (classes, width), self.dtype
         if self.weight.dtype != self.dtype:
@@ -103,12 +110,12 @@ def _inside(*arguments: Any) -> Inside:
     call = _call(*arguments)
     classes, width = call.weight.shape
     logits = call.hidden.shape[0] * classes
-    gradients = any(call.wants)
-    passes = _PASSES if gradients else _PASSES // 2
+    passes = _LOW * call.dtype.itemsize + (_WIDE + (_SMOOTH if call.label_smoothing else 0)
+                                           ) * wide(call.dtype).itemsize
     return Inside(
         sum(_bytes(*one) for one in call.scratch().values()),
         2 * logits * width * (1 + sum(call.wants[:2])),
-        passes * logits * wide(call.dtype).itemsize, call.dtype)
+        int(passes * logits * (1 if any(call.wants) else _LOSS_ONLY)), call.dtype)
 
 
 def _like(*arguments: Any) -> tuple[torch.Tensor, ...]:
@@ -176,32 +183,36 @@ class _Segments:
         torch.mm(hidden, self.weight.t(), out=logits)
         if self.bias is not None:
             logits.add_(self.bias)
-        values = own["wide"][:count].copy_(logits) if "wide" in own else logits
-        sums, columns = self.loss_of(values, first, last)
+        values = own["wide"][:count] if "wide" in own else logits
+        sums, columns = self.loss_of(logits, values, first, last)
         if not any(call.wants):
             return
-        self.gradient_of(values, sums, columns, first, last)
-        if "wide" in own:
-            logits.copy_(values)
+        self.gradient_of(logits, values, sums, columns, first, last)
         if call.wants[0]:
             torch.mm(logits, self.weight, out=self.results[2][first:last])
         if call.wants[1]:
             self.add_weight(logits, hidden, first == 0)
         if call.wants[2]:
             part = self.results[4] if first == 0 else own["bias_part"]
-            torch.sum(values, 0, out=part)
+            torch.sum(logits, 0, dtype=part.dtype, out=part)
             if first:
                 self.results[4].add_(part)
 
-    def loss_of(self, values: torch.Tensor, first: int, last: int
+    def loss_of(self, logits: torch.Tensor, values: torch.Tensor, first: int, last: int
                 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Losses of the segment's rows. values: logits, which become their exponentials,
-        whose sums are returned, with columns that are free."""
+        """Losses of the segment's rows. values: the exponentials of the logits go there, in
+        the wide type. Returns their sums, and columns: one is that of the targets' logits
+        relative to the largest, the others are free."""
         own = self.own
         columns = [column[:last - first, None] for column in own["columns"]]
         top, picked, sums, log, other = columns
-        torch.amax(values, 1, keepdim=True, out=top)
-        values.sub_(top)
+        if values is logits:
+            torch.amax(logits, 1, keepdim=True, out=top)
+            values.sub_(top)
+        else:
+            top.copy_(torch.amax(logits, 1, keepdim=True,
+                                 out=own["tops"][:last - first, None]))
+            torch.sub(logits, top, out=values)
         torch.gather(values, 1, own["safe"][first:last, None], out=picked)
         if self.smooth:
             self.sum_logits(values, other)
@@ -212,13 +223,9 @@ class _Segments:
         torch.sub(log, picked, out=losses)
         losses.mul_(own["row_weight"][first:last, None])
         if self.smooth:
-            if self.class_weight is None:
-                log.mul_(float(values.shape[1]))
-            else:
-                torch.sum(self.class_weight, 0, keepdim=True, out=top[0])
-                log.mul_(top[0])
+            log.mul_(self.class_sum())
             losses.mul_(self.hard).add_(log.sub_(other), alpha=self.smooth)
-        return sums, [top, picked, log, other]
+        return sums, [picked, top, log, other]
 
     def sum_logits(self, values: torch.Tensor, out: torch.Tensor) -> None:
         """Over the classes, with their weights."""
@@ -227,28 +234,44 @@ class _Segments:
         else:
             torch.mm(values, self.class_weight[:, None], out=out)
 
-    def gradient_of(self, values: torch.Tensor, sums: torch.Tensor,
+    def gradient_of(self, logits: torch.Tensor, values: torch.Tensor, sums: torch.Tensor,
                     columns: list[torch.Tensor], first: int, last: int) -> None:
-        """values: exponentials of logits, which become the gradient of the losses' sum."""
+        """Overwrites the logits by the gradient of the losses' sum."""
         own = self.own
-        top, hard, factor, counts = columns
-        ignored = own["ignored"][first:last, None]
+        picked, hard, factor, counts = columns
+        safe = own["safe"][first:last, None]
         torch.mul(own["row_weight"][first:last, None], self.hard, out=hard)
         factor.copy_(hard)
         if self.smooth:
-            counts.fill_(self.smooth).masked_fill_(ignored, 0)
-            if self.class_weight is None:
-                factor.add_(counts, alpha=float(values.shape[1]))
-            else:
-                torch.sum(self.class_weight, 0, keepdim=True, out=top[0])
-                factor.addcmul_(counts, top[:1])
-        values.mul_(factor.div_(sums))
-        values.scatter_add_(1, own["safe"][first:last, None], hard.neg_())
-        if self.smooth:
-            if self.class_weight is None:
-                values.sub_(counts)
-            else:
-                values.addr_(counts[:, 0], self.class_weight, alpha=-1)
+            counts.fill_(self.smooth).masked_fill_(own["ignored"][first:last, None], 0)
+            factor.addcmul_(counts, self.class_sum())
+        factor.div_(sums)
+        # The gradient of the target's logit: the difference is taken in the wide type.
+        picked.exp_().mul_(factor).sub_(hard)
+        if not self.smooth:
+            torch.mul(values, factor, out=logits)
+        elif self.class_weight is None:
+            torch.sub(values.mul_(factor), counts, out=logits)
+            picked.sub_(counts)
+        else:
+            torch.addr(values.mul_(factor), counts[:, 0], self.class_weight, alpha=-1,
+                       out=values)
+            picked.addcmul_(counts, self.class_weight_of(safe, sums), value=-1)
+            if values is not logits:
+                logits.copy_(values)
+        logits.scatter_(1, safe, picked if values is logits else own["picked"][
+            :last - first, None].copy_(picked))
+
+    def class_weight_of(self, safe: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        assert self.class_weight is not None
+        return torch.gather(self.class_weight[:, None], 0, safe, out=out)
+
+    def class_sum(self) -> torch.Tensor:
+        """[1, 1], of all classes' weights."""
+        whole = self.own["class_sum"]
+        if self.class_weight is None:
+            return whole.fill_(float(self.call.weight.shape[0]))
+        return torch.sum(self.class_weight[:, None], 0, keepdim=True, out=whole)
 
     def add_weight(self, logits: torch.Tensor, hidden: torch.Tensor, first: bool) -> None:
         """To the gradient of the weight, in the wide type, in the order of the segments."""
