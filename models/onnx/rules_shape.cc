@@ -177,12 +177,18 @@ absl::Status SequenceAt(Importer& importer, const onnx::NodeProto& node) {
   return absl::OkStatus();
 }
 
-// The axes with a negative step, by Gather; removes them from `spec`.
+// The axes with a negative step, by Gather; removes them from `spec`, and those
+// that are taken whole: x[:, :, None] has two of them.
 absl::StatusOr<ValueId> TakeBackwards(Importer& importer,
                                       const onnx::NodeProto& node, ValueId x,
                                       SliceSpec* spec) {
   SliceSpec forwards;
+  const Ints dims = importer.Type(node, 0).dims;
   for (size_t i = 0; i < spec->axes.size(); ++i) {
+    const int64_t size = dims[static_cast<size_t>(spec->axes[i])];
+    if (spec->steps[i] == 1 && spec->ends[i] - spec->starts[i] == size) {
+      continue;
+    }
     if (spec->steps[i] > 0) {
       forwards.starts.push_back(spec->starts[i]);
       forwards.ends.push_back(spec->ends[i]);

@@ -98,6 +98,17 @@ TEST(ImportRules, SliceIsNormalized) {
   EXPECT_EQ(OutputType(g), "f32[3,2]");
 }
 
+// Of the batch too: PyTorch writes x[:, :, None] with slices of all.
+TEST(ImportRules, SliceOfAllIsNoNode) {
+  const Graph g = Import(
+      "g (float[2,5] x, float[5] w) => (float[2,5] y) {"
+      " s = Constant<value_ints=[0]>() e = Constant<value_ints="
+      "[9223372036854775807]>() a = Constant<value_ints=[0]>()"
+      " b = Constant<value_ints=[1]>() v = Slice(x, s, e, a)"
+      " u = Slice(v, s, e, b) y = Mul(u, w) }");
+  EXPECT_THAT(Ops(g), ElementsAre("Mul"));
+}
+
 TEST(ImportRules, SliceWithANegativeStepIsAGather) {
   const Graph g = Import(
       "g (float[5,8] x) => (float[a,b] y) {"
