@@ -219,3 +219,72 @@ def gpt2_124m(dropout=0.0):
     as trainers of it do: rows of logits then suit tensor cores."""
     return Gpt(50304, 1024, layers=12, width=768, heads=12, dropout=dropout,
                gelu="tanh")
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, width, heads, kv_heads, hidden):
+        super().__init__()
+        self.heads, self.kv_heads, self.size = heads, kv_heads, width // heads
+        self.norm1 = nn.RMSNorm(width, eps=1e-5)
+        self.q = nn.Linear(width, width, bias=False)
+        self.k = nn.Linear(width, kv_heads * self.size, bias=False)
+        self.v = nn.Linear(width, kv_heads * self.size, bias=False)
+        self.o = nn.Linear(width, width, bias=False)
+        self.norm2 = nn.RMSNorm(width, eps=1e-5)
+        self.gate = nn.Linear(width, hidden, bias=False)
+        self.up = nn.Linear(width, hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def repeat(self, x):
+        """Keys or values for every head."""
+        n, _, s, d = x.shape
+        x = x[:, :, None].expand(n, self.kv_heads, self.heads // self.kv_heads, s, d)
+        return x.reshape(n, self.heads, s, d)
+
+    def forward(self, x, cos, sin):
+        n, s, d = x.shape
+        y = self.norm1(x)
+        q, k, v = (t.view(n, s, -1, self.size).transpose(1, 2)
+                   for t in (self.q(y), self.k(y), self.v(y)))
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+        y = F.scaled_dot_product_attention(q, self.repeat(k), self.repeat(v),
+                                           is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(n, s, d))
+        y = self.norm2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+def rotation(sequence, size):
+    """Cosines and sines of rotary positions, [sequence, size of a head]."""
+    rates = 10000.0 ** (-torch.arange(0, size, 2) / size)
+    angles = torch.outer(torch.arange(sequence), torch.cat([rates, rates]))
+    return angles.cos(), angles.sin()
+
+
+def rotate(x, cos, sin):
+    """Rotary positions: pairs are an element and the one half a head later."""
+    a, b = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-b, a], dim=-1) * sin
+
+
+class Llama(nn.Module):
+    """Llama's form, tied head: tokens [N, S] -> logits [N, S, vocabulary].
+    The defaults are TinyLlama's 1.1 B with the vocabulary of Llama 3."""
+
+    def __init__(self, vocabulary=128256, sequence=2048, layers=22, width=2048,
+                 heads=32, kv_heads=4, hidden=5632):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(LlamaBlock(width, heads, kv_heads, hidden)
+                                    for _ in range(layers))
+        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+        for name, table in zip(("cos", "sin"), rotation(sequence, width // heads)):
+            self.register_buffer(name, table, persistent=False)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
+        return self.head(self.norm(x))
