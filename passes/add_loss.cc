@@ -3,6 +3,7 @@
 // in tests/passes/add_loss_test.cc.
 #include "passes/add_loss.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -155,6 +156,27 @@ absl::StatusOr<int64_t> FindClassAxis(const TensorType& prediction,
 
 namespace {
 
+absl::Status CheckWeights(const LossOptions& options) {
+  if (options.class_weights.empty()) return absl::OkStatus();
+  if (options.kind != LossKind::kCrossEntropy) {
+    return absl::InvalidArgumentError("only cross_entropy has class weights");
+  }
+  if (options.label_smoothing > 0) {
+    return absl::InvalidArgumentError(
+        "label smoothing and class weights cannot be combined");
+  }
+  double sum = 0;
+  for (const float weight : options.class_weights) {
+    if (!std::isfinite(weight) || weight < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a class weight of ", weight, "; it must be 0 or more"));
+    }
+    sum += weight;
+  }
+  if (sum > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("all class weights are 0");
+}
+
 absl::Status CheckNumbers(const LossOptions& options) {
   if (!(options.label_smoothing >= 0) || options.label_smoothing > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -163,6 +185,7 @@ absl::Status CheckNumbers(const LossOptions& options) {
   if (options.label_smoothing > 0 && options.kind != LossKind::kCrossEntropy) {
     return absl::InvalidArgumentError("only cross_entropy has label smoothing");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckWeights(options));
   if (!(options.delta > 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a delta of ", options.delta, "; it must be above 0"));
@@ -189,9 +212,24 @@ absl::StatusOr<ValueId> ModelLoss(Graph& graph, ValueId output) {
 absl::StatusOr<ValueId> CrossEntropy(Graph& graph, ValueId prediction,
                                      ValueId target, int64_t axis,
                                      const LossOptions& options) {
+  std::vector<ValueId> inputs = {prediction, target};
+  if (!options.class_weights.empty()) {
+    const auto classes = static_cast<int64_t>(options.class_weights.size());
+    const TensorType& type = graph.value(prediction).type;
+    if (classes != type.dims[static_cast<size_t>(axis)]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          classes, " class weights, but the prediction ", type.ToString(),
+          " has ", type.dims[static_cast<size_t>(axis)], " classes"));
+    }
+    inputs.push_back(models::kNoValue);
+    inputs.push_back(
+        graph.AddConstant("loss.class_weights",
+                          models::MakeTensor({DType::kF32, {classes}},
+                                             options.class_weights.data())));
+  }
   LOADLINE_ASSIGN_OR_RETURN(
       const std::vector<ValueId> loss,
-      graph.AddNode("SoftmaxCrossEntropy", "loss", {prediction, target},
+      graph.AddNode("SoftmaxCrossEntropy", "loss", inputs,
                     {{"class_axis", axis}}, Phase::kLoss));
   if (options.label_smoothing == 0) return loss[0];
   return AddLabelSmoothing(graph, loss[0], prediction, target, axis,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,7 +39,10 @@ struct LossOptions {
   // Output of which the loss is computed; required if the model has several.
   std::optional<std::string> prediction;
   double label_smoothing = 0;  // cross-entropy: PyTorch's; from 0 to 1
-  double delta = 1;            // Huber: PyTorch's; above 0
+  // Cross-entropy: PyTorch's `weight`, one number of 0 or more for each class;
+  // empty: all 1. Not together with label smoothing.
+  std::vector<float> class_weights;
+  double delta = 1;  // Huber: PyTorch's; above 0
   // Keep the model's outputs, in addition to the loss.
   bool keep_outputs = false;
   // Cross-entropy: also output CountCorrect(prediction, target), directly after

@@ -24,7 +24,8 @@ class Divider {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : nodes) {
-      if (node.op == "SoftmaxCrossEntropy") {
+      // CrossEntropyMean has no weights of classes.
+      if (node.op == "SoftmaxCrossEntropy" && node.inputs.size() < 4) {
         LOADLINE_RETURN_IF_ERROR(Divide(node));
         continue;
       }

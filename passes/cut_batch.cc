@@ -165,6 +165,7 @@ class BatchCutter {
   }
 
   absl::Status AddCount(Node& loss) {
+    // With weights of classes, which CutNode refuses.
     if (loss.inputs.size() > 2) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> count,

@@ -17,19 +17,21 @@
 namespace loadline::executor::cpu {
 namespace {
 
-// How many targets are not ignored; OutOfRange if one is no class.
+// How many targets are not ignored, or the sum of their weights; OutOfRange if
+// one is no class. `weights`: by class, or null.
 template <typename Index>
-absl::StatusOr<int64_t> CheckTargets(const ClassLines& c, const Index* target,
-                                     const std::string& name) {
-  int64_t counted = 0;
+absl::StatusOr<double> CheckTargets(const ClassLines& c, const Index* target,
+                                    const std::string& name,
+                                    const float* weights = nullptr) {
+  double counted = 0;
   for (int64_t i = 0; i < c.targets(); ++i) {
     if (target[i] == kIgnoredTarget) continue;
-    ++counted;
     if (target[i] < 0 || target[i] >= c.lines.size) {
       return absl::OutOfRangeError(absl::StrCat(
           "node ", name, ": target ", int64_t{target[i]}, " at position ", i,
           " is not one of ", c.lines.size, " classes"));
     }
+    counted += weights == nullptr ? 1 : double{weights[target[i]]};
   }
   return counted;
 }
@@ -58,41 +60,56 @@ void LogSumExp(const ClassLines& c, const T* logits, float* lse) {
   });
 }
 
+// Optional inputs of the cross entropy; null if absent.
+struct Optional {
+  const float* count;    // the divisor of the mean
+  const float* weights;  // of each class
+};
+// They are inputs `at` and `at` + 1.
+Optional OptionalAt(const KernelArgs& args, size_t at) {
+  const auto input = [&args](size_t i) {
+    return i < args.inputs.size() ? In(args, static_cast<int>(i)) : nullptr;
+  };
+  return {input(at), input(at + 1)};
+}
+
 // The divisor of the mean: the input `count` where there is one.
 template <typename Index>
 absl::StatusOr<float> DivisorOf(const ClassLines& c, const Index* target,
-                                const std::string& name, const KernelArgs& args,
-                                int count) {
-  LOADLINE_ASSIGN_OR_RETURN(const int64_t counted,
-                            CheckTargets(c, target, name));
-  return count < 0 ? static_cast<float>(counted) : *In(args, count);
+                                const std::string& name,
+                                const Optional& given) {
+  LOADLINE_ASSIGN_OR_RETURN(const double counted,
+                            CheckTargets(c, target, name, given.weights));
+  return given.count == nullptr ? static_cast<float>(counted) : *given.count;
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(0));
-  const int count = p.has_input(2) ? 2 : -1;
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithFloat<Bf16>(p, p.input(0).dtype, [&](auto logit) {
     using T = decltype(logit);
     return WithIndex(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
       using Index = decltype(type);
-      return MakeKernel(
-          [c, count, name = p.node().name](const KernelArgs& args) {
-            const T* logits = In<T>(args, 0);
-            const Index* target = In<Index>(args, 1);
-            LOADLINE_ASSIGN_OR_RETURN(const float divisor,
-                                      DivisorOf(c, target, name, args, count));
-            float* lse = Out(args, 1);
-            LogSumExp(c, logits, lse);
-            double sum = 0;
-            for (int64_t i = 0; i < c.targets(); ++i) {
-              if (target[i] == kIgnoredTarget) continue;
-              const float hit = logits[c.At(i, target[i])];
-              sum += double{lse[i]} - double{hit};
-            }
-            *Out(args, 0) = static_cast<float>(sum / double{divisor});
-            return absl::OkStatus();
-          });
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const T* logits = In<T>(args, 0);
+        const Index* target = In<Index>(args, 1);
+        const Optional given = OptionalAt(args, 2);
+        LOADLINE_ASSIGN_OR_RETURN(const float divisor,
+                                  DivisorOf(c, target, name, given));
+        float* lse = Out(args, 1);
+        LogSumExp(c, logits, lse);
+        double sum = 0;
+        for (int64_t i = 0; i < c.targets(); ++i) {
+          if (target[i] == kIgnoredTarget) continue;
+          const float hit = logits[c.At(i, target[i])];
+          const double term = double{lse[i]} - double{hit};
+          sum += given.weights == nullptr
+                     ? term
+                     : double{given.weights[target[i]]} * term;
+        }
+        *Out(args, 0) = static_cast<float>(sum / double{divisor});
+        return absl::OkStatus();
+      });
     });
   });
 }
@@ -149,9 +166,13 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
 // dlogits = (softmax - one_hot(target)) dloss / targets, in place on logits; 0
 // for an ignored target.
 template <typename T, typename Index>
-void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
+void CrossEntropyGrad(const ClassLines& c, float mean_scale,
+                      const float* weights, const T* logits,
                       const Index* target, const float* lse, T* dx) {
   const AxisSplit& s = c.lines;
+  const auto scale_of = [=](Index t) {
+    return weights == nullptr ? mean_scale : mean_scale * weights[t];
+  };
   if (s.inner == 1) {
     ParallelEach(s.outer, s.size, [&](int64_t row) {
       const T* x = logits + row * s.size;
@@ -161,6 +182,7 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
         return;
       }
       const float shift = lse[row];
+      const float scale = scale_of(target[row]);
       // Read before the output may overwrite it.
       const float hit = x[target[row]];
 #pragma omp simd
@@ -175,12 +197,17 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
   }
   ForLineGroups(s, [&](int64_t at, int64_t count) {
     const int64_t first = at / (s.size * s.inner) * s.inner + at % s.inner;
+    float scale[kLineGroup];
+    for (int64_t j = 0; j < count; ++j) {
+      const Index t = target[first + j];
+      scale[j] = t == kIgnoredTarget ? 0.0f : scale_of(t);
+    }
     for (int64_t k = 0; k < s.size; ++k) {
       const T* x = logits + at + k * s.inner;
       T* to = dx + at + k * s.inner;
       for (int64_t j = 0; j < count; ++j) {
-        const float hit = target[first + j] == k ? scale : 0.0f;
-        const float slope = Exp(x[j] - lse[first + j]) * scale - hit;
+        const float hit = target[first + j] == k ? scale[j] : 0.0f;
+        const float slope = Exp(x[j] - lse[first + j]) * scale[j] - hit;
         to[j] = target[first + j] == kIgnoredTarget ? 0.0f : slope;
       }
     }
@@ -189,22 +216,21 @@ void CrossEntropyGrad(const ClassLines& c, float scale, const T* logits,
 
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
-  const int count = p.has_input(4) ? 4 : -1;
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
   return WithFloat<Bf16>(p, p.input(1).dtype, [&](auto logit) {
     using T = decltype(logit);
     return WithIndex(p, p.input(2).dtype, [&](auto type) -> PreparedKernel {
       using Index = decltype(type);
-      return MakeKernel(
-          [c, count, name = p.node().name](const KernelArgs& args) {
-            const Index* target = In<Index>(args, 2);
-            LOADLINE_ASSIGN_OR_RETURN(const float divisor,
-                                      DivisorOf(c, target, name, args, count));
-            const float scale = *In(args, 0) / divisor;
-            CrossEntropyGrad(c, scale, In<T>(args, 1), target, In(args, 3),
-                             Out<T>(args, 0));
-            return absl::OkStatus();
-          });
+      return MakeKernel([c, name = p.node().name](const KernelArgs& args) {
+        const Index* target = In<Index>(args, 2);
+        const Optional given = OptionalAt(args, 4);
+        LOADLINE_ASSIGN_OR_RETURN(const float divisor,
+                                  DivisorOf(c, target, name, given));
+        const float scale = *In(args, 0) / divisor;
+        CrossEntropyGrad(c, scale, given.weights, In<T>(args, 1), target,
+                         In(args, 3), Out<T>(args, 0));
+        return absl::OkStatus();
+      });
     });
   });
 }

@@ -66,58 +66,75 @@ __global__ void LogSumExpKernel(ClassLines c, const T* logits, float* lse) {
   }
 }
 
+// Optional inputs of the cross entropy; null if absent.
+struct Optional {
+  const float* count;    // the divisor of the mean
+  const float* weights;  // of each class
+
+  // `target` is a class.
+  __device__ float WeightOf(int64_t target) const {
+    return weights == nullptr ? 1.0f : weights[target];
+  }
+};
+// They are inputs `at` and `at` + 1.
+Optional OptionalAt(const KernelArgs& args, size_t at) {
+  const auto input = [&args](size_t i) {
+    return i < args.inputs.size() ? In(args, static_cast<int>(i)) : nullptr;
+  };
+  return {input(at), input(at + 1)};
+}
+
 // loss = mean of lse - logit[target], computed by one block; their sum divided
-// by *count where that is given.
+// by *count where that is given, else by the sum of their weights.
 template <typename T, typename Index>
 __global__ void MeanLossKernel(ClassLines c, const T* logits,
                                const Index* target, const float* lse,
-                               const float* count, float* loss,
+                               Optional given, float* loss,
                                DataErrorSink errors) {
   double sum = 0;
   double counted = 0;
   for (int64_t i = threadIdx.x; i < c.targets(); i += kSumThreads) {
     const int64_t t = target[i];
     if (t == kIgnoredTarget) continue;
-    counted += 1;
     if (t < 0 || t >= c.lines.size) {
       ReportDataError(errors, i);
     } else {
-      sum += double{lse[i]} - double{Widen(logits[c.At(i, t)])};
+      const double weight = given.WeightOf(t);
+      counted += weight;
+      sum += weight * (double{lse[i]} - double{Widen(logits[c.At(i, t)])});
     }
   }
   sum = TeamSum<kSumThreads>(sum);
   counted = TeamSum<kSumThreads>(counted);
-  if (count != nullptr) counted = double{*count};
+  if (given.count != nullptr) counted = double{*given.count};
   if (threadIdx.x == 0) *loss = static_cast<float>(sum / counted);
 }
 
 template <typename T, typename Index>
-absl::Status LaunchCrossEntropy(const ClassLines& c, bool has_count,
-                                const KernelArgs& args,
+absl::Status LaunchCrossEntropy(const ClassLines& c, const KernelArgs& args,
                                 const LaunchContext& launch) {
   const T* logits = In<T>(args, 0);
   float* lse = Out(args, 1);
   LOADLINE_RETURN_IF_ERROR(
       LaunchLines(LogSumExpKernel<kWarp, T>, LogSumExpKernel<kBlock, T>,
                   LogSumExpKernel<1, T>, c, launch.stream, logits, lse));
-  return LaunchKernel(
-      MeanLossKernel<T, Index>, 1, kSumThreads, 0, launch.stream, c, logits,
-      In<Index>(args, 1), static_cast<const float*>(lse),
-      has_count ? In(args, 2) : nullptr, Out(args, 0), launch.sink());
+  return LaunchKernel(MeanLossKernel<T, Index>, 1, kSumThreads, 0,
+                      launch.stream, c, logits, In<Index>(args, 1),
+                      static_cast<const float*>(lse), OptionalAt(args, 2),
+                      Out(args, 0), launch.sink());
 }
 
 PreparedKernel SoftmaxCrossEntropy(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2}, {0, 1}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {2, 3}, {0, 1}));
   const ClassLines c = MakeClassLines(p, p.input(0));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  const bool has_count = p.has_input(2);
   return WithFloat(p, p.input(0).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(1).dtype, [&](auto index) -> PreparedKernel {
       using Index = decltype(index);
       return MakeKernel(
-          [c, has_count](const KernelArgs& args, const LaunchContext& launch) {
-            return LaunchCrossEntropy<T, Index>(c, has_count, args, launch);
+          [c](const KernelArgs& args, const LaunchContext& launch) {
+            return LaunchCrossEntropy<T, Index>(c, args, launch);
           },
           0, DescribeTarget(p, c));
     });
@@ -196,39 +213,41 @@ PreparedKernel CrossEntropyMean(const Prepare& p) {
   });
 }
 
-// scale = dloss / count, by default the targets that are not ignored, computed
-// by one block.
+// scale = dloss / count, by default the sum of the weights of targets that are
+// not ignored, computed by one block.
 template <typename Index>
-__global__ void LossScaleKernel(int64_t targets, const float* dloss,
-                                const Index* target, const float* count,
+__global__ void LossScaleKernel(ClassLines c, const float* dloss,
+                                const Index* target, Optional given,
                                 float* scale) {
   double counted = 0;
-  for (int64_t i = threadIdx.x; i < targets; i += kSumThreads) {
-    if (target[i] != kIgnoredTarget) counted += 1;
+  for (int64_t i = threadIdx.x; i < c.targets(); i += kSumThreads) {
+    const int64_t t = target[i];
+    if (t >= 0 && t < c.lines.size) counted += given.WeightOf(t);
   }
   counted = TeamSum<kSumThreads>(counted);
   if (threadIdx.x != 0) return;
-  *scale = *dloss / (count == nullptr ? static_cast<float>(counted) : *count);
+  *scale = *dloss / (given.count == nullptr ? static_cast<float>(counted)
+                                            : *given.count);
 }
 
 // dlogits = (softmax - one_hot(target)) scale, in place on logits; 0 for an
 // ignored target.
 template <int kTeam, typename T, typename Index>
 __global__ void CrossEntropyGradKernel(ClassLines c, const float* loss_scale,
-                                       const T* logits, const Index* target,
-                                       const float* lse, T* dx,
-                                       DataErrorSink errors) {
-  const float scale = *loss_scale;
+                                       Optional given, const T* logits,
+                                       const Index* target, const float* lse,
+                                       T* dx, DataErrorSink errors) {
   for (int64_t i = TeamIndex<kTeam>(); i < c.targets();
        i += TeamsOfGrid<kTeam>()) {
     const int64_t first = FirstOfLine(c.lines, i);
     const int64_t hit = target[i];
     const bool ignored = hit == kIgnoredTarget;
     const float shift = lse[i];
-    if (TeamThread<kTeam>() == 0 && !ignored &&
-        (hit < 0 || hit >= c.lines.size)) {
+    const bool is_class = hit >= 0 && hit < c.lines.size;
+    if (TeamThread<kTeam>() == 0 && !ignored && !is_class) {
       ReportDataError(errors, i);
     }
+    const float scale = is_class ? *loss_scale * given.WeightOf(hit) : 0.0f;
     for (int64_t k = TeamThread<kTeam>(); k < c.lines.size; k += kTeam) {
       const int64_t at = first + k * c.lines.inner;
       const float softmax = Math::Exp(Widen(logits[at]) - shift);
@@ -241,24 +260,23 @@ __global__ void CrossEntropyGradKernel(ClassLines c, const float* loss_scale,
 PreparedKernel SoftmaxCrossEntropyGrad(const Prepare& p) {
   const ClassLines c = MakeClassLines(p, p.input(1));
   if (c.targets() == 0) return p.Invalid("a mean over no targets");
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3, 4}, {}));
+  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 3, 4, 5}, {}));
   LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(1).dtype, {}, {0}));
-  const bool has_count = p.has_input(4);
   return WithFloat(p, p.input(1).dtype, [&](auto type) {
     using T = decltype(type);
     return WithIndex(p, p.input(2).dtype, [&](auto index) -> PreparedKernel {
       using Index = decltype(index);
       return MakeKernel(
-          [c, has_count](const KernelArgs& args, const LaunchContext& launch) {
+          [c](const KernelArgs& args, const LaunchContext& launch) {
             auto* scale = Workspace<float>(args);
+            const Optional given = OptionalAt(args, 4);
             LOADLINE_RETURN_IF_ERROR(LaunchKernel(
-                LossScaleKernel<Index>, 1, kSumThreads, 0, launch.stream,
-                c.targets(), In(args, 0), In<Index>(args, 2),
-                has_count ? In(args, 4) : nullptr, scale));
+                LossScaleKernel<Index>, 1, kSumThreads, 0, launch.stream, c,
+                In(args, 0), In<Index>(args, 2), given, scale));
             return LaunchLines(CrossEntropyGradKernel<kWarp, T, Index>,
                                CrossEntropyGradKernel<kBlock, T, Index>,
                                CrossEntropyGradKernel<1, T, Index>, c,
-                               launch.stream, scale, In<T>(args, 1),
+                               launch.stream, scale, given, In<T>(args, 1),
                                In<Index>(args, 2), In(args, 3), Out<T>(args, 0),
                                launch.sink());
           },

@@ -248,8 +248,9 @@ void CrossEntropy(const Call& c) {
     c.out(1).values[i] = lse;
     if (c.in(1).values[i] == kIgnored) continue;
     const auto target = static_cast<size_t>(c.in(1).values[i]);
-    sum += lse - c.in(0).values[lines[i][target]];
-    ++counted;
+    const double weight = c.has(3) ? c.in(3).values[target] : 1;
+    sum += weight * (lse - c.in(0).values[lines[i][target]]);
+    counted += weight;
   }
   c.out(0).values[0] = sum / (c.has(2) ? c.in(2).values[0] : counted);
 }
@@ -279,17 +280,21 @@ void CrossEntropyGrad(const Call& c) {
   const Array& logits = c.in(1);
   const auto lines =
       Lines(logits.type.dims, c.attributes.Int("class_axis", -1));
-  const auto ignored =
-      std::count(c.in(2).values.begin(), c.in(2).values.end(), kIgnored);
-  const double counted = c.has(4) ? c.in(4).values[0]
-                                  : static_cast<double>(lines.size()) - ignored;
-  const double scale = c.in(0).values[0] / counted;
+  const auto weight_of = [&c](double target) {
+    if (target == kIgnored) return 0.0;
+    return c.has(5) ? c.in(5).values[static_cast<size_t>(target)] : 1.0;
+  };
+  double counted = 0;
+  for (const double target : c.in(2).values) counted += weight_of(target);
+  if (c.has(4)) counted = c.in(4).values[0];
   for (size_t i = 0; i < lines.size(); ++i) {
     if (c.in(2).values[i] == kIgnored) {
       for (const int64_t at : lines[i]) c.out().values[at] = 0;
       continue;
     }
     const auto target = static_cast<size_t>(c.in(2).values[i]);
+    const double scale =
+        c.in(0).values[0] * weight_of(c.in(2).values[i]) / counted;
     for (size_t k = 0; k < lines[i].size(); ++k) {
       const int64_t at = lines[i][k];
       c.out().values[at] =

@@ -43,6 +43,40 @@ int64_t CountTargets(const models::TensorType& type, const std::byte* data) {
   return elements;
 }
 
+// The weights of classes in the loss; empty: all are 1.
+absl::Span<const float> ClassWeights(const models::Graph& graph) {
+  for (const models::Node& node : graph.nodes) {
+    if (node.op != "SoftmaxCrossEntropy" || node.inputs.size() < 4) continue;
+    const models::Value& weights = graph.value(node.inputs[3]);
+    if (weights.initial.has_value()) return weights.initial->as<float>();
+  }
+  return {};
+}
+
+// A step has checked that targets are classes or ignored.
+template <typename T>
+double SumOfWeights(const std::byte* data, int64_t elements,
+                    absl::Span<const float> weights) {
+  double sum = 0;
+  for (int64_t i = 0; i < elements; ++i) {
+    T target;
+    std::memcpy(&target, data + i * int64_t{sizeof(T)}, sizeof(T));
+    if (target != kIgnoredTarget) sum += weights[static_cast<size_t>(target)];
+  }
+  return sum;
+}
+
+// What the mean of a loss is divided by.
+double DivisorOf(const models::TensorType& target, const std::byte* data,
+                 absl::Span<const float> weights) {
+  if (weights.empty()) {
+    return static_cast<double>(CountTargets(target, data));
+  }
+  return target.dtype == models::DType::kI64
+             ? SumOfWeights<int64_t>(data, target.elements(), weights)
+             : SumOfWeights<int32_t>(data, target.elements(), weights);
+}
+
 }  // namespace
 
 absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
@@ -63,12 +97,12 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
   const models::TensorType& target = graph.value(graph.inputs.back()).type;
   const int64_t counted = CountTargets(target, inputs.back());
+  const double divisor = DivisorOf(target, inputs.back(), ClassWeights(graph));
   examples_ += batch;
   // The mean over no targets is NaN.
-  if (counted > 0) {
-    const double weight =
-        static_cast<double>(batch) *
-        (static_cast<double>(counted) / static_cast<double>(target.elements()));
+  if (divisor > 0) {
+    const double weight = static_cast<double>(batch) *
+                          (divisor / static_cast<double>(target.elements()));
     loss_ += static_cast<double>(loss) * weight;
     weight_ += weight;
   }

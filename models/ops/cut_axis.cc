@@ -328,6 +328,7 @@ absl::StatusOr<NodeCut> CutGather(const CutCall& c) {
 
 absl::StatusOr<NodeCut> CutCrossEntropy(const CutCall& c) {
   const int64_t classes = c.node.attributes.Int("class_axis", -1);
+  if (c.has(3)) return c.Refuse("has weights of classes");
   if (!c.has(2)) return c.Refuse("averages over the examples");
   const size_t first = c.first_cut();
   if (first > 1 || (first == 0 && c.axes[0] == classes)) {

@@ -40,11 +40,21 @@ absl::Status CheckCount(InputTypes inputs, size_t at) {
   return RequireType(inputs, static_cast<int>(at), kF32Scalar);
 }
 
+// The optional weight of each class.
+absl::Status CheckWeights(const Node& node, InputTypes inputs, size_t logits,
+                          size_t at) {
+  if (inputs.size() <= at || inputs[at] == nullptr) return absl::OkStatus();
+  const auto axis = static_cast<size_t>(node.attributes.Int("class_axis", 0));
+  return RequireType(inputs, static_cast<int>(at),
+                     {DType::kF32, {inputs[logits]->dims[axis]}});
+}
+
 absl::StatusOr<OutputTypes> InferCrossEntropy(const Node& node,
                                               InputTypes inputs) {
   LOADLINE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
                             CheckClasses(node, inputs, 0));
   LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 2));
+  LOADLINE_RETURN_IF_ERROR(CheckWeights(node, inputs, 0, 3));
   return OutputTypes{kF32Scalar, TensorType{DType::kF32, std::move(dims)}};
 }
 
@@ -56,6 +66,7 @@ absl::StatusOr<OutputTypes> InferCrossEntropyGrad(const Node& node,
   LOADLINE_RETURN_IF_ERROR(
       RequireType(inputs, 3, TensorType{DType::kF32, std::move(dims)}));
   LOADLINE_RETURN_IF_ERROR(CheckCount(inputs, 4));
+  LOADLINE_RETURN_IF_ERROR(CheckWeights(node, inputs, 1, 5));
   return OutputTypes{*inputs[1]};
 }
 
@@ -85,7 +96,9 @@ absl::Status CrossEntropyGradient(GradientContext& c) {
   if (c.output_gradient(0) == kNoValue) return absl::OkStatus();
   std::vector<ValueId> inputs = {c.output_gradient(0), c.input(0), c.input(1),
                                  c.output(1)};
-  if (c.forward().inputs.size() > 2) inputs.push_back(c.input(2));
+  for (size_t i = 2; i < c.forward().inputs.size(); ++i) {
+    inputs.push_back(c.input(static_cast<int>(i)));
+  }
   LOADLINE_ASSIGN_OR_RETURN(ValueId dlogits,
                             c.Emit("SoftmaxCrossEntropyGrad", std::move(inputs),
                                    c.forward().attributes));
@@ -165,14 +178,14 @@ Operator Entry(absl::string_view name, int inputs,
 std::vector<Operator> LossOperators() {
   Operator entropy =
       Entry("SoftmaxCrossEntropy", 2, InferCrossEntropy, CrossEntropyGradient);
-  entropy.max_inputs = 3;
+  entropy.max_inputs = 4;
   entropy.attributes = {{"class_axis", AttributeKind::kAxis, true}};
   Operator entropy_grad =
       Entry("SoftmaxCrossEntropyGrad", 4, InferCrossEntropyGrad, nullptr);
   // The axis refers to the logits, not to input 0, so it is never negative.
   entropy_grad.attributes = {{"class_axis", AttributeKind::kInt, true}};
   entropy_grad.inplace = {{1, 0}};
-  entropy_grad.max_inputs = 5;
+  entropy_grad.max_inputs = 6;
   entropy_grad.row_cuts = CutCrossEntropy;
   Operator entropy_rows =
       Entry("CrossEntropyRows", 2, InferCrossEntropyRows, nullptr);

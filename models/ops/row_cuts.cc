@@ -266,7 +266,8 @@ RowCuts CutAttention(const Node& node, InputTypes inputs, CutOutputs outputs,
 RowCuts CutCrossEntropy(const Node& node, InputTypes inputs, CutOutputs outputs,
                         int64_t rows) {
   const bool gradient = node.op == "SoftmaxCrossEntropyGrad";
-  if (gradient && inputs.size() < 5) return {};
+  // Without a count, or with weights of classes, which CrossEntropyMean lacks.
+  if (gradient && inputs.size() != 5) return {};
   const int logits = gradient ? 1 : 0;
   const int lead = RowDims(*inputs[logits], rows);
   const int64_t axis = node.attributes.Int("class_axis", 0);

@@ -19,10 +19,10 @@ namespace {
 using models::DType;
 using models::ValueId;
 
-// Inputs that no rule differentiates: counts of targets and masks, which no
-// parameter leads to in a training step.
+// Inputs that no rule differentiates: counts of targets, weights of classes and
+// masks, which no parameter leads to in a training step.
 bool IsGiven(const OperatorCase& c, size_t input) {
-  return (c.op == "SoftmaxCrossEntropy" && input == 2) ||
+  return (c.op == "SoftmaxCrossEntropy" && input >= 2) ||
          (c.op == "Attention" && input == 3);
 }
 

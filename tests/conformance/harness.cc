@@ -100,8 +100,8 @@ std::vector<F32Values> Bf16Rules(const std::string& op) {
       // tests/conformance/codec_test.cc has their bf16.
       {"Encode", {}},
       {"Decode", {}},
-      {"SoftmaxCrossEntropy", {{{2}, {0, 1}}}},
-      {"SoftmaxCrossEntropyGrad", {{{0, 3, 4}, {}}}},
+      {"SoftmaxCrossEntropy", {{{2, 3}, {0, 1}}}},
+      {"SoftmaxCrossEntropyGrad", {{{0, 3, 4, 5}, {}}}},
       {"CrossEntropyRows", {{{}, {0, 1}}}},
       {"CrossEntropyMean", {}},
       {"CountTargets", {}},

@@ -80,5 +80,18 @@ TEST(Losses, SmoothLabelsAsPyTorchDoes) {
                    -0.0324654542f}));
 }
 
+TEST(Losses, WeighClassesAsPyTorchDoes) {
+  const LossOptions options = {.class_weights = {0.5f, 2.0f, 0.25f}};
+  EXPECT_THAT(LossAndGradient(options, {2, 0}),
+              Are({0.11340747f, 0.0584301315f, 0.0130375242f, -0.0714676604f,
+                   -0.0321683511f, 0.0315898098f, 0.000578587526f}));
+  EXPECT_THAT(LossAndGradient(options, {-100, 0}),
+              Are({0.0494555384f, 0, 0, 0, -0.0482525229f, 0.0473847128f,
+                   0.000867881288f}));
+  EXPECT_THAT(LossAndGradient(options, {1, 1}),
+              Are({3.14538336f, 0.0876451954f, -0.480443716f, 0.392798513f,
+                   0.475873739f, -0.476307631f, 0.000433940644f}));
+}
+
 }  // namespace
 }  // namespace loadline::executor

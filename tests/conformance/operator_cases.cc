@@ -179,6 +179,7 @@ std::vector<OperatorCase> OperatorCases() {
   AddElementwiseCases(cases);
   AddShapeCases(cases);
   AddNetworkCases(cases);
+  AddWeightedLossCases(cases);
   AddUpdateCases(cases);
   AddQuantizeCases(cases);
   AddCodecCases(cases);

@@ -40,6 +40,7 @@ std::vector<OperatorCase> LowPrecisionCases();
 void AddElementwiseCases(std::vector<OperatorCase>& cases);
 void AddShapeCases(std::vector<OperatorCase>& cases);
 void AddNetworkCases(std::vector<OperatorCase>& cases);
+void AddWeightedLossCases(std::vector<OperatorCase>& cases);
 void AddUpdateCases(std::vector<OperatorCase>& cases);
 void AddQuantizeCases(std::vector<OperatorCase>& cases);
 void AddCodecCases(std::vector<OperatorCase>& cases);

@@ -70,6 +70,13 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
        "Share of each class target that goes to all classes")
       ->check(CheckShare)
       ->group(kRareFlags);
+  app->add_option("--class-weights", flags->class_weights,
+                  "Weight of each class in cross_entropy: W,W,...")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->group(kRareFlags);
   Last(app, "--huber-delta", &flags->huber_delta,
        "From where on huber is linear")
       ->check(CheckPositive)

@@ -294,6 +294,8 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   LOADLINE_ASSIGN_OR_RETURN(options.kind, passes::LossKindFromName(flags.loss));
   options.class_axis = flags.class_axis;
   options.label_smoothing = flags.label_smoothing;
+  options.class_weights.assign(flags.class_weights.begin(),
+                               flags.class_weights.end());
   options.delta = flags.huber_delta;
   if (model.inputs.empty() || model.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no input or no output");

@@ -161,12 +161,10 @@ planner::Problem MakeProblem(const Graph& graph, const ToyOptions& options) {
   problem.name = graph.name;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const models::Value& value = graph.values[v];
-    problem.values.push_back(
-        {.file_id = static_cast<int64_t>(v),
-         .name = value.name,
-         .bytes = value.type.bytes(),
-         .persistent = value.kind == ValueKind::kParameter ||
-                       value.kind == ValueKind::kState});
+    problem.values.push_back({.file_id = static_cast<int64_t>(v),
+                              .name = value.name,
+                              .bytes = value.type.bytes(),
+                              .persistent = value.initial.has_value()});
   }
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const models::Node& node = graph.nodes[n];
@@ -174,7 +172,9 @@ planner::Problem MakeProblem(const Graph& graph, const ToyOptions& options) {
     planned.file_id = static_cast<int64_t>(n);
     planned.name = node.name;
     planned.time_ns = 1000 + static_cast<int64_t>(n);
-    for (ValueId id : node.inputs) planned.inputs.push_back(Planned(id));
+    for (ValueId id : node.inputs) {
+      if (id != models::kNoValue) planned.inputs.push_back(Planned(id));
+    }
     for (ValueId id : node.outputs) planned.outputs.push_back(Planned(id));
     if (node.op == "ToyMulGrad") {
       planned.workspace_bytes =

@@ -43,13 +43,21 @@ TEST(Evaluate, MeansOverAllExamplesTheLastPartialBatchToo) {
 
 // Two classes whose logits are the input: a target is right where its logit is
 // the larger one.
-models::Graph Classifier(int64_t batch) {
+models::Graph Classifier(int64_t batch,
+                         const std::vector<float>& class_weights = {}) {
   models::Graph graph;
   const auto logits = graph.AddInput("logits", {DType::kF32, {batch, 2}});
   const auto target = graph.AddInput("target", {DType::kI64, {batch}});
   const models::Attributes axis = {{"class_axis", int64_t{1}}};
-  graph.outputs.push_back((*graph.AddNode("SoftmaxCrossEntropy", "loss",
-                                          {logits, target}, axis))[0]);
+  std::vector<models::ValueId> inputs = {logits, target};
+  if (!class_weights.empty()) {
+    inputs.push_back(models::kNoValue);
+    inputs.push_back(graph.AddConstant(
+        "weights",
+        models::MakeTensor({DType::kF32, {2}}, class_weights.data())));
+  }
+  graph.outputs.push_back(
+      (*graph.AddNode("SoftmaxCrossEntropy", "loss", inputs, axis))[0]);
   graph.outputs.push_back(
       (*graph.AddNode("CountCorrect", "count", {logits, target}, axis))[0]);
   return graph;
@@ -78,6 +86,35 @@ TEST(Evaluate, LeavesOutIgnoredTargets) {
   ASSERT_TRUE(evaluator.Run(**program).ok());
   EXPECT_NEAR(evaluator.result().loss, std::log1p(std::exp(-1.0)), 1e-6);
   EXPECT_EQ(*evaluator.result().accuracy, 1.0);
+}
+
+// The mean over all data is the same for every size of batch.
+TEST(Evaluate, WeighsBatchesByTheClassesOfTheirTargets) {
+  const std::vector<float> logits = {0, 1, 0, 2, 3, 0, 0, 4};
+  const std::vector<int64_t> targets = {1, 0, kIgnoredTarget, 1};
+  DataSet data;
+  data.examples = 4;
+  const auto add = [&data](const char* name, const auto& numbers,
+                           int64_t row_bytes) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
+    data.columns.push_back({name, row_bytes, {bytes, bytes + 4 * row_bytes}});
+  };
+  add("logits", logits, 8);
+  add("target", targets, 8);
+  const double weighted = 0.25 * std::log1p(std::exp(-1.0)) +
+                          2 * std::log1p(std::exp(2.0)) +
+                          0.25 * std::log1p(std::exp(-4.0));
+  for (const int64_t batch : {1, 2, 4}) {
+    const Toy toy = ToyOf(Classifier(batch, {2, 0.25}));
+    const planner::Plan plan = KeepPlan(toy);
+    CpuDevice device;
+    auto program = Load(toy.graph, toy.problem, plan, device);
+    ASSERT_TRUE(program.ok()) << program.status();
+    Evaluator evaluator(data);
+    ASSERT_TRUE(evaluator.Run(**program).ok());
+    EXPECT_NEAR(evaluator.result().loss, weighted / 2.5, 1e-6) << batch;
+    EXPECT_NEAR(*evaluator.result().accuracy, 2.0 / 3, 1e-9);
+  }
 }
 
 TEST(Evaluate, StopsBetweenBatchesWhenAsked) {

@@ -86,7 +86,7 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--loss", "hinge"}, "--loss");
   add({"--class-axis", "7"}, "--class-axis 7");
   add({"--data", "/no/data.npz"}, "/no/data.npz");
-  add({"--optimizer", "adagrad"}, "--optimizer");
+  add({"--optimizer", "adadelta"}, "--optimizer");
   add({"--clip-norm", "-1"}, "--clip-norm");
   add({"--no-decay", "nope"}, "no trained parameter matches 'nope'");
   add({"--lr-scale", "fc1.weight"}, "expected NAME=VALUE");
@@ -96,6 +96,16 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--label-smoothing", "2"}, "--label-smoothing");
   add({"--loss", "mse", "--label-smoothing", "0.1"},
       "only cross_entropy has label smoothing");
+  add({"--loss", "mse", "--class-weights", "1,2"},
+      "only cross_entropy has class weights");
+  add({"--class-weights", "1,2"}, "2 class weights, but the prediction");
+  add({"--class-weights", "1,-2"}, "a class weight of -2");
+  add({"--class-weights", "1,x"}, "--class-weights");
+  add({"--class-weights", "0,0", "--label-smoothing", "0.1"},
+      "label smoothing and class weights cannot be combined");
+  add({"--class-weights", "0,0,0,0,0,0,0,0,0,0"}, "all class weights are 0");
+  add({"--class-weights", "1,1,1,1,1,1,1,1,1,2", "--micro-batches", "2"},
+      "has weights of classes");
   add({"--loss", "model"}, "needs an output of one f32 number");
   add({"--lr", "-1"}, "--lr");
   add({"--momentum", "2"}, "--momentum");
