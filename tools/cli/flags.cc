@@ -143,7 +143,6 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "Adam, Adagrad: added to the root (default 1e-10 for adagrad, else "
        "1e-8)")
       ->check(CheckPositive)
-      ->capture_default_str()
       ->group(kRareFlags);
   app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
       ->group(kRareFlags);
