@@ -343,8 +343,8 @@ absl::StatusOr<RunResult> RunCase(const CaseGraph& c,
       inputs, outputs,
       kernel->workspace_bytes() == 0 ? nullptr : workspace.data(), &scalars};
   RunResult result;
-  for (int repeat = 0; repeat < options.repeats; ++repeat) {
   result.workspace_bytes = kernel->workspace_bytes();
+  for (int repeat = 0; repeat < options.repeats; ++repeat) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       std::copy(contents[i].begin(), contents[i].end(), writable[i]);
     }

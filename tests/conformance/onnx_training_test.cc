@@ -84,6 +84,47 @@ TEST(OnnxGradientTests, AgreesWithDifferencesInAnOlderOpset) {
   }
 }
 
+// The losses of ONNX, which are written out by its functions, with every
+// reduction, weights and an ignored target.
+TEST(OnnxGradientTests, OfWeightedLossesAgreeWithDifferences) {
+  const std::vector<float> x = {0.5, -1, 2, 1, 0.25, -0.5, 3, 0, -2, 1, 1, 0};
+  for (const char* loss : {"SoftmaxCrossEntropyLoss",
+                           "LogSoftmax<axis=1>(x) z = NegativeLogLikelihood"
+                           "Loss"}) {
+    for (const char* reduction : {"mean", "sum", "none"}) {
+      const std::string op(loss);
+      const bool nll = op[0] == 'L';
+      const std::string body =
+          std::string(
+              "g (float[4,3] x) => (float y, float[4,3] dx) {"
+              " t = Constant<value_ints=[2,0,-1,1]>()"
+              " w = Constant<value_floats=[0.5,2.0,0.25]>() ") +
+          (nll ? "l = " : "z = ") + op + "<reduction=\"" + reduction +
+          "\", ignore_index=-1>(" + (nll ? "l" : "x") +
+          ", t, w) q = Mul(z, z) y = ReduceSum<keepdims=0>(q)"
+          " dx = ai.onnx.preview.training.Gradient<xs=[\"x\"], y=\"y\">(x)"
+          " }";
+      const Numbers at = Outputs(body, {x});
+      ASSERT_EQ(at.size(), 2u) << body;
+      for (size_t i = 0; i < x.size(); ++i) {
+        constexpr float kStep = 1e-2;
+        std::vector<float> above = x, below = x;
+        above[i] += kStep;
+        below[i] -= kStep;
+        const float slope =
+            (Outputs(body, {above})[0][0] - Outputs(body, {below})[0][0]) /
+            (2 * kStep);
+        EXPECT_NEAR(at[1][i], slope, 2e-3 * (1 + std::abs(slope)))
+            << body << " " << i;
+        // The ignored example.
+        if (i / 3 == 2) {
+          EXPECT_EQ(at[1][i], 0.0f) << body;
+        }
+      }
+    }
+  }
+}
+
 // As ONNX defines the operator: a step from its own gradient.
 TEST(OnnxGradientTests, FeedAnOptimizer) {
   const Numbers out = Outputs(
