@@ -125,6 +125,48 @@ TEST(OnnxGradientTests, OfWeightedLossesAgreeWithDifferences) {
   }
 }
 
+// It is linear in x, so differences are slopes but for rounding.
+TEST(OnnxGradientTests, OfRotaryEmbeddingAgreeWithDifferences) {
+  const std::string positions =
+      " p = Constant<value_ints=[1,0]>()"
+      " s = Constant<value_ints=[1,2]>()"
+      " i = Reshape(p, s)";
+  // Of two tokens and two heads of four numbers; caches of two positions.
+  for (const std::string& form : std::vector<std::string>{
+           positions + " z = RotaryEmbedding(x, c, n, i)",
+           positions + " z = RotaryEmbedding<interleaved=1>(x, c, n, i)",
+           " s3 = Constant<value_ints=[1,2,2]>() c3 = Reshape(c, s3)"
+           " n3 = Reshape(n, s3) z = RotaryEmbedding(x, c3, n3)",
+           " s3 = Constant<value_ints=[1,2,8]>() x3 = Reshape(x, s3)" +
+               positions + " z = RotaryEmbedding<num_heads=2>(x3, c, n, i)"}) {
+    const std::string body =
+        "g (float[1,2,2,4] x) => (float y, float[1,2,2,4] dx) {"
+        " cf = Constant<value_floats=[0.5,0.25,-0.75,1.0]>()"
+        " nf = Constant<value_floats=[0.875,0.125,-0.5,0.0]>()"
+        " s2 = Constant<value_ints=[2,2]>()"
+        " c = Reshape(cf, s2) n = Reshape(nf, s2)" +
+        form +
+        " q = Mul(z, z) y = ReduceSum<keepdims=0>(q)"
+        " dx = ai.onnx.preview.training.Gradient<xs=[\"x\"], y=\"y\">(x) }";
+    std::vector<float> x(16);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<float>((i * 7) % 16) / 8 - 1;
+    }
+    const Numbers at = Outputs(body, {x}, 23);
+    ASSERT_EQ(at.size(), 2u) << body;
+    for (size_t i = 0; i < x.size(); ++i) {
+      constexpr float kStep = 1.0f / 64;
+      std::vector<float> above = x, below = x;
+      above[i] += kStep;
+      below[i] -= kStep;
+      const float slope = (Outputs(body, {above}, 23)[0][0] -
+                           Outputs(body, {below}, 23)[0][0]) /
+                          (2 * kStep);
+      EXPECT_NEAR(at[1][i], slope, 1e-4) << form << " " << i;
+    }
+  }
+}
+
 // As ONNX defines the operator: a step from its own gradient.
 TEST(OnnxGradientTests, FeedAnOptimizer) {
   const Numbers out = Outputs(
