@@ -7,8 +7,10 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/onnx/import.h"
 #include "nlohmann/json.hpp"
 #include "tests/end_to_end/recipe_runs.h"
@@ -18,7 +20,9 @@ namespace loadline {
 namespace {
 
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 using ::testing::Pointwise;
 
 constexpr char kCubic[] = R"(compression:
@@ -146,6 +150,61 @@ TEST(Recipe, RestartsTheLearningRateWhenChannelsAreRemoved) {
       InterruptAndResume(recipe, flags, " 20/200", folder + "/c.safetensors");
   ASSERT_FALSE(HasFailure());
   EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
+}
+
+TEST(Recipe, EvaluatesDuringAndAfterEachPhase) {
+  const std::string folder = TestFolder("recipe_evaluations");
+  const std::string recipe =
+      WriteRecipe(folder, absl::StrCat(kCubic, R"(- name: after
+  method: {kind: quantize}
+  degree: {bits: 2}
+  process: {start_step: 200}
+)"));
+  const std::string metrics = folder + "/metrics.jsonl";
+  const CommandResult plain = RunMlpUnder(recipe, {"--steps", "200"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const std::vector<std::string> flags = {
+      "--steps",      "200", "--eval-data", Zoo("digits-test.npz"),
+      "--eval-every", "90",  "--metrics",   metrics};
+  const CommandResult run = RunMlpUnder(recipe, flags);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.json()["weights_sha256"], plain.json()["weights_sha256"]);
+  EXPECT_EQ(run.json()["losses"], plain.json()["losses"]);
+  const auto evaluations = run.json()["evaluations"];
+  std::vector<std::pair<int, int>> phases_of_steps;
+  for (const auto& one : evaluations) {
+    phases_of_steps.emplace_back(one["step"], one["phase"]);
+    EXPECT_EQ(one["examples"], 360);
+  }
+  EXPECT_THAT(phases_of_steps,
+              ElementsAre(Pair(16, 1), Pair(90, 2), Pair(180, 2), Pair(200, 2),
+                          Pair(200, 0)));
+  const auto accuracy = [&](size_t i) {
+    return evaluations[i]["accuracy"].get<double>();
+  };
+  EXPECT_LT(accuracy(0), accuracy(3));
+  EXPECT_LT(accuracy(4), accuracy(3));  // two bits
+  EXPECT_THAT(run.err, HasSubstr("step 90: evaluation loss "));
+
+  // A recipe that only prunes exports what was evaluated last.
+  const std::string pruned = WriteRecipe(folder, kCubic);
+  const std::string file = folder + "/pruned.onnx";
+  std::vector<std::string> writes = flags;
+  writes.insert(writes.end(), {"-o", file});
+  const CommandResult last = RunMlpUnder(pruned, writes);
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  const CommandResult eval =
+      RunLoadline({"eval", file, "--data", Zoo("digits-test.npz"), "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_EQ(eval.json()["accuracy"],
+            last.json()["evaluations"].back()["accuracy"]);
+
+  const CommandResult rest =
+      InterruptAndResume(pruned, flags, " 120/200", folder + "/c.safetensors");
+  ASSERT_FALSE(HasFailure());
+  EXPECT_EQ(rest.json()["weights_sha256"], last.json()["weights_sha256"]);
+  EXPECT_EQ(rest.json()["evaluations"].back(),
+            last.json()["evaluations"].back());
 }
 
 // At steps in both phases, at the one between them, and twice in one run.

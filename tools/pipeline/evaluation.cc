@@ -54,7 +54,12 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
   ModelFlags model_flags = flags_.model;
   model_flags.batch = batch;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(model_flags, /*training=*/false));
+                            ImportModel(model_flags, /*training=*/
+                                        flags_.rewrite != nullptr));
+  if (flags_.rewrite) {
+    LOADLINE_ASSIGN_OR_RETURN(model.graph,
+                              flags_.rewrite(std::move(model.graph)));
+  }
   LOADLINE_ASSIGN_OR_RETURN(
       const passes::LossOptions loss,
       LossFor(model.graph, flags_.loss, flags_.model.model));

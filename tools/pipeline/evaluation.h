@@ -25,6 +25,10 @@ struct EvaluationFlags {
   ModelFlags model;
   LossFlags loss;  // its data are those to evaluate
   PlanFlags plan;
+  // What is evaluated instead, made of the model in its training form. Values
+  // keep their names. May be empty.
+  std::function<absl::StatusOr<models::Graph>(models::Graph training)> rewrite =
+      {};
 };
 
 // Evaluates any number of times; imports, plans and reads the data once.

@@ -16,6 +16,7 @@
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/cli/device_names.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/carry_state.h"
 #include "tools/pipeline/check_export.h"
@@ -24,6 +25,7 @@
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_phases.h"
+#include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/recipe_targets.h"
 #include "tools/pipeline/start_quantizers.h"
@@ -79,7 +81,7 @@ class PhasedTraining {
   absl::StatusOr<PhasedResult> Run() {
     LOADLINE_RETURN_IF_ERROR(CheckOptimizer(flags_));
     LOADLINE_RETURN_IF_ERROR(ReadAll());
-    const std::vector<RecipePhase> phases =
+    const std::vector<RecipePhase>& phases = phases_ =
         passes::PhasesOf(recipe_, train_.steps);
     size_t first = 0;
     if (train_.resume) {
@@ -87,7 +89,8 @@ class PhasedTraining {
       LOADLINE_RETURN_IF_ERROR(TakeBudgetOfFirstPhase(phases));
       first = result_.removed.size();
       LOADLINE_ASSIGN_OR_RETURN(
-          model_, WithoutRemoved(std::move(model_), phases, first));
+          model_,
+          WithoutRemoved(std::move(model_), recipe_, phases, result_.removed));
     }
     if (run_.begins) LOADLINE_RETURN_IF_ERROR(run_.begins());
     const auto trains = [](const RecipePhase& phase) {
@@ -121,6 +124,7 @@ class PhasedTraining {
     if (!batch.has_value()) {
       return absl::InvalidArgumentError("the graph has no input with a batch");
     }
+    per_epoch_ = std::max<int64_t>(1, data_.examples / *batch);
     const int64_t per_epoch = data_.examples / *batch;
     train_.steps = run_.steps > 0
                        ? run_.steps
@@ -170,8 +174,11 @@ class PhasedTraining {
                               ParseBudget(flags_.plan.budget));
     if (budget.kind == planner::Budget::Kind::kBytes) return absl::OkStatus();
     const size_t first = phases[0].first_step < phases[0].end_step ? 0 : 1;
+    const auto removed = result_.removed.begin();
+    const std::vector<passes::RemovedChannels> before(
+        removed, removed + static_cast<ptrdiff_t>(first));
     LOADLINE_ASSIGN_OR_RETURN(models::Graph model,
-                              WithoutRemoved(model_, phases, first));
+                              WithoutRemoved(model_, recipe_, phases, before));
     LOADLINE_ASSIGN_OR_RETURN(
         const PhaseModel at_start,
         passes::MakePhaseModel(std::move(model), recipe_, phases[first]));
@@ -196,21 +203,6 @@ class PhasedTraining {
                        result_.removed.size() + 1, " of ", phases.size()));
     }
     return absl::OkStatus();
-  }
-
-  // The model at the start of phase `p`, which is not after the checkpoint's.
-  absl::StatusOr<models::Graph> WithoutRemoved(
-      models::Graph model, const std::vector<RecipePhase>& phases, size_t p) {
-    for (size_t q = 0; q < p; ++q) {
-      LOADLINE_ASSIGN_OR_RETURN(
-          const PhaseModel at_start,
-          passes::MakePhaseModel(std::move(model), recipe_, phases[q]));
-      LOADLINE_ASSIGN_OR_RETURN(
-          passes::PrunedGraph pruned,
-          passes::RemoveChannels(at_start, result_.removed[q]));
-      model = std::move(pruned.graph);
-    }
-    return model;
   }
 
   absl::Status RunPhase(const RecipePhase& phase) {
@@ -306,7 +298,7 @@ class PhasedTraining {
     LOADLINE_ASSIGN_OR_RETURN(auto device, run_.device());
     LOADLINE_ASSIGN_OR_RETURN(result_.step,
                               PlanPhase(at_start, flags_, *device, stop_));
-    PlannedStep& step = result_.step;
+    const PlannedStep& step = result_.step;
     if (result_.phases.empty()) {
       LOADLINE_RETURN_IF_ERROR(KeepBudgetOf(step, &flags_));
     }
@@ -317,6 +309,50 @@ class PhasedTraining {
     record = RecordOf(at_start, phase, step);
     record.carried_bytes = carried_bytes;
     record.number = number_;
+    int64_t done = phase.first_step;
+    if (train_.resume) {
+      LOADLINE_ASSIGN_OR_RETURN(
+          const executor::RunPosition position,
+          executor::ReadCheckpointPosition(train_.checkpoint_path));
+      done = position.step;
+    }
+    do {
+      const int64_t first = done;
+      done = NextEvaluation(done, phase);
+      LOADLINE_ASSIGN_OR_RETURN(
+          executor::TrainResult part,
+          TrainPart(phase, at_start, first, done, std::move(device)));
+      const auto steps = static_cast<int64_t>(part.losses.size());
+      record.steps_done += steps;
+      record.measured_arena_bytes =
+          std::max(record.measured_arena_bytes, part.arena_bytes);
+      if (steps > 0) record.measured_step_ns = part.step_ns;
+      Append(std::move(part));
+      if (result_.train.interrupted) break;
+      LOADLINE_RETURN_IF_ERROR(Evaluate(phase, number_, done));
+    } while (done < phase.end_step);
+    result_.phases.push_back(std::move(record));
+    return absl::OkStatus();
+  }
+
+  // Where training pauses: at an evaluation or at the end of `phase`.
+  int64_t NextEvaluation(int64_t done, const RecipePhase& phase) const {
+    if (run_.eval_data.empty()) return phase.end_step;
+    const int64_t every = run_.eval_every > 0 ? run_.eval_every : per_epoch_;
+    return std::min(phase.end_step, (done / every + 1) * every);
+  }
+
+  // Steps `first` + 1 to `end` of `phase`; a resumed run begins where its
+  // checkpoint is. The state goes to the device and comes back. `device`: the
+  // one that was planned for, or null to make it.
+  absl::StatusOr<executor::TrainResult> TrainPart(
+      const RecipePhase& phase, const PhaseModel& at_start, int64_t first,
+      int64_t end, std::unique_ptr<executor::Device> device) {
+    PlannedStep& step = result_.step;
+    if (device == nullptr) {
+      LOADLINE_ASSIGN_OR_RETURN(device, run_.device());
+      device->SetAlgorithms(step.machine.algorithms);
+    }
     LOADLINE_RETURN_IF_ERROR(SetContents(std::move(state_), &step.graph));
     state_.clear();
     LOADLINE_ASSIGN_OR_RETURN(const OptimizerStates states,
@@ -330,10 +366,9 @@ class PhasedTraining {
         auto program,
         executor::Load(step.graph, step.problem, step.plan, *device, load));
     executor::ReleaseFreedMemory();
-    const bool last = phase.end_step == train_.steps;
     executor::TrainOptions options = train_;
-    options.first_step = options.resume ? 0 : phase.first_step;
-    options.pause_step = last ? 0 : phase.end_step;
+    options.first_step = options.resume ? 0 : first;
+    options.pause_step = end == train_.steps ? 0 : end;
     if (restart_step_ > 0 && options.schedule.has_value()) {
       options.schedule = RestartedAt(restart_step_, *options.schedule);
     }
@@ -342,24 +377,39 @@ class PhasedTraining {
     options.between_steps = [&](int64_t done, executor::Program& running) {
       return UpdateMasksAt(done, phase, at_start, states, running);
     };
-    if (!options.resume) {
+    if (!options.resume && first == phase.first_step) {
       LOADLINE_RETURN_IF_ERROR(
-          phase.first_step == 0
-              ? UpdateMasksAt(0, phase, at_start, states, *program)
-              : MaskFoursAgain(phase, at_start, states, *program));
+          first == 0 ? UpdateMasksAt(0, phase, at_start, states, *program)
+                     : MaskFoursAgain(phase, at_start, states, *program));
     }
     LOADLINE_ASSIGN_OR_RETURN(executor::TrainResult part,
                               executor::Train(*program, data_, options));
-    train_.resume = false;  // the next phase goes on from this one
-    record.steps_done = static_cast<int64_t>(part.losses.size());
-    record.measured_arena_bytes = part.arena_bytes;
-    record.measured_step_ns = part.step_ns;
-    result_.phases.push_back(std::move(record));
-    Append(std::move(part));
+    train_.resume = false;  // the next part goes on from this one
     LOADLINE_ASSIGN_OR_RETURN(state_, ReadState(*program));
     program.reset();  // before the device, which it uses
-    device.reset();   // its bytes are free before the next phase's are taken
+    device.reset();   // its bytes are free before the next ones are taken
     executor::ReleaseFreedMemory();
+    return part;
+  }
+
+  // Within the bytes of the phase's plan, which are free meanwhile.
+  absl::Status Evaluate(const RecipePhase& phase, int64_t number,
+                        int64_t done) {
+    if (run_.eval_data.empty()) return absl::OkStatus();
+    EvaluationFlags flags = {flags_.model, flags_.loss, flags_.plan};
+    flags.loss.data = run_.eval_data;
+    const planner::Problem& problem = result_.step.problem;
+    flags.plan.budget =
+        absl::StrCat(result_.step.plan.budget_bytes +
+                         ReservedInBudget(problem, flags.plan.device == kCuda),
+                     "B");
+    PhaseEvaluation evaluation = {.step = done, .phase = number};
+    LOADLINE_ASSIGN_OR_RETURN(
+        evaluation.result,
+        EvaluatePhase(flags, recipe_, phases_, result_.removed, phase, state_,
+                      stop_));
+    if (run_.evaluated) run_.evaluated(evaluation);
+    result_.evaluations.push_back(std::move(evaluation));
     return absl::OkStatus();
   }
 
@@ -386,11 +436,16 @@ class PhasedTraining {
     LOADLINE_RETURN_IF_ERROR(StartQuantizers(phase, at_end));
     result_.quantizers = at_end.quantizers;
     result_.quantized_graph = at_end.step_model;
-    return absl::OkStatus();
+    const bool starts =
+        std::any_of(phase.quantized.begin(), phase.quantized.end(),
+                    [](const auto& entry) { return entry.starts; });
+    // Else the last phase has trained, and evaluated, this model.
+    return starts ? Evaluate(phase, /*number=*/0, train_.steps)
+                  : absl::OkStatus();
   }
 
   void Append(executor::TrainResult part) {
-    if (result_.phases.size() > 1) {
+    if (std::exchange(trained_, true)) {
       part.first_step = result_.train.first_step;
       part.arena_bytes = std::max(part.arena_bytes, result_.train.arena_bytes);
       part.device_bytes =
@@ -407,8 +462,11 @@ class PhasedTraining {
   const std::atomic<bool>* stop_;
   executor::DataSet data_;
   Recipe recipe_;
+  std::vector<RecipePhase> phases_;
   std::string recipe_sha256_;
   int64_t number_ = 0;        // of the phase, counting those that train
+  int64_t per_epoch_ = 1;     // steps
+  bool trained_ = false;      // a part, in this call
   int64_t restart_step_ = 0;  // of the schedule of rates
   models::Graph model_;       // of the phase that is next
   RunState state_;            // between two phases

@@ -16,6 +16,7 @@
 #include "models/graph.h"
 #include "passes/compress/phase_model.h"
 #include "passes/compress/recipe.h"
+#include "tools/pipeline/evaluate_phase.h"
 #include "tools/pipeline/phase_record.h"
 #include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/replan.h"
@@ -34,6 +35,12 @@ struct PhasedRun {
   std::function<absl::StatusOr<std::unique_ptr<executor::Device>>()> device;
   // The learning rates of a run of so many steps. Empty: train.learning_rate.
   std::function<absl::StatusOr<executor::Schedule>(int64_t steps)> schedule;
+  // Data to evaluate at the end of each phase and every `eval_every` steps (0:
+  // once for each pass over the training data). Empty: do not.
+  std::string eval_data;
+  int64_t eval_every = 0;
+  // Called after each evaluation. May be empty.
+  std::function<void(const PhaseEvaluation&)> evaluated;
   // Called when everything is checked, before the first step. An error ends the
   // run. May be empty.
   std::function<absl::Status()> begins;
@@ -47,6 +54,7 @@ struct PhasedResult {
   PhaseRecord before;               // figures of the model as it was
   std::vector<double> targets;      // sparsity at the end, by entry
   std::vector<std::string> left_out;
+  std::vector<PhaseEvaluation> evaluations;  // of this call
   executor::TrainResult train;  // losses of all phases of this call
   // Of the last phase that ran.
   PlannedStep step;

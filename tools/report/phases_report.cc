@@ -237,6 +237,30 @@ std::string BeforeAfterTable(const PhasedResult& result, FileBytes files) {
   return out;
 }
 
+namespace {
+
+std::string EvaluationsTable(const std::vector<PhaseEvaluation>& evaluations) {
+  if (evaluations.empty()) return "";
+  std::string out = fmt::format("\n{:<10}{:>8}{:>11}{:>13}\n", "evaluated",
+                                "steps", "loss", "accuracy");
+  for (size_t i = 0; i < evaluations.size(); ++i) {
+    const PhaseEvaluation& one = evaluations[i];
+    // The last of each phase.
+    if (i + 1 < evaluations.size() && evaluations[i + 1].phase == one.phase) {
+      continue;
+    }
+    const auto& accuracy = one.result.accuracy;
+    out += fmt::format(
+        "{:<10}{:>8}{:>11.6f}{:>13}\n",
+        one.phase == 0 ? "export" : absl::StrCat("phase ", one.phase), one.step,
+        one.result.loss,
+        accuracy.has_value() ? fmt::format("{:.2f} %", 100 * *accuracy) : "-");
+  }
+  return out;
+}
+
+}  // namespace
+
 void PrintPhasedRunTable(const PhasedResult& result, FileBytes files) {
   Print("{}\n", PhasesTable(result.recipe, result.phases, result.targets));
   Print("{:<7}{:>7}{:>13}{:>13}{:>13}{:>13}\n", "phase", "steps", "arena",
@@ -247,6 +271,7 @@ void PrintPhasedRunTable(const PhasedResult& result, FileBytes files) {
           FormatBytes(phase.measured_arena_bytes),
           FormatNs(phase.predicted.step_ns), FormatNs(phase.measured_step_ns));
   }
+  Print("{}", EvaluationsTable(result.evaluations));
   Print("\n{}", BeforeAfterTable(result, files));
   const executor::TrainResult& train = result.train;
   if (!train.losses.empty()) {
@@ -266,6 +291,19 @@ void PrintPhasedRunJson(const PhasedResult& result, FileBytes files) {
       {"parameters", result.before.figures.parameters},
       {"macs", result.before.figures.macs},
       {"keep_everything_bytes", result.before.keep_everything_bytes}};
+  if (!result.evaluations.empty()) {
+    out["evaluations"] = nlohmann::ordered_json::array();
+  }
+  for (const PhaseEvaluation& one : result.evaluations) {
+    nlohmann::ordered_json evaluation = {{"step", one.step},
+                                         {"phase", one.phase},
+                                         {"loss", one.result.loss},
+                                         {"examples", one.result.examples}};
+    if (one.result.accuracy.has_value()) {
+      evaluation["accuracy"] = *one.result.accuracy;
+    }
+    out["evaluations"].push_back(std::move(evaluation));
+  }
   if (files.after > 0) {
     out["before"]["file_bytes"] = files.before;
     out["file_bytes"] = files.after;

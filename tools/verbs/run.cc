@@ -127,7 +127,8 @@ absl::Status CheckRecipeFlags(const Flags& flags) {
        {std::pair<const char*, bool>{"--plan", !flags.plan_in.empty()},
         {"--replan", flags.replan},
         {"--trace", !flags.trace.empty()},
-        {"--eval-data", !flags.training.eval_data.empty()},
+        {"--patience", flags.training.patience > 0},
+        {"--best", !flags.training.best.empty()},
         {"--ema-output", !flags.training.average.empty()},
         {"--ema", flags.step.optimizer.ema > 0},
         {"--lora", !flags.step.optimizer.lora.empty()},
@@ -381,6 +382,14 @@ absl::StatusOr<std::unique_ptr<executor::MetricsFile>> OpenMetrics(
   return executor::MetricsFile::Open(flags.training.metrics, done);
 }
 
+void ShowEvaluation(int64_t step, const executor::Evaluation& evaluation) {
+  spdlog::info(
+      "step {}: evaluation loss {:.6f}{}", step, evaluation.loss,
+      evaluation.accuracy.has_value()
+          ? absl::StrFormat(", accuracy %.2f %%", 100 * *evaluation.accuracy)
+          : "");
+}
+
 // Trains and evaluates in turns (tools/pipeline/evaluated_run.h).
 absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     const Flags& flags, const executor::DataSet& data,
@@ -450,11 +459,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
   };
   actions.evaluated = [&](int64_t at, const executor::Evaluation& result,
                           bool best, const RunState& state) -> absl::Status {
-    spdlog::info(
-        "step {}: evaluation loss {:.6f}{}", at, result.loss,
-        result.accuracy.has_value()
-            ? absl::StrFormat(", accuracy %.2f %%", 100 * *result.accuracy)
-            : "");
+    ShowEvaluation(at, result);
     if (metrics != nullptr) metrics->AddEvaluation(at, result);
     if (!best || flags.training.best.empty()) return absl::OkStatus();
     LOADLINE_ASSIGN_OR_RETURN(const ModelState model,
@@ -494,18 +499,26 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
   std::unique_ptr<executor::MetricsFile> metrics;
-  PhasedRun run = {.step = flags.step,
-                   .recipe_path = flags.recipe,
-                   .steps = flags.steps,
-                   .epochs = flags.epochs,
-                   .poison = flags.stress.has_value(),
-                   .exports = !flags.out.empty(),
-                   .device = [&] { return DeviceFor(flags); },
-                   .schedule =
-                       [&](int64_t steps) {
-                         return ScheduleFor(flags.training,
-                                            flags.step.optimizer.lr, steps);
-                       }};
+  PhasedRun run = {
+      .step = flags.step,
+      .recipe_path = flags.recipe,
+      .steps = flags.steps,
+      .epochs = flags.epochs,
+      .poison = flags.stress.has_value(),
+      .exports = !flags.out.empty(),
+      .device = [&] { return DeviceFor(flags); },
+      .schedule =
+          [&](int64_t steps) {
+            return ScheduleFor(flags.training, flags.step.optimizer.lr, steps);
+          },
+      .eval_data = flags.training.eval_data,
+      .eval_every = flags.training.eval_every,
+      .evaluated =
+          [&](const PhaseEvaluation& evaluation) {
+            ShowEvaluation(evaluation.step, evaluation.result);
+            if (metrics == nullptr) return;
+            metrics->AddEvaluation(evaluation.step, evaluation.result);
+          }};
   run.train = {.seed = flags.seed,
                .shuffle = !flags.no_shuffle,
                .checkpoint_path = flags.checkpoint,
