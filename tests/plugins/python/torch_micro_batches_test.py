@@ -14,7 +14,7 @@ from loadline.torch.solve.options import Options
 from models import MODELS
 from steps import eager_step
 from torch_split_test import large_head, largest_error, trained
-from training import OPTIONS
+from training import COPIES, OPTIONS, states, train, wide_mlp
 
 
 class Classifier(nn.Module):
@@ -210,6 +210,61 @@ class Step(unittest.TestCase):
         model.head.weight.register_hook(lambda gradient: gradient)
         with self.assertRaisesRegex(lt.Unsupported, "hook"):
             call(*batch)
+
+
+    def test_moves_optimizer_state_to_the_host_as_one_piece_does(self):
+        def made():
+            model, batch = wide_mlp()
+            return model, torch.optim.AdamW(model.parameters()), batch
+
+        model, optimizer, batch = made()
+        expected = train(model, optimizer, batch)
+        state = states(optimizer)
+        model, optimizer, batch = made()
+        call, optimizer = lt.prepare(model, optimizer, sample=batch, budget="smallest",
+                                     micro_batches=4, machine=COPIES, **OPTIONS)
+        graph = lt.planned[-1]
+        self.assertTrue(graph.moves.moved)
+        with lt.virtual_device(whole_step=True) as ledger:
+            found = train(call, optimizer, batch)
+        self.assertLess(largest_error(expected, found), 1e-6)
+        self.assertLess(largest_error(state, states(optimizer)), 1e-5)
+        self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes
+                             + graph.options.reserve_bytes)
+
+    def test_runs_through_inductor(self):
+        model, batch = classifier()
+        expected = step_of(lambda x, y: F.cross_entropy(model(x), y), model, batch)
+        call, _ = lt.prepare(model, sample=batch, budget="1MiB", micro_batches=3, split=2,
+                             loss_fn=F.cross_entropy, work_limit=20_000)
+        self.assertLess(largest_error(expected, step_of(call, model, batch)), 2e-6)
+
+    def test_leaves_no_trace_of_its_preparation(self):
+        model, batch = classifier(nn.BatchNorm1d(16), nn.Dropout(0.5))
+        before = [tensor.clone() for tensor in model.state_dict().values()]
+        generator = torch.get_rng_state()
+        prepared(model, batch, "auto", loss_fn=F.cross_entropy,
+                 allow_micro_batch_statistics=True)
+        self.assertTrue(torch.equal(generator, torch.get_rng_state()))
+        self.assertTrue(all(map(torch.equal, before, model.state_dict().values())))
+        self.assertTrue(all(module.training for module in model.modules()))
+        self.assertTrue(all(p.grad is None for p in model.parameters()))
+
+    def test_refuses_trained_tensors_outside_of_the_model(self):
+        scale = torch.ones(12, requires_grad=True)
+        model, batch = classifier()
+        with self.assertRaisesRegex(lt.Unsupported, r"tensor \(12,\)"):
+            prepared(model, batch, 2, loss_fn=lambda y, t: F.cross_entropy(y * scale, t))(
+                *batch)
+
+    def test_refuses_a_graph_break(self):
+        def broken(output, target):
+            torch._dynamo.graph_break()
+            return F.cross_entropy(output, target)
+
+        model, batch = classifier()
+        with self.assertRaisesRegex(lt.Unsupported, "as one graph"):
+            prepared(model, batch, 2, loss_fn=broken)
 
 
 class Auto(unittest.TestCase):

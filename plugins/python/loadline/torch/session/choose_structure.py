@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from loadline import planning
 from loadline.budget import SMALLEST, format_bytes, is_share
-from loadline.errors import Infeasible, InvalidArgument, Unsupported
+from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.compiler import current_tier
-from loadline.torch.session.sample_step import arguments_of
+from loadline.torch.session.sample_step import arguments_of, restored_afterwards
 from loadline.torch.session.trace_step import Tracer, trace_step
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
@@ -94,10 +94,16 @@ def check_independent(model: torch.nn.Module, sample: Any) -> None:
     modes = [(module, module.training) for module in model.modules()]
     try:
         model.eval()
-        with torch.no_grad():
+        with restored_afterwards(model, sample), torch.no_grad():
             together, alone = run(pair), [run(rows_of(pair, at, at + 1)) for at in (0, 1)]
-    except torch_internals.BackendCompilerFailed as error:
-        raise getattr(error, "inner_exception", error) from None
+    except LoadlineError:
+        raise
+    except Exception as error:
+        cause = getattr(error, "inner_exception", None)
+        if isinstance(cause, LoadlineError):
+            raise cause from None
+        raise Unsupported("micro_batches: two examples of the sample cannot be traced as one "
+                          f"graph and run: {error}") from error
     finally:
         for module, training in modes:
             module.training = training

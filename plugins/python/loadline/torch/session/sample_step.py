@@ -33,7 +33,7 @@ def _cut_off(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
+def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
     """A step inside changes no buffer, gradient or random number."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     leaves = [*model.parameters(), *(
@@ -189,7 +189,7 @@ class SampleStep:
 
 def learn_loss(loss: Loss, sample: Any) -> int:
     """Its bytes, or 0 if they are not known before a step."""
-    with _restored_afterwards(loss.model, sample):
+    with restored_afterwards(loss.model, sample):
         loss.learn(sample)
     return loss.bytes
 
@@ -204,7 +204,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     breaks = torch_internals.break_count()
     session.restart(keep_budgets)
     session.counts_forwards = step.function is not None
-    with _restored_afterwards(model, sample), dry_run(
+    with restored_afterwards(model, sample), dry_run(
             session.number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             step.inner == "aot_eager" and cuda is None

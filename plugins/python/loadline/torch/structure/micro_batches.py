@@ -173,6 +173,7 @@ class Parts(torch.nn.Module):
                 pair = loss_of(output)
                 output = _with_loss(output, pair)
                 total = pair.detach().clone() if total is None else total + pair.detach()
+                _refuse_other_leaves(pair, trained)
                 torch.autograd.backward(pair, _sum_only(pair))
                 del pair
             found = [(parameter, parameter.grad) for parameter in trained
@@ -199,3 +200,21 @@ def _refuse_hooks(parameters: list[torch.nn.Parameter]) -> None:
                 parameter, "_post_accumulate_grad_hooks", None):
             raise Unsupported("micro_batches: a hook on a parameter's gradient would see the "
                               "gradients of parts")
+
+
+def _refuse_other_leaves(pair: torch.Tensor, trained: list[torch.nn.Parameter]) -> None:
+    """The gradients of tensors outside of the model would stay sums of parts."""
+    known = {id(parameter) for parameter in trained}
+    open_: list[Any] = [pair.grad_fn]
+    seen: set[Any] = set()
+    while open_:
+        node = open_.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and id(leaf) not in known:
+            raise Unsupported(
+                f"micro_batches: the loss depends on a tensor {tuple(leaf.shape)} that "
+                "requires a gradient and is no parameter of the model: make it one")
+        open_ += [following for following, _ in node.next_functions]
