@@ -102,6 +102,10 @@ TEST(CheckPlanMatches, NamesOtherSegments) {
   EXPECT_THAT(CheckNamedStructure("gpt", split).message(),
               HasSubstr("give no --split"));
   EXPECT_THAT(
+      CheckNamedStructure("a, 2 micro-batches with own statistics", whole)
+          .message(),
+      HasSubstr("give --allow-micro-batch-statistics and --micro-batches 2"));
+  EXPECT_THAT(
       CheckNamedStructure("a, b, 2 micro-batches, segments head=2 mlp.1=4",
                           whole)
           .message(),
