@@ -38,6 +38,17 @@ TEST(StructureText, ListsWhatWasTried) {
   EXPECT_EQ(StructureText(step),
             "The step runs in 2 micro-batches, whose gradients are added "
             "up.\n");
+  models::Node norm;
+  norm.op = "BatchNormTraining";
+  norm.attributes.Set("part_statistics", int64_t{1});
+  step.graph.nodes = {norm};
+  EXPECT_EQ(StructureText(step),
+            "The step runs in 2 micro-batches, whose gradients are added up.\n"
+            "Each micro-batch is normalized by its own batch statistics.\n");
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  AddStructure(step, &out);
+  EXPECT_EQ(out["micro_batch_statistics"], true);
+  step.graph.nodes.clear();
   step.tried = {{1, "needs at least 3.00 GiB"}, {2, "12.0 ms"}};
   EXPECT_EQ(StructureText(step),
             "The step runs in 2 micro-batches, chosen of:\n"
