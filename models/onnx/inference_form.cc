@@ -63,6 +63,7 @@ absl::StatusOr<FoldedNorm> FoldNorm(const onnx::GraphProto& graph,
 }  // namespace
 
 void UseInferenceForm(onnx::GraphProto* graph) {
+  const std::map<std::string, int> readers = CountReaders(*graph);
   for (onnx::NodeProto& node : *graph->mutable_node()) {
     if (node.op_type() == "BatchNormalization") {
       while (node.output_size() > 1) node.mutable_output()->RemoveLast();
@@ -70,6 +71,11 @@ void UseInferenceForm(onnx::GraphProto* graph) {
         if (attribute.name() == "training_mode") attribute.set_i(0);
       }
     } else if (node.op_type() == "Dropout") {
+      if (node.output_size() > 1 && readers.contains(node.output(1))) {
+        // Its mask is read: without training_mode all of it is true.
+        while (node.input_size() > 2) node.mutable_input()->RemoveLast();
+        continue;
+      }
       while (node.output_size() > 1) node.mutable_output()->RemoveLast();
       while (node.input_size() > 1) node.mutable_input()->RemoveLast();
       node.clear_attribute();

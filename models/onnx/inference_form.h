@@ -11,7 +11,8 @@
 
 namespace loadline::models::onnx_internal {
 
-// BatchNormalization uses its running statistics; Dropout becomes Identity.
+// BatchNormalization uses its running statistics; Dropout becomes Identity,
+// or stays in inference form where its mask is read.
 void UseInferenceForm(onnx::GraphProto* graph);
 
 // A normalization behind a Conv, as one factor and one shift for each channel:

@@ -3,6 +3,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/onnx/import.h"
+#include "models/onnx/inference_form.h"
+#include "onnx/checker.h"
 #include "tests/models/onnx_test_util.h"
 
 namespace loadline::models {
@@ -136,6 +138,22 @@ TEST(ImportOnnx, SaysThatTrainingInfoIsNotRead) {
   auto imported = ImportOnnxBytes(Bytes(model), {});
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_THAT(imported->warnings, Contains(HasSubstr("TrainingInfo")));
+}
+
+// Exports for inference: an Identity has no mask.
+TEST(UseInferenceForm, KeepsADropoutWhoseMaskIsRead) {
+  onnx::ModelProto model = ModelFromText(
+      "g (float[4] x) => (float[4] z, float[4] u) {"
+      " r = Constant<value_float=0.5>() t = Constant<value_int=1>()"
+      " on = Cast<to=9>(t) y, m = Dropout(x, r, on) z = Where(m, y, x)"
+      " u, unread = Dropout(x, r, on) }");
+  onnx_internal::UseInferenceForm(model.mutable_graph());
+  EXPECT_NO_THROW(onnx::checker::check_model(model, true));
+  std::vector<std::string> ops;
+  for (const auto& node : model.graph().node()) ops.push_back(node.op_type());
+  EXPECT_THAT(ops, ElementsAre("Constant", "Constant", "Cast", "Dropout",
+                               "Where", "Identity"));
+  EXPECT_EQ(model.graph().node(3).input_size(), 2);
 }
 
 }  // namespace
