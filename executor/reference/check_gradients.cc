@@ -31,12 +31,14 @@ using models::ValueId;
 
 constexpr executor::StepScalars kScalars{
     .learning_rate = 0, .step = 3, .seed = 7};
-// Half the distance of the two sides of a difference. Inputs are further from
-// each other than this, so no kink of a maximum lies between the sides.
+// Half the distance of the two sides of a difference, at most, and as a share
+// of the distance between the numbers of an input: so no kink of a maximum of
+// them lies between the sides.
 constexpr double kStep = 2e-5;
+constexpr double kShareOfDistance = 0.1;
 constexpr int kDirections = 3;
 // A kink can be hit by chance; a wrong rule is wrong at every draw.
-constexpr int kDraws = 3;
+constexpr int kDraws = 5;
 constexpr int64_t kShortestAxis = 2;
 
 // Where inputs are drawn: magnitudes, and whether of both signs. The first at
@@ -279,6 +281,7 @@ class RuleChecker {
       inputs_ = std::move(inputs);
       weights_ = std::move(weights);
       size_ = std::sqrt(squares);
+      range_ = domain.high - domain.low;
       if (finite == all) return absl::OkStatus();
     }
     if (most_finite > 0) return absl::OkStatus();
@@ -354,10 +357,13 @@ class RuleChecker {
         listed.begin());
     std::vector<double> along(inputs_[given].values.size());
     for (double& d : along) d = Uniform(-1, 1);
-    LOADLINE_ASSIGN_OR_RETURN(const double wide, Growth(given, along, kStep));
+    const double distance =
+        range_ / std::max(static_cast<double>(along.size()), 1.0);
+    const double step = std::min(kStep, kShareOfDistance * distance);
+    LOADLINE_ASSIGN_OR_RETURN(const double wide, Growth(given, along, step));
     LOADLINE_ASSIGN_OR_RETURN(const double narrow,
-                              Growth(given, along, kStep / 2));
-    const double slope = (4 * narrow / kStep - wide / (2 * kStep)) / 3;
+                              Growth(given, along, step / 2));
+    const double slope = (4 * narrow / step - wide / (2 * step)) / 3;
     double product = 0, squares = 0;
     const std::vector<double>& g = gradients_[i].values;
     for (size_t e = 0; e < g.size(); ++e) {
@@ -377,6 +383,7 @@ class RuleChecker {
   std::mt19937_64 random_;
   std::vector<Array> inputs_;     // by the graph's inputs
   std::vector<Array> weights_;    // by output; empty: not differentiated
+  double range_ = 0;              // of the magnitudes of inputs
   double size_ = 0;               // root of the sum of squares of r y
   std::vector<Array> gradients_;  // by the node's inputs; empty: none
 };

@@ -133,6 +133,23 @@ TEST(CheckGradients, ShortensTheAxesOfLargeNodes) {
   }
 }
 
+// So many numbers are close to each other.
+TEST(CheckGradients, MeetsNoTieAmongManyNumbers) {
+  Builder b;
+  const ValueId w = b.Parameter("w", {4, 64, 16, 16});
+  const ValueId y = b.Op("MaxPool", {w},
+                         {{"kernel_shape", models::Ints{3, 3}},
+                          {"strides", models::Ints{2, 2}},
+                          {"pads", models::Ints{1, 1, 1, 1}}});
+  b.graph.outputs = {b.Op("ReduceMax", {y}, {{"axis", int64_t{1}}})};
+  for (const uint64_t seed : {1, 2, 3}) {
+    for (const GradientCheck& check : CheckGradients(b.graph, {.seed = seed})) {
+      EXPECT_FALSE(check.Wrong()) << check.op << " " << check.worst;
+      EXPECT_EQ(check.smaller, 0) << check.op;
+    }
+  }
+}
+
 TEST(CheckGradients, SaysWhatItCannotCheck) {
   Builder b;
   const ValueId x = b.Input("x", {64, 64});
