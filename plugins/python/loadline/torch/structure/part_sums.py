@@ -16,7 +16,7 @@ from torch.nn import functional as F
 # The count of a loss that is a sum.
 IS_SUM = -1.0
 _MEANS = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy,
-          F.binary_cross_entropy_with_logits, torch._C._nn.mse_loss)
+          F.binary_cross_entropy_with_logits)
 _BATCH_STATISTICS = (F.batch_norm, torch.batch_norm)
 
 

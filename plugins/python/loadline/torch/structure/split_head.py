@@ -16,7 +16,7 @@ from loadline.errors import Unsupported
 from loadline.torch.structure.linear_cross_entropy import linear_cross_entropy
 from torch.nn import functional as F
 
-_LINEAR = (F.linear, torch._C._nn.linear)
+_LINEAR = (F.linear,)
 _PRODUCTS = (operator.matmul, torch.matmul, "matmul")
 # They give other leading dimensions to the same rows, if the last dimension stays.
 _SHAPES = ("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze",
