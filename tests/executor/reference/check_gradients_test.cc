@@ -150,6 +150,18 @@ TEST(CheckGradients, MeetsNoTieAmongManyNumbers) {
   }
 }
 
+// The loss is one sum over so many numbers that short differences are rounding.
+TEST(CheckGradients, BearsTheRoundingOfLargeSums) {
+  Builder b;
+  const ValueId logits = b.Parameter("logits", {32, 64, 96});
+  const ValueId target = b.graph.AddInput("target", {DType::kI64, {32, 64}});
+  b.graph.outputs = {b.Op("SoftmaxCrossEntropy", {logits, target},
+                          {{"class_axis", int64_t{2}}})};
+  const auto checks = CheckGradients(b.graph, {.most_flops = 1e7});
+  ASSERT_EQ(checks.size(), 1u);
+  EXPECT_FALSE(checks[0].Wrong()) << checks[0].worst;
+}
+
 TEST(CheckGradients, SaysWhatItCannotCheck) {
   Builder b;
   const ValueId x = b.Input("x", {64, 64});
