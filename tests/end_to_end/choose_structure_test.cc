@@ -5,7 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "executor/cpu/device.h"
 #include "tests/end_to_end/run_command.h"
+#include "tools/pipeline/plan_request.h"
+#include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/structure_candidates.h"
+#include "tools/pipeline/structures.h"
 
 namespace loadline {
 namespace {
@@ -27,6 +33,39 @@ TEST(ChooseStructure, SlowIsNotSlowerThanTheWholeStep) {
   ASSERT_EQ(chosen.exit_code, 0) << chosen.err;
   EXPECT_LE(chosen.json()["predicted_step_ns"].get<int64_t>(),
             whole.json()["predicted_step_ns"].get<int64_t>());
+}
+
+TEST(EstimateNs, IsNearWhatASearchOfTheStructureFinds) {
+  executor::CpuDevice device;
+  tools::StepFlags flags;
+  flags.model.model = Zoo("mlp.onnx");
+  flags.model.batch = 32;
+  flags.plan.machine = "l4";
+  flags.purpose.work_limit = 5'000;
+  int compared = 0;
+  for (const int percent : {90, 70}) {
+    flags.plan.budget = absl::StrCat(percent, "%");
+    flags.plan.micro_batches = "auto";
+    const auto model = tools::ImportModel(flags.model, /*training=*/true);
+    ASSERT_TRUE(model.ok()) << model.status();
+    auto candidates = tools::StructureCandidates::Create(model->graph, flags,
+                                                         device, nullptr, {});
+    ASSERT_TRUE(candidates.ok()) << candidates.status();
+    ASSERT_TRUE(candidates->PoseUpTo(1e18).ok());
+    ASSERT_TRUE(candidates->LearnOverheads(nullptr).ok());
+    for (tools::Candidate& candidate : candidates->all()) {
+      const auto plan =
+          tools::SolveFor(candidate.step.problem, candidate.flags,
+                          candidate.step.keep_everything, nullptr);
+      if (!plan.ok()) continue;
+      const double ratio = candidates->EstimateNs(candidate) /
+                           static_cast<double>(plan->predicted.step_ns);
+      EXPECT_GT(ratio, 0.75) << candidate.structure.micro_batches;
+      EXPECT_LT(ratio, 1.25) << candidate.structure.micro_batches;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 8);
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Successive halving: bounds and an estimate for every structure, a short
-// search for those with the best estimates, the full search for the best of
-// these. Where that finds no plan, structures that need
-// fewer and fewer bytes follow. Tested by
+// Bounds and an estimate for every structure, and full searches of those with
+// the best estimates. Where one has no plan, structures with more room follow.
+// Tested by
 // tests/end_to_end/micro_batches_test.cc and
 // tests/end_to_end/choose_structure_test.cc.
 #include "tools/pipeline/choose_structure.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,17 +24,25 @@
 namespace loadline::tools {
 namespace {
 
-// Steps of so few nodes are searched in full wherever no bound excludes them.
+// Steps of so few nodes are searched in full wherever no bound excludes them,
+// if all structures have so few.
 constexpr size_t kSmallNodes = 400;
-// Of larger steps. A step whose operators have to be measured counts as large.
-constexpr int kShortSearches = 2;
+// Full searches at most, and the largest estimate that is worth one, in times
+// of the best plan: where the plain step has so few nodes, and where it has
+// more.
+struct Effort {
+  int searches = 0;
+  double worth = 0;
+};
+constexpr Effort kSmallStep = {4, 1.1};
+constexpr Effort kLargeStep = {2, 0.98};
 constexpr int kSmallestSearches = 4;  // for the smallest budget
-constexpr double kMisjudged = 0.02;   // by a short search
 // So many times the time of a plan that segments do not mend it.
 constexpr double kFarSlower = 1.05;
-// Where the full search finds no plan: the share of its step's bytes that the
-// next one may have.
-constexpr double kRoomier = 0.7;
+// Where the budget grants this share of the bytes, full searches find plans.
+constexpr double kAmpleShare = 0.3;
+// Where no plan was found, the next structure has so many times the share.
+constexpr double kRoomier = 1.3;
 
 constexpr char kNotFaster[] = "cannot be faster";
 constexpr char kNotSearched[] = "not searched";
@@ -65,16 +73,83 @@ class Chooser {
   absl::Status FindFastest() {
     Candidate& plain = candidates_.plain();
     LOADLINE_RETURN_IF_ERROR(TryShortly(plain));
-    const bool large = plain.step.problem.nodes.size() > kSmallNodes;
+    const bool found = plain.HasPlan();
     LOADLINE_RETURN_IF_ERROR(candidates_.PoseUpTo(
-        large && !plain.excluded ? ScaledNs(KeyOf(plain), kFarSlower)
-                                 : kNoTime));
+        IsLarge(plain) && found
+            ? static_cast<double>(plain.found_ns) * kFarSlower
+            : std::numeric_limits<double>::infinity()));
     if (AllAreSmall()) return SearchAll();
-    LOADLINE_RETURN_IF_ERROR(SearchShortly());
-    Candidate* first = MostPromising();
-    if (first != nullptr) LOADLINE_RETURN_IF_ERROR(SearchFully(*first));
-    if (best_ != nullptr) return absl::OkStatus();
-    return FindAny(first == nullptr ? plain.KeepBytes() : first->KeepBytes());
+    LOADLINE_RETURN_IF_ERROR(
+        candidates_.LearnOverheads(found ? &plain.step.plan : nullptr));
+    return SearchByEstimate(IsLarge(plain) ? kLargeStep : kSmallStep);
+  }
+
+  static bool IsLarge(const Candidate& candidate) {
+    return candidate.step.problem.nodes.size() > kSmallNodes;
+  }
+
+  // Full searches of the structures with the best estimates. Where a plan may
+  // be hard to find, a short search comes first; where none is found,
+  // structures to which the budget grants more of their bytes follow.
+  absl::Status SearchByEstimate(const Effort& effort) {
+    LOADLINE_RETURN_IF_ERROR(SearchPlain());
+    int searches = candidates_.plain().searched ? 1 : 0;
+    double least_share = 0;
+    Candidate* roomiest = nullptr;
+    for (Candidate* next = Next(least_share, effort.worth);
+         next != nullptr && (searches < effort.searches || best_ == nullptr);
+         next = Next(least_share, effort.worth)) {
+      const double share = candidates_.Share(*next);
+      if (!next->tried) {
+        // The times may be measured then, and others be faster.
+        LOADLINE_RETURN_IF_ERROR(share < kAmpleShare ? TryShortly(*next)
+                                                     : Prepare(*next));
+        continue;
+      }
+      next->searched = true;
+      if (next->HasPlan() || share >= kAmpleShare) {
+        ++searches;
+        LOADLINE_RETURN_IF_ERROR(SearchFully(*next));
+      } else if (roomiest == nullptr || share > candidates_.Share(*roomiest)) {
+        roomiest = next;
+      }
+      if (!next->HasPlan()) least_share = share * kRoomier;
+    }
+    for (Candidate& candidate : candidates_.all()) {
+      if (candidate.outcome.empty()) candidate.outcome = kNotSearched;
+    }
+    return best_ != nullptr || roomiest == nullptr ? absl::OkStatus()
+                                                   : SearchFully(*roomiest);
+  }
+
+  // In full if it has a plan. No other choice is then slower than the plain
+  // step, and the estimates of the others rest on a good plan.
+  absl::Status SearchPlain() {
+    Candidate& plain = candidates_.plain();
+    if (plain.excluded || !plain.HasPlan()) return absl::OkStatus();
+    plain.searched = true;
+    LOADLINE_RETURN_IF_ERROR(SearchFully(plain));
+    candidates_.LearnOverhead(plain.step.plan);
+    return absl::OkStatus();
+  }
+
+  // What to search next: the best estimate that may beat the best plan.
+  Candidate* Next(double least_share, double worth) {
+    Candidate* next = nullptr;
+    for (Candidate& candidate : candidates_.all()) {
+      if (candidate.excluded || candidate.searched ||
+          candidates_.Share(candidate) < least_share) {
+        continue;
+      }
+      if (next == nullptr || EstimateNs(candidate) < EstimateNs(*next)) {
+        next = &candidate;
+      }
+    }
+    const bool may_be_best =
+        next != nullptr &&
+        (!searched_fully_ || best_ == nullptr ||
+         EstimateNs(*next) <= static_cast<double>(best_ns_) * worth);
+    return may_be_best ? next : nullptr;
   }
 
   // Every structure that no bound excludes, in full.
@@ -104,14 +179,12 @@ class Chooser {
                        });
   }
 
-  static int64_t ScaledNs(double ns, double factor) {
-    return static_cast<int64_t>(ns * factor);
-  }
-
-  // The step time that was found, or the estimate of it.
-  double KeyOf(const Candidate& candidate) const {
-    return candidate.HasPlan() ? static_cast<double>(candidate.found_ns)
-                               : candidates_.EstimateNs(candidate);
+  // The step time that was found, or a guess of what a full search finds.
+  double EstimateNs(const Candidate& candidate) const {
+    const double guess = candidates_.EstimateNs(candidate);
+    return candidate.HasPlan()
+               ? std::min(guess, static_cast<double>(candidate.found_ns))
+               : guess;
   }
 
   // The candidates that no bound excludes, the fastest first.
@@ -122,40 +195,31 @@ class Chooser {
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](const Candidate* a, const Candidate* b) {
-                       return KeyOf(*a) < KeyOf(*b);
+                       return EstimateNs(*a) < EstimateNs(*b);
                      });
     return order;
   }
 
-  absl::Status SearchShortly() {
-    int searched = 0;
-    for (Candidate* candidate : InOrder()) {
-      if (candidate == &candidates_.plain()) continue;
-      if (searched >= kShortSearches) {
-        candidate->outcome = kNotSearched;
-        if (best_ != nullptr) candidate->excluded = true;
-        continue;
-      }
-      LOADLINE_RETURN_IF_ERROR(TryShortly(*candidate));
-      if (!candidate->excluded) ++searched;
+  // Measures the candidate unless a bound excludes it.
+  absl::Status Prepare(Candidate& candidate) {
+    candidate.tried = true;
+    if (ExcludeAsSlow(candidate)) return absl::OkStatus();
+    if (candidate.floor_bytes > candidates_.budget_bytes()) {
+      candidate.excluded = true;
+      candidate.outcome =
+          absl::StrCat("needs at least ", FormatBytes(candidate.floor_bytes));
+      return absl::OkStatus();
     }
+    LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
+    candidate.tried = true;
+    ExcludeAsSlow(candidate);
     return absl::OkStatus();
   }
 
   // A short search unless a bound excludes the candidate.
   absl::Status TryShortly(Candidate& candidate) {
-    if (ExcludeAsSlow(candidate)) return absl::OkStatus();
-    LOADLINE_ASSIGN_OR_RETURN(const int64_t floor_bytes,
-                              candidates_.FloorBytes(candidate));
-    if (floor_bytes > candidates_.budget_bytes()) {
-      candidate.excluded = true;
-      candidate.outcome =
-          absl::StrCat("needs at least ", FormatBytes(floor_bytes));
-      return absl::OkStatus();
-    }
-    LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
-    if (ExcludeAsSlow(candidate)) return absl::OkStatus();
-    return SearchQuickly(candidate);
+    LOADLINE_RETURN_IF_ERROR(Prepare(candidate));
+    return candidate.excluded ? absl::OkStatus() : SearchQuickly(candidate);
   }
 
   // The rates of unmeasured operators prove nothing.
@@ -166,46 +230,6 @@ class Chooser {
     return true;
   }
 
-  // What to search in full. Short searches misjudge by some percent, so the
-  // plain step is preferred unless the other one is faster than it can be.
-  Candidate* MostPromising() {
-    Candidate& plain = candidates_.plain();
-    std::vector<Candidate*> order = InOrder();
-    // What has a plan goes before what only looks fast.
-    std::stable_partition(order.begin(), order.end(),
-                          [](const Candidate* c) { return c->HasPlan(); });
-    if (order.empty()) return nullptr;
-    const bool may_be_best =
-        !plain.excluded && plain.compute_ns < best_ns_ &&
-        KeyOf(plain) <= KeyOf(*order[0]) * (1 + kMisjudged);
-    return may_be_best ? &plain : order[0];
-  }
-
-  // Nothing was found for what looked best: structures of fewer and fewer
-  // bytes, until one has a plan; it is searched in full.
-  absl::Status FindAny(int64_t failed_bytes) {
-    LOADLINE_RETURN_IF_ERROR(candidates_.PoseUpTo(kNoTime));
-    double most_bytes = static_cast<double>(failed_bytes) * kRoomier;
-    Candidate* last = nullptr;
-    while (best_ == nullptr) {
-      Candidate* next = nullptr;
-      for (Candidate* candidate : InOrder()) {
-        if (static_cast<double>(candidate->KeepBytes()) <= most_bytes) {
-          next = candidate;
-          break;
-        }
-      }
-      if (next == nullptr) break;
-      last = next;
-      most_bytes = static_cast<double>(next->KeepBytes()) * kRoomier;
-      LOADLINE_RETURN_IF_ERROR(TryShortly(*next));
-    }
-    // The one that needs the fewest bytes, where no short search found a plan.
-    Candidate* chosen = best_ != nullptr ? best_ : last;
-    return chosen == nullptr || chosen->excluded ? absl::OkStatus()
-                                                 : SearchFully(*chosen);
-  }
-
   absl::StatusOr<planner::Plan> Search(const Candidate& candidate) const {
     return SolveFor(candidate.step.problem, candidate.flags,
                     candidate.step.keep_everything, cancel_);
@@ -213,11 +237,9 @@ class Chooser {
 
   // One search of little work. A plan that it finds is a plan too.
   absl::Status SearchQuickly(Candidate& candidate) {
-    StepFlags flags = candidate.flags;
-    flags.purpose.effort = planner::Effort::kQuick;
-    flags.plan.time_limit.clear();
-    auto plan = SolveFor(candidate.step.problem, flags,
-                         candidate.step.keep_everything, cancel_);
+    auto plan =
+        SolveFor(candidate.step.problem, ForShortSearch(candidate.flags),
+                 candidate.step.keep_everything, cancel_);
     if (CannotFit(plan.status())) {
       if (!candidate.HasPlan()) candidate.outcome = "no plan shortly";
       return absl::OkStatus();
@@ -232,6 +254,7 @@ class Chooser {
 
   absl::Status SearchFully(Candidate& candidate) {
     LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
+    searched_fully_ = true;
     auto plan = Search(candidate);
     const bool alone =
         candidates_.all().size() == 1 && candidates_.Rest().empty();
@@ -266,9 +289,7 @@ class Chooser {
     const bool small = AllAreSmall();
     std::vector<std::pair<int64_t, Candidate*>> by_floor;
     for (Candidate& candidate : candidates_.all()) {
-      LOADLINE_ASSIGN_OR_RETURN(const int64_t floor_bytes,
-                                candidates_.FloorBytes(candidate));
-      by_floor.emplace_back(floor_bytes, &candidate);
+      by_floor.emplace_back(candidate.floor_bytes, &candidate);
     }
     std::stable_sort(
         by_floor.begin(), by_floor.end(),
@@ -336,6 +357,7 @@ class Chooser {
   const std::atomic<bool>* cancel_;
   Candidate* best_ = nullptr;  // of `candidates_`
   int64_t best_ns_ = kNoTime;
+  bool searched_fully_ = false;  // any of them
   absl::Status refusal_;
 };
 

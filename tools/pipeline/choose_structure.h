@@ -18,9 +18,9 @@ namespace loadline::tools {
 // step's peak. `tried` of the result says what was found for every structure.
 // A structure is searched unless a bound excludes it: its proven floor of bytes
 // is above the budget, or its operators alone take as long as the best plan
-// found. Large steps are searched shortly where an estimate is best, and in
-// full only for the best of these. So the result is at least as fast as every
-// single structure for small steps, and it is the same for the same input.
+// found. Of large steps only those with the best estimates are searched. So the
+// result is at least as fast as every single structure for small steps, and it
+// is the same for the same input.
 // Errors: as PlanTrainingStep.
 absl::StatusOr<PlannedStep> PlanBestStructure(
     const StepFlags& flags, executor::Device& device,

@@ -2,16 +2,26 @@
 #include "tools/pipeline/structure_candidates.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "tools/cli/exit_code.h"
 #include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
 namespace {
 
 constexpr double kShareComputedAgain = 1.0 / 3;
+// Of a short search: for a two-layer GPT its steps are at most 1.2 times those
+// of a full search, which takes twenty times as long.
+constexpr int64_t kShortWork = 300'000;
+// Where the plain step is searched shortly: a plan of less is harder to find,
+// and takes longer to look for.
+constexpr std::array<double, 5> kLearnedShares = {0.5, 0.25, 0.12, 0.06, 0.03};
+// No search so close to what the budget grants.
+constexpr double kNearlyGranted = 1.2;
 
 int64_t ComputeNs(const planner::Problem& problem) {
   int64_t total = 0;
@@ -37,6 +47,15 @@ absl::StatusOr<Structure> FirstStructure(const PlanFlags& flags) {
 
 }  // namespace
 
+StepFlags ForShortSearch(const StepFlags& flags) {
+  StepFlags changed = flags;
+  changed.plan.time_limit.clear();
+  int64_t& work = changed.purpose.work_limit.emplace(
+      flags.purpose.work_limit.value_or(kShortWork));
+  work = std::min(work, kShortWork);
+  return changed;
+}
+
 absl::StatusOr<StructureCandidates> StructureCandidates::Create(
     const models::Graph& model, const StepFlags& flags,
     executor::Device& device, const std::atomic<bool>* cancel,
@@ -55,6 +74,10 @@ absl::StatusOr<Candidate> StructureCandidates::Pose(
   LOADLINE_ASSIGN_OR_RETURN(
       candidate.step, PoseGraph(*model_, flags, *device_, cancel_, check));
   candidate.compute_ns = ComputeNs(candidate.step.problem);
+  LOADLINE_ASSIGN_OR_RETURN(
+      const planner::PeakFloor floor,
+      planner::FindPeakFloor(candidate.step.problem, PermittedBy(flags.plan)));
+  candidate.floor_bytes = floor.bytes;
   return candidate;
 }
 
@@ -89,11 +112,30 @@ std::vector<Structure> StructureCandidates::Rest() const {
           possible_.end()};
 }
 
-absl::Status StructureCandidates::PoseUpTo(int64_t limit_ns) {
+absl::Status StructureCandidates::CompareRates() {
+  if (!flags_.plan.calibrate || possible_.size() <= 1) return absl::OkStatus();
+  StepFlags flags = plain().flags;
+  flags.plan.calibrate = false;
+  LOADLINE_ASSIGN_OR_RETURN(const Candidate by_rates,
+                            Pose(plain().structure, flags, {}));
+  if (by_rates.compute_ns > 0) {
+    rates_scale_ = static_cast<double>(plain().compute_ns) /
+                   static_cast<double>(by_rates.compute_ns);
+  }
+  return absl::OkStatus();
+}
+
+double StructureCandidates::ScaledComputeNs(const Candidate& candidate) const {
+  return static_cast<double>(candidate.compute_ns) *
+         (candidate.measured ? 1 : rates_scale_);
+}
+
+absl::Status StructureCandidates::PoseUpTo(double limit_ns) {
   if (!listed_) {
     listed_ = true;
     LOADLINE_ASSIGN_OR_RETURN(
         possible_, PossibleStructures(*model_, flags_, plain().step));
+    LOADLINE_RETURN_IF_ERROR(CompareRates());
   }
   while (next_ < possible_.size()) {
     const Structure& structure = possible_[next_++];
@@ -101,7 +143,7 @@ absl::Status StructureCandidates::PoseUpTo(int64_t limit_ns) {
     LOADLINE_RETURN_IF_ERROR(PoseNext(structure));
     const Candidate& last = all_.back();
     if (structure.splits == plain().structure.splits &&
-        last.structure == structure && last.compute_ns >= limit_ns) {
+        last.structure == structure && ScaledComputeNs(last) >= limit_ns) {
       break;
     }
   }
@@ -130,32 +172,49 @@ absl::Status StructureCandidates::Measure(Candidate& candidate) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> StructureCandidates::FloorBytes(
-    const Candidate& candidate) const {
-  LOADLINE_ASSIGN_OR_RETURN(
-      const PlanRequest request,
-      ReadPlanRequest(candidate.flags.plan, candidate.flags.purpose));
-  LOADLINE_ASSIGN_OR_RETURN(
-      const planner::PeakFloor floor,
-      planner::FindPeakFloor(candidate.step.problem, request.options));
-  return floor.bytes;
+absl::StatusOr<bool> StructureCandidates::LearnOverheadAt(double share) {
+  const Candidate& plain = all_.front();
+  const StepFlags flags = ForShortSearch(plain.flags);
+  LOADLINE_ASSIGN_OR_RETURN(PlanRequest request,
+                            ReadPlanRequest(flags.plan, flags.purpose));
+  const auto savable =
+      static_cast<double>(plain.KeepBytes() - plain.floor_bytes);
+  request.budget = planner::Budget();
+  request.budget->bytes =
+      plain.floor_bytes + static_cast<int64_t>(share * savable);
+  const auto plan = SolveFor(plain.step.problem, request,
+                             plain.step.keep_everything, cancel_);
+  if (ExitCodeFor(plan.status()) == kCannotFit) return false;
+  LOADLINE_RETURN_IF_ERROR(plan.status());
+  LearnOverhead(share, *plan);
+  return true;
 }
 
-double StructureCandidates::OverBytes(const Candidate& candidate) const {
-  return static_cast<double>(
-      std::max<int64_t>(0, candidate.KeepBytes() - budget_bytes_));
+void StructureCandidates::LearnOverhead(double share,
+                                        const planner::Plan& plan) {
+  const auto compute_ns = static_cast<double>(plain().compute_ns);
+  const auto rerun_ns = static_cast<double>(plan.predicted.recompute_ns);
+  const auto step_ns = static_cast<double>(plan.predicted.step_ns);
+  reruns_.Add(share, rerun_ns / compute_ns);
+  waits_.Add(share, (step_ns - compute_ns - rerun_ns) / compute_ns);
+}
+
+absl::Status StructureCandidates::LearnOverheads(const planner::Plan* plan) {
+  const double granted = Share(plain());
+  if (plan != nullptr) LearnOverhead(granted, *plan);
+  for (const double share : kLearnedShares) {
+    if (share <= granted * kNearlyGranted) break;
+    LOADLINE_ASSIGN_OR_RETURN(const bool found, LearnOverheadAt(share));
+    if (!found) break;
+  }
+  return absl::OkStatus();
 }
 
 double StructureCandidates::EstimateNs(const Candidate& candidate) const {
-  const Candidate& plain = all_.front();
-  const double price =
-      plain.HasPlan()
-          ? static_cast<double>(plain.found_ns - plain.compute_ns) /
-                std::max(1.0, OverBytes(plain))
-          : static_cast<double>(plain.compute_ns) * kShareComputedAgain /
-                static_cast<double>(std::max<int64_t>(1, plain.KeepBytes()));
-  return static_cast<double>(candidate.compute_ns) +
-         price * OverBytes(candidate);
+  const double share = Share(candidate);
+  return ScaledComputeNs(candidate) *
+             (1 + reruns_.At(share, kShareComputedAgain)) +
+         static_cast<double>(all_.front().compute_ns) * waits_.At(share, 0);
 }
 
 }  // namespace loadline::tools

@@ -15,6 +15,7 @@
 #include "executor/device/device.h"
 #include "models/graph.h"
 #include "planner/solve/solve.h"
+#include "tools/pipeline/overhead_curve.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/planned_step.h"
 #include "tools/pipeline/structures.h"
@@ -23,14 +24,22 @@ namespace loadline::tools {
 
 inline constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
+// The same flags for a short search: of little work, and again with twice as
+// much where no plan was found, which then takes any plan that can be
+// constructed.
+StepFlags ForShortSearch(const StepFlags& flags);
+
 struct Candidate {
   Structure structure;
   StepFlags flags;  // that make it, with the budget in bytes
   PlannedStep step;
-  bool measured = true;    // false: times are those of rates
-  int64_t compute_ns = 0;  // every node once: no plan is faster
+  bool measured = true;     // false: times are those of rates
+  int64_t compute_ns = 0;   // every node once: no plan is faster
+  int64_t floor_bytes = 0;  // that every plan needs
   int64_t found_ns = kNoTime;
-  bool excluded = false;
+  bool excluded = false;  // by a bound
+  bool tried = false;     // measured, and searched shortly where that is needed
+  bool searched = false;  // in full, or given up
   std::string outcome;
 
   bool HasPlan() const { return found_ns != kNoTime; }
@@ -61,18 +70,30 @@ class StructureCandidates {
   // Poses further structures, without measuring operators, until a step with so
   // many micro-batches and without segments takes `limit_ns` for its operators
   // alone.
-  absl::Status PoseUpTo(int64_t limit_ns);
+  absl::Status PoseUpTo(double limit_ns);
 
   // Measures what the candidate's flags want measured: before every search.
   absl::Status Measure(Candidate& candidate);
 
-  // Bytes that every plan of the candidate needs.
-  absl::StatusOr<int64_t> FloorBytes(const Candidate& candidate) const;
+  // What the budget grants of the bytes that the candidate may save.
+  double Share(const Candidate& candidate) const {
+    return GrantedShare(candidate.floor_bytes, candidate.KeepBytes(),
+                        budget_bytes_);
+  }
 
-  // A guess of the best plan's step time: the operators' time, and for each
-  // byte that keeping everything takes above the budget what the plain step's
-  // plan pays for it. Without such a plan: a third of the step for all bytes,
-  // as if all of them were computed again.
+  // Learns what less memory costs from plans of the plain step: the given one,
+  // if any, and short searches at larger budgets than the one asked for.
+  absl::Status LearnOverheads(const planner::Plan* plan);
+  // The same from a better plan of the plain step for the budget.
+  void LearnOverhead(const planner::Plan& plan) {
+    LearnOverhead(Share(all_.front()), plan);
+  }
+
+  // A guess of the best plan's step time: the operators' time and the overhead
+  // that the plain step has at the same share of its bytes. Where no plan of it
+  // is known, a third of the step at a tenth of the bytes. What is computed
+  // again takes longer where the operators do. What is copied, such as the
+  // optimizer's state, takes the same time in every structure.
   double EstimateNs(const Candidate& candidate) const;
 
  private:
@@ -87,7 +108,12 @@ class StructureCandidates {
   // Adds the structure unless the step does not have it, such as a chain that a
   // part of the batch lacks.
   absl::Status PoseNext(const Structure& structure);
-  double OverBytes(const Candidate& candidate) const;
+  // Sets rates_scale_.
+  absl::Status CompareRates();
+  double ScaledComputeNs(const Candidate& candidate) const;
+  // A short search of the plain step; false if it found no plan.
+  absl::StatusOr<bool> LearnOverheadAt(double share);
+  void LearnOverhead(double share, const planner::Plan& plan);
 
   const models::Graph* model_;
   StepFlags flags_;
@@ -95,6 +121,12 @@ class StructureCandidates {
   const std::atomic<bool>* cancel_;
   bool smallest_ = false;
   int64_t budget_bytes_ = 0;
+  // Of the plain step, as shares of its operators' time: what is computed
+  // again, and what waits for copies.
+  OverheadCurve reruns_, waits_;
+  // The plain step's measured time as a multiple of that by rates. 1 if nothing
+  // is measured.
+  double rates_scale_ = 1;
   std::deque<Candidate> all_;
   bool listed_ = false;
   std::vector<Structure> possible_;  // once listed
