@@ -1,12 +1,14 @@
 // `--split auto` and `--micro-batches auto` through the command.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "executor/cpu/device.h"
+#include "planner/solve/solve.h"
 #include "tests/end_to_end/run_command.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
@@ -66,6 +68,44 @@ TEST(EstimateNs, IsNearWhatASearchOfTheStructureFinds) {
     }
   }
   EXPECT_GE(compared, 8);
+}
+
+tools::StepFlags AutoFlags(const std::string& budget) {
+  tools::StepFlags flags;
+  flags.model.model = Zoo("mlp.onnx");
+  flags.model.batch = 16;
+  flags.plan.calibrate = false;
+  flags.plan.budget = budget;
+  flags.plan.micro_batches = "auto";
+  flags.purpose.work_limit = 5'000;
+  return flags;
+}
+
+TEST(ChooseStructure, RefusesWithTheLowestBoundOfAllStructures) {
+  executor::CpuDevice device;
+  tools::StepFlags flags = AutoFlags("1KiB");
+  const auto chosen = tools::PlanTrainingStep(flags, device, nullptr);
+  const auto facts = planner::InfeasibilityOf(chosen.status());
+  ASSERT_TRUE(facts.has_value()) << chosen.status();
+  for (const int64_t parts : {1, 2, 4, 8, 16}) {
+    const auto fixed = tools::PlanTrainingStep(
+        tools::WithMicroBatches(flags, parts), device, nullptr);
+    const auto of_fixed = planner::InfeasibilityOf(fixed.status());
+    ASSERT_TRUE(of_fixed.has_value()) << fixed.status();
+    EXPECT_LE(facts->proven_bound_bytes, of_fixed->proven_bound_bytes) << parts;
+  }
+}
+
+TEST(ChooseStructure, ReturnsThePlanThatItHasWhenItIsStopped) {
+  executor::CpuDevice device;
+  const std::atomic<bool> stop = true;
+  const auto stopped =
+      tools::PlanTrainingStep(AutoFlags("100%"), device, &stop);
+  EXPECT_TRUE(stopped.ok()) << stopped.status();
+  tools::StepFlags flags = AutoFlags("100%");
+  flags.plan.time_limit = "1ns";
+  const auto late = tools::PlanTrainingStep(flags, device, nullptr);
+  EXPECT_TRUE(late.ok()) << late.status();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <string>
 #include <utility>
@@ -43,10 +44,13 @@ constexpr double kFarSlower = 1.05;
 constexpr double kAmpleShare = 0.3;
 // Where no plan was found, the next structure has so many times the share.
 constexpr double kRoomier = 1.3;
+// With a time limit, a full search ends after this share of what is left.
+constexpr double kFullTimeShare = 0.6;
 
 constexpr char kNotFaster[] = "cannot be faster";
 constexpr char kNotSearched[] = "not searched";
 constexpr char kNoPlan[] = "no plan found";
+constexpr char kNoPlanShortly[] = "no plan in a short search";
 
 bool CannotFit(const absl::Status& status) {
   return ExitCodeFor(status) == kCannotFit;
@@ -58,18 +62,25 @@ class Chooser {
       : candidates_(std::move(candidates)), cancel_(cancel) {}
 
   absl::StatusOr<PlannedStep> Run() {
-    if (candidates_.plain().flags.plan.budget.empty()) {
-      // Without a budget everything is kept.
-      LOADLINE_RETURN_IF_ERROR(SearchFully(candidates_.plain()));
-    } else if (candidates_.smallest()) {
-      LOADLINE_RETURN_IF_ERROR(FindSmallest());
-    } else {
-      LOADLINE_RETURN_IF_ERROR(FindFastest());
-    }
+    const absl::Status end = Choose();
+    // What was found before the user or the clock said stop is the result.
+    const bool stopped =
+        absl::IsCancelled(end) || absl::IsDeadlineExceeded(end);
+    if (!stopped || best_ == nullptr) LOADLINE_RETURN_IF_ERROR(end);
     return Result();
   }
 
  private:
+  absl::Status Choose() {
+    // Without a budget everything is kept.
+    if (candidates_.plain().flags.plan.budget.empty()) {
+      return SearchFully(candidates_.plain());
+    }
+    if (candidates_.smallest()) return FindSmallest();
+    LOADLINE_RETURN_IF_ERROR(FindFastest());
+    return best_ == nullptr ? TryLeanest() : absl::OkStatus();
+  }
+
   absl::Status FindFastest() {
     Candidate& plain = candidates_.plain();
     LOADLINE_RETURN_IF_ERROR(TryShortly(plain));
@@ -114,9 +125,6 @@ class Chooser {
         roomiest = next;
       }
       if (!next->HasPlan()) least_share = share * kRoomier;
-    }
-    for (Candidate& candidate : candidates_.all()) {
-      if (candidate.outcome.empty()) candidate.outcome = kNotSearched;
     }
     return best_ != nullptr || roomiest == nullptr ? absl::OkStatus()
                                                    : SearchFully(*roomiest);
@@ -230,40 +238,41 @@ class Chooser {
     return true;
   }
 
-  absl::StatusOr<planner::Plan> Search(const Candidate& candidate) const {
-    return SolveFor(candidate.step.problem, candidate.flags,
+  // `share`: of the time that is left, if it is limited.
+  absl::StatusOr<planner::Plan> Search(const Candidate& candidate,
+                                       double share) const {
+    return SolveFor(candidate.step.problem,
+                    candidates_.InTime(candidate, share),
                     candidate.step.keep_everything, cancel_);
   }
 
   // One search of little work. A plan that it finds is a plan too.
   absl::Status SearchQuickly(Candidate& candidate) {
     auto plan =
-        SolveFor(candidate.step.problem, ForShortSearch(candidate.flags),
+        SolveFor(candidate.step.problem, candidates_.ForShortSearch(candidate),
                  candidate.step.keep_everything, cancel_);
-    if (CannotFit(plan.status())) {
-      if (!candidate.HasPlan()) candidate.outcome = "no plan shortly";
+    if (CannotFit(plan.status()) || absl::IsDeadlineExceeded(plan.status())) {
+      if (!candidate.HasPlan()) candidate.outcome = kNoPlanShortly;
       return absl::OkStatus();
     }
     LOADLINE_RETURN_IF_ERROR(plan.status());
     if (plan->predicted.step_ns > candidate.found_ns) return absl::OkStatus();
     Take(candidate, *std::move(plan));
     candidate.outcome =
-        absl::StrCat(FormatNs(candidate.found_ns), " by a short search");
+        absl::StrCat(FormatNs(candidate.found_ns), " in a short search");
     return absl::OkStatus();
   }
 
   absl::Status SearchFully(Candidate& candidate) {
     LOADLINE_RETURN_IF_ERROR(candidates_.Measure(candidate));
     searched_fully_ = true;
-    auto plan = Search(candidate);
-    const bool alone =
-        candidates_.all().size() == 1 && candidates_.Rest().empty();
-    if (CannotFit(plan.status()) && !alone) {
+    const bool alone = IsAlone();
+    auto plan = Search(candidate, alone ? 1 : kFullTimeShare);
+    if (!alone &&
+        (CannotFit(plan.status()) || absl::IsDeadlineExceeded(plan.status()))) {
       if (candidate.HasPlan()) return absl::OkStatus();
       candidate.excluded = true;
       candidate.outcome = kNoPlan;
-      const bool plain = &candidate == &candidates_.plain();
-      if (plain || refusal_.ok()) refusal_ = plan.status();
       return absl::OkStatus();
     }
     LOADLINE_RETURN_IF_ERROR(plan.status());
@@ -272,6 +281,33 @@ class Chooser {
       Take(candidate, *std::move(plan));
     }
     candidate.outcome = FormatNs(candidate.found_ns);
+    return absl::OkStatus();
+  }
+
+  bool IsAlone() {
+    return candidates_.all().size() == 1 && candidates_.Rest().empty();
+  }
+
+  // No plan was found. The structure that may need the fewest bytes either has
+  // one, or says what would: no structure has a lower bound.
+  absl::Status TryLeanest() {
+    std::deque<Candidate>& all = candidates_.all();
+    Candidate& leanest = *std::min_element(
+        all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+          return a.floor_bytes < b.floor_bytes;
+        });
+    if (leanest.floor_bytes <= candidates_.budget_bytes()) {
+      LOADLINE_RETURN_IF_ERROR(candidates_.Measure(leanest));
+    }
+    auto plan =
+        SolveFor(leanest.step.problem, candidates_.ForShortSearch(leanest),
+                 leanest.step.keep_everything, cancel_);
+    if (CannotFit(plan.status()) && !IsAlone()) {
+      return OfAll(plan.status(), leanest);
+    }
+    LOADLINE_RETURN_IF_ERROR(plan.status());
+    Take(leanest, *std::move(plan));
+    leanest.outcome = FormatNs(leanest.found_ns);
     return absl::OkStatus();
   }
 
@@ -306,7 +342,10 @@ class Chooser {
         continue;
       }
       LOADLINE_RETURN_IF_ERROR(candidates_.Measure(*candidate));
-      LOADLINE_ASSIGN_OR_RETURN(candidate->step.plan, Search(*candidate));
+      const double share =
+          1.0 / (kSmallestSearches - searched % kSmallestSearches);
+      LOADLINE_ASSIGN_OR_RETURN(candidate->step.plan,
+                                Search(*candidate, share));
       ++searched;
       candidate->outcome = FormatBytes(candidate->step.plan.arena_bytes);
       if (best_ == nullptr || IsSmaller(*candidate, *best_)) best_ = candidate;
@@ -322,12 +361,9 @@ class Chooser {
   }
 
   absl::StatusOr<PlannedStep> Result() {
-    if (best_ == nullptr) {
-      if (!refusal_.ok()) return RefusalOfAll();
-      return Search(candidates_.plain()).status();  // why nothing fits
-    }
     PlannedStep step = std::move(best_->step);
-    for (const Candidate& candidate : candidates_.all()) {
+    for (Candidate& candidate : candidates_.all()) {
+      if (candidate.outcome.empty()) candidate.outcome = kNotSearched;
       step.tried.push_back({candidate.structure.micro_batches,
                             candidate.outcome, candidate.structure.splits});
     }
@@ -338,15 +374,15 @@ class Chooser {
     return step;
   }
 
-  // The figures of the refusal are of one structure.
-  absl::Status RefusalOfAll() {
+  // The figures of a refusal are of one structure.
+  static absl::Status OfAll(const absl::Status& refusal,
+                            const Candidate& leanest) {
     absl::Status all(
-        refusal_.code(),
-        absl::StrCat(
-            refusal_.message(),
-            "; this is of the step in one piece, and no plan was found "
-            "for the other structures that were tried"));
-    refusal_.ForEachPayload(
+        refusal.code(),
+        absl::StrCat(refusal.message(), "; this is of '",
+                     leanest.step.problem.name,
+                     "', which has the lowest bound of all structures tried"));
+    refusal.ForEachPayload(
         [&](absl::string_view type, const absl::Cord& payload) {
           all.SetPayload(type, payload);
         });
@@ -358,7 +394,6 @@ class Chooser {
   Candidate* best_ = nullptr;  // of `candidates_`
   int64_t best_ns_ = kNoTime;
   bool searched_fully_ = false;  // any of them
-  absl::Status refusal_;
 };
 
 }  // namespace

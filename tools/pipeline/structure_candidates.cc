@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/units.h"
 #include "tools/pipeline/plan_request.h"
 
 namespace loadline::tools {
@@ -17,6 +18,9 @@ constexpr double kShareComputedAgain = 1.0 / 3;
 // Of a short search: for a two-layer GPT its steps are at most 1.2 times those
 // of a full search, which takes twenty times as long.
 constexpr int64_t kShortWork = 300'000;
+// With a time limit, a short search ends after this share of what is left.
+constexpr double kShortTimeShare = 0.1;
+constexpr absl::Duration kLeastTime = absl::Milliseconds(10);
 // Where the plain step is searched shortly: a plan of less is harder to find,
 // and takes longer to look for.
 constexpr std::array<double, 5> kLearnedShares = {0.5, 0.25, 0.12, 0.06, 0.03};
@@ -46,15 +50,6 @@ absl::StatusOr<Structure> FirstStructure(const PlanFlags& flags) {
 }
 
 }  // namespace
-
-StepFlags ForShortSearch(const StepFlags& flags) {
-  StepFlags changed = flags;
-  changed.plan.time_limit.clear();
-  int64_t& work = changed.purpose.work_limit.emplace(
-      flags.purpose.work_limit.value_or(kShortWork));
-  work = std::min(work, kShortWork);
-  return changed;
-}
 
 absl::StatusOr<StructureCandidates> StructureCandidates::Create(
     const models::Graph& model, const StepFlags& flags,
@@ -172,9 +167,29 @@ absl::Status StructureCandidates::Measure(Candidate& candidate) {
   return absl::OkStatus();
 }
 
+StepFlags StructureCandidates::InTime(const Candidate& candidate,
+                                      double share) const {
+  StepFlags flags = candidate.flags;
+  const auto limit = ParseTimeLimit(flags.plan.time_limit);
+  if (!limit.ok()) return flags;  // none, or refused where it is read
+  const absl::Duration left = *limit - (absl::Now() - start_);
+  flags.plan.time_limit =
+      absl::FormatDuration(std::max(kLeastTime, share * left));
+  return flags;
+}
+
+StepFlags StructureCandidates::ForShortSearch(
+    const Candidate& candidate) const {
+  StepFlags flags = InTime(candidate, kShortTimeShare);
+  int64_t& work = flags.purpose.work_limit.emplace(
+      flags.purpose.work_limit.value_or(kShortWork));
+  work = std::min(work, kShortWork);
+  return flags;
+}
+
 absl::StatusOr<bool> StructureCandidates::LearnOverheadAt(double share) {
   const Candidate& plain = all_.front();
-  const StepFlags flags = ForShortSearch(plain.flags);
+  const StepFlags flags = ForShortSearch(plain);
   LOADLINE_ASSIGN_OR_RETURN(PlanRequest request,
                             ReadPlanRequest(flags.plan, flags.purpose));
   const auto savable =
@@ -184,7 +199,10 @@ absl::StatusOr<bool> StructureCandidates::LearnOverheadAt(double share) {
       plain.floor_bytes + static_cast<int64_t>(share * savable);
   const auto plan = SolveFor(plain.step.problem, request,
                              plain.step.keep_everything, cancel_);
-  if (ExitCodeFor(plan.status()) == kCannotFit) return false;
+  if (ExitCodeFor(plan.status()) == kCannotFit ||
+      absl::IsDeadlineExceeded(plan.status())) {
+    return false;
+  }
   LOADLINE_RETURN_IF_ERROR(plan.status());
   LearnOverhead(share, *plan);
   return true;

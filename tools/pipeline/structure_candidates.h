@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "executor/device/device.h"
 #include "models/graph.h"
 #include "planner/solve/solve.h"
@@ -23,11 +25,6 @@
 namespace loadline::tools {
 
 inline constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
-
-// The same flags for a short search: of little work, and again with twice as
-// much where no plan was found, which then takes any plan that can be
-// constructed.
-StepFlags ForShortSearch(const StepFlags& flags);
 
 struct Candidate {
   Structure structure;
@@ -81,6 +78,13 @@ class StructureCandidates {
                         budget_bytes_);
   }
 
+  // The candidate's flags with this share of what is left of the time limit, if
+  // there is one: all searches together keep to it.
+  StepFlags InTime(const Candidate& candidate, double share) const;
+  // The same for a short search: of little work, and again with twice as much
+  // where no plan was found, which then takes any plan that can be constructed.
+  StepFlags ForShortSearch(const Candidate& candidate) const;
+
   // Learns what less memory costs from plans of the plain step: the given one,
   // if any, and short searches at larger budgets than the one asked for.
   absl::Status LearnOverheads(const planner::Plan* plan);
@@ -119,6 +123,7 @@ class StructureCandidates {
   StepFlags flags_;
   executor::Device* device_;
   const std::atomic<bool>* cancel_;
+  absl::Time start_ = absl::Now();
   bool smallest_ = false;
   int64_t budget_bytes_ = 0;
   // Of the plain step, as shares of its operators' time: what is computed

@@ -207,7 +207,7 @@ absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
       status.code(),
       absl::StrCat(
           status.message(),
-          "; --micro-batches auto runs the batch in parts, which takes "
+          "; --micro-batches auto runs the batch in parts, which may take "
           "fewer bytes"));
   status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
     advised.SetPayload(type, payload);
