@@ -16,6 +16,7 @@
 #include "planner/problem/json_reader.h"
 #include "planner/problem/json_writer.h"
 #include "planner/problem/plan.h"
+#include "planner/problem/plan_header.h"
 #include "planner/problem/problem.h"
 
 namespace loadline::planner {
@@ -124,6 +125,9 @@ absl::Status ReadDecision(const Json& json, const Ids& ids, Plan& plan) {
 }
 
 absl::Status ReadHeader(ObjectReader& plan_reader, Plan& plan) {
+  if (plan_reader.String("format") != kFormat) {
+    plan_reader.Fail("format", absl::StrCat("must be \"", kFormat, "\""));
+  }
   ObjectReader problem(plan_reader.Any("problem"), {"plan.problem"});
   plan.problem_name = problem.String("name");
   plan.problem_sha256 = problem.String("sha256");
@@ -296,14 +300,19 @@ absl::string_view ActionName(Action action) {
   return "no action";
 }
 
+absl::StatusOr<Plan> PlanHeaderFromJson(absl::string_view json) {
+  LOADLINE_ASSIGN_OR_RETURN(const Json document, ParseJson(json));
+  Plan plan;
+  ObjectReader reader(document, {"plan"});
+  LOADLINE_RETURN_IF_ERROR(ReadHeader(reader, plan));
+  return plan;
+}
+
 absl::StatusOr<Plan> PlanFromJson(absl::string_view json,
                                   const Problem& problem) {
   LOADLINE_ASSIGN_OR_RETURN(const Json document, ParseJson(json));
   Plan plan;
   ObjectReader reader(document, {"plan"});
-  if (reader.String("format") != kFormat) {
-    reader.Fail("format", absl::StrCat("must be \"", kFormat, "\""));
-  }
   LOADLINE_RETURN_IF_ERROR(ReadHeader(reader, plan));
   LOADLINE_RETURN_IF_ERROR(ReadLists(reader, problem, plan));
   return plan;

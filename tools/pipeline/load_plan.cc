@@ -7,9 +7,10 @@
 #include "passes/check_plan_matches.h"
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
-#include "planner/problem/plan.h"
+#include "planner/problem/plan_header.h"
 #include "planner/problem/used_codecs.h"
 #include "planner/solve/solve.h"
+#include "tools/pipeline/files.h"
 #include "tools/pipeline/plan_files.h"
 
 namespace loadline::tools {
@@ -33,6 +34,24 @@ absl::Status CheckGradientError(const planner::Problem& problem,
       "--max-gradient-error");
 }
 
+// Before the plan's lists are read: their ids mean nothing in another problem.
+absl::Status CheckMadeFor(const std::string& plan_path,
+                          const PlannedStep& step) {
+  LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(plan_path));
+  const auto header = planner::PlanHeaderFromJson(json);
+  if (!header.ok()) return In(plan_path, header.status());
+  if (planner::IsProblemSha256(step.problem, header->problem_sha256)) {
+    return absl::OkStatus();
+  }
+  LOADLINE_RETURN_IF_ERROR(
+      In(plan_path,
+         passes::CheckNamedStructure(header->problem_name, step.graph)));
+  return absl::FailedPreconditionError(absl::StrCat(
+      plan_path,
+      ": the plan is for another problem than these flags and this machine's "
+      "prices make; give --problem, the file it was made for"));
+}
+
 }  // namespace
 
 absl::Status TakePlan(const std::string& plan_path,
@@ -42,18 +61,10 @@ absl::Status TakePlan(const std::string& plan_path,
     LOADLINE_ASSIGN_OR_RETURN(step->problem, ReadProblemFile(problem_path));
     LOADLINE_ASSIGN_OR_RETURN(step->keep_everything,
                               planner::KeepEverything(step->problem));
+  } else {
+    LOADLINE_RETURN_IF_ERROR(CheckMadeFor(plan_path, *step));
   }
   LOADLINE_ASSIGN_OR_RETURN(step->plan, ReadPlanFile(plan_path, step->problem));
-  if (problem_path.empty() &&
-      !planner::IsProblemSha256(step->problem, step->plan.problem_sha256)) {
-    LOADLINE_RETURN_IF_ERROR(
-        In(plan_path,
-           passes::CheckNamedStructure(step->plan.problem_name, step->graph)));
-    return absl::FailedPreconditionError(absl::StrCat(
-        plan_path,
-        ": the plan is for another problem than these flags and this "
-        "machine's prices make; give --problem, the file it was made for"));
-  }
   LOADLINE_RETURN_IF_ERROR(
       In(plan_path,
          CheckGradientError(step->problem, step->plan, max_gradient_error)));

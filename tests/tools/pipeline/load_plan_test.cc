@@ -103,5 +103,25 @@ TEST_F(ForeignPlan, OfAnotherProblemAsksForIt) {
               AllOf(HasSubstr(plan_), HasSubstr("give --problem")));
 }
 
+TEST(TakePlan, OfOtherMicroBatchesSaysWhichAndWhatToGive) {
+  auto device = MakeDevice(kCpu);
+  ASSERT_TRUE(device.ok());
+  StepFlags flags = MlpFlags();
+  flags.plan.calibrate = false;
+  auto step = PlanTrainingStep(flags, **device, nullptr);
+  ASSERT_TRUE(step.ok()) << step.status();
+  flags.plan.micro_batches = "4";
+  const auto other = PlanTrainingStep(flags, **device, nullptr);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const std::string path = FreshFolder() + "/plan.json";
+  ASSERT_TRUE(
+      WriteFile(path, planner::PlanToJson(other->plan, other->problem)).ok());
+  const absl::Status status = TakePlan(path, "", 0, &*step);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(path), HasSubstr("4 micro-batches"),
+                    HasSubstr("--micro-batches 4")));
+}
+
 }  // namespace
 }  // namespace loadline::tools
