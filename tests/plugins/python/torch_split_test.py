@@ -174,6 +174,22 @@ class Prepare(unittest.TestCase):
             lt.prepare(MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="80%",
                        split=2, **OPTIONS)
 
+    def test_a_call_without_target_is_refused_and_training_goes_on(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 40))
+        batch = torch.randn(12, 8), torch.randint(40, (12,))
+        expected = F.cross_entropy(model(batch[0]), batch[1])
+        call, _ = lt.prepare(model, sample=batch, budget="100%", split=3,
+                             loss_fn=F.cross_entropy, **OPTIONS)
+        with self.assertRaisesRegex(loadline.InvalidArgument, "your own model"):
+            call(batch[0])
+        with torch.no_grad(), self.assertRaises(loadline.InvalidArgument):
+            call(batch[0])
+        loss = call(*batch)
+        loss.backward()
+        torch.testing.assert_close(loss, expected)
+
     def test_names_a_wrong_number(self):
         for split in (0, -1, True, 1.5, "many"):
             with self.assertRaisesRegex(loadline.InvalidArgument, "split="):

@@ -243,6 +243,6 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
         parts_bytes=structure.reserved_bytes)
     session.belong_to(model)
     returned = call if target is model and structure.parts == 1 else Parts(
-        model, call, structure.rows or None)
+        model, call, structure.rows or None, takes_target=target is not model)
     keep_names(returned)
     return returned, optimizer

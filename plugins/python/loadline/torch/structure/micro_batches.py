@@ -140,13 +140,16 @@ class _Finish(torch.autograd.Function):
 
 class Parts(torch.nn.Module):
     """The model, for its caller. call: the compiled forward of one part, which returns its
-    loss as sum and count. rows: of one part; None: the batch runs in one piece."""
+    loss as sum and count. rows: of one part; None: the batch runs in one piece.
+    takes_target: the call is (*inputs, target), as of WithLoss."""
 
-    def __init__(self, model: torch.nn.Module, call: Callable[..., Any], rows: int | None):
+    def __init__(self, model: torch.nn.Module, call: Callable[..., Any], rows: int | None,
+                 takes_target: bool = False):
         super().__init__()
         self._orig_mod = model
         self._call = (call,)  # no child: its parameters are the model's
         self._rows = rows
+        self._takes_target = takes_target
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -158,6 +161,11 @@ class Parts(torch.nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         (call,) = self._call
+        # Before it is traced: a graph of the model alone would replace the step's.
+        if self._takes_target and len(args) < 2:
+            raise InvalidArgument(
+                "prepare was given loss_fn with micro_batches or split: call the prepared "
+                "model with input and target, and your own model for predictions")
         if self._rows is None or not torch.is_grad_enabled():
             return call(*args, **kwargs)
         trained = [p for p in self._orig_mod.parameters() if p.requires_grad]
