@@ -25,7 +25,7 @@ Progress ProgressAt(const KernelArgs& args, size_t i) {
 
 PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   return MakeKernel([s, n](const KernelArgs& args) {
-    const SgdFactors f = MakeSgdFactors(s, ProgressAt(args, 4));
+    const SgdFactors f = MakeFactors(s, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
     const float* p = In(args, 0);
     const float* g = In(args, 1);
@@ -39,6 +39,29 @@ PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   });
 }
 
+// Of an optimizer with one number of state for each element.
+template <typename Settings>
+PreparedKernel UpdateWithState(const Settings& settings, int64_t n) {
+  return MakeKernel([=](const KernelArgs& args) {
+    const auto f = MakeFactors(settings, ProgressAt(args, 4));
+    const float factor = FactorOf(args, 3);
+    const float* p_in = In(args, 0);
+    const float* g = In(args, 1);
+    const float* state_in = In(args, 2);
+    float* p_out = Out(args, 0);
+    float* state_out = Out(args, 1);
+    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+      for (int64_t i = begin; i < end; ++i) {
+        const Updated updated =
+            UpdateOne(f, p_in[i], g[i] * factor, state_in[i]);
+        state_out[i] = updated.state;
+        p_out[i] = updated.p;
+      }
+    });
+  });
+}
+
 PreparedKernel Sgd(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
   const int64_t n = p.output(0).elements();
@@ -46,24 +69,7 @@ PreparedKernel Sgd(const Prepare& p) {
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  if (!p.has_input(2)) return SgdWithoutMomentum(s, n);
-  return MakeKernel([s, n](const KernelArgs& args) {
-    const SgdFactors f = MakeSgdFactors(s, ProgressAt(args, 4));
-    const float factor = FactorOf(args, 3);
-    const float* p = In(args, 0);
-    const float* g = In(args, 1);
-    const float* buffer = In(args, 2);
-    float* new_p = Out(args, 0);
-    float* new_buffer = Out(args, 1);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const SgdMoved moved = SgdMomentum(f, p[i], g[i] * factor, buffer[i]);
-        new_buffer[i] = moved.buffer;
-        new_p[i] = moved.p;
-      }
-    });
-  });
+  return p.has_input(2) ? UpdateWithState(s, n) : SgdWithoutMomentum(s, n);
 }
 
 PreparedKernel Adam(const Prepare& p) {
@@ -71,7 +77,7 @@ PreparedKernel Adam(const Prepare& p) {
   const int64_t n = p.output(0).elements();
   const AdamSettings settings = MakeAdamSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
-    const AdamFactors f = MakeAdamFactors(settings, ProgressAt(args, 5));
+    const AdamFactors f = MakeFactors(settings, ProgressAt(args, 5));
     const float factor = FactorOf(args, 4);
     const float* p_in = In(args, 0);
     const float* g = In(args, 1);
@@ -95,49 +101,12 @@ PreparedKernel Adam(const Prepare& p) {
 
 PreparedKernel Adagrad(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const int64_t n = p.output(0).elements();
-  const AdagradSettings settings = MakeAdagradSettings(p);
-  return MakeKernel([=](const KernelArgs& args) {
-    const AdagradFactors f = MakeAdagradFactors(settings, ProgressAt(args, 4));
-    const float factor = FactorOf(args, 3);
-    const float* p_in = In(args, 0);
-    const float* g = In(args, 1);
-    const float* sum_in = In(args, 2);
-    float* p_out = Out(args, 0);
-    float* sum_out = Out(args, 1);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const AdagradMoved moved =
-            AdagradStep(f, p_in[i], g[i] * factor, sum_in[i]);
-        sum_out[i] = moved.sum;
-        p_out[i] = moved.p;
-      }
-    });
-  });
+  return UpdateWithState(MakeAdagradSettings(p), p.output(0).elements());
 }
 
 PreparedKernel Lion(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const int64_t n = p.output(0).elements();
-  const LionSettings settings = MakeLionSettings(p);
-  return MakeKernel([=](const KernelArgs& args) {
-    const LionFactors f = MakeLionFactors(settings, ProgressAt(args, 4));
-    const float factor = FactorOf(args, 3);
-    const float* p_in = In(args, 0);
-    const float* g = In(args, 1);
-    const float* m_in = In(args, 2);
-    float* p_out = Out(args, 0);
-    float* m_out = Out(args, 1);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const LionMoved moved = LionStep(f, p_in[i], g[i] * factor, m_in[i]);
-        m_out[i] = moved.m;
-        p_out[i] = moved.p;
-      }
-    });
-  });
+  return UpdateWithState(MakeLionSettings(p), p.output(0).elements());
 }
 
 PreparedKernel AverageUpdate(const Prepare& p) {

@@ -86,7 +86,7 @@ template <typename G>
 __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
                           OwnProgress own,
                           const __grid_constant__ Table<SgdTensors> table) {
-  const SgdFactors f = MakeSgdFactors(s, own.Of(*scalars));
+  const SgdFactors f = MakeFactors(s, own.Of(*scalars));
   ForChunks(table, [&](const SgdTensors& t, int64_t begin, int64_t end) {
     const G* g = static_cast<const G*>(t.gradient.g);
     const float factor = t.gradient.Factor();
@@ -95,9 +95,9 @@ __global__ void SgdKernel(SgdSettings s, const StepScalars* scalars,
       if (t.buffer == nullptr) {
         t.new_p[i] = SgdPlain(f, t.p[i], gradient);
       } else {
-        const SgdMoved moved = SgdMomentum(f, t.p[i], gradient, t.buffer[i]);
-        t.new_p[i] = moved.p;
-        t.new_buffer[i] = moved.buffer;
+        const Updated updated = UpdateOne(f, t.p[i], gradient, t.buffer[i]);
+        t.new_p[i] = updated.p;
+        t.new_buffer[i] = updated.state;
       }
     }
   });
@@ -115,7 +115,7 @@ __global__ void AdamKernel(AdamSettings s, const StepScalars* scalars,
                            OwnProgress own,
                            const __grid_constant__ Table<AdamTensors> table) {
   __shared__ AdamFactors of_step;
-  if (threadIdx.x == 0) of_step = MakeAdamFactors(s, own.Of(*scalars));
+  if (threadIdx.x == 0) of_step = MakeFactors(s, own.Of(*scalars));
   __syncthreads();
   const AdamFactors f = of_step;
   ForChunks(table, [&](const AdamTensors& t, int64_t begin, int64_t end) {
@@ -150,55 +150,31 @@ __global__ void AdamKernel(AdamSettings s, const StepScalars* scalars,
   });
 }
 
-struct AdagradTensors {
+// Of an optimizer with one number of state for each element.
+struct StateTensors {
   const float* p;
   Gradient gradient;
-  const float* sum;
-  float *new_p, *new_sum;
+  const float* state;
+  float *new_p, *new_state;
 };
 
-template <typename G>
-__global__ void AdagradKernel(
-    AdagradSettings s, const StepScalars* scalars, OwnProgress own,
-    const __grid_constant__ Table<AdagradTensors> table) {
-  __shared__ AdagradFactors of_step;
-  if (threadIdx.x == 0) of_step = MakeAdagradFactors(s, own.Of(*scalars));
+template <typename Settings, typename G>
+__global__ void StateKernel(Settings s, const StepScalars* scalars,
+                            OwnProgress own,
+                            const __grid_constant__ Table<StateTensors> table) {
+  using Factors = decltype(MakeFactors(s, Progress()));
+  __shared__ Factors of_step;
+  if (threadIdx.x == 0) of_step = MakeFactors(s, own.Of(*scalars));
   __syncthreads();
-  const AdagradFactors f = of_step;
-  ForChunks(table, [&](const AdagradTensors& t, int64_t begin, int64_t end) {
+  const Factors f = of_step;
+  ForChunks(table, [&](const StateTensors& t, int64_t begin, int64_t end) {
     const G* g = static_cast<const G*>(t.gradient.g);
     const float factor = t.gradient.Factor();
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const AdagradMoved moved =
-          AdagradStep(f, t.p[i], Widen(g[i]) * factor, t.sum[i]);
-      t.new_p[i] = moved.p;
-      t.new_sum[i] = moved.sum;
-    }
-  });
-}
-
-struct LionTensors {
-  const float* p;
-  Gradient gradient;
-  const float* m;
-  float *new_p, *new_m;
-};
-
-template <typename G>
-__global__ void LionKernel(LionSettings s, const StepScalars* scalars,
-                           OwnProgress own,
-                           const __grid_constant__ Table<LionTensors> table) {
-  __shared__ LionFactors of_step;
-  if (threadIdx.x == 0) of_step = MakeLionFactors(s, own.Of(*scalars));
-  __syncthreads();
-  const LionFactors f = of_step;
-  ForChunks(table, [&](const LionTensors& t, int64_t begin, int64_t end) {
-    const G* g = static_cast<const G*>(t.gradient.g);
-    const float factor = t.gradient.Factor();
-    for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const LionMoved moved = LionStep(f, t.p[i], Widen(g[i]) * factor, t.m[i]);
-      t.new_p[i] = moved.p;
-      t.new_m[i] = moved.m;
+      const Updated updated =
+          UpdateOne(f, t.p[i], Widen(g[i]) * factor, t.state[i]);
+      t.new_p[i] = updated.p;
+      t.new_state[i] = updated.state;
     }
   });
 }
@@ -215,10 +191,6 @@ struct SgdUpdate {
     return SgdKernel<G>;
   }
 
-  static bool Same(const Settings& a, const Settings& b) {
-    return a.momentum == b.momentum && a.weight_decay == b.weight_decay &&
-           a.nesterov == b.nesterov && a.rate == b.rate && a.share == b.share;
-  }
   static Tensors Of(const KernelArgs& args) {
     const bool has_buffer = args.outputs.size() == 2;
     return {In(args, 0), GradientOf(args, kFactor),
@@ -236,12 +208,6 @@ struct AdamUpdate {
     return AdamKernel<G>;
   }
 
-  static bool Same(const Settings& a, const Settings& b) {
-    return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.epsilon == b.epsilon &&
-           a.weight_decay == b.weight_decay && a.rate == b.rate &&
-           a.coupled == b.coupled && a.epsilon_hat == b.epsilon_hat &&
-           a.decay_after == b.decay_after;
-  }
   static Tensors Of(const KernelArgs& args) {
     return {In(args, 0),  GradientOf(args, kFactor),
             In(args, 2),  In(args, 3),
@@ -250,38 +216,16 @@ struct AdamUpdate {
   }
 };
 
-struct AdagradUpdate {
-  using Settings = AdagradSettings;
-  using Tensors = AdagradTensors;
+template <typename S>
+struct StateUpdate {
+  using Settings = S;
+  using Tensors = StateTensors;
   static constexpr int kFactor = 3;
   template <typename G>
   static auto Kernel() {
-    return AdagradKernel<G>;
+    return StateKernel<S, G>;
   }
 
-  static bool Same(const Settings& a, const Settings& b) {
-    return a.epsilon == b.epsilon && a.weight_decay == b.weight_decay &&
-           a.rate_decay == b.rate_decay && a.rate == b.rate;
-  }
-  static Tensors Of(const KernelArgs& args) {
-    return {In(args, 0), GradientOf(args, kFactor), In(args, 2), Out(args, 0),
-            Out(args, 1)};
-  }
-};
-
-struct LionUpdate {
-  using Settings = LionSettings;
-  using Tensors = LionTensors;
-  static constexpr int kFactor = 3;
-  template <typename G>
-  static auto Kernel() {
-    return LionKernel<G>;
-  }
-
-  static bool Same(const Settings& a, const Settings& b) {
-    return a.beta1 == b.beta1 && a.beta2 == b.beta2 &&
-           a.weight_decay == b.weight_decay && a.rate == b.rate;
-  }
   static Tensors Of(const KernelArgs& args) {
     return {In(args, 0), GradientOf(args, kFactor), In(args, 2), Out(args, 0),
             Out(args, 1)};
@@ -301,7 +245,7 @@ class UpdateKernel final : public GroupKernel {
   bool Joins(const GroupKernel& other) const override {
     const auto* same = dynamic_cast<const UpdateKernel*>(&other);
     return same != nullptr && !own_ && !same->own_ &&
-           Update::Same(settings_, same->settings_);
+           settings_ == same->settings_;
   }
   int64_t most_members() const override { return kMostTensors; }
 
@@ -362,12 +306,12 @@ PreparedKernel Adam(const Prepare& p) {
 PreparedKernel Adagrad(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(
       RequireType(p, DType::kF32, {0, 2, 3, 4, 5}, {0, 1}));
-  return PrepareUpdate<AdagradUpdate>(p, MakeAdagradSettings(p));
+  return PrepareUpdate<StateUpdate<AdagradSettings>>(p, MakeAdagradSettings(p));
 }
 
 PreparedKernel Lion(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1}));
-  return PrepareUpdate<LionUpdate>(p, MakeLionSettings(p));
+  return PrepareUpdate<StateUpdate<LionSettings>>(p, MakeLionSettings(p));
 }
 
 __global__ void AverageKernel(float rest, const StepScalars* scalars,

@@ -33,6 +33,8 @@ struct SgdSettings {
   bool nesterov;
   float rate;   // factor of the learning rate
   float share;  // of the gradient in the buffer after the first update
+
+  bool operator==(const SgdSettings&) const = default;
 };
 inline SgdSettings MakeSgdSettings(const Prepare& p) {
   return {static_cast<float>(p.attributes().Float("momentum", 0)),
@@ -46,22 +48,25 @@ struct SgdFactors {
   float rate, momentum, weight_decay, share;
   bool nesterov;
 };
-LOADLINE_HOST_DEVICE inline SgdFactors MakeSgdFactors(const SgdSettings& s,
-                                                      const Progress& at) {
+LOADLINE_HOST_DEVICE inline SgdFactors MakeFactors(const SgdSettings& s,
+                                                   const Progress& at) {
   return {at.learning_rate * s.rate, s.momentum, s.weight_decay,
           at.earlier <= 0 ? 1.0f : s.share, s.nesterov};
 }
 
+// Without momentum.
 LOADLINE_HOST_DEVICE inline float SgdPlain(const SgdFactors& f, float p,
                                            float g) {
   return p - f.rate * (g + f.weight_decay * p);
 }
 
-struct SgdMoved {
-  float p, buffer;
+// Of an optimizer with one number of state for each element.
+struct Updated {
+  float p, state;
 };
-LOADLINE_HOST_DEVICE inline SgdMoved SgdMomentum(const SgdFactors& f, float p,
-                                                 float g, float buffer) {
+
+LOADLINE_HOST_DEVICE inline Updated UpdateOne(const SgdFactors& f, float p,
+                                              float g, float buffer) {
   const float gradient = g + f.weight_decay * p;
   const float moved = f.momentum * buffer + f.share * gradient;
   const float direction = f.nesterov ? gradient + f.momentum * moved : moved;
@@ -74,6 +79,8 @@ struct AdamSettings {
   double decay_after;  // of the new parameter
   bool coupled;        // Adam: the decay is added to the gradient
   bool epsilon_hat;    // epsilon is added before the bias is corrected
+
+  bool operator==(const AdamSettings&) const = default;
 };
 inline AdamSettings MakeAdamSettings(const Prepare& p) {
   return {p.attributes().Float("beta1", 0.9),
@@ -97,8 +104,8 @@ struct AdamFactors {
   float epsilon;
   float after;  // 1 - decay_after
 };
-LOADLINE_HOST_DEVICE inline AdamFactors MakeAdamFactors(const AdamSettings& s,
-                                                        const Progress& at) {
+LOADLINE_HOST_DEVICE inline AdamFactors MakeFactors(const AdamSettings& s,
+                                                    const Progress& at) {
   const double t = at.corrected;
   const double rate = at.learning_rate * s.rate;
   const double step = t == 0 ? rate : rate / (1 - pow(s.beta1, t));
@@ -130,6 +137,8 @@ LOADLINE_HOST_DEVICE inline AdamMoved AdamStep(const AdamFactors& f, float p,
 struct AdagradSettings {
   double epsilon, weight_decay, rate_decay;
   double rate;  // factor of the learning rate
+
+  bool operator==(const AdagradSettings&) const = default;
 };
 inline AdagradSettings MakeAdagradSettings(const Prepare& p) {
   return {p.attributes().Float("epsilon", 1e-10),
@@ -141,19 +150,15 @@ inline AdagradSettings MakeAdagradSettings(const Prepare& p) {
 struct AdagradFactors {
   float rate, weight_decay, epsilon;
 };
-LOADLINE_HOST_DEVICE inline AdagradFactors MakeAdagradFactors(
-    const AdagradSettings& s, const Progress& at) {
+LOADLINE_HOST_DEVICE inline AdagradFactors MakeFactors(const AdagradSettings& s,
+                                                       const Progress& at) {
   const double rate = at.learning_rate * s.rate;
   return {static_cast<float>(rate / (1 + at.earlier * s.rate_decay)),
           static_cast<float>(s.weight_decay), static_cast<float>(s.epsilon)};
 }
 
-struct AdagradMoved {
-  float p, sum;
-};
-LOADLINE_HOST_DEVICE inline AdagradMoved AdagradStep(const AdagradFactors& f,
-                                                     float p, float gradient,
-                                                     float sum_in) {
+LOADLINE_HOST_DEVICE inline Updated UpdateOne(const AdagradFactors& f, float p,
+                                              float gradient, float sum_in) {
   if (f.weight_decay != 0) gradient += f.weight_decay * p;
   const float sum = sum_in + gradient * gradient;
   return {p - f.rate * (gradient / (sqrtf(sum) + f.epsilon)), sum};
@@ -162,6 +167,8 @@ LOADLINE_HOST_DEVICE inline AdagradMoved AdagradStep(const AdagradFactors& f,
 struct LionSettings {
   double beta1, beta2, weight_decay;
   double rate;  // factor of the learning rate
+
+  bool operator==(const LionSettings&) const = default;
 };
 inline LionSettings MakeLionSettings(const Prepare& p) {
   return {
@@ -173,8 +180,8 @@ struct LionFactors {
   float rate, decay;  // decay: 1 - lr weight_decay
   float beta1, beta1_rest, beta2, beta2_rest;
 };
-LOADLINE_HOST_DEVICE inline LionFactors MakeLionFactors(const LionSettings& s,
-                                                        const Progress& at) {
+LOADLINE_HOST_DEVICE inline LionFactors MakeFactors(const LionSettings& s,
+                                                    const Progress& at) {
   const double rate = at.learning_rate * s.rate;
   return {static_cast<float>(rate),
           static_cast<float>(1 - rate * s.weight_decay),
@@ -184,11 +191,8 @@ LOADLINE_HOST_DEVICE inline LionFactors MakeLionFactors(const LionSettings& s,
           static_cast<float>(1 - s.beta2)};
 }
 
-struct LionMoved {
-  float p, m;
-};
-LOADLINE_HOST_DEVICE inline LionMoved LionStep(const LionFactors& f, float p,
-                                               float gradient, float m) {
+LOADLINE_HOST_DEVICE inline Updated UpdateOne(const LionFactors& f, float p,
+                                              float gradient, float m) {
   const float direction = m * f.beta1 + gradient * f.beta1_rest;
   // A NaN stays one.
   const float sign = direction > 0   ? 1.0f
