@@ -238,16 +238,21 @@ TEST(Segments, InMicroBatchesHaveTheGradientsOfTheWholeStep) {
   }
 }
 
+void ExpectSameBitsAtEveryBudget(const Case& c, int64_t parts) {
+  const auto keep = RunStep(c, parts, "");
+  ASSERT_TRUE(keep.ok()) << c.model << ": " << keep.status();
+  for (const char* budget : {"70%", "smallest"}) {
+    const auto planned = RunStep(c, parts, budget);
+    ASSERT_TRUE(planned.ok()) << c.model << ": " << planned.status();
+    EXPECT_EQ(planned->weights_sha256, keep->weights_sha256)
+        << c.model << " at " << budget;
+  }
+}
+
 TEST(Segments, InMicroBatchesHaveTheSameBitsAtEveryBudget) {
   const Case c = {
       "gpt", "text-train.npz", "cross_entropy", {"mlp=3", "attention=2"}};
-  const auto keep = RunStep(c, 2, "");
-  ASSERT_TRUE(keep.ok()) << keep.status();
-  for (const char* budget : {"70%", "smallest"}) {
-    const auto planned = RunStep(c, 2, budget);
-    ASSERT_TRUE(planned.ok()) << planned.status();
-    EXPECT_EQ(planned->weights_sha256, keep->weights_sha256) << budget;
-  }
+  ExpectSameBitsAtEveryBudget(c, 2);
 }
 
 TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {
@@ -285,16 +290,7 @@ TEST(MicroBatches, HaveTheGradientsOfTheWholeBatch) {
 }
 
 TEST(MicroBatches, HaveTheSameBitsAtEveryBudget) {
-  for (const Case& c : kCases) {
-    const auto keep = RunStep(c, 4, "");
-    ASSERT_TRUE(keep.ok()) << c.model << ": " << keep.status();
-    for (const char* budget : {"70%", "smallest"}) {
-      const auto planned = RunStep(c, 4, budget);
-      ASSERT_TRUE(planned.ok()) << c.model << ": " << planned.status();
-      EXPECT_EQ(planned->weights_sha256, keep->weights_sha256)
-          << c.model << " at " << budget;
-    }
-  }
+  for (const Case& c : kCases) ExpectSameBitsAtEveryBudget(c, 4);
 }
 
 // The same as a loop over the parts: a momentum of 1 adds up the gradients of
@@ -324,13 +320,7 @@ TEST(MicroBatches, WithOwnStatisticsAreALoopOverTheParts) {
 TEST(MicroBatches, WithOwnStatisticsHaveTheSameBitsAtEveryBudget) {
   Case c = {"resnet18", "digits-train.npz"};
   c.own_statistics = true;
-  const auto keep = RunStep(c, 2, "");
-  ASSERT_TRUE(keep.ok()) << keep.status();
-  for (const char* budget : {"70%", "smallest"}) {
-    const auto planned = RunStep(c, 2, budget);
-    ASSERT_TRUE(planned.ok()) << planned.status();
-    EXPECT_EQ(planned->weights_sha256, keep->weights_sha256) << budget;
-  }
+  ExpectSameBitsAtEveryBudget(c, 2);
 }
 
 TEST(MicroBatches, AreRefusedWhereTheyWouldChangeStatistics) {

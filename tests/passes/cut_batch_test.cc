@@ -118,33 +118,18 @@ TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {
                 absl::StatusCode::kFailedPrecondition, "several examples");
 }
 
-models::Graph BatchNormModel() {
-  Builder b;
-  const ValueId x = b.Input("x", {8, 3});
-  const ValueId mean = b.State("mean", {3});
-  const ValueId variance = b.State("variance", {3});
-  const auto y = b.Ops("BatchNormTraining",
-                       {x, b.Parameter("scale", {3}), b.Parameter("bias", {3})},
-                       {{"epsilon", 1e-5}});
-  const auto next =
-      b.Ops("RunningStatsUpdate", {mean, variance, y[1], y[2]},
-            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{8}}});
-  b.graph.updates = {{mean, next[0]}, {variance, next[1]}};
-  b.Output(b.Op("MatMul", {y[0], b.Parameter("w", {3, 2})}));
-  return WithLoss(std::move(b.graph));
-}
-
 TEST(CutBatch, PermitsStatisticsOfParts) {
-  ExpectRefused(BatchNormModel(), 2, absl::StatusCode::kFailedPrecondition,
+  ExpectRefused(WithLoss(BatchNormModel(8)), 2,
+                absl::StatusCode::kFailedPrecondition,
                 "--allow-micro-batch-statistics");
-  models::Graph graph = BatchNormModel();
+  models::Graph graph = WithLoss(BatchNormModel(8));
   ASSERT_TRUE(CutBatch(graph, 4, models::BatchStatistics::kOfPart).ok());
   ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
   for (const models::Node& node : graph.nodes) {
     if (node.op != "RunningStatsUpdate") continue;
     EXPECT_EQ(node.attributes.Int("count", 0), 2);
   }
-  graph = BatchNormModel();
+  graph = WithLoss(BatchNormModel(8));
   const absl::Status status =
       CutBatch(graph, 8, models::BatchStatistics::kOfPart);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

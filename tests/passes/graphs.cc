@@ -148,4 +148,20 @@ Graph SmallMlp() {
   return b.graph;
 }
 
+models::Graph BatchNormModel(int64_t batch) {
+  Builder b;
+  const models::ValueId x = b.Input("x", {batch, 3});
+  const models::ValueId mean = b.State("mean", {3});
+  const models::ValueId variance = b.State("variance", {3});
+  const auto y = b.Ops("BatchNormTraining",
+                       {x, b.Parameter("scale", {3}), b.Parameter("bias", {3})},
+                       {{"epsilon", 1e-5}});
+  const auto next =
+      b.Ops("RunningStatsUpdate", {mean, variance, y[1], y[2]},
+            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", batch}});
+  b.graph.updates = {{mean, next[0]}, {variance, next[1]}};
+  b.Output(b.Op("MatMul", {y[0], b.Parameter("w", {3, 2})}));
+  return std::move(b.graph);
+}
+
 }  // namespace loadline::passes

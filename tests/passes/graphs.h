@@ -53,6 +53,10 @@ void ExpectUntouched(absl::Status (*pass)(models::Graph&),
 // x f32[4,8] -> Gemm 16 -> Relu -> Gemm 10, output logits f32[4,10].
 models::Graph SmallMlp();
 
+// x f32[batch,3] -> BatchNormTraining with running statistics -> MatMul 2,
+// output f32[batch,2].
+models::Graph BatchNormModel(int64_t batch);
+
 }  // namespace loadline::passes
 
 #endif  // LOADLINE_TESTS_PASSES_GRAPHS_H_

@@ -131,22 +131,10 @@ TEST(RepeatMicroBatches, ClipsAndAveragesOnceForAllParts) {
 }
 
 TEST(RepeatMicroBatches, UpdatesStatisticsByOnePartAfterTheOther) {
-  Builder b;
-  const ValueId x = b.Input("x", {12, 3});
-  const ValueId mean = b.State("mean", {3});
-  const ValueId variance = b.State("variance", {3});
-  const auto y = b.Ops("BatchNormTraining",
-                       {x, b.Parameter("scale", {3}), b.Parameter("bias", {3})},
-                       {{"epsilon", 1e-5}});
-  const auto next =
-      b.Ops("RunningStatsUpdate", {mean, variance, y[1], y[2]},
-            {{"momentum", 0.9}, {"epsilon", 1e-5}, {"count", int64_t{12}}});
-  b.graph.updates = {{mean, next[0]}, {variance, next[1]}};
-  b.Output(b.Op("MatMul", {y[0], b.Parameter("w", {3, 2})}));
   TrainingOptions options = MseOptions(3);
   options.loss.target = {DType::kF32, {12, 2}};
   options.statistics = models::BatchStatistics::kOfPart;
-  const auto step = BuildTrainingStep(std::move(b.graph), options, {});
+  const auto step = BuildTrainingStep(BatchNormModel(12), options, {});
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(NameWithStructure("net", *step),
             "net, 3 micro-batches with own statistics");

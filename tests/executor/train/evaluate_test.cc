@@ -63,10 +63,9 @@ models::Graph Classifier(int64_t batch,
   return graph;
 }
 
-TEST(Evaluate, LeavesOutIgnoredTargets) {
+// Data for Classifier.
+DataSet FourExamples(const std::vector<int64_t>& targets) {
   const std::vector<float> logits = {0, 1, 0, 2, 3, 0, 0, 4};
-  const std::vector<int64_t> targets = {1, kIgnoredTarget, kIgnoredTarget,
-                                        kIgnoredTarget};
   DataSet data;
   data.examples = 4;
   const auto add = [&data](const char* name, const auto& numbers,
@@ -76,6 +75,12 @@ TEST(Evaluate, LeavesOutIgnoredTargets) {
   };
   add("logits", logits, 8);
   add("target", targets, 8);
+  return data;
+}
+
+TEST(Evaluate, LeavesOutIgnoredTargets) {
+  const DataSet data =
+      FourExamples({1, kIgnoredTarget, kIgnoredTarget, kIgnoredTarget});
   // The second batch has no target at all.
   const Toy toy = ToyOf(Classifier(2));
   const planner::Plan plan = KeepPlan(toy);
@@ -90,17 +95,7 @@ TEST(Evaluate, LeavesOutIgnoredTargets) {
 
 // The mean over all data is the same for every size of batch.
 TEST(Evaluate, WeighsBatchesByTheClassesOfTheirTargets) {
-  const std::vector<float> logits = {0, 1, 0, 2, 3, 0, 0, 4};
-  const std::vector<int64_t> targets = {1, 0, kIgnoredTarget, 1};
-  DataSet data;
-  data.examples = 4;
-  const auto add = [&data](const char* name, const auto& numbers,
-                           int64_t row_bytes) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
-    data.columns.push_back({name, row_bytes, {bytes, bytes + 4 * row_bytes}});
-  };
-  add("logits", logits, 8);
-  add("target", targets, 8);
+  const DataSet data = FourExamples({1, 0, kIgnoredTarget, 1});
   const double weighted = 0.25 * std::log1p(std::exp(-1.0)) +
                           2 * std::log1p(std::exp(2.0)) +
                           0.25 * std::log1p(std::exp(-4.0));
