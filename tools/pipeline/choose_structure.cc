@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
@@ -246,11 +245,16 @@ class Chooser {
                     candidate.step.keep_everything, cancel_);
   }
 
+  absl::StatusOr<planner::Plan> SearchShortly(
+      const Candidate& candidate) const {
+    return SolveFor(candidate.step.problem,
+                    candidates_.ForShortSearch(candidate),
+                    candidate.step.keep_everything, cancel_);
+  }
+
   // One search of little work. A plan that it finds is a plan too.
   absl::Status SearchQuickly(Candidate& candidate) {
-    auto plan =
-        SolveFor(candidate.step.problem, candidates_.ForShortSearch(candidate),
-                 candidate.step.keep_everything, cancel_);
+    auto plan = SearchShortly(candidate);
     if (CannotFit(plan.status()) || absl::IsDeadlineExceeded(plan.status())) {
       if (!candidate.HasPlan()) candidate.outcome = kNoPlanShortly;
       return absl::OkStatus();
@@ -299,11 +303,13 @@ class Chooser {
     if (leanest.floor_bytes <= candidates_.budget_bytes()) {
       LOADLINE_RETURN_IF_ERROR(candidates_.Measure(leanest));
     }
-    auto plan =
-        SolveFor(leanest.step.problem, candidates_.ForShortSearch(leanest),
-                 leanest.step.keep_everything, cancel_);
+    auto plan = SearchShortly(leanest);
     if (CannotFit(plan.status()) && !IsAlone()) {
-      return OfAll(plan.status(), leanest);
+      return Appended(
+          plan.status(),
+          absl::StrCat(
+              "; this is of '", leanest.step.problem.name,
+              "', which has the lowest bound of all structures tried"));
     }
     LOADLINE_RETURN_IF_ERROR(plan.status());
     Take(leanest, *std::move(plan));
@@ -372,21 +378,6 @@ class Chooser {
           {structure.micro_batches, kNotSearched, structure.splits});
     }
     return step;
-  }
-
-  // The figures of a refusal are of one structure.
-  static absl::Status OfAll(const absl::Status& refusal,
-                            const Candidate& leanest) {
-    absl::Status all(
-        refusal.code(),
-        absl::StrCat(refusal.message(), "; this is of '",
-                     leanest.step.problem.name,
-                     "', which has the lowest bound of all structures tried"));
-    refusal.ForEachPayload(
-        [&](absl::string_view type, const absl::Cord& payload) {
-          all.SetPayload(type, payload);
-        });
-    return all;
   }
 
   StructureCandidates candidates_;

@@ -93,11 +93,14 @@ class StructureCandidates {
     LearnOverhead(Share(all_.front()), plan);
   }
 
-  // A guess of the best plan's step time: the operators' time and the overhead
-  // that the plain step has at the same share of its bytes. Where no plan of it
-  // is known, a third of the step at a tenth of the bytes. What is computed
-  // again takes longer where the operators do. What is copied, such as the
-  // optimizer's state, takes the same time in every structure.
+  // Estimates the step time of the candidate's best plan. It is the sum of
+  // three times. The operators take their own time. Recomputation takes the
+  // part of it that plans of the plain step spend on recomputation if the
+  // budget grants them the same share of their savable bytes. Copies are waited
+  // for as long as in those plans, because most of them move optimizer state,
+  // which every structure has. If no plan of the plain step is known, the
+  // estimate assumes that a third of the operators' time is recomputed at a
+  // share of a tenth.
   double EstimateNs(const Candidate& candidate) const;
 
  private:

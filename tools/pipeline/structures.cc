@@ -195,6 +195,14 @@ absl::StatusOr<std::vector<Structure>> PossibleStructures(
   return structures;
 }
 
+absl::Status Appended(const absl::Status& status, absl::string_view more) {
+  absl::Status appended(status.code(), absl::StrCat(status.message(), more));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    appended.SetPayload(type, payload);
+  });
+  return appended;
+}
+
 absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
   const bool keeps_statistics = std::any_of(
       step.nodes.begin(), step.nodes.end(),
@@ -203,16 +211,9 @@ absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
       keeps_statistics || passes::MostParts(step) == 1) {
     return status;
   }
-  absl::Status advised(
-      status.code(),
-      absl::StrCat(
-          status.message(),
-          "; --micro-batches auto runs the batch in parts, which may take "
-          "fewer bytes"));
-  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
-    advised.SetPayload(type, payload);
-  });
-  return advised;
+  return Appended(status,
+                  "; --micro-batches auto runs the batch in parts, which may "
+                  "take fewer bytes");
 }
 
 }  // namespace loadline::tools

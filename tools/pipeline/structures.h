@@ -78,6 +78,9 @@ absl::StatusOr<std::vector<Structure>> PossibleStructures(
     const models::Graph& model, const StepFlags& flags,
     const PlannedStep& plain);
 
+// The error with more at the end of its message; its figures (payloads) stay.
+absl::Status Appended(const absl::Status& status, absl::string_view more);
+
 // The error of a plan that was not found, with the advice to try `auto` where
 // micro-batches may be possible: the batch of `step` divides into parts, and no
 // running statistics are kept of it. Any other status is returned as it is.
