@@ -4,15 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -32,9 +27,7 @@
 #include "tools/cli/device_names.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/flags.h"
-#include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
-#include "tools/cli/number_checks.h"
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/evaluated_run.h"
@@ -42,7 +35,6 @@
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/load_plan.h"
 #include "tools/pipeline/lora.h"
-#include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/plan_training_step.h"
 #include "tools/pipeline/replan.h"
@@ -53,33 +45,10 @@
 #include "tools/report/phases_report.h"
 #include "tools/report/run_report.h"
 #include "tools/report/trace_file.h"
+#include "tools/verbs/run_flags.h"
 
 namespace loadline::tools {
 namespace {
-
-struct Flags {
-  StepFlags step;
-  TrainingFlags training;
-  int64_t steps = 0;
-  int64_t epochs = 0;
-  uint64_t seed = 0;
-  bool no_shuffle = false;
-  std::string out;
-  std::string checkpoint;
-  int64_t checkpoint_every = 0;
-  bool resume = false;
-  bool overwrite = false;
-  std::string host_store;
-  int64_t log_every = 10;
-  std::string trace;
-  std::string plan_in;
-  std::string problem_in;
-  std::optional<uint64_t> stress;  // seed; none: no stress device
-  bool replan = false;
-  int64_t replan_after = 5;
-  std::string recipe;
-  bool json = false;
-};
 
 // A loaded program with its device.
 struct Running {
@@ -88,7 +57,7 @@ struct Running {
 };
 
 absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
-    const Flags& flags) {
+    const RunFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(
       auto device, MakeDevice(flags.step.plan.device, flags.host_store));
   if (!flags.stress.has_value()) return device;
@@ -96,109 +65,8 @@ absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
       std::move(device), executor::StressOptions{.seed = *flags.stress});
 }
 
-// A checkpoint may be days of work.
-absl::Status CheckCheckpoint(const Flags& flags) {
-  if (flags.resume && flags.checkpoint.empty()) {
-    return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
-  }
-  if (flags.resume && flags.overwrite) {
-    return absl::InvalidArgumentError(
-        "--resume and --overwrite: give one of them");
-  }
-  std::error_code error;
-  if (!flags.resume && !flags.overwrite &&
-      std::filesystem::is_regular_file(flags.checkpoint, error)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--checkpoint ", flags.checkpoint,
-        ": exists; continue from it with --resume, replace it with "
-        "--overwrite, or name another file"));
-  }
-  if (!flags.resume || !flags.recipe.empty()) return absl::OkStatus();
-  // A file that is no checkpoint is an error where it is read.
-  const auto notes = executor::ReadCheckpointNotes(flags.checkpoint);
-  return notes.ok() ? CheckHasNoRecipe(*notes, flags.checkpoint)
-                    : absl::OkStatus();
-}
-
-// Each phase of a recipe has a plan of its own.
-absl::Status CheckRecipeFlags(const Flags& flags) {
-  const std::string choice = AutoFlag(flags.step.plan);
-  for (const auto& [name, given] :
-       {std::pair<const char*, bool>{"--plan", !flags.plan_in.empty()},
-        {"--replan", flags.replan},
-        {"--trace", !flags.trace.empty()},
-        {"--patience", flags.training.patience > 0},
-        {"--best", !flags.training.best.empty()},
-        {"--ema-output", !flags.training.average.empty()},
-        {"--ema", flags.step.optimizer.ema > 0},
-        {"--lora", !flags.step.optimizer.lora.empty()},
-        {choice.c_str(), IsAuto(flags.step.plan)}}) {
-    if (!given) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " and --recipe: give one of them"));
-  }
-  return absl::OkStatus();
-}
-
-// Everything that is known to fail is checked before hours of training.
-absl::Status CheckFlags(const Flags& flags) {
-  if (flags.step.loss.data.empty()) {
-    return absl::InvalidArgumentError("--data: expected an .npz file");
-  }
-  if (flags.steps > 0 && flags.epochs > 0) {
-    return absl::InvalidArgumentError("--steps and --epochs: give one of them");
-  }
-  if (flags.replan && !flags.plan_in.empty()) {
-    return absl::InvalidArgumentError(
-        "--replan and --plan: give one of them; --plan says which plan to run");
-  }
-  if (!flags.recipe.empty()) LOADLINE_RETURN_IF_ERROR(CheckRecipeFlags(flags));
-  if (flags.replan && !flags.training.eval_data.empty()) {
-    return absl::InvalidArgumentError(
-        "--replan and --eval-data: give one of them");
-  }
-  LOADLINE_RETURN_IF_ERROR(
-      CheckTrainingFlags(flags.training, flags.step.optimizer.ema));
-  if (!flags.training.adapters.empty() && flags.step.optimizer.lora.empty()) {
-    return absl::InvalidArgumentError("--lora-output: needs --lora rank=N");
-  }
-  if (IsAuto(flags.step.plan) && (flags.replan || !flags.plan_in.empty())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        AutoFlag(flags.step.plan), " and ",
-        flags.replan ? "--replan" : "--plan", ": give the numbers instead"));
-  }
-  std::vector<NamedPath> inputs = InputPaths(flags.step);
-  inputs.push_back({"--recipe", flags.recipe});
-  AddDataPaths("--eval-data", flags.training.eval_data, &inputs);
-  inputs.push_back({"--plan", flags.plan_in});
-  inputs.push_back({"--problem", flags.problem_in});
-  LOADLINE_RETURN_IF_ERROR(
-      CheckOutputPaths(inputs, {{"-o", flags.out},
-                                {"--checkpoint", flags.checkpoint},
-                                {"--trace", flags.trace},
-                                {"--best", flags.training.best},
-                                {"--metrics", flags.training.metrics},
-                                {"--ema-output", flags.training.average},
-                                {"--lora-output", flags.training.adapters},
-                                {"--host-store", flags.host_store, true}}));
-  LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
-  for (const std::string* path :
-       {&flags.out, &flags.checkpoint, &flags.trace, &flags.training.best,
-        &flags.training.metrics, &flags.training.average,
-        &flags.training.adapters}) {
-    if (path->empty()) continue;
-    std::filesystem::path folder = std::filesystem::path(*path).parent_path();
-    if (folder.empty()) folder = ".";
-    if (access(folder.c_str(), W_OK) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          *path, ": the folder ", folder.string(), " cannot be written to"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 // `graph`: the graph that the data were loaded for.
-int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
+int64_t StepsFor(const RunFlags& flags, const executor::DataSet& data,
                  const models::Graph& graph) {
   if (flags.steps > 0) return flags.steps;
   const int64_t batch = *executor::BatchOf(graph);
@@ -207,7 +75,7 @@ int64_t StepsFor(const Flags& flags, const executor::DataSet& data,
 
 // Loads the plan. `last`: no other is loaded later, so the initial contents of
 // parameters and states are freed as soon as the device has them.
-absl::StatusOr<Running> Load(const Flags& flags, PlannedStep* step,
+absl::StatusOr<Running> Load(const RunFlags& flags, PlannedStep* step,
                              std::unique_ptr<executor::Device> device,
                              bool trace, bool last) {
   Running running = {.device = std::move(device)};
@@ -227,7 +95,7 @@ absl::StatusOr<Running> Load(const Flags& flags, PlannedStep* step,
 }
 
 absl::StatusOr<executor::TrainOptions> TrainOptionsFor(
-    const Flags& flags, const executor::DataSet& data,
+    const RunFlags& flags, const executor::DataSet& data,
     const models::Graph& graph) {
   const int64_t steps = StepsFor(flags, data, graph);
   LOADLINE_ASSIGN_OR_RETURN(
@@ -256,7 +124,7 @@ struct Part {
 };
 
 absl::StatusOr<executor::TrainResult> TrainProgram(
-    const Flags& flags, executor::Program& program,
+    const RunFlags& flags, executor::Program& program,
     const executor::DataSet& data, const std::atomic<bool>* stop,
     const Part& part, const std::function<void()>& after_step = {}) {
   LOADLINE_ASSIGN_OR_RETURN(executor::TrainOptions options,
@@ -281,7 +149,7 @@ absl::StatusOr<executor::TrainResult> TrainProgram(
 // Trains some steps, plans again with their times, and continues with the new
 // plan on another device, from the same weights and optimizer state.
 absl::StatusOr<executor::TrainResult> TrainTwoPlans(
-    const Flags& flags, const executor::DataSet& data,
+    const RunFlags& flags, const executor::DataSet& data,
     const std::atomic<bool>* stop, executor::MetricsFile* metrics,
     PlannedStep* step, Running* running, Replanned* first_plan) {
   executor::StepTimes times(step->graph, step->problem, step->plan);
@@ -326,7 +194,7 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
 // Writes the trained model, that with averaged weights, and adapters: each that
 // can be written, whatever became of the others. Frees the program and the
 // arena as soon as the weights are read: writing takes memory too.
-absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
+absl::Status WriteModels(const RunFlags& flags, const PlannedStep& step,
                          Running* running) {
   const std::string& averaged = flags.training.average;
   LOADLINE_ASSIGN_OR_RETURN(const OptionalLora lora,
@@ -357,7 +225,7 @@ absl::Status WriteModels(const Flags& flags, const PlannedStep& step,
 
 // The evaluation of --eval-data, within the bytes of the training's plan.
 absl::StatusOr<std::unique_ptr<EvaluationPlan>> PlanEvaluation(
-    const Flags& flags, const PlannedStep& step) {
+    const RunFlags& flags, const PlannedStep& step) {
   EvaluationFlags evaluation = {flags.step.model, flags.step.loss,
                                 flags.step.plan};
   evaluation.loss.data = flags.training.eval_data;
@@ -370,7 +238,7 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> PlanEvaluation(
 }
 
 absl::StatusOr<std::unique_ptr<executor::MetricsFile>> OpenMetrics(
-    const Flags& flags, const PlannedStep& step) {
+    const RunFlags& flags, const PlannedStep& step) {
   if (flags.training.metrics.empty()) return nullptr;
   int64_t done = 0;
   if (flags.resume) {
@@ -392,7 +260,7 @@ void ShowEvaluation(int64_t step, const executor::Evaluation& evaluation) {
 
 // Trains and evaluates in turns (tools/pipeline/evaluated_run.h).
 absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
-    const Flags& flags, const executor::DataSet& data,
+    const RunFlags& flags, const executor::DataSet& data,
     const std::atomic<bool>* stop, EvaluationPlan& evaluation,
     executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
   absl::Status unwritten;
@@ -486,7 +354,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
   return result;
 }
 
-absl::Status InterruptedError(const Flags& flags) {
+absl::Status InterruptedError(const RunFlags& flags) {
   return absl::CancelledError(
       flags.checkpoint.empty()
           ? "interrupted; nothing was saved, as no --checkpoint was given"
@@ -494,7 +362,7 @@ absl::Status InterruptedError(const Flags& flags) {
                          flags.checkpoint, " --resume"));
 }
 
-absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
+absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
   const bool show = spdlog::should_log(spdlog::level::info);
@@ -558,8 +426,8 @@ absl::Status RunRecipe(const Flags& flags, const std::atomic<bool>* stop) {
   return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
-absl::Status RunRun(const Flags& flags) {
-  LOADLINE_RETURN_IF_ERROR(CheckFlags(flags));
+absl::Status RunRun(const RunFlags& flags) {
+  LOADLINE_RETURN_IF_ERROR(CheckRunFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
   if (!flags.recipe.empty()) return RunRecipe(flags, stop);
   LOADLINE_ASSIGN_OR_RETURN(auto device, DeviceFor(flags));
@@ -632,82 +500,10 @@ absl::Status RunRun(const Flags& flags) {
   return result.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
-void AddRunFlags(CLI::App* app, Flags* flags) {
-  app->add_option("--steps", flags->steps, "Steps in all")
-      ->check(CheckPositive)
-      ->take_last();
-  app->add_option("--epochs", flags->epochs,
-                  "Instead of --steps: passes over the data (default 1)")
-      ->check(CheckPositive)
-      ->take_last();
-  app->add_option("--seed", flags->seed, "Seed of shuffling and dropout")
-      ->check(CheckNonNegative)
-      ->take_last();
-  app->add_flag("--no-shuffle", flags->no_shuffle, "Take the examples in order")
-      ->group(kRareFlags);
-  AddOutputFlag(app, &flags->out, "Trained model, .onnx");
-  app->add_option("--checkpoint", flags->checkpoint,
-                  "Checkpoint file, .safetensors")
-      ->type_name("FILE")
-      ->take_last();
-  app->add_option("--checkpoint-every", flags->checkpoint_every,
-                  "Steps between checkpoints (default: at the end)")
-      ->check(CheckNonNegative)
-      ->take_last();
-  app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
-  app->add_flag("--overwrite", flags->overwrite,
-                "Replace a checkpoint that exists")
-      ->group(kRareFlags);
-  app->add_option("--host-store", flags->host_store,
-                  "On a CPU: new file, or folder, for what is copied out "
-                  "(default: $TMPDIR or /var/tmp)")
-      ->type_name("FILE")
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_option("--log-every", flags->log_every,
-                  "Steps between lines of progress off a terminal")
-      ->check(CheckPositive)
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_option("--trace", flags->trace,
-                  "Chrome trace of the last step, .json")
-      ->type_name("FILE")
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_flag("--replan", flags->replan,
-                "Plan again with the times of the first steps");
-  app->add_option("--replan-after", flags->replan_after,
-                  "How many steps these are (default 5)")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_option("--recipe", flags->recipe,
-                  "Compress while training: a recipe, .yaml or .json")
-      ->type_name("FILE")
-      ->take_last();
-  app->add_option("--plan", flags->plan_in, "Run this plan")
-      ->type_name("FILE")
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_option("--problem", flags->problem_in,
-                  "The problem that --plan was made for")
-      ->type_name("FILE")
-      ->take_last()
-      ->group(kRareFlags);
-  app->add_option("--stress", flags->stress,
-                  "Look for bugs: random delays from this seed, freed bytes "
-                  "overwritten, canaries behind workspaces")
-      ->type_name("SEED")
-      ->take_last()
-      ->group(kRareFlags);
-  AddTrainingFlags(app, &flags->training);
-  AddJsonFlag(app, &flags->json);
-}
-
 }  // namespace
 
 VerbBody AddRun(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<RunFlags>();
   flags->step.plan.calibrate = true;
   flags->step.purpose.runs_here = true;
   AddModelFlags(app, &flags->step.model);
