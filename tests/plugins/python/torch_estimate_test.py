@@ -2,6 +2,7 @@
 import contextlib
 import io
 import json
+import logging
 import os
 import pathlib
 import resource
@@ -9,17 +10,21 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
 
 import loadline
 from loadline import torch as lt
+from loadline.torch.session.choose_structure import StructureSearch
 from loadline.torch.session.estimate import with_memory
 from models import MODELS
 
 MACHINE = loadline.Machine.known("rtx-4090")
 OPTIONS = {"inner": "aot_eager", "work_limit": 20_000, "machine": MACHINE}
+
+MODEL_LOG = logging.getLogger("a model")
 
 
 class Tied(nn.Module):
@@ -147,6 +152,66 @@ class Estimate(unittest.TestCase):
         self.assertIn("no plan", str(found))
         with self.assertRaisesRegex(loadline.LoadlineError, "row 0 has no plan"):
             found.report("/tmp/never.html", row=0)
+
+    def test_of_a_model_that_logs_is_of_one_graph(self):
+        class Logs(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = nn.Linear(16, 32), nn.Linear(32, 16)
+
+            def forward(self, x):
+                hidden = torch.tanh(self.first(x))
+                MODEL_LOG.warning("a loss of %s", "its own")
+                return self.second(hidden).square().mean()
+
+        class Silent(Logs):
+            def forward(self, x):
+                return self.second(torch.tanh(self.first(x))).square().mean()
+
+        with self.assertNoLogs("a model"):
+            found = lt.estimate(on_meta(Logs), torch.optim.AdamW, sample=torch.zeros(8, 16),
+                                budgets=["100%"], **OPTIONS)
+        torch._dynamo.reset()
+        expected = lt.estimate(on_meta(Silent), torch.optim.AdamW,
+                               sample=torch.zeros(8, 16), budgets=["100%"], **OPTIONS)
+        self.assertEqual(found.problem, expected.problem)
+        self.assertFalse(torch._dynamo.config.ignore_logging_functions)
+
+    def test_of_a_plain_configuration_of_gpt2(self):
+        """Its loss logs that it takes the default."""
+        try:
+            import transformers
+        except ImportError:
+            self.skipTest("needs transformers")
+        config = transformers.GPT2Config(vocab_size=60, n_positions=16, n_embd=16, n_layer=1,
+                                         n_head=2, bos_token_id=0, eos_token_id=0)
+        tokens = torch.zeros(2, 16, dtype=torch.long)
+        found = lt.estimate(
+            on_meta(lambda: transformers.AutoModelForCausalLM.from_config(config)),
+            torch.optim.AdamW, sample={"input_ids": tokens, "labels": tokens},
+            budgets=["100%"], **OPTIONS)
+        self.assertGreater(found.rows[0].peak_bytes, 4 * found.parameter_bytes)
+
+    def test_of_one_budget_changes_nothing_for_the_next(self):
+        seen = []
+        choose = StructureSearch.choose
+
+        def choosing(search, *arguments):
+            seen.append(first_search[0].options.outside_bytes)
+            return choose(search, *arguments)
+
+        first_search = []
+        begin = StructureSearch.__init__
+
+        def beginning(search, *arguments):
+            begin(search, *arguments)
+            first_search.append(search)
+
+        with mock.patch.object(StructureSearch, "choose", choosing), mock.patch.object(
+                StructureSearch, "__init__", beginning):
+            lt.estimate(on_meta(Tied), sample=torch.zeros(2, 8, dtype=torch.long),
+                        loss_fn=loss_of, budgets=["100%", "card", "90%"], **OPTIONS)
+        self.assertEqual(seen, [MACHINE.reserved_bytes] * 3)
 
     def test_names_what_it_cannot_estimate(self):
         class Breaks(nn.Module):

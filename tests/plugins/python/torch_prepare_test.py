@@ -91,6 +91,17 @@ class Prepare(unittest.TestCase):
                 lt.report(html=page)
                 self.assertIn("<html", page.read_text()[:2000])
 
+    def test_reports_the_measured_step_beside_the_planned_step(self):
+        """AdamW's own memory makes the peak, and the measured step has it."""
+        torch._dynamo.reset()
+        model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(4)])
+        optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+        lt.prepare(model, optimizer, sample=torch.randn(4, 64), budget="100%", **OPTIONS)
+        graph = lt.planned[-1]
+        self.assertGreater(graph.measured_bytes, graph.peak_bytes)
+        # The plan also has what autograd may hold to the end: the tangent.
+        self.assertRegex(lt.report(), r"measured .*, (\+0|-[0-9]{1,4}) bytes against the plan")
+
     def test_too_small_a_budget_says_which_would_do(self):
         model, optimizer, batch = made("mlp")
         with self.assertRaises(loadline.Infeasible) as caught:
@@ -256,6 +267,17 @@ class Corrections(unittest.TestCase):
         self.assertEqual(last.measured_bytes, last.peak_bytes)
         self.assertIn("largest surprise: wide", lt.report())
 
+    def test_the_smallest_budget_is_found_again_with_what_was_measured(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model, batch = Wide(), (torch.randn(512, 64),)
+        with recorded() as graphs:
+            lt.prepare(model, sample=batch, budget="smallest", **OPTIONS)
+        first, *_, last = graphs
+        self.assertGreater(first.measured_bytes, first.plan.budget_bytes)
+        self.assertLessEqual(last.measured_bytes, last.plan.budget_bytes)
+        self.assertGreater(last.plan.budget_bytes, first.plan.budget_bytes)
+
     def test_what_cannot_be_corrected_is_an_error(self):
         torch._dynamo.reset()
         torch.manual_seed(0)
@@ -356,6 +378,32 @@ class Mistakes(unittest.TestCase):
             error = self.compile(model, batch, **options)
             self.assertIsInstance(error, loadline.InvalidArgument)
             self.assertIn(word, str(error))
+
+    def test_options_of_others_are_named_and_the_plugins_own_are_not(self):
+        model, _, _ = made("mlp")
+        with self.assertRaisesRegex(loadline.InvalidArgument,
+                                    "micro_batches is an argument of .*prepare"):
+            lt.compile_in_place(model, "1GiB", micro_batches=2)
+        with self.assertRaises(loadline.InvalidArgument) as caught:
+            lt.compile_in_place(model, "1GiB", bugdet=2)
+        named = str(caught.exception).rpartition("the options are ")[2].split(", ")
+        self.assertIn("work_limit", named)
+        documented = (pathlib.Path(__file__).parents[3] / "docs/pytorch.md").read_text()
+        for name in named:
+            self.assertIn(f"`{name}`", documented)
+
+    def test_a_loss_fn_with_other_arguments_is_refused_before_anything_runs(self):
+        model, _, batch = made("mlp")
+        for make in (lt.prepare, lt.estimate):
+            options = {"budget": "100%"} if make is lt.prepare else {}
+            with self.assertRaisesRegex(loadline.InvalidArgument,
+                                        "loss_fn .*missing.*only the output"):
+                make(model, None, loss_fn=lambda output, target: output, sample=batch,
+                     **options, **OPTIONS)
+            with self.assertRaisesRegex(loadline.InvalidArgument,
+                                        "loss_fn .*too many.*output and the target"):
+                make(model, None, loss_fn=lambda output: output, micro_batches=2,
+                     sample=(batch[0], batch[0]), **options, **OPTIONS)
 
     def test_too_small_a_budget_is_no_plan_in_torch_compile_either(self):
         model, _, batch = made("mlp")

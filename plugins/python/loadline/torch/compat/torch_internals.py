@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -328,6 +329,27 @@ def ignore_logging(*functions: Any) -> None:
     """Calls of these functions break no graph, and do nothing inside one."""
     if dynamo is not None and hasattr(dynamo, "ignore_logging_functions"):
         dynamo.ignore_logging_functions.update(functions)
+
+
+# Of logging.Logger, and of Logger's subclasses.
+_LOGGING = ("debug", "info", "warning", "warn", "error", "exception", "critical", "fatal",
+            "log")
+
+
+@contextlib.contextmanager
+def without_logging() -> Iterator[None]:
+    """What is traced inside logs nothing, for a trace that is never run: a call of a logger
+    would break the graph. Libraries add methods to Logger (transformers: warning_once)."""
+    if dynamo is None or not hasattr(dynamo, "ignore_logging_functions"):
+        yield
+        return
+    kinds = {logging.Logger, logging.getLoggerClass()}
+    functions = {function for kind in kinds for name, function in vars(kind).items()
+                 if name in _LOGGING or callable(function)
+                 and getattr(function, "__module__", "logging") != "logging"}
+    with dynamo.patch(ignore_logging_functions={
+            *dynamo.ignore_logging_functions, *functions}):
+        yield
 
 
 def original_module(model: torch.nn.Module) -> torch.nn.Module:

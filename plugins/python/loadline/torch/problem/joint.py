@@ -27,8 +27,11 @@ _UNSAFE_VIEWS = {aten._unsafe_view.default, aten.lift_fresh.default}
 _LOSSES = {aten.mse_loss.default, aten.smooth_l1_loss.default,
            aten.binary_cross_entropy.default, aten.soft_margin_loss.default}
 
+# Its kernel resizes what it allocates as large as its operand.
+_RESIZED = {aten.col2im.default}
+
 # Training batch norm that also returns new running statistics. Only those depend on the
-# old ones, so a second run does not need the old ones (module_body.py).
+# old ones, so a second run does not need the graph's (module_body.py).
 BATCH_NORM = aten._native_batch_norm_legit_functional.default
 
 
@@ -111,13 +114,34 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     return bytes_
 
 
+def _check_layout(node: torch.fx.Node) -> None:
+    for value in torch_internals.pytree.tree_leaves(node.meta.get("val")):
+        if isinstance(value, torch.Tensor) and value.layout is not torch.strided:
+            raise Unsupported(
+                f"{node.name} has the layout {value.layout}, so its bytes follow from its "
+                "values. If it is the gradient of an embedding, use sparse=False")
+
+
+def _extent_bytes(tensor: torch.Tensor) -> int:
+    """Of a storage with this tensor alone."""
+    whole = storage_bytes(tensor)  # raises for symbolic sizes
+    if not tensor.numel():
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    return min(whole, (last + 1) * tensor.element_size())
+
+
 def result_bytes(node: torch.fx.Node) -> int:
     """Of all storages of the node's result, including those of its inputs."""
     tensors = [value for value in torch_internals.pytree.tree_leaves(
         node.meta.get("val")) if isinstance(value, torch.Tensor)]
-    if node.target in _LOSSES and tensors[0].dim() == 0:
+    if node.target in _RESIZED or node.target in _LOSSES and tensors[0].dim() == 0:
         return max(storage_bytes(argument.meta["val"])
                    for argument in node.all_input_nodes)
+    if node.target is aten.copy.default:  # a clone of the whole storage that is written
+        written = node.args[0]
+        assert isinstance(written, torch.fx.Node)
+        return storage_bytes(written.meta["val"])
     return sum({torch_internals.storage_key(tensor): storage_bytes(tensor)
                 for tensor in tensors}.values())
 
@@ -178,6 +202,7 @@ class _Reader:
 
     def read(self) -> Joint:
         for node in self.module.graph.nodes:
+            _check_layout(node)
             if node.op == "placeholder":
                 self.placeholder(node)
             elif node.op == "get_attr":
@@ -214,11 +239,15 @@ class _Reader:
                 raise Unsupported(
                     f"input {node.name} is a {type(value).__name__} and not a tensor")
             return
-        self.new_value(node, value)
         if "tangents" in str(node.target):
+            # Traced as views where outputs are views of one storage; autograd delivers
+            # a tensor for each.
+            self.joint.root[node] = node
+            self.joint.bytes[node] = _extent_bytes(value)
             self.joint.tangents.append(node)
             self.backward.add(node)
         else:
+            self.new_value(node, value)
             self.joint.primals.append(node)
 
     def function(self, node: torch.fx.Node) -> None:
@@ -310,7 +339,9 @@ class _Reader:
         arguments = node.all_input_nodes
         only_once = _has_effect(node) or torch_internals.must_save(node)
         if node.target is BATCH_NORM:
-            statistics = node.args[3:5]
+            # Those of an earlier call of the same layer are no inputs of the graph.
+            statistics = [a for a in node.args[3:5]
+                          if isinstance(a, torch.fx.Node) and a.op == "placeholder"]
             arguments = [a for a in arguments if a not in statistics]
             only_once = node.args[1] is None
         reads = list(dict.fromkeys(

@@ -66,6 +66,13 @@ class StateBucket:
     work_bytes: int = 0  # that its update allocates for itself
 
 
+def updated_inputs(joint: Joint) -> set[torch.fx.Node]:
+    """The graph's inputs that the step writes to. An update is in place in every plan, so
+    what reads the input as it was runs before the update, and only once."""
+    return {operation.updates for operation in joint.operations
+            if operation.updates is not None}
+
+
 def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
     """Operations before and after the boundary, if everything is kept: first those that
     the forward's outputs need; those that only gradients need stay where they are."""
@@ -73,9 +80,11 @@ def step_order(joint: Joint) -> tuple[list[Operation], list[Operation]]:
              for made in operation.makes if isinstance(made, torch.fx.Node)}
     before: set[int] = set()
     open_ = [maker[value] for value in joint.forward_outputs if value in maker]
+    updated = updated_inputs(joint)
     open_ += [operation for operation in joint.operations
               if not operation.backward
-              and (operation.ordered or operation.updates)]
+              and (operation.ordered or operation.updates
+                   or not updated.isdisjoint(operation.reads))]
     while open_:
         operation = open_.pop()
         if id(operation) in before:
@@ -149,6 +158,9 @@ class _Writer:
         self.returned = set(joint.forward_outputs)
         self.caller = {joint.root[node] for node in (*joint.primals, *joint.constants)}
         self.before: set[torch.fx.Node] = set()  # what runs before the boundary
+        self.updated = updated_inputs(joint)
+        # By such an input: what its update waits for, one value for each reader.
+        self.readings: dict[torch.fx.Node, list[int]] = {}
 
     def value(self, name: str, bytes_: int, node: torch.fx.Node | None,
               **fields: Any) -> int:
@@ -192,7 +204,7 @@ class _Writer:
     def operation(self, operation: Operation, again: bool = False) -> None:
         """again: the second node of a checkpoint's operation, for the backward."""
         fields: dict[str, Any] = {}
-        repeatable = operation.repeatable
+        repeatable = operation.repeatable and not self.reads_before_update(operation)
         if operation.random and not again:
             repeatable = repeatable and self.snapshot(operation)
         # The caller owns what the forward returns, so it cannot be freed and computed
@@ -207,10 +219,12 @@ class _Writer:
                        None if isinstance(made, int) else made,
                        **({"offload": False} if made in self.returned else {}))
             for made, bytes_ in zip(operation.makes, operation.element_bytes)]
+        self.precede_updates(operation, outputs)
         if operation.updates is not None:
             old = self.id_of[operation.updates]
             if old not in inputs:
                 inputs.append(old)
+            inputs += self.readings.pop(operation.updates, [])
             new = self.value(f"{operation.updates.name}.new",
                              self.joint.bytes[operation.updates],
                              operation.updates, offload=False)
@@ -229,6 +243,20 @@ class _Writer:
         self.node(operation, operation.name + suffix, time_ns, inputs, outputs,
                   **_workspace(inside.workspace_bytes if inside else 0), **fields)
 
+    def reads_before_update(self, operation: Operation) -> bool:
+        return not operation.backward and any(
+            value in self.updated for value in operation.reads
+            if value is not operation.updates)
+
+    def precede_updates(self, operation: Operation, outputs: list[int]) -> None:
+        """Orders the operation before the updates of what it reads."""
+        if not self.reads_before_update(operation):
+            return
+        read = self.value(f"read.{operation.name}", 0, None)
+        outputs.append(read)
+        for value in self.updated.intersection(operation.reads) - {operation.updates}:
+            self.readings.setdefault(value, []).append(read)
+
     def pairs(self, operation: Operation, outputs: list[int]) -> list[list[int]]:
         """Operands that the result may overwrite, as [operand, result] ids."""
         made = operation.node.meta["val"]
@@ -244,7 +272,8 @@ class _Writer:
     def dropped(self, operation: Operation) -> bool:
         """Whether the backward computes it again because of the user's checkpoint."""
         return operation.dropped and operation.node in self.before and (
-            not operation.random or operation.node in self.snapshots)
+            not operation.random or operation.node in self.snapshots
+        ) and not self.reads_before_update(operation)
 
     def backward(self, operations: list[Operation]) -> None:
         here: set[torch.fx.Node] = set()  # computed again so far

@@ -39,7 +39,7 @@ class Ledger:
 
     def watch(self, values: Any) -> None:
         for value in torch_internals.pytree.tree_leaves(values):
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and value.layout is torch.strided:
                 storage = value.untyped_storage()
                 self._watched[torch_internals.storage_key(value)] = (
                     torch_internals.StorageWeakRef(storage), storage.nbytes())

@@ -119,8 +119,9 @@ class ModuleWriter:
             # Updated running statistics may not be available here. Nothing reads the
             # new ones that a second run returns, so any tensor of that shape serves.
             statistics = [
-                old if isinstance(old, torch.fx.Node)
-                and self.joint.root[old] in self.step.waiting else args[1]
+                old if isinstance(old, torch.fx.Node) and (
+                    old.op != "placeholder"
+                    or self.joint.root[old] in self.step.waiting) else args[1]
                 for old in args[3:5]]
             args = (*args[:3], *statistics, *args[5:])
         args, kwargs = torch.fx.map_arg((args, kwargs), self.get)

@@ -34,12 +34,17 @@ class PlannedGraph:
     recomputed_flops: int = 0
     saved_count: int = 0  # tensors that the forward saves for the backward
     slab: Callable[[], Slab | None] = lambda: None  # None: the modules are gone
-    measured_bytes: int | None = None  # the peak of a step, if it could be measured
+    measured_bytes: int | None = None  # of step_peak_bytes, if it could be measured
     surprises: dict[str, tuple[int, int]] = dataclasses.field(
         default_factory=dict)  # Ledger.surprises of that step
     # Values that PyTorch's partitioner saves or recomputes against the plan after a
     # second attempt; its own modules then run.
     not_obeyed: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def step_peak_bytes(self) -> int:
+        """Of the whole step, the optimizer's included, as far as it is planned."""
+        return max(self.peak_bytes, self.update_peak_bytes)
 
     @property
     def resident_state_bytes(self) -> int:

@@ -7,6 +7,7 @@ Tested by tests/plugins/python/torch_micro_batches_test.py.
 """
 from __future__ import annotations
 
+import copy
 import dataclasses
 import logging
 import math
@@ -19,7 +20,8 @@ from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsuppor
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
 from loadline.torch.session.compiler import current_tier
-from loadline.torch.session.sample_step import arguments_of, restored_afterwards
+from loadline.torch.session.sample_step import (arguments_of, check_loss_fn,
+                                               restored_afterwards)
 from loadline.torch.session.trace_step import Tracer, trace_step
 from loadline.torch.solve import rank_consensus
 from loadline.torch.solve.make_plan import EFFORT, asked_bytes, make_plan
@@ -136,6 +138,12 @@ class StructureSearch:
         self.asked_split = options.split
         self._tracers: dict[Structure, Tracer] = {}
 
+    def within(self, **changes: Any) -> StructureSearch:
+        """The same traces, planned with other options, which change no trace."""
+        found = copy.copy(self)
+        found.options = dataclasses.replace(self.options, **changes)
+        return found
+
     def tracer(self, structure: Structure) -> Tracer:
         if structure not in self._tracers:
             part = self.sample if structure.parts == 1 else rows_of(
@@ -229,6 +237,7 @@ def with_loss(model: torch.nn.Module, function: Any, sample: Any) -> WithLoss:
         raise InvalidArgument(
             "with micro_batches or split, loss_fn takes the model's output and the target: "
             "give sample=(input, target), and call the prepared model in the same way")
+    check_loss_fn(function, with_target=True)
     return WithLoss(model, function)
 
 

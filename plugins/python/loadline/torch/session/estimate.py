@@ -154,11 +154,10 @@ def _budget(budget: int | float | str, machine: Machine) -> int | str:
 
 def _row(search: StructureSearch, asked: int | float | str,
          micro_batches: int | str) -> Row:
-    options = search.options
-    budget = _budget(asked, options.machine)
+    budget = _budget(asked, search.options.machine)
+    if is_share(budget):  # of what PyTorch's allocator takes
+        search = search.within(outside_bytes=0)
     try:
-        if is_share(budget):  # of what PyTorch's allocator takes
-            search.options = dataclasses.replace(options, outside_bytes=0)
         bytes_ = search.bytes_of(budget)
         structure, plan = search.choose(micro_batches, bytes_)
     except Infeasible as error:
@@ -166,9 +165,7 @@ def _row(search: StructureSearch, asked: int | float | str,
         return Row(asked, error.budget_bytes, None,
                    error="needs " + format_bytes(error.smallest_met_bytes)
                    if error.smallest_met_bytes else str(error))
-    finally:
-        options, search.options = search.options, options
-    within = dataclasses.replace(structure.options(options), budget=bytes_)
+    within = dataclasses.replace(structure.options(search.options), budget=bytes_)
     kept_ns = sum(node["time_ns"] for node in search.problem(Structure())["nodes"])
     step_ns = search.step_ns(structure, plan)
     return Row(asked, asked_bytes(within, 0, 0, plan), plan,

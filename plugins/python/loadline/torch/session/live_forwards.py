@@ -17,7 +17,8 @@ import torch
 from loadline.budget import format_bytes
 from loadline.errors import LoadlineError, LoadlineWarning
 from loadline.torch.compat import torch_internals
-from loadline.torch.session.session import SessionReference
+from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.session import Session, SessionReference
 
 
 class _Forward:
@@ -55,8 +56,14 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
     """The compiled graph with this number, watched for the session."""
     alive: weakref.WeakSet[_Forward] = weakref.WeakSet()
 
+    def graph_of(session: Session) -> PlannedGraph | None:
+        return next((one for one in session.graphs if one.number == number), None)
+
     @functools.wraps(compiled)
     def call(*arguments: Any) -> Any:
+        session = reference()
+        if session is not None and session.written is not None:
+            session.written.save(graph_of(session), arguments)
         output = compiled(*arguments)
         forward = _Forward()
         for node in _nodes(output):
@@ -64,10 +71,9 @@ def watch(compiled: Callable[..., Any], reference: SessionReference, number: int
             node.register_prehook(functools.partial(_begin_backward, forward))
         alive.add(forward)
         waiting = sum(not one.backward_began for one in alive)
-        session = reference()
         if session is None or session.allows(waiting):
             return output
-        graph = next((one for one in session.graphs if one.number == number), None)
+        graph = graph_of(session)
         more = "" if graph is None else (
             f", up to {format_bytes(graph.peak_bytes)} each")
         warnings.warn(

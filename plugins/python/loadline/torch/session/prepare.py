@@ -200,7 +200,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "found_bytes": tuple(sorted(found_bytes.items())),
             "session": session.reference}
         call = torch.compile(target, backend=backend, dynamic=False, options=asked)
-        graphs, measured = run_sample_step(step, call, session, corrections > 0)
+        # The smallest is found again with what was measured.
+        graphs, measured = run_sample_step(
+            step, call, session, corrections > 0 and budget != SMALLEST)
         excess = 0 if measured is None else measured - corrected - sum(
             graph.plan.budget_bytes for graph in graphs)
         found = {name: real for graph in graphs

@@ -35,7 +35,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
         lines.append("  not measured: bytes are known on a CUDA device, and on the CPU "
                      "with inner=\"aot_eager\"")
         return lines
-    difference = graph.measured_bytes - graph.peak_bytes
+    difference = graph.measured_bytes - graph.step_peak_bytes
     lines.append(f"  measured {format_bytes(graph.measured_bytes)}, "
                  f"{difference:+d} bytes against the plan")
     if graph.surprises:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from loadline.torch.rewrite.ledger import Ledger, WatchedCalls, virtual_device
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.session import Session
+from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.state.dry_run import dry_run
 from loadline.torch.state.predict_state import PredictedState, bytes_on
 
@@ -33,8 +35,12 @@ def _cut_off(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
-    """A step inside changes no buffer, gradient or random number."""
+def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[WrittenInputs]:
+    """A step inside changes no buffer, gradient or random number; and no parameter or input
+    that is saved in what this yields."""
+    written = WrittenInputs([*model.named_parameters(), *(
+        ("the sample", leaf) for leaf in torch_internals.pytree.tree_leaves(sample)
+        if isinstance(leaf, torch.Tensor))])
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     leaves = [*model.parameters(), *(
         leaf for leaf in torch_internals.pytree.tree_leaves(sample)
@@ -47,8 +53,9 @@ def restored_afterwards(model: torch.nn.Module, sample: Any) -> Iterator[None]:
                if parameter.device.type == "cuda"}
     with torch.random.fork_rng(devices=list(devices)):
         try:
-            yield
+            yield written
         finally:
+            written.restore()
             with torch.no_grad():
                 for buffer, before in buffers:
                     buffer.copy_(before)
@@ -72,6 +79,19 @@ def _scalar(output: Any) -> torch.Tensor:
         [loss.sum() for loss in losses]).sum()
 
 
+def check_loss_fn(function: Callable[..., Any], with_target: bool) -> None:
+    """Raises InvalidArgument for a loss_fn that takes other arguments."""
+    try:
+        inspect.signature(function).bind(*(None,) * (2 if with_target else 1))
+    except TypeError as error:
+        raise InvalidArgument(
+            f"loss_fn ({error}): with micro_batches or split it takes the model's output and "
+            "the target, otherwise only the output: loss_fn=lambda output: "
+            "loss(output, target)") from None
+    except ValueError:  # a function without a signature
+        pass
+
+
 @dataclasses.dataclass
 class Loss:
     """The caller's loss, and the bytes that it took: gradients of the outputs included."""
@@ -80,6 +100,9 @@ class Loss:
     model: torch.nn.Module
     bytes: int = 0
     forward_peak_bytes: int = 0  # on a GPU, whose peak is counted anew for the loss
+
+    def __post_init__(self) -> None:
+        check_loss_fn(self.function, with_target=False)
 
     def learn(self, sample: Any) -> None:
         """Finds its bytes before the model runs, on zeros of the output's shapes. A model
@@ -204,7 +227,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
     breaks = torch_internals.break_count()
     session.restart(keep_budgets)
     session.counts_forwards = step.function is not None
-    with restored_afterwards(model, sample), dry_run(
+    with restored_afterwards(model, sample) as session.written, dry_run(
             session.number, device_of(model)), contextlib.ExitStack() as stack:
         ledger = stack.enter_context(virtual_device()) if (
             step.inner == "aot_eager" and cuda is None
@@ -234,6 +257,7 @@ def run_sample_step(step: SampleStep, call: Any, session: Session, keep_budgets:
             if isinstance(cause, LoadlineError):
                 raise cause from None
             raise
+    session.written = None
     session.counts_forwards = False
     graphs = session.graphs
     if not graphs:

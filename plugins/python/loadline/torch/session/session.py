@@ -18,6 +18,7 @@ from typing import Any, overload
 import torch
 from loadline.torch.compat.weak_table import WeakTable
 from loadline.torch.rewrite.planned_graph import PlannedGraph
+from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 
@@ -65,6 +66,7 @@ class Session:
         # Forwards that may wait for their backward at a time without a warning.
         self._live_forwards = 1
         self.counts_forwards = False  # a step is measured, whatever it does
+        self.written: WrittenInputs | None = None  # of the step that is measured
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self.heads = 0  # that run in segments

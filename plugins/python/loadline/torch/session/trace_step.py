@@ -53,8 +53,9 @@ def trace_step(model: torch.nn.Module, sample: Any, options: Options) -> Tracer:
 
     args, kwargs = arguments_of(sample)
     try:
-        torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
-            *args, **kwargs)
+        with torch_internals.without_logging():
+            torch.compile(model, backend=compile_, fullgraph=True, dynamic=False)(
+                *args, **kwargs)
     except Exception as error:
         if tracer.traced is None:
             cause = getattr(error, "inner_exception", None)

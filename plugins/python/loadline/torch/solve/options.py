@@ -19,6 +19,16 @@ from loadline.torch.problem.make_problem import StateBucket
 
 
 DEVICE = "device"
+# Set by the plugin itself, and by no user.
+_OWN = {"part_sums", "part_statistics", "found_bytes", "state", "state_number", "loss_bytes",
+        "step_bytes", "corrected_bytes", "shares"}
+# Arguments that are no options, by the functions that take them.
+_ARGUMENTS = {
+    **dict.fromkeys(("sample", "loss_fn", "micro_batches", "allow_micro_batch_statistics"),
+                    "loadline.torch.prepare and estimate"),
+    "step_fn": "loadline.torch.prepare",
+    "accumulate": "loadline.torch.prepare and compile_in_place",
+    **dict.fromkeys(("optimizers", "host_state"), "loadline.torch.compile_in_place")}
 AUTO = "auto"
 
 
@@ -73,8 +83,11 @@ class Options:
         names = [field.name for field in dataclasses.fields(Options)]
         for name in given:
             if name not in names:
+                there = ', '.join(known for known in names if known not in _OWN)
                 raise InvalidArgument(
-                    f"option {name!r} does not exist; the options are {', '.join(names)}")
+                    f"{name} is an argument of {_ARGUMENTS[name]} only"
+                    if name in _ARGUMENTS else
+                    f"option {name!r} does not exist; the options are {there}")
         if "budget" not in given:
             raise InvalidArgument(
                 'option "budget" is missing: options={"budget": "22GiB"}')
