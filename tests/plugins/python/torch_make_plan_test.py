@@ -12,7 +12,9 @@ from loadline.torch.compat import tiers
 from loadline.torch.problem.cost_model import COPY_CALL_NS, with_copy_calls
 from loadline.torch.rewrite import partitioner
 from loadline.torch.session import compiler
+from loadline.torch.session.prepare import _shares
 from loadline.torch.solve import search_log
+from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from models import MODELS
 from steps import recorded, trace
@@ -36,6 +38,20 @@ def graph_of(name, **options):
 
 def copies_in(plan):
     return sum("from" in step for step in plan.document["steps"])
+
+
+class Shares(unittest.TestCase):
+    def test_of_all_graphs_are_the_whole_to_the_byte(self):
+        @dataclasses.dataclass
+        class Graph:
+            keep_everything_bytes: int
+
+        for first, second in ((9, 5), (15, 7), (7, 18), (10**12 + 3, 10**11 + 1)):
+            options = Options(budget="100%", shares=_shares([Graph(first), Graph(second)]))
+            for number, bytes_ in enumerate((first, second)):
+                asked = asked_bytes(options, bytes_, number)
+                self.assertEqual(asked, first + second)
+                self.assertEqual(int(asked * options.shares[number]), bytes_)
 
 
 class OneDecider(unittest.TestCase):

@@ -127,6 +127,21 @@ class Break(unittest.TestCase):
             compiled(Model())(torch.randn(2, 4)).backward()
         self.assertEqual(len(graphs), 1)
 
+    def test_is_said_where_nothing_is_traced_before_it(self):
+        """PyTorch traces no nn.LSTM; what follows it is the only graph."""
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cells, self.head = nn.LSTM(4, 4), nn.Linear(4, 4)
+
+            def forward(self, x):
+                return self.head(self.cells(x)[0])
+
+        with recorded() as graphs, self.assertWarnsRegex(
+                UserWarning, "graph break.*no plan.*fullgraph"):
+            compiled(Model())(torch.randn(3, 2, 4)).sum().backward()
+        self.assertEqual(len(graphs), 1)
+
     def test_is_not_said_of_a_model_that_is_compiled_anew(self):
         model = Part()
         call = compiled(model)

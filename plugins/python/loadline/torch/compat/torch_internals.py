@@ -147,6 +147,11 @@ def traced_frame() -> tuple[int, Any]:
         return number, None
 
 
+def resumes(code: Any) -> bool:
+    """Whether the compiled function is what follows a graph break in another one."""
+    return str(getattr(code, "co_name", "")).startswith("torch_dynamo_resume_in")
+
+
 def break_reason(gm: torch.fx.GraphModule) -> str:
     """Why the graph ends before its function does; empty if it does not."""
     reason: Any = getattr(gm, "compile_subgraph_reason", None)

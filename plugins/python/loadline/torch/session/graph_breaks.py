@@ -15,15 +15,16 @@ from loadline.torch.session.session import Session
 
 def graph_number(gm: torch.fx.GraphModule, session: Session, shared: bool) -> int:
     """Of the graph among the session's, from 0; warns of a graph break."""
-    number = session.frame_number(*torch_internals.traced_frame())
+    frame, code = torch_internals.traced_frame()
+    number = session.frame_number(frame, code)
     reason = torch_internals.break_reason(gm)
-    if reason or number:
+    if reason or number or torch_internals.resumes(code):
         budget = ("Each graph is planned within a share of the budget" if shared else
                   "Each graph is planned within the whole budget, and their memory adds "
                   "up: loadline.torch.prepare divides the budget among them")
         warnings.warn(
             f"loadline: a graph break{reason and f' ({reason})'} splits the model; this "
-            f"is its graph {number + 1}. {budget}. The code between two graphs has no "
+            f"is its graph {number + 1}. {budget}. The code outside of the graphs has no "
             "plan. torch.compile(..., fullgraph=True) shows where the break is",
             LoadlineWarning, stacklevel=3)
     return number

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -59,10 +60,10 @@ def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
     return reserved_bytes, whole_bytes - free_bytes - reserved_bytes
 
 
-def _shares(graphs: list[PlannedGraph]) -> tuple[float, ...]:
+def _shares(graphs: list[PlannedGraph]) -> tuple[Fraction, ...]:
     """Of the budget for each graph, so that the sum of all peaks is within it."""
     whole = sum(graph.keep_everything_bytes for graph in graphs)
-    return tuple(graph.keep_everything_bytes / whole for graph in graphs)
+    return tuple(Fraction(graph.keep_everything_bytes, whole) for graph in graphs)
 
 
 def _largest_surprise(graphs: list[PlannedGraph]) -> str:
@@ -172,7 +173,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
                                            parameter_bytes, step_fn is not None)
         if structure.parts > 1:
             sample = rows_of(sample, 0, structure.rows)
-    shares: tuple[float, ...] = ()
+    shares: tuple[Fraction, ...] = ()
     corrected = corrections = 0
     found_bytes: dict[str, int] = {}
     loss = None if loss_fn is None else Loss(loss_fn, target)

@@ -5,6 +5,7 @@ Tested by tests/plugins/python/torch_prepare_test.py and torch_make_plan_test.py
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from loadline import planning
@@ -34,9 +35,9 @@ def _reserved(options: Options) -> int:
     return options.reserve_bytes + options.outside_bytes + options.corrected_bytes
 
 
-def _share(options: Options, number: int) -> float:
+def _share(options: Options, number: int) -> Fraction:
     return options.shares[min(number, len(options.shares) - 1)] if (
-        options.shares) else 1.0
+        options.shares) else Fraction(1)
 
 
 def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -72,7 +73,7 @@ class Options:
     corrected_bytes: int = 0
     # Each graph's share of the budget, in the order of compiling, if a graph break splits
     # the model. Empty: each graph has the whole budget.
-    shares: tuple[float, ...] = ()
+    shares: tuple[Fraction, ...] = ()
     # One plan for all ranks, if torch.distributed is initialized (rank_consensus.py).
     agree: bool = False
 
