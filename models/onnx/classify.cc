@@ -61,7 +61,8 @@ NameSays WhatNameSays(absl::string_view name) {
       "gamma",  "beta",    "alpha",  "kernel",  "embed",      "embedding",
       "token",  "tokens",  "embeds", "query",   "embeddings", "queries",
       "gain",   "scale",   "slope",  "prompt",  "prompts",    "temperature",
-      "latent", "latents", "cls",    "pos",     "registers"};
+      "latent", "latents", "cls",    "pos",     "registers",  "log",
+      "lambda", "lambdas"};
   static const auto* const kBuffer = new std::set<std::string>{
       "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
       "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
@@ -282,7 +283,9 @@ class Classifier {
         !(one && IsInventedName(name))) {
       const auto& [form, op] = operand->second;
       const bool doubtful =
-          form == OperandForm::kComputed && says != NameSays::kParameter;
+          (form == OperandForm::kComputed && says != NameSays::kParameter) ||
+          (form == OperandForm::kFollows && op == kProductBias &&
+           tensor.type.rank() > 1);
       if (form == OperandForm::kInput || says != NameSays::kBuffer) {
         if (doubtful) trained_anyway_.push_back(name);
         return Trained(form == OperandForm::kFollows

@@ -13,13 +13,16 @@ namespace {
 
 FoldRule FindRule(const std::string& op_type) {
   if (FoldRule rule = FindMovementRule(op_type)) return rule;
+  if (FoldRule rule = FindIndexRule(op_type)) return rule;
   return FindArithmeticRule(op_type);
 }
 
 // Number of leading inputs that an evaluation requires. The checker has
 // compared the count with the schema, but an input may still be empty.
 size_t RequiredInputs(const std::string& op_type) {
-  if (op_type == "Where" || op_type == "Range") return 3;
+  for (const char* three : {"Where", "Range", "Slice", "ScatterND"}) {
+    if (op_type == three) return 3;
+  }
   for (const char* two : {"Reshape", "Unsqueeze",   "Expand",  "Tile",
                           "Gather",  "Add",         "Sub",     "Mul",
                           "Div",     "Mod",         "Pow",     "Equal",
@@ -27,7 +30,6 @@ size_t RequiredInputs(const std::string& op_type) {
                           "And",     "Or",          "Xor",     "CastLike"}) {
     if (op_type == two) return 2;
   }
-  if (op_type == "Slice") return 3;
   return 1;
 }
 

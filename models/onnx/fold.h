@@ -40,9 +40,11 @@ struct FoldContext {
 
 using FoldRule = absl::StatusOr<std::vector<Wide>> (*)(const FoldContext&);
 
-// Operators that move elements or create them (fold_movement.cc), and those
-// that compute (fold_arithmetic.cc). Null: not in that file.
+// Operators that move elements or create them (fold_movement.cc), those that
+// read or write at positions (fold_index.cc), and those that compute
+// (fold_arithmetic.cc). Null: not in that file.
 FoldRule FindMovementRule(const std::string& op_type);
+FoldRule FindIndexRule(const std::string& op_type);
 FoldRule FindArithmeticRule(const std::string& op_type);
 
 }  // namespace loadline::models::onnx_internal

@@ -154,73 +154,6 @@ Result Gather(const FoldContext& c) {
   return One(TakeRows(x, static_cast<size_t>(axis), rows, dims));
 }
 
-Result GatherElements(const FoldContext& c) {
-  const Wide &x = *c.in[0], &indices = *c.in[1];
-  LOADLINE_ASSIGN_OR_RETURN(
-      int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
-  const size_t a = static_cast<size_t>(axis);
-  if (Rank(indices) != Rank(x)) {
-    return absl::InvalidArgumentError("indices differ from data in rank");
-  }
-  for (size_t i = 0; i < x.dims.size(); ++i) {
-    if (i != a && indices.dims[i] > x.dims[i]) {
-      return absl::InvalidArgumentError("indices reach beyond data");
-    }
-  }
-  LOADLINE_RETURN_IF_ERROR(c.CheckSize(indices.dims));
-  Ints strides = RowMajorStrides(x.dims);
-  const int64_t step = strides[a];
-  strides[a] = 0;
-  std::vector<int64_t> index = StridedIndex(indices.dims, strides, 0);
-  for (size_t i = 0; i < index.size(); ++i) {
-    const int64_t row = indices.ints[i], size = x.dims[a];
-    if (row < -size || row >= size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", row, " on an axis of ", size));
-    }
-    index[i] += (row < 0 ? row + size : row) * step;
-  }
-  return One(Pick(x, indices.dims, index));
-}
-
-Result GatherND(const FoldContext& c) {
-  const Wide &x = *c.in[0], &indices = *c.in[1];
-  const int64_t batch_dims = IntAttribute(c.node, "batch_dims", 0);
-  const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
-  if (indices.dims.empty() || batch_dims < 0 || picked < 1 ||
-      batch_dims >= Rank(indices) || batch_dims + picked > Rank(x)) {
-    return absl::InvalidArgumentError("indices do not fit data");
-  }
-  const auto first = x.dims.begin() + batch_dims;
-  const Ints inner(first + picked, x.dims.end());
-  Ints dims(indices.dims.begin(), indices.dims.end() - 1);
-  if (!std::equal(x.dims.begin(), first, dims.begin())) {
-    return absl::InvalidArgumentError("batch dimensions differ");
-  }
-  LOADLINE_ASSIGN_OR_RETURN(int64_t batches,
-                            ElementCount({x.dims.begin(), first}));
-  LOADLINE_ASSIGN_OR_RETURN(int64_t block, ElementCount(inner));
-  dims.insert(dims.end(), inner.begin(), inner.end());
-  LOADLINE_RETURN_IF_ERROR(c.CheckSize(dims));
-  const Ints strides = RowMajorStrides(x.dims);
-  const int64_t rows = indices.size() / picked;
-  std::vector<int64_t> index;
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t at = row / (rows / batches) * (x.size() / batches);
-    for (int64_t k = 0; k < picked; ++k) {
-      const size_t axis = static_cast<size_t>(batch_dims + k);
-      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
-      if (i < -x.dims[axis] || i >= x.dims[axis]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
-      }
-      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
-    }
-    for (int64_t i = 0; i < block; ++i) index.push_back(at + i);
-  }
-  return One(Pick(x, dims, index));
-}
-
 Result Split(const FoldContext& c) {
   const Wide& x = *c.in[0];
   LOADLINE_ASSIGN_OR_RETURN(
@@ -403,8 +336,6 @@ FoldRule FindMovementRule(const std::string& op_type) {
       {"Tile", Tile},
       {"Slice", Slice},
       {"Gather", Gather},
-      {"GatherElements", GatherElements},
-      {"GatherND", GatherND},
       {"Split", Split},
       {"Concat", Concat},
       {"Where", Where},

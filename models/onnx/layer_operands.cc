@@ -154,7 +154,7 @@ class Finder {
     }
     if (!IsVector(other)) return Result::kOther;
     if (op == "Add" && activation.result == Result::kProduct) {
-      Find(other, OperandForm::kFollows, "bias of a product");
+      Find(other, OperandForm::kFollows, kProductBias);
     } else if (op == "Mul" && activation.result == Result::kNormalized) {
       Find(other, OperandForm::kFollows, "scale of a normalization");
       return Result::kScaled;

@@ -18,9 +18,12 @@ enum class OperandForm {
   kComputed,  // the layer's input is computed from it and other constants
 };
 
+// LayerOperand::op of a vector that is added to a product.
+inline constexpr char kProductBias[] = "bias of a product";
+
 struct LayerOperand {
   OperandForm form;  // the first of its forms in the order above
-  std::string op;    // the layer: "Conv", "bias of a product"
+  std::string op;    // the layer: "Conv", kProductBias
 };
 
 // By the initializer's name. Reads operators as the file has them: ONNX's

@@ -1,9 +1,11 @@
-// The rule for Pad: SliceGrad pads with zeros, Gather with elements of the
-// tensor. Tested in tests/conformance/imported_operators_test.cc.
+// The rule for Pad: SliceGrad pads with zeros, Concat integers and masks,
+// Gather with elements of the tensor. Tested in
+// tests/conformance/imported_operators_test.cc.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/onnx/emitter.h"
 #include "models/onnx/importer.h"
 #include "models/onnx/movement.h"
 #include "models/onnx/node_attributes.h"
@@ -94,6 +96,28 @@ Tensor MarginValues(const Ints& dims, const Margins& margins, float value) {
     values[static_cast<size_t>(at)] = inside ? 0.0f : value;
   }
   return MakeTensor({DType::kF32, std::move(shape)}, values.data());
+}
+
+// Labels and masks: SliceGrad is for f32.
+absl::Status PadBeside(Importer& importer, const onnx::NodeProto& node,
+                       ValueId x, const Margins& margins, double value) {
+  Emitter e(importer, node);
+  for (size_t axis = 0; axis < margins.before.size(); ++axis) {
+    const DType dtype = e.type(x).dtype;
+    std::vector<ValueId> parts;
+    const auto add_margin = [&](int64_t size) {
+      if (size == 0) return;
+      Ints shape = e.dims(x);
+      shape[axis] = size;
+      parts.push_back(e.Expand(e.Number(value, dtype), shape));
+    };
+    add_margin(margins.before[axis]);
+    parts.push_back(x);
+    add_margin(margins.after[axis]);
+    if (parts.size() == 1) continue;
+    x = e.Emit("Concat", parts, {{"axis", static_cast<int64_t>(axis)}});
+  }
+  return e.Define(0, x);
 }
 
 absl::Status PadConstant(Importer& importer, const onnx::NodeProto& node,
@@ -187,12 +211,11 @@ absl::Status Pad(Importer& importer, const onnx::NodeProto& node) {
     importer.Alias(node, 0, 0);
     return absl::OkStatus();
   }
-  if (mode == "constant" && type.dtype != DType::kF32) {
-    importer.Unsupported(node, "of a type that is not f32");
-    return absl::OkStatus();
-  }
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
   LOADLINE_ASSIGN_OR_RETURN(x, CutMargins(importer, node, x, dims, margins));
+  if (mode == "constant" && type.dtype != DType::kF32) {
+    return PadBeside(importer, node, x, margins, value);
+  }
   return mode == "constant"
              ? PadConstant(importer, node, x, dims, margins, value)
              : PadFromInside(importer, node, x, dims, margins, mode);

@@ -47,6 +47,66 @@ bool IsSine(const Column& column, double turn) {
   return true;
 }
 
+enum class Shape { kOther, kFlat, kTurns };
+
+// Whether the column is a sine of amplitude 1, which excludes weights that are
+// almost zero; or almost constant.
+Shape ShapeOf(const Column& column) {
+  const double turn = Turn(column);
+  if (!IsSine(column, turn)) return Shape::kOther;
+  double least = column.at(0), most = column.at(0);
+  for (int64_t row = 1; row < column.rows; ++row) {
+    least = std::min(least, column.at(row));
+    most = std::max(most, column.at(row));
+  }
+  return turn < 1.9 && most - least > 0.5 ? Shape::kTurns : Shape::kFlat;
+}
+
+// Whether every column depends on the position in the line, or on the line, of
+// a grid with lines of `width` rows, and is a sine of it.
+bool IsGridTable(const float* x, int64_t rows, int64_t columns, int64_t width) {
+  bool turns = false;
+  for (int64_t c = 0; c < columns; ++c) {
+    const Column all = {x + c, rows, columns};
+    bool in_line = true, of_line = true;
+    for (int64_t row = 0; row < rows && (in_line || of_line); ++row) {
+      in_line = in_line && all.at(row) == all.at(row % width);
+      of_line = of_line && all.at(row) == all.at(row / width * width);
+    }
+    if (!in_line && !of_line) return false;
+    const Shape shape = in_line
+                            ? ShapeOf({x + c, width, columns})
+                            : ShapeOf({x + c, rows / width, columns * width});
+    if (shape == Shape::kOther) return false;
+    turns = turns || shape == Shape::kTurns;
+  }
+  return turns;
+}
+
+// The same of a grid of any width, also behind a row of zeros for a class.
+bool IsAnyGridTable(const float* x, int64_t rows, int64_t columns) {
+  if (std::all_of(x, x + columns, [](float v) { return v == 0; })) {
+    x += columns;
+    --rows;
+  }
+  for (int64_t width = kLeastRows; width * kLeastRows <= rows; ++width) {
+    if (rows % width == 0 && IsGridTable(x, rows, columns, width)) return true;
+  }
+  return false;
+}
+
+bool IsLineTable(const float* x, int64_t tables, int64_t rows,
+                 int64_t columns) {
+  bool turns = false;
+  for (int64_t c = 0; c < tables * columns; ++c) {
+    const Shape shape = ShapeOf(
+        {x + c / columns * rows * columns + c % columns, rows, columns});
+    if (shape == Shape::kOther) return false;
+    turns = turns || shape == Shape::kTurns;
+  }
+  return turns;
+}
+
 }  // namespace
 
 bool IsMask(const Tensor& tensor) {
@@ -67,22 +127,9 @@ bool IsSineTable(const Tensor& tensor) {
   const int64_t columns = dims.back();
   if (rows < kLeastRows) return false;
   const int64_t tables = tensor.type.elements() / (rows * columns);
-  bool turns = false;
-  for (int64_t c = 0; c < tables * columns; ++c) {
-    const Column column = {
-        tensor.as<float>().data() + c / columns * rows * columns + c % columns,
-        rows, columns};
-    const double turn = Turn(column);
-    if (!IsSine(column, turn)) return false;
-    // The amplitude must be 1, to exclude weights that are almost zero.
-    double least = column.at(0), most = column.at(0);
-    for (int64_t row = 1; row < rows; ++row) {
-      least = std::min(least, column.at(row));
-      most = std::max(most, column.at(row));
-    }
-    turns = turns || (turn < 1.9 && most - least > 0.5);
-  }
-  return turns;
+  const float* x = tensor.as<float>().data();
+  return IsLineTable(x, tables, rows, columns) ||
+         (tables == 1 && IsAnyGridTable(x, rows, columns));
 }
 
 bool IsFrequencies(const Tensor& tensor) {

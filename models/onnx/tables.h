@@ -15,7 +15,9 @@ bool IsMask(const Tensor& tensor);
 // of the last two axes longer than one: the position tables of "Attention Is
 // All You Need" (section 3.5) and of rotary embeddings (RoFormer, section 3.2).
 // At least four rows. Almost constant columns are allowed if another column is
-// not.
+// not. Or the same of a grid's positions, line after line, each column of the
+// line or of the position in it, maybe behind a row of zeros: the tables of
+// images in MAE (He et al. 2022) and DiT (Peebles, Xie 2023).
 bool IsSineTable(const Tensor& tensor);
 
 // A decreasing geometric sequence that begins with 1 and has at least four

@@ -100,6 +100,11 @@ const std::vector<Case>& Cases() {
        "g (float[2,3] x) => (float[a,b] y) {"
        " p = Constant<value_ints=[0,-1,1,2]>() y = Pad(x, p) }",
        {2, 3, 0, 0, 5, 6, 0, 0, 0, 0, 0, 0}},
+      {"PadIntegers",
+       "g (float[2,3] x) => (float[a,b] y) {"
+       " p = Constant<value_ints=[1,0,0,1]>() i = Cast<to=7>(x)"
+       " v = Constant<value_int=-100>() j = Pad(i, p, v) y = Cast<to=1>(j) }",
+       {-100, -100, -100, -100, 1, 2, 3, -100, 4, 5, 6, -100}},
       {"PadNamedAxes",
        "g (float[2,3] x) => (float[a,b] y) {"
        " p = Constant<value_ints=[1,0]>() a = Constant<value_ints=[-1]>()"

@@ -102,6 +102,30 @@ TEST(ClassifyInitializers, ParametersThatAreAddedAreTrainedByTheirName) {
           AllOf(HasSubstr("not trained"), HasSubstr("offsets;"))));
 }
 
+// Mamba's A = -exp(A_log), and the layer scale of DINOv2.
+TEST(ClassifyInitializers, LogarithmsAndLambdasAreTrained) {
+  EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
+                      " <float[2] A_log = {0,1}, float[2] lambda1 = {1,2},"
+                      "  float[2] offsets = {1,2}> {"
+                      " a = Exp(A_log) u = Mul(x, a) v = Mul(u, lambda1)"
+                      " y = Mul(v, offsets) }"),
+              ElementsAre("A_log", "lambda1"));
+}
+
+// A layer's own bias has one axis. BART adds a buffer, final_logits_bias, to
+// its last product.
+TEST(ClassifyInitializers, WarnsAboutABiasOfSeveralAxes) {
+  const Imported imported = Import(
+      "g (float[2,3] x) => (float[2,2] y)"
+      " <float[3,2] w = {1,2,3,4,5,6}, float[1,2] final_bias = {0,0}> {"
+      " a = MatMul(x, w) y = Add(a, final_bias) }");
+  EXPECT_THAT(Names(imported.graph, ValueKind::kParameter),
+              ElementsAre("w", "final_bias"));
+  EXPECT_THAT(imported.warnings,
+              ElementsAre(AllOf(HasSubstr("trained, although"),
+                                HasSubstr("final_bias; --freeze"))));
+}
+
 TEST(ClassifyInitializers, TransposedWeightsOfTheOlderExporterAreTrained) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
                       " <float[2] \"onnx::Mul_12\" = {1,2}> {"

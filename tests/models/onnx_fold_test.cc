@@ -110,6 +110,24 @@ TEST(Fold, MovesElements) {
               ElementsAre(9, 5, 1));
 }
 
+TEST(Fold, WritesAtPositions) {
+  const std::string m =
+      "r = Constant<value_ints=[0,1,2,3,4,5]>()"
+      " s = Constant<value_ints=[2,3]>() m = Reshape(r, s)"
+      " one = Constant<value_ints=[3,1]>() two = Constant<value_ints=[2,2]>() ";
+  // Rows: the last of two updates of one row stays.
+  EXPECT_THAT(Ints64(m + "p = Constant<value_ints=[-1,0,-1]>()"
+                         " i = Reshape(p, one)"
+                         " q = Constant<value_ints=[9,9,9,7,7,7,8,8,8]>()"
+                         " t = Constant<value_ints=[3,3]>() u = Reshape(q, t)"
+                         " y = ScatterND(m, i, u)"),
+              ElementsAre(7, 7, 7, 8, 8, 8));
+  EXPECT_THAT(Ints64(m + "p = Constant<value_ints=[0,2,1,0]>()"
+                         " i = Reshape(p, two) u = Constant<value_ints=[6,7]>()"
+                         " y = ScatterND(m, i, u)"),
+              ElementsAre(0, 1, 6, 7, 4, 5));
+}
+
 TEST(Fold, SumsUpAlongAnAxis) {
   const std::string m =
       "r = Constant<value_ints=[0,1,2,3,4,5]>()"

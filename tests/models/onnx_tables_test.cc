@@ -55,6 +55,33 @@ TEST(IsSineTable, KnowsRotaryAndAdditivePositions) {
   EXPECT_TRUE(IsSineTable(Filled({40, 16}, mixed)));
 }
 
+// Row y * width + x: sines and cosines of y, then those of x.
+std::vector<float> Grid(int height, int width, int columns) {
+  std::vector<float> values;
+  for (int row = 0; row < height * width; ++row) {
+    for (int c = 0; c < columns; ++c) {
+      const int half = columns / 2, quarter = columns / 4;
+      const int at = c < half ? row / width : row % width;
+      const float angle = static_cast<float>(at) /
+                          std::pow(10000.0f, 1.0f * (c % quarter) / quarter);
+      values.push_back(c % half < quarter ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return values;
+}
+
+TEST(IsSineTable, KnowsPositionsInAnImage) {
+  for (const auto& [height, width] : {std::pair(8, 8), std::pair(4, 6)}) {
+    std::vector<float> values = Grid(height, width, 16);
+    const int64_t rows = height * width;
+    EXPECT_TRUE(IsSineTable(Filled({1, rows, 16}, values)));
+    values.insert(values.begin(), 16, 0.0f);  // of the class token
+    EXPECT_TRUE(IsSineTable(Filled({1, rows + 1, 16}, values)));
+    values[40] += 0.01f;
+    EXPECT_FALSE(IsSineTable(Filled({1, rows + 1, 16}, values)));
+  }
+}
+
 TEST(IsSineTable, LeavesWeightsAlone) {
   for (float spread : {1.0f, 0.02f, 1e-4f}) {
     EXPECT_FALSE(IsSineTable(Filled({32, 16}, Random(512, spread)))) << spread;

@@ -1,0 +1,149 @@
+// Folding of operators that read or write at positions that a tensor names.
+// Tested in tests/models/onnx_fold_test.cc.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/onnx/fold.h"
+#include "models/onnx/node_attributes.h"
+#include "models/onnx/shape_math.h"
+#include "planner/base/status_macros.h"
+
+namespace loadline::models::onnx_internal {
+namespace {
+
+using Result = absl::StatusOr<std::vector<Wide>>;
+
+Result One(Wide wide) {
+  std::vector<Wide> results;
+  results.push_back(std::move(wide));
+  return results;
+}
+
+int64_t Rank(const Wide& wide) {
+  return static_cast<int64_t>(wide.dims.size());
+}
+
+Result GatherElements(const FoldContext& c) {
+  const Wide &x = *c.in[0], &indices = *c.in[1];
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t axis, NormalizeAxis(IntAttribute(c.node, "axis", 0), Rank(x)));
+  const size_t a = static_cast<size_t>(axis);
+  if (Rank(indices) != Rank(x)) {
+    return absl::InvalidArgumentError("indices differ from data in rank");
+  }
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    if (i != a && indices.dims[i] > x.dims[i]) {
+      return absl::InvalidArgumentError("indices reach beyond data");
+    }
+  }
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(indices.dims));
+  Ints strides = RowMajorStrides(x.dims);
+  const int64_t step = strides[a];
+  strides[a] = 0;
+  std::vector<int64_t> index = StridedIndex(indices.dims, strides, 0);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const int64_t row = indices.ints[i], size = x.dims[a];
+    if (row < -size || row >= size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", row, " on an axis of ", size));
+    }
+    index[i] += (row < 0 ? row + size : row) * step;
+  }
+  return One(Pick(x, indices.dims, index));
+}
+
+Result GatherND(const FoldContext& c) {
+  const Wide &x = *c.in[0], &indices = *c.in[1];
+  const int64_t batch_dims = IntAttribute(c.node, "batch_dims", 0);
+  const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
+  if (indices.dims.empty() || batch_dims < 0 || picked < 1 ||
+      batch_dims >= Rank(indices) || batch_dims + picked > Rank(x)) {
+    return absl::InvalidArgumentError("indices do not fit data");
+  }
+  const auto first = x.dims.begin() + batch_dims;
+  const Ints inner(first + picked, x.dims.end());
+  Ints dims(indices.dims.begin(), indices.dims.end() - 1);
+  if (!std::equal(x.dims.begin(), first, dims.begin())) {
+    return absl::InvalidArgumentError("batch dimensions differ");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(int64_t batches,
+                            ElementCount({x.dims.begin(), first}));
+  LOADLINE_ASSIGN_OR_RETURN(int64_t block, ElementCount(inner));
+  dims.insert(dims.end(), inner.begin(), inner.end());
+  LOADLINE_RETURN_IF_ERROR(c.CheckSize(dims));
+  const Ints strides = RowMajorStrides(x.dims);
+  const int64_t rows = indices.size() / picked;
+  std::vector<int64_t> index;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t at = row / (rows / batches) * (x.size() / batches);
+    for (int64_t k = 0; k < picked; ++k) {
+      const size_t axis = static_cast<size_t>(batch_dims + k);
+      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
+      if (i < -x.dims[axis] || i >= x.dims[axis]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
+      }
+      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
+    }
+    for (int64_t i = 0; i < block; ++i) index.push_back(at + i);
+  }
+  return One(Pick(x, dims, index));
+}
+
+// One update after the other, so that the last of several stays.
+Result ScatterND(const FoldContext& c) {
+  if (StringAttribute(c.node, "reduction", "none") != "none") {
+    return absl::UnimplementedError("reductions are not folded");
+  }
+  const Wide &x = *c.in[0], &indices = *c.in[1], &updates = *c.in[2];
+  const int64_t picked = indices.dims.empty() ? 0 : indices.dims.back();
+  if (picked < 1 || picked > Rank(x)) {
+    return absl::InvalidArgumentError("indices do not fit data");
+  }
+  Ints dims(indices.dims.begin(), indices.dims.end() - 1);
+  dims.insert(dims.end(), x.dims.begin() + picked, x.dims.end());
+  if (updates.dims != dims || updates.dtype != x.dtype) {
+    return absl::InvalidArgumentError("updates do not fit indices and data");
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      int64_t block, ElementCount({x.dims.begin() + picked, x.dims.end()}));
+  const Ints strides = RowMajorStrides(x.dims);
+  Wide result = x;
+  for (int64_t row = 0; row < indices.size() / picked; ++row) {
+    int64_t at = 0;
+    for (int64_t k = 0; k < picked; ++k) {
+      const size_t axis = static_cast<size_t>(k);
+      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
+      if (i < -x.dims[axis] || i >= x.dims[axis]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
+      }
+      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
+    }
+    const auto write = [&](auto& to, const auto& from) {
+      std::copy_n(from.begin() + row * block, block, to.begin() + at);
+    };
+    if (x.real()) {
+      write(result.reals, updates.reals);
+    } else {
+      write(result.ints, updates.ints);
+    }
+  }
+  return One(std::move(result));
+}
+
+}  // namespace
+
+FoldRule FindIndexRule(const std::string& op_type) {
+  static const auto* const kRules = new std::map<std::string, FoldRule>{
+      {"GatherElements", GatherElements},
+      {"GatherND", GatherND},
+      {"ScatterND", ScatterND},
+  };
+  auto it = kRules->find(op_type);
+  return it == kRules->end() ? nullptr : it->second;
+}
+
+}  // namespace loadline::models::onnx_internal
