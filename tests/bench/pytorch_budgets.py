@@ -11,11 +11,20 @@ the ledger finds it, is within the budget; and Loadline's plan within it. Every
 row is a step that ran: bits are compared. FLOPs are those of the whole step:
 PyTorch's own counts of products and convolutions, and one for each element of
 any other operator. The last columns are the products alone, as PyTorch counts.
+
+With `--peaks [MODEL,...]` instead: at 0.8, 0.6, 0.4, 0.2 and 0 of the
+activation_memory_budget, the step that PyTorch's solver makes, and Loadline's plan within
+the peak that the ledger finds for it, as lines of a Markdown table. First the time that each
+computes again, by the prices of the plugin's default machine, in percent of computing
+everything once. Then the FLOPs of products that each computes again, where Loadline plans
+by a price for FLOPs alone: at the default prices, kernels of such small models cost their
+launch, so a small product costs no more than an element-wise operator.
 """
 import sys
 
 import loadline
 from loadline import Machine
+from hard_models import HARD_MODELS
 from loadline.torch.problem.cost_model import node_flops, product_flops
 from models import MODELS
 from steps import same_bits, trace
@@ -94,7 +103,75 @@ def compare(name, points, work):
     print(f"{name}: {counts}, products alone {in_products}", flush=True)
 
 
+def with_batch(name):
+    """A model of hard_models.py as steps.py takes it. Batch norm with momentum=None reads a
+    counter, which breaks the graph."""
+    kind, make = HARD_MODELS[name]
+
+    class Model(kind):
+        batch = staticmethod(make)
+
+        def __init__(self):
+            super().__init__()
+            for module in self.modules():
+                if getattr(module, "momentum", 0) is None:
+                    module.momentum = 0.1
+
+    return Model
+
+
+AT = (0.8, 0.6, 0.4, 0.2, 0.0)
+WIDE = ("mlp", "gpt", "vit", "resnet18", "unet", "llama", "vae", "convnext")
+
+
+def at_peaks(name):
+    """Prints the lines of one model; how many times Loadline is behind in each column."""
+    step = trace(name)
+    nodes = step.problem["nodes"]
+    times = {node["name"]: node["time_ns"] for node in nodes}
+    once_ns = sum(times.values())
+    products = flops_of(product_flops, step.module)
+    kept = loadline.keep_everything(step.problem)
+    reference = step.run(kept)
+    step.machine = BY_FLOPS
+    flops_problem = step.make_problem().document
+    behind = [0, 0]
+    for at in AT:
+        theirs = step.run_pytorch(at)
+        peak = theirs.ledger.peak_bytes
+        their_ns = sum(times.get(node.name, 0) for module in theirs.split
+                       for node in module.graph.nodes) - once_ns
+        their_products = flops_of(product_flops, *theirs.split) - products
+        plan = loadline.plan(step.problem, peak, effort="moderate")
+        ours = step.run(plan)
+        assert ours.ledger.peak_bytes == plan.peak_bytes <= peak
+        assert same_bits(ours.values, reference.values)
+        my_ns = plan.document["predicted"]["recompute_ns"]
+        by_flops = step.run(loadline.plan(flops_problem, peak, effort="moderate"))
+        assert by_flops.ledger.peak_bytes <= peak
+        assert same_bits(by_flops.values, reference.values)
+        my_products = flops_of(
+            product_flops, by_flops.split.forward, by_flops.split.backward) - products
+        behind[0] += my_ns > their_ns
+        behind[1] += my_products > their_products
+        print(f"| {name} | {at} | {100 * peak / kept.peak_bytes:.1f} % | "
+              f"{100 * their_ns / once_ns:.1f} % | {100 * my_ns / once_ns:.1f} % | "
+              f"{their_products:,} | {my_products:,} |", flush=True)
+    return behind
+
+
+def compare_at_peaks(names):
+    MODELS.update(vae=with_batch("Vae"), convnext=with_batch("ConvNext"))
+    print("| model | `activation_memory_budget` | peak | PyTorch, time | Loadline, time | "
+          "PyTorch, products | Loadline, products |\n|---|--:|--:|--:|--:|--:|--:|")
+    slower, more = map(sum, zip(*map(at_peaks, names)))
+    print(f"more time at {slower}, more products at {more} of {len(names) * len(AT)}")
+
+
 def main():
+    if sys.argv[1:2] == ["--peaks"]:
+        compare_at_peaks(sys.argv[2].split(",") if len(sys.argv) > 2 else WIDE)
+        return
     names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(MODELS)
     points = int(sys.argv[2]) if len(sys.argv) > 2 else 20
     work = int(sys.argv[3]) if len(sys.argv) > 3 else 1_000_000
