@@ -21,6 +21,7 @@
 #include "models/onnx/node_attributes.h"
 #include "models/onnx/supported.h"
 #include "models/onnx/widen_floats.h"
+#include "models/onnx/written_dropout.h"
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/shape_inference/implementation.h"
@@ -378,6 +379,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
   // The checker requires output shapes; inference must not compare with them.
   ForgetOutputShapes(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(ConvertOpset(model));
+  RestoreWrittenDropout(model->mutable_graph());
   LOADLINE_RETURN_IF_ERROR(Guard("the model's shapes do not fit", [&] {
     onnx::shape_inference::InferShapes(
         *model, onnx::OpSchemaRegistry::Instance(),

@@ -33,6 +33,17 @@ absl::Status Gemm(Importer& importer, const onnx::NodeProto& node) {
                            {"transB", IntAttribute(node, "transB", 0)}});
 }
 
+// Zeros that are no initializer: torch's newer exporter gives every Conv a
+// bias, and one of a 3-d Conv has a shape that ONNX does not allow.
+bool IsZeroBias(const Importer& importer, const onnx::NodeProto& node) {
+  if (!importer.IsConstant(node, 2)) return false;
+  const Tensor& bias = *importer.Input(node, 2).constant;
+  if (bias.type.dtype != DType::kF32 || bias.data == nullptr) return false;
+  const auto values = bias.as<float>();
+  return std::all_of(values.begin(), values.end(),
+                     [](float v) { return v == 0; });
+}
+
 absl::Status Conv(Importer& importer, const onnx::NodeProto& node) {
   const Ints weight = importer.Type(node, 1).dims;
   if (weight.size() < 3) {
@@ -43,8 +54,9 @@ absl::Status Conv(Importer& importer, const onnx::NodeProto& node) {
       WindowAttributes(node, importer.Type(node, 0).dims,
                        {weight.begin() + 2, weight.end()}));
   attributes.Set("group", IntAttribute(node, "group", 1));
+  const bool has_bias = importer.Has(node, 2) && !IsZeroBias(importer, node);
   std::vector<ValueId> inputs;
-  for (int i = 0; i < (importer.Has(node, 2) ? 3 : 2); ++i) {
+  for (int i = 0; i < (has_bias ? 3 : 2); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(ValueId id, importer.Use(node, i));
     inputs.push_back(id);
   }

@@ -133,6 +133,18 @@ TEST(ImportRules, EinsumIsAMatrixProduct) {
 }
 
 // The checker counts inputs, and lets each be empty.
+// torch's newer exporter writes zeros of shape [C, 2] for the missing bias of a
+// 3-d convolution.
+TEST(ImportRules, ABiasOfZerosIsNone) {
+  const auto imported = ImportText(
+      "g (float[1,1,3,3,3] x) => (float[1,2,2,2,2] y)"
+      " <float[2,1,2,2,2] w = {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8}> {"
+      " n = Constant<value_ints=[2,2]>() b = ConstantOfShape(n)"
+      " y = Conv(x, w, b) }");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(NodeWith(imported->graph, "Conv").inputs.size(), 2u);
+}
+
 TEST(ImportRules, EmptyInputsAreErrors) {
   const std::string head =
       "g (float[2,2] x, int64[2,2] i) => (float[a,b] y) { [bad] y = ";
