@@ -40,6 +40,7 @@ MODULES = {"torch": "plain_families"}
 EXPORTERS = ["torchscript", "dynamo"]
 EXPORT_LIMIT_S = 300
 RUN_LIMIT_S = 300
+NO_PLAN = (3, 5)  # exit codes: none within the budget, or none within the time limit
 
 
 def families(library):
@@ -126,9 +127,15 @@ def examine(family, exporter, command, expected, quick, result):
     trained = {}
     for budget in ["100%"] if quick else ["100%", "50%", "smallest"]:
         out = command.folder / f"{family.name}-{exporter}-{budget.strip('%')}.onnx"
-        report = command.train(out, "--steps", str(export_family.STEPS),
-                               "--momentum", "0.9", "--lr", str(family.learning_rate),
-                               "--budget", budget)
+        try:
+            report = command.train(out, "--steps", str(export_family.STEPS),
+                                   "--momentum", "0.9", "--lr",
+                                   str(family.learning_rate), "--budget", budget)
+        except Failed as failure:
+            # Where weights are most of the bytes, half of them is too little.
+            if budget == "50%" and failure.code in NO_PLAN:
+                continue
+            raise
         if budget == "100%":
             result["steps"] = max(map(compare.relative, report["losses"],
                                       expected["losses"]))
@@ -138,7 +145,7 @@ def examine(family, exporter, command, expected, quick, result):
     if not quick:
         result["same bits"] = {
             budget: compare.same_bits(trained["100%"], trained[budget])
-            for budget in ("50%", "smallest")}
+            for budget in trained if budget != "100%"}
     result["stage"] = "done"
 
 
