@@ -2,6 +2,7 @@
 // problem file, and each rule for views and in-place pairs separately.
 #include "passes/make_problem.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -76,11 +77,49 @@ class ProblemBuilder {
     for (models::ValueId id : graph_.outputs) {
       is_output_[Index(Root(id))] = true;
     }
+    const models::GraphIndex index = models::IndexGraph(graph_);
     for (const auto& [state, next] : graph_.updates) {
-      if (Root(state) == Root(next)) continue;
-      next_[Index(Root(state))] = Root(next);
-      is_next_[Index(Root(next))] = true;
+      const std::vector<models::ValueId> versions =
+          Versions(index, Root(state), Root(next));
+      for (size_t i = 1; i < versions.size(); ++i) {
+        next_[Index(versions[i - 1])] = versions[i];
+        is_next_[Index(versions[i])] = true;
+      }
     }
+  }
+
+  // From a persistent value to its new contents, as the updates make one
+  // version of another; only these two if something else makes them.
+  std::vector<models::ValueId> Versions(const models::GraphIndex& index,
+                                        models::ValueId first,
+                                        models::ValueId last) const {
+    std::vector<models::ValueId> versions = {last};
+    while (versions.back() != first) {
+      const models::ValueId earlier = EarlierVersion(index, versions.back());
+      if (earlier == models::kNoValue) return {first, last};
+      versions.push_back(earlier);
+    }
+    std::reverse(versions.begin(), versions.end());
+    return versions;
+  }
+
+  // What the maker of a version, an update, writes it over; none if another
+  // operator makes it.
+  models::ValueId EarlierVersion(const models::GraphIndex& index,
+                                 models::ValueId version) const {
+    const int32_t maker = index.producer[Index(version)];
+    if (maker < 0) return models::kNoValue;
+    const Node& node = graph_.nodes[static_cast<size_t>(maker)];
+    const models::Operator* op = models::FindOperator(node.op);
+    LOADLINE_CHECK(op != nullptr);
+    if (op->recompute) return models::kNoValue;
+    for (const auto& [input, output] : op->inplace) {
+      if (static_cast<size_t>(output) < node.outputs.size() &&
+          node.outputs[static_cast<size_t>(output)] == version) {
+        return Root(node.inputs[static_cast<size_t>(input)]);
+      }
+    }
+    return models::kNoValue;
   }
 
   // Adds roots that a node touches or that are outputs, in order of their ids.

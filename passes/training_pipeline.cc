@@ -1,12 +1,13 @@
 // Simplify before differentiating, because a fused node has a cheaper gradient
 // than its parts. Simplify again afterwards, because gradient rules see only
 // their own node and emit duplicates and transposes. Split last, when all
-// operators of a chain are known. Tested in
-// tests/passes/training_pipeline_test.cc.
+// operators of a chain are known, and cut updates when it is known what else
+// needs as many bytes. Tested in tests/passes/training_pipeline_test.cc.
 #include "passes/training_pipeline.h"
 
 #include "passes/add_gradients.h"
 #include "passes/cut_batch.h"
+#include "passes/cut_updates.h"
 #include "passes/drop_softmax_guards.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_bias.h"
@@ -102,6 +103,12 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   }));
   LOADLINE_RETURN_IF_ERROR(runner.Run("mask_relu_gradient", PassNeed::kOptional,
                                       MaskReluGradient, graph));
+  LOADLINE_RETURN_IF_ERROR(runner.Run(
+      "cut_updates", PassNeed::kOptional,
+      [&](Graph& g) {
+        return options.whole_updates ? absl::OkStatus() : CutUpdates(g);
+      },
+      graph));
   LOADLINE_RETURN_IF_ERROR(runner.Finish());
   return graph;
 }

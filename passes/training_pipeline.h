@@ -31,6 +31,9 @@ struct TrainingOptions {
   models::BatchStatistics statistics = models::BatchStatistics::kOfBatch;
   std::vector<Split> splits;  // chains that run in segments
   std::optional<LoraOptions> lora;
+  // Keeps optimizer states as large as their parameters (cut_updates.h), as
+  // pruning needs them.
+  bool whole_updates = false;
 };
 
 // Forward pass, loss, backward pass and optimizer. The first output is the

@@ -23,6 +23,17 @@ Progress ProgressAt(const KernelArgs& args, size_t i) {
                     own ? In(args, at + 1) : nullptr);
 }
 
+// The elements that the node does not update; none to copy in place.
+void KeepOthers(const KernelArgs& args, const UpdatedElements& at) {
+  const std::byte* from = args.inputs[0];
+  std::byte* to = args.outputs[0];
+  if (from == to) return;
+  const auto size = static_cast<int64_t>(sizeof(float));
+  const int64_t end = (at.start + at.count) * size;
+  CopyBytes(from, to, at.start * size);
+  CopyBytes(from + end, to + end, at.after() * size);
+}
+
 PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   return MakeKernel([s, n](const KernelArgs& args) {
     const SgdFactors f = MakeFactors(s, ProgressAt(args, 4));
@@ -41,16 +52,18 @@ PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
 
 // Of an optimizer with one number of state for each element.
 template <typename Settings>
-PreparedKernel UpdateWithState(const Settings& settings, int64_t n) {
+PreparedKernel UpdateWithState(const Settings& settings,
+                               const UpdatedElements& at) {
   return MakeKernel([=](const KernelArgs& args) {
     const auto f = MakeFactors(settings, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
-    const float* p_in = In(args, 0);
-    const float* g = In(args, 1);
+    KeepOthers(args, at);
+    const float* p_in = In(args, 0) + at.start;
+    const float* g = In(args, 1) + at.start;
     const float* state_in = In(args, 2);
-    float* p_out = Out(args, 0);
+    float* p_out = Out(args, 0) + at.start;
     float* state_out = Out(args, 1);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+    ParallelFor(at.count, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
         const Updated updated =
@@ -64,29 +77,31 @@ PreparedKernel UpdateWithState(const Settings& settings, int64_t n) {
 
 PreparedKernel Sgd(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const int64_t n = p.output(0).elements();
+  const UpdatedElements at = UpdatedElementsOf(p);
   const SgdSettings s = MakeSgdSettings(p);
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  return p.has_input(2) ? UpdateWithState(s, n) : SgdWithoutMomentum(s, n);
+  return p.has_input(2) ? UpdateWithState(s, at)
+                        : SgdWithoutMomentum(s, at.whole);
 }
 
 PreparedKernel Adam(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const int64_t n = p.output(0).elements();
+  const UpdatedElements at = UpdatedElementsOf(p);
   const AdamSettings settings = MakeAdamSettings(p);
   return MakeKernel([=](const KernelArgs& args) {
     const AdamFactors f = MakeFactors(settings, ProgressAt(args, 5));
     const float factor = FactorOf(args, 4);
-    const float* p_in = In(args, 0);
-    const float* g = In(args, 1);
+    KeepOthers(args, at);
+    const float* p_in = In(args, 0) + at.start;
+    const float* g = In(args, 1) + at.start;
     const float* m_in = In(args, 2);
     const float* v_in = In(args, 3);
-    float* p_out = Out(args, 0);
+    float* p_out = Out(args, 0) + at.start;
     float* m_out = Out(args, 1);
     float* v_out = Out(args, 2);
-    ParallelFor(n, kElementBlock, [=](int64_t begin, int64_t end) {
+    ParallelFor(at.count, kElementBlock, [=](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
         const AdamMoved moved =
@@ -101,12 +116,12 @@ PreparedKernel Adam(const Prepare& p) {
 
 PreparedKernel Adagrad(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  return UpdateWithState(MakeAdagradSettings(p), p.output(0).elements());
+  return UpdateWithState(MakeAdagradSettings(p), UpdatedElementsOf(p));
 }
 
 PreparedKernel Lion(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  return UpdateWithState(MakeLionSettings(p), p.output(0).elements());
+  return UpdateWithState(MakeLionSettings(p), UpdatedElementsOf(p));
 }
 
 PreparedKernel AverageUpdate(const Prepare& p) {

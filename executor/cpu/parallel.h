@@ -11,7 +11,9 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace loadline::executor::cpu {
 
@@ -57,6 +59,12 @@ void ParallelFor(int64_t n, int64_t block, const Body& body) {
   for (int64_t b = 0; b < blocks; ++b) {
     RunBlock(body, b * block, std::min(n, (b + 1) * block));
   }
+}
+
+inline void CopyBytes(const std::byte* from, std::byte* to, int64_t bytes) {
+  ParallelFor(bytes, 4 * kElementBlock, [=](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 // Calls body(i) over [0, n); each call is about `cost` elements of work.

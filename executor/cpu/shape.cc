@@ -107,12 +107,6 @@ PreparedKernel Expand(const Prepare& p) {
   });
 }
 
-void CopyBytes(const std::byte* from, std::byte* to, int64_t bytes) {
-  ParallelFor(bytes, 4 * kElementBlock, [=](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, end - begin);
-  });
-}
-
 // What is not written keeps its contents; without any, it is 0.
 PreparedKernel WriteRows(const Prepare& p) {
   const int64_t part = p.input(0).bytes();

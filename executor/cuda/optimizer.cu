@@ -232,6 +232,26 @@ struct StateUpdate {
   }
 };
 
+absl::Status CopyElements(const float* from, float* to, int64_t elements,
+                          const LaunchContext& context) {
+  if (elements == 0) return absl::OkStatus();
+  return CudaStatus(
+      cudaMemcpyAsync(to, from, static_cast<size_t>(elements) * sizeof(float),
+                      cudaMemcpyDeviceToDevice, context.stream),
+      "copying what an update leaves as it is");
+}
+
+// The elements that the node does not update; none to copy in place.
+absl::Status KeepOthers(const KernelArgs& args, const UpdatedElements& at,
+                        const LaunchContext& context) {
+  const float* from = In(args, 0);
+  float* to = Out(args, 0);
+  if (from == to) return absl::OkStatus();
+  const int64_t end = at.start + at.count;
+  LOADLINE_RETURN_IF_ERROR(CopyElements(from, to, at.start, context));
+  return CopyElements(from + end, to + end, at.after(), context);
+}
+
 // `G`: the gradient's type.
 template <typename Update, typename G>
 class UpdateKernel final : public GroupKernel {
@@ -239,8 +259,8 @@ class UpdateKernel final : public GroupKernel {
   using Settings = typename Update::Settings;
 
   // `own`: the node has its own learning rate, so no other joins.
-  UpdateKernel(const Settings& settings, int64_t elements, bool own)
-      : settings_(settings), elements_(elements), own_(own) {}
+  UpdateKernel(const Settings& settings, const UpdatedElements& at, bool own)
+      : settings_(settings), at_(at), own_(own) {}
 
   bool Joins(const GroupKernel& other) const override {
     const auto* same = dynamic_cast<const UpdateKernel*>(&other);
@@ -258,12 +278,17 @@ class UpdateKernel final : public GroupKernel {
     Members table = {};
     int64_t chunks = 0;
     for (const Member& member : members) {
-      const int64_t n =
-          static_cast<const UpdateKernel*>(member.kernel)->elements_;
-      table.tensors[table.count] = Update::Of(member.args);
-      table.elements[table.count] = n;
+      const UpdatedElements at =
+          static_cast<const UpdateKernel*>(member.kernel)->at_;
+      LOADLINE_RETURN_IF_ERROR(KeepOthers(member.args, at, context));
+      typename Update::Tensors tensors = Update::Of(member.args);
+      tensors.p += at.start;
+      tensors.new_p += at.start;
+      tensors.gradient.g = static_cast<const G*>(tensors.gradient.g) + at.start;
+      table.tensors[table.count] = tensors;
+      table.elements[table.count] = at.count;
       table.first_chunk[table.count++] = chunks;
-      chunks += (n + kChunk - 1) / kChunk;
+      chunks += (at.count + kChunk - 1) / kChunk;
     }
     table.first_chunk[table.count] = chunks;
     if (chunks == 0) return absl::OkStatus();
@@ -275,7 +300,7 @@ class UpdateKernel final : public GroupKernel {
 
  private:
   const Settings settings_;
-  const int64_t elements_;
+  const UpdatedElements at_;
   const bool own_;
 };
 
@@ -284,7 +309,7 @@ PreparedKernel PrepareUpdate(const Prepare& p,
                              const typename Update::Settings& settings) {
   return WithFloat(p, p.input(1).dtype, [&](auto type) -> PreparedKernel {
     return std::make_unique<UpdateKernel<Update, decltype(type)>>(
-        settings, p.output(0).elements(), p.has_input(Update::kFactor + 1));
+        settings, UpdatedElementsOf(p), p.has_input(Update::kFactor + 1));
   });
 }
 

@@ -180,10 +180,12 @@ class Profiler {
 
   size_t Root(ValueId id) const { return Index(roots_[Index(id)]); }
 
-  // The second input of an optimizer's update.
+  // The second input of an optimizer's update, once for all its parts.
   void FindGradient(const Node& update) {
     for (const char* op : {"Sgd", "Adam", "AdamW", "Adagrad", "Lion"}) {
-      if (update.op == op) gradients_.push_back(update.inputs[1]);
+      if (update.op == op && update.attributes.Int("start", 0) == 0) {
+        gradients_.push_back(update.inputs[1]);
+      }
     }
   }
 

@@ -6,6 +6,7 @@
 #define LOADLINE_EXECUTOR_OPS_OPTIMIZER_FORMULAS_H_
 
 #include <cmath>
+#include <cstdint>
 
 #include "executor/device/kernel.h"
 #include "executor/ops/prepare.h"
@@ -26,6 +27,19 @@ LOADLINE_HOST_DEVICE inline Progress ProgressOf(const StepScalars& scalars,
   const auto step = static_cast<double>(scalars.step);
   if (learning_rate == nullptr) return {scalars.learning_rate, step - 1, step};
   return {*learning_rate, *count, *count};
+}
+
+// The elements of the parameter that a node updates: all, or those from the
+// attribute `start` on, as many as its states have.
+struct UpdatedElements {
+  int64_t start, count, whole;
+
+  int64_t after() const { return whole - start - count; }
+};
+inline UpdatedElements UpdatedElementsOf(const Prepare& p) {
+  const int64_t whole = p.output(0).elements();
+  return {p.attributes().Int("start", 0),
+          p.outputs() > 1 ? p.output(1).elements() : whole, whole};
 }
 
 struct SgdSettings {

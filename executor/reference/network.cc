@@ -353,26 +353,42 @@ double FactorOf(const Call& c, int i) {
   return c.has(i) ? c.in(i).values[0] : 1;
 }
 
+// Elements that an update with the attribute `start` leaves as they are.
+// Returns the first one that it changes.
+size_t KeepOthers(const Call& c) {
+  if (!c.attributes.Has("start")) return 0;
+  c.out().values = c.in(0).values;
+  return static_cast<size_t>(c.attributes.Int("start", 0));
+}
+// How many it changes: as many as its states have.
+size_t Updated(const Call& c) {
+  return c.attributes.Has("start") ? c.in(2).values.size()
+                                   : c.out().values.size();
+}
+
 // As in torch.optim.SGD's documentation.
 void Sgd(const Call& c) {
+  const size_t start = KeepOthers(c);
   const double momentum = c.attributes.Float("momentum", 0);
   const double share =
       EarlierUpdates(c, 4) == 0 ? 1 : 1 - c.attributes.Float("dampening", 0);
-  for (size_t i = 0; i < c.out().values.size(); ++i) {
-    double g = c.in(1).values[i] * FactorOf(c, 3) +
-               c.attributes.Float("weight_decay", 0) * c.in(0).values[i];
+  for (size_t i = 0; i < Updated(c); ++i) {
+    const size_t at = start + i;
+    double g = c.in(1).values[at] * FactorOf(c, 3) +
+               c.attributes.Float("weight_decay", 0) * c.in(0).values[at];
     if (c.has(2)) {
       const double buffer = momentum * c.in(2).values[i] + share * g;
       c.out(1).values[i] = buffer;
       g = c.attributes.Int("nesterov", 0) != 0 ? g + momentum * buffer : buffer;
     }
-    c.out(0).values[i] = c.in(0).values[i] - RateOf(c, 4) * g;
+    c.out(0).values[at] = c.in(0).values[at] - RateOf(c, 4) * g;
   }
 }
 
 // As in the documentation of torch.optim.AdamW, and of Adam, where the decay is
 // part of the gradient; with epsilon_hat as ONNX defines its Adam.
 void Adam(const Call& c, bool coupled) {
+  const size_t start = KeepOthers(c);
   const double beta1 = c.attributes.Float("beta1", 0.9);
   const double beta2 = c.attributes.Float("beta2", 0.999);
   const double rate = RateOf(c, 5);
@@ -382,16 +398,17 @@ void Adam(const Call& c, bool coupled) {
   const double t = EarlierUpdates(c, 5) + (c.has(5) ? 0 : 1);
   const double correct1 = t > 0 ? 1 - std::pow(beta1, t) : 1;
   const double correct2 = t > 0 ? 1 - std::pow(beta2, t) : 1;
-  for (size_t i = 0; i < c.out().values.size(); ++i) {
-    const double g = c.in(1).values[i] * FactorOf(c, 4) +
-                     (coupled ? decay * c.in(0).values[i] : 0);
+  for (size_t i = 0; i < Updated(c); ++i) {
+    const size_t at = start + i;
+    const double g = c.in(1).values[at] * FactorOf(c, 4) +
+                     (coupled ? decay * c.in(0).values[at] : 0);
     const double m = beta1 * c.in(2).values[i] + (1 - beta1) * g;
     const double v = beta2 * c.in(3).values[i] + (1 - beta2) * g * g;
     const double root = hat ? (std::sqrt(v) + epsilon) / std::sqrt(correct2)
                             : std::sqrt(v / correct2) + epsilon;
-    const double p = c.in(0).values[i] * (coupled ? 1 : 1 - rate * decay);
-    c.out(0).values[i] = (p - rate * (m / correct1) / root) *
-                         (1 - c.attributes.Float("decay_after", 0));
+    const double p = c.in(0).values[at] * (coupled ? 1 : 1 - rate * decay);
+    c.out(0).values[at] = (p - rate * (m / correct1) / root) *
+                          (1 - c.attributes.Float("decay_after", 0));
     c.out(1).values[i] = m;
     c.out(2).values[i] = v;
   }
@@ -399,15 +416,17 @@ void Adam(const Call& c, bool coupled) {
 
 // As in torch.optim.Adagrad's documentation.
 void Adagrad(const Call& c) {
+  const size_t start = KeepOthers(c);
   const double rate =
       RateOf(c, 4) /
       (1 + EarlierUpdates(c, 4) * c.attributes.Float("rate_decay", 0));
-  for (size_t i = 0; i < c.out().values.size(); ++i) {
-    const double p = c.in(0).values[i];
-    const double g = c.in(1).values[i] * FactorOf(c, 3) +
+  for (size_t i = 0; i < Updated(c); ++i) {
+    const size_t at = start + i;
+    const double p = c.in(0).values[at];
+    const double g = c.in(1).values[at] * FactorOf(c, 3) +
                      c.attributes.Float("weight_decay", 0) * p;
     const double sum = c.in(2).values[i] + g * g;
-    c.out(0).values[i] =
+    c.out(0).values[at] =
         p - rate * g / (std::sqrt(sum) + c.attributes.Float("epsilon", 0));
     c.out(1).values[i] = sum;
   }
@@ -415,15 +434,17 @@ void Adagrad(const Call& c) {
 
 // As in algorithm 2 of the paper.
 void Lion(const Call& c) {
+  const size_t start = KeepOthers(c);
   const double beta1 = c.attributes.Float("beta1", 0.9);
   const double beta2 = c.attributes.Float("beta2", 0.99);
   const double decay = c.attributes.Float("weight_decay", 0);
-  for (size_t i = 0; i < c.out().values.size(); ++i) {
-    const double g = c.in(1).values[i] * FactorOf(c, 3);
-    const double p = c.in(0).values[i], m = c.in(2).values[i];
+  for (size_t i = 0; i < Updated(c); ++i) {
+    const size_t at = start + i;
+    const double g = c.in(1).values[at] * FactorOf(c, 3);
+    const double p = c.in(0).values[at], m = c.in(2).values[i];
     const double update = beta1 * m + (1 - beta1) * g;
     const double sign = (update > 0) - (update < 0);
-    c.out(0).values[i] = p - RateOf(c, 4) * (sign + decay * p);
+    c.out(0).values[at] = p - RateOf(c, 4) * (sign + decay * p);
     c.out(1).values[i] = beta2 * m + (1 - beta2) * g;
   }
 }

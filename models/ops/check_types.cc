@@ -112,6 +112,18 @@ absl::StatusOr<std::vector<int64_t>> BroadcastDims(
   return dims;
 }
 
+absl::Status CheckStretch(const Node& node, const TensorType& part,
+                          const TensorType& whole) {
+  const int64_t start = node.attributes.Int("start", 0);
+  if (start >= 0 && start <= whole.elements() &&
+      part.elements() <= whole.elements() - start) {
+    return absl::OkStatus();
+  }
+  return Refuse("elements ", start, " to ", start, " + ", part.elements(),
+                " are not all among the ", whole.elements(), " of ",
+                whole.ToString());
+}
+
 absl::StatusOr<OutputTypes> One(absl::StatusOr<TensorType> type) {
   LOADLINE_ASSIGN_OR_RETURN(TensorType checked, std::move(type));
   return OutputTypes{std::move(checked)};

@@ -53,6 +53,9 @@ absl::StatusOr<TensorType> CheckedShape(const Node& node, DType dtype);
 // NumPy's broadcasting of two shapes.
 absl::StatusOr<std::vector<int64_t>> BroadcastDims(
     const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+// `part` elements from attribute `start` on are elements of `whole`.
+absl::Status CheckStretch(const Node& node, const TensorType& part,
+                          const TensorType& whole);
 
 // One output.
 absl::StatusOr<OutputTypes> One(absl::StatusOr<TensorType> type);

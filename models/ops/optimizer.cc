@@ -1,20 +1,63 @@
 // Optimizer updates: each writes the new parameter and its state in place and
-// runs exactly once per step. Tested in tests/models/infer_test.cc.
+// runs exactly once per step. With the attribute `start`, the states are those
+// of a part of the parameter: the elements from that number on, which alone are
+// updated. Tested in tests/models/infer_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::models {
 namespace {
 
-// Parameter, gradient and state must have the same type.
-absl::Status CheckAlike(InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
-  for (size_t i = 1; i < inputs.size(); ++i) {
+// Inputs first, first + 1, ... have the type of input `of`.
+absl::Status RequireTypeOf(InputTypes inputs, size_t of, size_t first) {
+  for (size_t i = first; i < inputs.size(); ++i) {
     LOADLINE_RETURN_IF_ERROR(
-        RequireType(inputs, static_cast<int>(i), *inputs[0]));
+        RequireType(inputs, static_cast<int>(i), *inputs[of]));
   }
   return absl::OkStatus();
+}
+
+// Parameter, gradient and state must have the same type; states of a part are
+// alike, and their elements are among the parameter's.
+absl::Status CheckAlike(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
+  if (!node.attributes.Has("start")) return RequireTypeOf(inputs, 0, 1);
+  if (inputs.size() < 3) {
+    return Refuse("attribute start needs states, whose elements it counts");
+  }
+  LOADLINE_RETURN_IF_ERROR(RequireTypeOf(inputs.first(2), 0, 1));
+  LOADLINE_RETURN_IF_ERROR(RequireTypeOf(inputs, 2, 3));
+  LOADLINE_RETURN_IF_ERROR(CheckStretch(node, *inputs[2], *inputs[0]));
+  const int64_t start_bytes =
+      node.attributes.Int("start", 0) * DTypeBytes(inputs[0]->dtype);
+  if (start_bytes % planner::kBufferAlignmentBytes == 0) {
+    return absl::OkStatus();
+  }
+  return Refuse("attribute start is ", node.attributes.Int("start", 0),
+                ", which is no multiple of ", planner::kBufferAlignmentBytes,
+                " bytes");
+}
+
+// The parameter, then its states, which begin at input 2.
+OutputTypes Updated(InputTypes inputs, size_t states) {
+  OutputTypes outputs = {*inputs[0]};
+  for (size_t i = 0; i < states; ++i) outputs.push_back(*inputs[2 + i]);
+  return outputs;
+}
+
+// Flops by element that is updated. In place, nothing else is touched.
+template <int kFlopsPerElement>
+OperatorCost UpdateCost(const Node& node, InputTypes inputs,
+                        absl::Span<const TensorType> outputs) {
+  OperatorCost cost = PerElement<kFlopsPerElement>(node, inputs, outputs);
+  if (!node.attributes.Has("start")) return cost;
+  cost.flops = static_cast<double>(kFlopsPerElement) *
+               static_cast<double>(outputs[1].elements());
+  const int64_t untouched = outputs[0].bytes() - outputs[1].bytes();
+  cost.bytes -= 3 * untouched;  // of the parameter, the gradient, the result
+  return cost;
 }
 
 absl::Status CheckNotNegative(const Node& node, absl::string_view name) {
@@ -48,7 +91,8 @@ absl::Status CheckProgress(InputTypes inputs, size_t i) {
 
 absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
   const bool has_buffer = inputs.size() > 2 && inputs[2] != nullptr;
-  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, has_buffer ? 3 : 2)));
+  LOADLINE_RETURN_IF_ERROR(
+      CheckAlike(node, inputs.subspan(0, has_buffer ? 3 : 2)));
   LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
   LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 4));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "momentum"));
@@ -61,7 +105,7 @@ absl::StatusOr<OutputTypes> InferSgd(const Node& node, InputTypes inputs) {
   if (node.attributes.Int("nesterov", 0) != 0 && !has_buffer) {
     return Refuse("attribute nesterov needs a momentum");
   }
-  return OutputTypes(has_buffer ? 2 : 1, *inputs[0]);
+  return Updated(inputs, has_buffer ? 1 : 0);
 }
 
 absl::Status CheckShare(const Node& node, absl::string_view name) {
@@ -72,7 +116,7 @@ absl::Status CheckShare(const Node& node, absl::string_view name) {
 
 // Of an optimizer with `states` tensors of state.
 absl::Status CheckMoments(const Node& node, InputTypes inputs, size_t states) {
-  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, 2 + states)));
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(node, inputs.subspan(0, 2 + states)));
   LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 2 + states));
   LOADLINE_RETURN_IF_ERROR(CheckShare(node, "beta1"));
   LOADLINE_RETURN_IF_ERROR(CheckShare(node, "beta2"));
@@ -83,26 +127,26 @@ absl::StatusOr<OutputTypes> InferAdam(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckMoments(node, inputs, 2));
   LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 5));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "epsilon"));
-  return OutputTypes(3, *inputs[0]);
+  return Updated(inputs, 2);
 }
 
 absl::StatusOr<OutputTypes> InferAdagrad(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs.subspan(0, 3)));
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(node, inputs.subspan(0, 3)));
   LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
   LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 4));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "epsilon"));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "weight_decay"));
   LOADLINE_RETURN_IF_ERROR(CheckNotNegative(node, "rate_decay"));
-  return OutputTypes(2, *inputs[0]);
+  return Updated(inputs, 1);
 }
 
 absl::StatusOr<OutputTypes> InferLion(const Node& node, InputTypes inputs) {
   LOADLINE_RETURN_IF_ERROR(CheckMoments(node, inputs, 1));
-  return OutputTypes(2, *inputs[0]);
+  return Updated(inputs, 1);
 }
 
 absl::StatusOr<OutputTypes> InferAverage(const Node& node, InputTypes inputs) {
-  LOADLINE_RETURN_IF_ERROR(CheckAlike(inputs));
+  LOADLINE_RETURN_IF_ERROR(CheckAlike(node, inputs));
   LOADLINE_RETURN_IF_ERROR(CheckShare(node, "decay"));
   return OutputTypes(1, *inputs[0]);
 }
@@ -121,16 +165,17 @@ Operator Update(absl::string_view name, int min_inputs, int max_inputs) {
 std::vector<Operator> OptimizerOperators() {
   Operator sgd = Update("Sgd", 2, 6);
   sgd.infer = InferSgd;
-  sgd.cost = PerElement<6>;
+  sgd.cost = UpdateCost<6>;
   sgd.inplace = {{0, 0}, {2, 1}};
   sgd.attributes = {{"momentum", AttributeKind::kFloat},
                     {"weight_decay", AttributeKind::kFloat},
                     {"nesterov", AttributeKind::kInt},
                     {"dampening", AttributeKind::kFloat},
+                    {"start", AttributeKind::kInt},
                     {"rate", AttributeKind::kFloat}};
   Operator adamw = Update("AdamW", 4, 7);
   adamw.infer = InferAdam;
-  adamw.cost = PerElement<16>;
+  adamw.cost = UpdateCost<16>;
   adamw.inplace = {{0, 0}, {2, 1}, {3, 2}};
   adamw.attributes = {{"beta1", AttributeKind::kFloat, true},
                       {"beta2", AttributeKind::kFloat, true},
@@ -138,24 +183,27 @@ std::vector<Operator> OptimizerOperators() {
                       {"weight_decay", AttributeKind::kFloat, true},
                       {"epsilon_hat", AttributeKind::kInt},
                       {"decay_after", AttributeKind::kFloat},
+                      {"start", AttributeKind::kInt},
                       {"rate", AttributeKind::kFloat}};
   Operator adam = adamw;
   adam.name = "Adam";
   Operator adagrad = Update("Adagrad", 3, 6);
   adagrad.infer = InferAdagrad;
-  adagrad.cost = PerElement<9>;
+  adagrad.cost = UpdateCost<9>;
   adagrad.inplace = {{0, 0}, {2, 1}};
   adagrad.attributes = {{"epsilon", AttributeKind::kFloat, true},
                         {"weight_decay", AttributeKind::kFloat, true},
                         {"rate_decay", AttributeKind::kFloat},
+                        {"start", AttributeKind::kInt},
                         {"rate", AttributeKind::kFloat}};
   Operator lion = Update("Lion", 3, 4);
   lion.infer = InferLion;
-  lion.cost = PerElement<10>;
+  lion.cost = UpdateCost<10>;
   lion.inplace = {{0, 0}, {2, 1}};
   lion.attributes = {{"beta1", AttributeKind::kFloat, true},
                      {"beta2", AttributeKind::kFloat, true},
                      {"weight_decay", AttributeKind::kFloat, true},
+                     {"start", AttributeKind::kInt},
                      {"rate", AttributeKind::kFloat}};
   Operator average = Update("AverageUpdate", 2, 2);
   average.infer = InferAverage;

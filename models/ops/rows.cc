@@ -11,19 +11,6 @@
 namespace loadline::models {
 namespace {
 
-// `part` elements from attribute `start` on are elements of `whole`.
-absl::Status CheckStretch(const Node& node, const TensorType& part,
-                          const TensorType& whole) {
-  const int64_t start = node.attributes.Int("start", 0);
-  if (start >= 0 && start <= whole.elements() &&
-      part.elements() <= whole.elements() - start) {
-    return absl::OkStatus();
-  }
-  return Refuse("elements ", start, " to ", start, " + ", part.elements(),
-                " are not all among the ", whole.elements(), " of ",
-                whole.ToString());
-}
-
 // A view is an operand of kernels, so it must be aligned as a buffer is.
 absl::StatusOr<OutputTypes> InferRowsView(const Node& node, InputTypes inputs) {
   LOADLINE_ASSIGN_OR_RETURN(TensorType type,

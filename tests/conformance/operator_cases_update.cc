@@ -28,6 +28,42 @@ Inputs Own(double count) {
   return {std::nullopt, F32({}, 0.05, 0.2), F32({}, count, count)};
 }
 
+// Parameter and gradient of 200 rows; `states` states of some of them.
+Inputs Part(int64_t rows, int states) {
+  Inputs inputs = {F32({200, 3}), F32({200, 3})};
+  for (int i = 0; i < states; ++i) inputs.push_back(F32({rows, 3}, 0.1, 2));
+  return inputs;
+}
+
+// Updates of a part of the parameter: its beginning, middle and end, and none.
+void AddPartCases(std::vector<OperatorCase>& cases) {
+  const std::vector<std::pair<int64_t, int64_t>> parts = {
+      {0, 64}, {64, 64}, {128, 72}, {64, 0}, {0, 200}};
+  for (const auto& [first, rows] : parts) {
+    const std::string what =
+        "rows from " + std::to_string(first) + ", " + std::to_string(rows);
+    const auto at = [start = first * 3](Attributes attributes) {
+      attributes.Set("start", start);
+      return attributes;
+    };
+    const Attributes adam = at({{"beta1", 0.9},
+                                {"beta2", 0.999},
+                                {"epsilon", 1e-2},
+                                {"weight_decay", 0.01}});
+    cases.push_back({"AdamW", what, Part(rows, 2), adam, 1e-5});
+    cases.push_back({"Adam", what + " factor",
+                     With(Part(rows, 2), {F32({}, 0.1, 1)}), adam, 1e-5});
+    cases.push_back({"Sgd", what, Part(rows, 1),
+                     at({{"momentum", 0.9}, {"weight_decay", 0.01}})});
+    cases.push_back({"Adagrad", what, Part(rows, 1),
+                     at({{"epsilon", 1e-10}, {"weight_decay", 0.1}}), 1e-5});
+    cases.push_back(
+        {"Lion", what, Part(rows, 1),
+         at({{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}}), 1e-5,
+         /*smooth=*/false});
+  }
+}
+
 }  // namespace
 
 void AddUpdateCases(std::vector<OperatorCase>& cases) {
@@ -58,6 +94,7 @@ void AddUpdateCases(std::vector<OperatorCase>& cases) {
           {"Adam", own, With(Tensors(dims, 2), Own(count)), adam, 1e-5});
     }
   }
+  AddPartCases(cases);
 }
 
 }  // namespace loadline::conformance

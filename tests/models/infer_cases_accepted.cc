@@ -266,6 +266,7 @@ std::vector<Accepted> AcceptedCases() {
       {"CountCorrect", {F32({2, 5}), I64({2})}, {{"class_axis", 1}}, {I64({})}},
       {"Sgd", {kC, kC}, {}, {kC}},
       {"Sgd", {kC, kC, kC}, {{"momentum", 0.9}, {"nesterov", 1}}, {kC, kC}},
+      {"Sgd", {kX, kX, F32({64})}, {{"start", 448}}, {kX, F32({64})}},
       {"AdamW", {kC, kC, kC, kC}, kAdam, {kC, kC, kC}},
       {"AdamW", {kC, kC, kC, kC, F32({})}, kAdam, {kC, kC, kC}},
       {"Adam", {kC, kC, kC, kC}, With(kAdam, "rate", 0.5), {kC, kC, kC}},

@@ -97,8 +97,8 @@ TEST(BuildTrainingStep, SwitchesPassesOffByName) {
   passes.disabled = {"fuse_gelo"};
   EXPECT_THAT(
       BuildTrainingStep(SmallCnn(), Classify(4), passes).status().ToString(),
-      HasSubstr("those that can: drop_softmax_guards, fuse_attention, "
-                "fuse_bias, fuse_bias_gradient, fuse_gelu, "
+      HasSubstr("those that can: cut_updates, drop_softmax_guards, "
+                "fuse_attention, fuse_bias, fuse_bias_gradient, fuse_gelu, "
                 "fuse_gelu_gradient, fuse_transpose, mask_relu_gradient, "
                 "merge_duplicates, narrow_constants, remove_dead_nodes"));
 }

@@ -349,7 +349,8 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
   }
   LOADLINE_ASSIGN_OR_RETURN(
       options.precision, passes::PrecisionFromName(flags.optimizer.precision));
-  options.masks = flags.purpose.masks;
+  options.whole_updates = flags.purpose.masks.has_value();
+  if (options.whole_updates) options.masks = *flags.purpose.masks;
   LOADLINE_ASSIGN_OR_RETURN(options.lora,
                             LoraFor(flags.optimizer, flags.model));
   LOADLINE_ASSIGN_OR_RETURN(auto splits, SplitsOf(flags.plan));

@@ -22,8 +22,9 @@ struct PlanPurpose {
   // The plan is run on this machine, so its profile has to be this machine's.
   bool runs_here = false;
   planner::Effort effort = planner::Effort::kNormal;
-  std::optional<int64_t> work_limit;      // SolveOptions::work_limit
-  std::vector<passes::MaskedAxis> masks;  // of a recipe's phase
+  std::optional<int64_t> work_limit;  // SolveOptions::work_limit
+  // Of a recipe's phase; none without a recipe.
+  std::optional<std::vector<passes::MaskedAxis>> masks;
 };
 
 struct StepFlags {
