@@ -62,7 +62,7 @@ NameSays WhatNameSays(absl::string_view name) {
       "token",  "tokens",  "embeds", "query",   "embeddings", "queries",
       "gain",   "scale",   "slope",  "prompt",  "prompts",    "temperature",
       "latent", "latents", "cls",    "pos",     "registers",  "log",
-      "lambda", "lambdas", "d"};
+      "lambda", "lambdas", "d",      "ls"};
   static const auto* const kBuffer = new std::set<std::string>{
       "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
       "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",

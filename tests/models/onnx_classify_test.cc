@@ -102,14 +102,16 @@ TEST(ClassifyInitializers, ParametersThatAreAddedAreTrainedByTheirName) {
           AllOf(HasSubstr("not trained"), HasSubstr("offsets;"))));
 }
 
-// Mamba's A = -exp(A_log) and D, and the layer scale of DINOv2.
+// Mamba's A = -exp(A_log) and D, and the layer scales of DINOv2 and
+// timm's ResMLP.
 TEST(ClassifyInitializers, NamesOfStateSpacesAndLayerScalesAreTrained) {
   EXPECT_THAT(Trained("g (float[2] x) => (float[2] y)"
                       " <float[2] A_log = {0,1}, float[2] lambda1 = {1,2},"
-                      "  float[2] D = {1,2}, float[2] offsets = {1,2}> {"
+                      "  float[2] D = {1,2}, float[2] ls2 = {1,2},"
+                      "  float[2] offsets = {1,2}> {"
                       " a = Exp(A_log) u = Mul(x, a) v = Mul(u, lambda1)"
-                      " w = Mul(v, D) y = Mul(w, offsets) }"),
-              ElementsAre("A_log", "lambda1", "D"));
+                      " w = Mul(v, D) z = Mul(w, ls2) y = Mul(z, offsets) }"),
+              ElementsAre("A_log", "lambda1", "D", "ls2"));
 }
 
 // A layer's own bias has one axis. BART adds a buffer, final_logits_bias, to
