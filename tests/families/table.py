@@ -14,12 +14,17 @@ dropout. It wrote this page.
 | loss | relative difference of the first step's loss from PyTorch's in fp32; passes within 1e-5 |
 | gradient | largest difference of a parameter's gradient from PyTorch's in double, norm-wise; passes within 1e-4 |
 | 20 steps | largest relative difference of a loss in 20 steps of SGD; passes within 1e-3 |
-| rounding | by how much the losses of PyTorch's own 20 steps differ between fp32, double, and double from weights that are off by fp32's rounding |
+| rounding | by how much the losses of PyTorch's own 20 steps differ between fp32, double, and double from weights that are off by fp32's rounding; - where it was not computed |
 | same bits | whether the trained weights have the same bits at 50 % and at the smallest budget, or at the smallest only, where 50 % had no plan; - where it was not run |
 
 Where PyTorch's own gradient or loss moves by more than a tenth of a limit when weights are
 rounded, the limit is ten times what it moves by. Such a model tests the operators, but
 its 20 steps show little.
+
+Rounding may also flip the sign of a number in front of a Relu, which moves a gradient at
+once by 0.1 to 12 %. PyTorch's own gradients of `fcn_resnet50`, `inception_v3` and
+`rexnet_100` do so in some of 12 draws of rounding. How far a gradient moves is the
+largest of eleven draws, so a row that fails in *gradient* alone may be such a flip.
 """
 
 
@@ -36,7 +41,8 @@ def row(result):
              else "yes" if "50%" in bits else "smallest only")
     return [*cells, str(result["operators"]), number(result["loss"]),
             number(result["gradient"]), number(result["steps"]),
-            number(result["steps by rounding"]), shown,
+            number(result["steps by rounding"]) if "steps by rounding" in result else "-",
+            shown,
             result["verdict"] if result["verdict"] == "passes"
             else f"**{result['verdict']}**"]
 
@@ -57,7 +63,6 @@ def why(error):
 
 def write_table(folder, path):
     results = [json.loads(file.read_text()) for file in sorted(folder.glob("*-*.json"))]
-    results = [r for r in results if "error" in r or "steps by rounding" in r]
     rows = [row(r) for r in results if "error" not in r]
     passed = sum(r["verdict"] == "passes" for r in results)
     refused = [[r["name"], r["library"], r["exporter"], r["stage"], why(r["error"])]
