@@ -15,6 +15,8 @@ namespace loadline::planner {
 namespace {
 
 constexpr double kMostError = 1;
+// Of a value that is worth nothing where bytes are short: it comes last.
+constexpr double kLeastWorth = 1e-9;
 
 struct Choice {
   int codec = -1;  // position in the value's stash; -1: none
@@ -64,14 +66,15 @@ struct Upgrade {
 
 }  // namespace
 
-Problem ChooseLossy(const Problem& problem) {
+Problem ChooseLossy(const Problem& problem, const std::vector<double>& worth) {
   Problem chosen = problem;
   std::vector<std::vector<Choice>> hulls;
   std::vector<Upgrade> upgrades;
   for (size_t v = 0; v < problem.values.size(); ++v) {
     hulls.push_back(Hull(problem.values[v]));
+    const double counts = worth.empty() ? 1 : std::max(worth[v], kLeastWorth);
     for (size_t i = 1; i < hulls[v].size(); ++i) {
-      upgrades.push_back({v, i, Slope(hulls[v][i - 1], hulls[v][i])});
+      upgrades.push_back({v, i, counts * Slope(hulls[v][i - 1], hulls[v][i])});
     }
   }
   // Slopes of one value fall, so its steps stay in order.

@@ -19,10 +19,10 @@
 #include "planner/search/search.h"
 #include "planner/solve/budget_bisection.h"
 #include "planner/solve/check_bounds.h"
-#include "planner/solve/choose_lossy.h"
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
+#include "planner/solve/solve_lossy.h"
 #include "planner/verify/verify.h"
 
 namespace loadline::planner {
@@ -337,19 +337,16 @@ absl::StatusOr<Plan> SearchAgainIfItStalls(const Problem& problem,
              : plan;
 }
 
-// Whether a search that sees every codec could exceed the limit of errors.
-bool LimitsErrors(const Problem& problem, const SolveOptions& options) {
-  return options.permissions.lossy && ErrorsExceedLimit(problem);
+absl::StatusOr<Plan> SolveOnce(const Problem& problem,
+                               const SolveOptions& options) {
+  return SearchAgainIfItStalls(
+      problem, options,
+      Solver(problem, options, PolicyOf(problem, options)).Solve());
 }
 
-// A plan of the problem with fewer codecs, as a plan of the whole problem.
-absl::StatusOr<Plan> OfWholeProblem(const Problem& problem,
-                                    const SolveOptions& options,
-                                    absl::StatusOr<Plan> plan) {
-  LOADLINE_RETURN_IF_ERROR(plan.status());
-  LOADLINE_RETURN_IF_ERROR(
-      Predict(problem, PolicyOf(problem, options).bound_work_limit, *plan));
-  return plan;
+absl::StatusOr<Plan> SmallestOnce(const Problem& problem,
+                                  const SolveOptions& options) {
+  return Solver(problem, options, PolicyOf(problem, options)).Smallest();
 }
 
 }  // namespace
@@ -358,13 +355,10 @@ absl::StatusOr<Plan> Solve(const Problem& problem,
                            const SolveOptions& options) {
   LOADLINE_RETURN_IF_ERROR(ValidateProblem(problem));
   LOADLINE_RETURN_IF_ERROR(CheckOptions(options));
-  if (LimitsErrors(problem, options)) {
-    return OfWholeProblem(problem, options,
-                          Solve(ChooseLossy(problem), options));
+  if (MayUseLossyCodecs(problem, options)) {
+    return SolveLossy(problem, options, SolveOnce, SmallestOnce);
   }
-  return SearchAgainIfItStalls(
-      problem, options,
-      Solver(problem, options, PolicyOf(problem, options)).Solve());
+  return SolveOnce(problem, options);
 }
 
 absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
@@ -373,11 +367,10 @@ absl::StatusOr<Plan> SolveSmallest(const Problem& problem,
   SolveOptions smallest = options;
   smallest.budget_bytes = 0;
   LOADLINE_RETURN_IF_ERROR(CheckOptions(smallest));
-  if (LimitsErrors(problem, smallest)) {
-    return OfWholeProblem(problem, smallest,
-                          SolveSmallest(ChooseLossy(problem), smallest));
+  if (MayUseLossyCodecs(problem, smallest)) {
+    return SolveSmallestLossy(problem, smallest, SmallestOnce);
   }
-  return Solver(problem, smallest, PolicyOf(problem, smallest)).Smallest();
+  return SmallestOnce(problem, smallest);
 }
 
 absl::StatusOr<PeakFloor> FindPeakFloor(const Problem& problem,
