@@ -24,7 +24,10 @@ its 20 steps show little.
 Rounding may also flip the sign of a number in front of a Relu, which moves a gradient at
 once by 0.1 to 12 %. PyTorch's own gradients of `fcn_resnet50`, `inception_v3` and
 `rexnet_100` do so in some of 12 draws of rounding. How far a gradient moves is the
-largest of eleven draws, so a row that fails in *gradient* alone may be such a flip.
+largest of several draws, so a row that fails in *gradient* alone may be such a flip.
+
+Each row is the last result of its export, and not all are of one build: eleven draws are
+made since the last change of the script, and about half of the rows had two or three.
 """
 
 
