@@ -441,6 +441,22 @@ TEST(StashOnZoo, TheGradientErrorIsBelowWhatIsAllowedWithReruns) {
   EXPECT_GT(tried, 0);
 }
 
+// Without copies: with them the smallest plan without codecs meets its bound.
+TEST(StashOnZoo, TheSmallestPlanIsSmallerWithLossyCodecs) {
+  const ZooStep step = MakeZooStep("gpt", 4, 0.1);
+  planner::SolveOptions options;
+  options.allow_offload = false;
+  options.work_limit = 20'000;
+  options.permissions.lossy = false;
+  const auto lossless = planner::SolveSmallest(step.problem, options);
+  ASSERT_TRUE(lossless.ok()) << lossless.status();
+  options.permissions.lossy = true;
+  const auto lossy = planner::SolveSmallest(step.problem, options);
+  ASSERT_TRUE(lossy.ok()) << lossy.status();
+  EXPECT_LT(lossy->arena_bytes, lossless->arena_bytes);
+  ExpectBelow(ErrorOf(step, *lossy), 0.1);
+}
+
 // Every value that the backward pass reads and a lossy codec may store goes
 // through the codec, whatever a plan would do. Not so the logits: with a bit
 // for each, their exponentials are soon infinite.
