@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,7 +39,18 @@ struct FoldContext {
   absl::Status CheckSize(const Ints& dims) const;
 };
 
-using FoldRule = absl::StatusOr<std::vector<Wide>> (*)(const FoldContext&);
+using FoldResult = absl::StatusOr<std::vector<Wide>>;
+using FoldRule = FoldResult (*)(const FoldContext&);
+
+// For rules: a single output, and its number of axes.
+inline FoldResult One(Wide wide) {
+  std::vector<Wide> results;
+  results.push_back(std::move(wide));
+  return results;
+}
+inline int64_t Rank(const Wide& wide) {
+  return static_cast<int64_t>(wide.dims.size());
+}
 
 // Operators that move elements or create them (fold_movement.cc), those that
 // read or write at positions (fold_index.cc), and those that compute

@@ -18,13 +18,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = absl::StatusOr<std::vector<Wide>>;
-
-Result One(Wide wide) {
-  std::vector<Wide> results;
-  results.push_back(std::move(wide));
-  return results;
-}
+using Result = FoldResult;
 
 int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }

@@ -13,17 +13,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = absl::StatusOr<std::vector<Wide>>;
-
-Result One(Wide wide) {
-  std::vector<Wide> results;
-  results.push_back(std::move(wide));
-  return results;
-}
-
-int64_t Rank(const Wide& wide) {
-  return static_cast<int64_t>(wide.dims.size());
-}
+using Result = FoldResult;
 
 Result GatherElements(const FoldContext& c) {
   const Wide &x = *c.in[0], &indices = *c.in[1];
@@ -54,6 +44,25 @@ Result GatherElements(const FoldContext& c) {
   return One(Pick(x, indices.dims, index));
 }
 
+// Where the element or block lies that row `row` of `indices` names, by its
+// places on the axes of `x` from `first_axis` on.
+absl::StatusOr<int64_t> PositionOf(const Wide& x, const Wide& indices,
+                                   int64_t row, int64_t first_axis,
+                                   const Ints& strides) {
+  const int64_t picked = indices.dims.back();
+  int64_t at = 0;
+  for (int64_t k = 0; k < picked; ++k) {
+    const size_t axis = static_cast<size_t>(first_axis + k);
+    const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
+    if (i < -x.dims[axis] || i >= x.dims[axis]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
+    }
+    at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
+  }
+  return at;
+}
+
 Result GatherND(const FoldContext& c) {
   const Wide &x = *c.in[0], &indices = *c.in[1];
   const int64_t batch_dims = IntAttribute(c.node, "batch_dims", 0);
@@ -77,16 +86,9 @@ Result GatherND(const FoldContext& c) {
   const int64_t rows = indices.size() / picked;
   std::vector<int64_t> index;
   for (int64_t row = 0; row < rows; ++row) {
-    int64_t at = row / (rows / batches) * (x.size() / batches);
-    for (int64_t k = 0; k < picked; ++k) {
-      const size_t axis = static_cast<size_t>(batch_dims + k);
-      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
-      if (i < -x.dims[axis] || i >= x.dims[axis]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
-      }
-      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
-    }
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t inside,
+                              PositionOf(x, indices, row, batch_dims, strides));
+    const int64_t at = row / (rows / batches) * (x.size() / batches) + inside;
     for (int64_t i = 0; i < block; ++i) index.push_back(at + i);
   }
   return One(Pick(x, dims, index));
@@ -112,16 +114,8 @@ Result ScatterND(const FoldContext& c) {
   const Ints strides = RowMajorStrides(x.dims);
   Wide result = x;
   for (int64_t row = 0; row < indices.size() / picked; ++row) {
-    int64_t at = 0;
-    for (int64_t k = 0; k < picked; ++k) {
-      const size_t axis = static_cast<size_t>(k);
-      const int64_t i = indices.ints[static_cast<size_t>(row * picked + k)];
-      if (i < -x.dims[axis] || i >= x.dims[axis]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", i, " on an axis of ", x.dims[axis]));
-      }
-      at += (i < 0 ? i + x.dims[axis] : i) * strides[axis];
-    }
+    LOADLINE_ASSIGN_OR_RETURN(const int64_t at,
+                              PositionOf(x, indices, row, 0, strides));
     const auto write = [&](auto& to, const auto& from) {
       std::copy_n(from.begin() + row * block, block, to.begin() + at);
     };

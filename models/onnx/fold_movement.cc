@@ -15,17 +15,7 @@
 namespace loadline::models::onnx_internal {
 namespace {
 
-using Result = absl::StatusOr<std::vector<Wide>>;
-
-Result One(Wide wide) {
-  std::vector<Wide> results;
-  results.push_back(std::move(wide));
-  return results;
-}
-
-int64_t Rank(const Wide& wide) {
-  return static_cast<int64_t>(wide.dims.size());
-}
+using Result = FoldResult;
 
 Result WithDims(const FoldContext& c, absl::StatusOr<Ints> dims) {
   LOADLINE_RETURN_IF_ERROR(dims.status());
