@@ -10,10 +10,11 @@
 namespace loadline::planner {
 
 // For each value from 0 to 1: how much of the plan's peak would fall if the
-// value were smaller between its uses. Steps count by a high power of the bytes
-// alive at them, and a value has the share of the steps at which a buffer of it
-// waits on the device and no step reads or writes it. 0: the plan recomputes or
-// copies the value rather than keep it where bytes are short.
+// value were smaller between its uses. A step's weight is a high power of the
+// bytes that are alive during it. A value's worth is its share of the weight:
+// that of the steps during which one of its buffers is on the device, and is
+// neither read nor written. 0: where bytes are short, the plan recomputes or
+// copies the value.
 std::vector<double> WorthAtPeak(const Problem& problem, const Plan& plan);
 
 }  // namespace loadline::planner
