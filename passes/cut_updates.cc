@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/ops/operator.h"
+#include "models/ops/state_blocks.h"
 #include "models/storage.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
@@ -21,10 +23,28 @@ using models::Graph;
 using models::Node;
 using models::ValueId;
 
-// Rows of a part are a multiple of this, so that every part begins at a
-// multiple of 256 bytes.
-constexpr int64_t kRowGrain = 64;
 constexpr size_t kFirstState = 2;  // among the inputs of an update
+
+// Rows of a part are a multiple of this, so that every part begins at a
+// multiple of 256 bytes. With states in 8 bits it begins with a block.
+int64_t RowGrain(const Graph& graph, const Node& update) {
+  const models::TensorType& type = graph.value(update.inputs[0]).type;
+  constexpr int64_t kRows = 64;
+  if (!models::IsStateBlocks(graph.value(update.inputs[kFirstState]).type)) {
+    return kRows;
+  }
+  return std::lcm(kRows, models::kStateBlockElements /
+                             std::gcd(models::kStateBlockElements,
+                                      type.elements() / type.dims[0]));
+}
+
+// The type of a state's part: elements [first, end) of its parameter, which are
+// rows of the type `rows`.
+models::TensorType PartType(const models::TensorType& state,
+                            const models::TensorType& rows) {
+  return models::IsStateBlocks(state) ? models::StateBlocksType(rows.elements())
+                                      : rows;
+}
 
 // The states of an update are its outputs after the parameter.
 size_t StatesOf(const Node& update) { return update.outputs.size() - 1; }
@@ -95,23 +115,27 @@ class UpdateCutter {
     const models::TensorType whole = graph_.value(update.inputs[0]).type;
     const int64_t rows = whole.dims[0];
     const int64_t row_elements = whole.elements() / rows;
+    const int64_t grain = RowGrain(graph_, update);
     ValueId parameter = update.inputs[0];
     Wholes wholes = TakeStates(update);
     for (int64_t part = 0; part < parts; ++part) {
-      const int64_t first = rows * part / parts / kRowGrain * kRowGrain;
+      const int64_t first = rows * part / parts / grain * grain;
       const int64_t end =
-          part + 1 == parts ? rows
-                            : rows * (part + 1) / parts / kRowGrain * kRowGrain;
+          part + 1 == parts ? rows : rows * (part + 1) / parts / grain * grain;
       models::TensorType type = whole;
       type.dims[0] = end - first;
       const std::string suffix = absl::StrCat("[", part + 1, "/", parts, "]");
       std::vector<ValueId> inputs = update.inputs;
       inputs[0] = parameter;
       for (size_t s = 0; s < wholes.size(); ++s) {
-        inputs[kFirstState + s] = AddPart(
-            wholes[s], update.inputs[kFirstState + s], part, suffix,
-            PartOf(*wholes[s].initial, type,
-                   first * row_elements * models::DTypeBytes(type.dtype)));
+        // Of the parts before this one.
+        models::TensorType before = type;
+        before.dims[0] = first;
+        const models::TensorType& state = wholes[s].type;
+        inputs[kFirstState + s] =
+            AddPart(wholes[s], update.inputs[kFirstState + s], part, suffix,
+                    PartOf(*wholes[s].initial, PartType(state, type),
+                           PartType(state, before).bytes()));
       }
       models::Attributes attributes = update.attributes;
       attributes.Set("start", first * row_elements);
@@ -170,8 +194,10 @@ class UpdateCutter {
 int64_t PartsOf(const Graph& graph, const Node& update, int64_t part_bytes) {
   const models::TensorType& type = graph.value(update.inputs[0]).type;
   if (type.rank() == 0 || type.elements() == 0) return 1;
-  return std::min(
-      {kMostUpdateParts, type.bytes() / part_bytes, type.dims[0] / kRowGrain});
+  const int64_t state_bytes =
+      graph.value(update.inputs[kFirstState]).type.bytes();
+  return std::min({kMostUpdateParts, state_bytes / part_bytes,
+                   type.dims[0] / RowGrain(graph, update)});
 }
 
 }  // namespace

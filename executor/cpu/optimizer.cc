@@ -1,7 +1,10 @@
 // Optimizer updates, in place. The gradient may come with a factor, the last
 // input, as clipping gives it. Tested in tests/conformance/.
+#include <algorithm>
+
 #include "executor/cpu/families.h"
 #include "executor/cpu/parallel.h"
+#include "executor/cpu/state_blocks.h"
 #include "executor/ops/optimizer_formulas.h"
 #include "planner/base/status_macros.h"
 
@@ -50,65 +53,108 @@ PreparedKernel SgdWithoutMomentum(const SgdSettings& s, int64_t n) {
   });
 }
 
-// Of an optimizer with one number of state for each element.
+template <typename Factors>
+void UpdateElements(const Factors& f, float factor, int64_t n,
+                    const float* p_in, const float* g, const float* state_in,
+                    float* p_out, float* state_out) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const Updated updated = UpdateOne(f, p_in[i], g[i] * factor, state_in[i]);
+    state_out[i] = updated.state;
+    p_out[i] = updated.p;
+  }
+}
+
+// Of an optimizer with one number of state for each element, an f32, or one of
+// a block in 8 bits.
 template <typename Settings>
-PreparedKernel UpdateWithState(const Settings& settings,
-                               const UpdatedElements& at) {
+PreparedKernel UpdateWithState(const Prepare& p, const Settings& settings) {
+  const UpdatedElements at = UpdatedElementsOf(p);
+  const bool blocks = HasStateBlocks(p);
   return MakeKernel([=](const KernelArgs& args) {
     const auto f = MakeFactors(settings, ProgressAt(args, 4));
     const float factor = FactorOf(args, 3);
     KeepOthers(args, at);
     const float* p_in = In(args, 0) + at.start;
     const float* g = In(args, 1) + at.start;
-    const float* state_in = In(args, 2);
     float* p_out = Out(args, 0) + at.start;
-    float* state_out = Out(args, 1);
-    ParallelFor(at.count, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const Updated updated =
-            UpdateOne(f, p_in[i], g[i] * factor, state_in[i]);
-        state_out[i] = updated.state;
-        p_out[i] = updated.p;
+    ParallelFor(at.count, kElementBlock, [&](int64_t begin, int64_t end) {
+      if (!blocks) {
+        UpdateElements(f, factor, end - begin, p_in + begin, g + begin,
+                       In(args, 2) + begin, p_out + begin,
+                       Out(args, 1) + begin);
+        return;
+      }
+      for (int64_t i = begin; i < end; i += kStateBlockElements) {
+        const int64_t n = std::min(kStateBlockElements, end - i);
+        float state[kStateBlockElements];
+        ReadStateBlock<SignedCode>(args.inputs[2], i, state);
+        UpdateElements(f, factor, n, p_in + i, g + i, state, p_out + i, state);
+        WriteStateBlock<SignedCode>(state, n, i, args.outputs[1]);
       }
     });
   });
 }
 
+// Parameter, gradient and states are f32, or the states are blocks.
+absl::Status CheckTypes(const Prepare& p) {
+  if (!HasStateBlocks(p)) return p.AllF32();
+  for (int i : {0, 1}) {
+    if (p.input(i).dtype != DType::kF32) return p.Unsupported(p.input(i).dtype);
+  }
+  return absl::OkStatus();
+}
+
 PreparedKernel Sgd(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  const UpdatedElements at = UpdatedElementsOf(p);
+  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
   const SgdSettings s = MakeSgdSettings(p);
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  return p.has_input(2) ? UpdateWithState(s, at)
-                        : SgdWithoutMomentum(s, at.whole);
+  return p.has_input(2) ? UpdateWithState(p, s)
+                        : SgdWithoutMomentum(s, p.output(0).elements());
+}
+
+void AdamElements(const AdamFactors& f, float factor, int64_t n,
+                  const float* p_in, const float* g, const float* m_in,
+                  const float* v_in, float* p_out, float* m_out, float* v_out) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const AdamMoved moved =
+        AdamStep(f, p_in[i], g[i] * factor, m_in[i], v_in[i]);
+    m_out[i] = moved.m;
+    v_out[i] = moved.v;
+    p_out[i] = moved.p;
+  }
 }
 
 PreparedKernel Adam(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
+  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
   const UpdatedElements at = UpdatedElementsOf(p);
   const AdamSettings settings = MakeAdamSettings(p);
+  const bool blocks = HasStateBlocks(p);
   return MakeKernel([=](const KernelArgs& args) {
     const AdamFactors f = MakeFactors(settings, ProgressAt(args, 5));
     const float factor = FactorOf(args, 4);
     KeepOthers(args, at);
     const float* p_in = In(args, 0) + at.start;
     const float* g = In(args, 1) + at.start;
-    const float* m_in = In(args, 2);
-    const float* v_in = In(args, 3);
     float* p_out = Out(args, 0) + at.start;
-    float* m_out = Out(args, 1);
-    float* v_out = Out(args, 2);
-    ParallelFor(at.count, kElementBlock, [=](int64_t begin, int64_t end) {
-#pragma omp simd
-      for (int64_t i = begin; i < end; ++i) {
-        const AdamMoved moved =
-            AdamStep(f, p_in[i], g[i] * factor, m_in[i], v_in[i]);
-        m_out[i] = moved.m;
-        v_out[i] = moved.v;
-        p_out[i] = moved.p;
+    ParallelFor(at.count, kElementBlock, [&](int64_t begin, int64_t end) {
+      if (!blocks) {
+        AdamElements(f, factor, end - begin, p_in + begin, g + begin,
+                     In(args, 2) + begin, In(args, 3) + begin, p_out + begin,
+                     Out(args, 1) + begin, Out(args, 2) + begin);
+        return;
+      }
+      for (int64_t i = begin; i < end; i += kStateBlockElements) {
+        const int64_t n = std::min(kStateBlockElements, end - i);
+        float m[kStateBlockElements], v[kStateBlockElements];
+        ReadStateBlock<SignedCode>(args.inputs[2], i, m);
+        ReadStateBlock<UnsignedCode>(args.inputs[3], i, v);
+        AdamElements(f, factor, n, p_in + i, g + i, m, v, p_out + i, m, v);
+        WriteStateBlock<SignedCode>(m, n, i, args.outputs[1]);
+        WriteStateBlock<UnsignedCode>(v, n, i, args.outputs[2]);
       }
     });
   });
@@ -116,12 +162,12 @@ PreparedKernel Adam(const Prepare& p) {
 
 PreparedKernel Adagrad(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  return UpdateWithState(MakeAdagradSettings(p), UpdatedElementsOf(p));
+  return UpdateWithState(p, MakeAdagradSettings(p));
 }
 
 PreparedKernel Lion(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(p.AllF32());
-  return UpdateWithState(MakeLionSettings(p), UpdatedElementsOf(p));
+  LOADLINE_RETURN_IF_ERROR(CheckTypes(p));
+  return UpdateWithState(p, MakeLionSettings(p));
 }
 
 PreparedKernel AverageUpdate(const Prepare& p) {

@@ -5,11 +5,12 @@
 // rate and step are read on the device, so that a captured step can be
 // replayed; factors that depend on them alone are computed in double, once per
 // block. Gradients may be bf16, and may come with a factor, as clipping gives
-// it. Tested in tests/conformance/.
+// it. States may be in 8 bits. Tested in tests/conformance/.
 #include "executor/cuda/families.h"
 #include "executor/cuda/group_kernel.h"
 #include "executor/cuda/launch.h"
 #include "executor/cuda/numbers.h"
+#include "executor/cuda/state_blocks.h"
 #include "executor/cuda/types.h"
 #include "executor/ops/optimizer_formulas.h"
 #include "planner/base/status_macros.h"
@@ -35,14 +36,14 @@ struct Table {
 
 // Calls body(tensors, begin, end) for each chunk of this block: elements
 // [begin, end) of one tensor.
-template <typename Tensors, typename Body>
+template <int64_t kElements = kChunk, typename Tensors, typename Body>
 __device__ inline void ForChunks(const Table<Tensors>& table,
                                  const Body& body) {
   int at = 0;
   for (int64_t chunk = blockIdx.x; chunk < table.chunks(); chunk += gridDim.x) {
     while (chunk >= table.first_chunk[at + 1]) ++at;
-    const int64_t begin = (chunk - table.first_chunk[at]) * kChunk;
-    const int64_t end = begin + kChunk;
+    const int64_t begin = (chunk - table.first_chunk[at]) * kElements;
+    const int64_t end = begin + kElements;
     body(table.tensors[at], begin,
          end < table.elements[at] ? end : table.elements[at]);
   }
@@ -179,13 +180,89 @@ __global__ void StateKernel(Settings s, const StepScalars* scalars,
   });
 }
 
+// Of an optimizer with kStates states in 8 bits.
+template <int kStates>
+struct BlockTensors {
+  const float* p;
+  Gradient gradient;
+  const uint8_t* states[kStates];
+  float* new_p;
+  uint8_t* new_states[kStates];
+};
+
+__device__ inline void UpdateElement(const AdamFactors& f, float g, float& p,
+                                     float (&states)[2]) {
+  const AdamMoved moved = AdamStep(f, p, g, states[0], states[1]);
+  p = moved.p;
+  states[0] = moved.m;
+  states[1] = moved.v;
+}
+template <typename Factors>
+__device__ inline void UpdateElement(const Factors& f, float g, float& p,
+                                     float (&states)[1]) {
+  const Updated updated = UpdateOne(f, p, g, states[0]);
+  p = updated.p;
+  states[0] = updated.state;
+}
+
+constexpr int64_t kBlocksChunk = kBlock / kWarp * models::kStateBlockElements;
+
+// A warp takes one block of the states at a time, and keeps it in registers.
+template <typename Settings, int kStates, typename G>
+__global__ void BlocksKernel(
+    Settings s, const StepScalars* scalars, OwnProgress own,
+    const __grid_constant__ Table<BlockTensors<kStates>> table) {
+  using Factors = decltype(MakeFactors(s, Progress()));
+  __shared__ Factors of_step;
+  __shared__ StateNumbers numbers;
+  if (threadIdx.x == 0) of_step = MakeFactors(s, own.Of(*scalars));
+  MakeStateNumbers(numbers);
+  __syncthreads();
+  const Factors f = of_step;
+  ForChunks<kBlocksChunk>(
+      table, [&](const BlockTensors<kStates>& t, int64_t begin, int64_t end) {
+        const int64_t first =
+            begin + threadIdx.x / kWarp * models::kStateBlockElements;
+        if (first >= end) return;
+        const G* g = static_cast<const G*>(t.gradient.g);
+        const float factor = t.gradient.Factor();
+        StateBlock states[kStates];
+#pragma unroll
+        for (int i = 0; i < kStates; ++i) {
+          states[i] = ReadStateBlock(numbers, i, t.states[i], first);
+        }
+#pragma unroll
+        for (int k = 0; k < kStatePerThread; ++k) {
+          const int64_t at = first + StatePosition(k);
+          if (at >= end) {
+            for (StateBlock& state : states) state.numbers[k] = 0;
+            continue;
+          }
+          float p = t.p[at];
+          float of_element[kStates];
+          for (int i = 0; i < kStates; ++i)
+            of_element[i] = states[i].numbers[k];
+          UpdateElement(f, Widen(g[at]) * factor, p, of_element);
+          for (int i = 0; i < kStates; ++i)
+            states[i].numbers[k] = of_element[i];
+          t.new_p[at] = p;
+        }
+#pragma unroll
+        for (int i = 0; i < kStates; ++i) {
+          WriteStateBlock(states[i], i, first, t.new_states[i]);
+        }
+      });
+}
+
 // An optimizer as UpdateKernel needs it: Settings are common to all members,
-// Of(args) makes a member's Tensors, Kernel<G>() updates them. kFactor: the
-// position of the gradient's factor, before those of its own progress.
+// Of(args) makes a member's Tensors, Kernel<G>() updates them, in chunks of
+// kElements. kFactor: the position of the gradient's factor, before those of
+// its own progress.
 struct SgdUpdate {
   using Settings = SgdSettings;
   using Tensors = SgdTensors;
   static constexpr int kFactor = 3;
+  static constexpr int64_t kElements = kChunk;
   template <typename G>
   static auto Kernel() {
     return SgdKernel<G>;
@@ -203,6 +280,7 @@ struct AdamUpdate {
   using Settings = AdamSettings;
   using Tensors = AdamTensors;
   static constexpr int kFactor = 4;
+  static constexpr int64_t kElements = kChunk;
   template <typename G>
   static auto Kernel() {
     return AdamKernel<G>;
@@ -221,6 +299,7 @@ struct StateUpdate {
   using Settings = S;
   using Tensors = StateTensors;
   static constexpr int kFactor = 3;
+  static constexpr int64_t kElements = kChunk;
   template <typename G>
   static auto Kernel() {
     return StateKernel<S, G>;
@@ -229,6 +308,29 @@ struct StateUpdate {
   static Tensors Of(const KernelArgs& args) {
     return {In(args, 0), GradientOf(args, kFactor), In(args, 2), Out(args, 0),
             Out(args, 1)};
+  }
+};
+
+template <typename S, int kStates>
+struct BlocksUpdate {
+  using Settings = S;
+  using Tensors = BlockTensors<kStates>;
+  static constexpr int kFactor = 2 + kStates;
+  static constexpr int64_t kElements = kBlocksChunk;
+  template <typename G>
+  static auto Kernel() {
+    return BlocksKernel<S, kStates, G>;
+  }
+
+  static Tensors Of(const KernelArgs& args) {
+    Tensors tensors = {.p = In(args, 0),
+                       .gradient = GradientOf(args, kFactor),
+                       .new_p = Out(args, 0)};
+    for (int i = 0; i < kStates; ++i) {
+      tensors.states[i] = In<uint8_t>(args, 2 + i);
+      tensors.new_states[i] = Out<uint8_t>(args, 1 + i);
+    }
+    return tensors;
   }
 };
 
@@ -288,7 +390,7 @@ class UpdateKernel final : public GroupKernel {
       table.tensors[table.count] = tensors;
       table.elements[table.count] = at.count;
       table.first_chunk[table.count++] = chunks;
-      chunks += (at.count + kChunk - 1) / kChunk;
+      chunks += (at.count + Update::kElements - 1) / Update::kElements;
     }
     table.first_chunk[table.count] = chunks;
     if (chunks == 0) return absl::OkStatus();
@@ -313,19 +415,40 @@ PreparedKernel PrepareUpdate(const Prepare& p,
   });
 }
 
+// What is not of the gradient's type is f32, but for states in blocks.
+template <int kStates>
+absl::Status CheckTypes(const Prepare& p) {
+  for (int i = 0; i < p.inputs(); ++i) {
+    const bool state = i >= 2 && i < 2 + kStates;
+    if (i == 1 || (state && HasStateBlocks(p))) continue;
+    LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {i}, {}));
+  }
+  for (int i = 0; i < p.outputs(); ++i) {
+    if (i > 0 && HasStateBlocks(p)) break;
+    LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {i}));
+  }
+  return absl::OkStatus();
+}
+
+// `Update`: with states in f32.
+template <typename Update, int kStates>
+PreparedKernel PrepareWithStates(const Prepare& p,
+                                 const typename Update::Settings& settings) {
+  LOADLINE_RETURN_IF_ERROR(CheckTypes<kStates>(p));
+  using Blocks = BlocksUpdate<typename Update::Settings, kStates>;
+  return HasStateBlocks(p) ? PrepareUpdate<Blocks>(p, settings)
+                           : PrepareUpdate<Update>(p, settings);
+}
+
 PreparedKernel Sgd(const Prepare& p) {
   if (p.has_input(2) != (p.outputs() == 2)) {
     return p.Invalid("a momentum buffer goes in and out, or neither");
   }
-  LOADLINE_RETURN_IF_ERROR(
-      RequireType(p, DType::kF32, {0, 2, 3, 4, 5}, {0, 1}));
-  return PrepareUpdate<SgdUpdate>(p, MakeSgdSettings(p));
+  return PrepareWithStates<SgdUpdate, 1>(p, MakeSgdSettings(p));
 }
 
 PreparedKernel Adam(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(
-      RequireType(p, DType::kF32, {0, 2, 3, 4, 5, 6}, {0, 1, 2}));
-  return PrepareUpdate<AdamUpdate>(p, MakeAdamSettings(p));
+  return PrepareWithStates<AdamUpdate, 2>(p, MakeAdamSettings(p));
 }
 
 PreparedKernel Adagrad(const Prepare& p) {
@@ -335,8 +458,8 @@ PreparedKernel Adagrad(const Prepare& p) {
 }
 
 PreparedKernel Lion(const Prepare& p) {
-  LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {0, 2, 3}, {0, 1}));
-  return PrepareUpdate<StateUpdate<LionSettings>>(p, MakeLionSettings(p));
+  return PrepareWithStates<StateUpdate<LionSettings>, 1>(p,
+                                                         MakeLionSettings(p));
 }
 
 __global__ void AverageKernel(float rest, const StepScalars* scalars,

@@ -11,6 +11,7 @@
 #include "executor/device/kernel.h"
 #include "executor/ops/prepare.h"
 #include "models/host_device.h"
+#include "models/ops/state_blocks.h"
 
 namespace loadline::executor {
 
@@ -38,8 +39,16 @@ struct UpdatedElements {
 };
 inline UpdatedElements UpdatedElementsOf(const Prepare& p) {
   const int64_t whole = p.output(0).elements();
-  return {p.attributes().Int("start", 0),
-          p.outputs() > 1 ? p.output(1).elements() : whole, whole};
+  const int64_t start = p.attributes().Int("start", 0);
+  const int64_t count = p.outputs() > 1
+                            ? models::StateElements(p.output(1), whole - start)
+                            : whole;
+  return {start, count, whole};
+}
+
+// Whether the states of an update are in 8 bits.
+inline bool HasStateBlocks(const Prepare& p) {
+  return p.outputs() > 1 && models::IsStateBlocks(p.output(1));
 }
 
 struct SgdSettings {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "executor/reference/reference.h"
+#include "executor/reference/state_blocks.h"
 
 namespace loadline::reference {
 namespace {
@@ -512,9 +513,12 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["CountTargets"] = CountTargets;
   t["MseLoss"] = Mse;
   t["MseLossGrad"] = MseGrad;
-  t["Sgd"] = Sgd;
-  t["AdamW"] = [](const Call& c) { Adam(c, false); };
-  t["Adam"] = [](const Call& c) { Adam(c, true); };
+  t["Sgd"] = WithStateBlocks(Sgd, {true});
+  t["AdamW"] = WithStateBlocks([](const Call& c) { Adam(c, false); },
+                               {true, false});
+  t["Adam"] =
+      WithStateBlocks([](const Call& c) { Adam(c, true); }, {true, false});
+  t["Lion"] = WithStateBlocks(Lion, {true});
   t["Adagrad"] = Adagrad;
   t["Lion"] = Lion;
   t["AverageUpdate"] = AverageUpdate;

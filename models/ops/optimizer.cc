@@ -1,9 +1,10 @@
 // Optimizer updates: each writes the new parameter and its state in place and
 // runs exactly once per step. With the attribute `start`, the states are those
 // of a part of the parameter: the elements from that number on, which alone are
-// updated. Tested in tests/models/infer_test.cc.
+// updated. States may be in 8 bits. Tested in tests/models/infer_test.cc.
 #include "models/ops/check_types.h"
 #include "models/ops/families.h"
+#include "models/ops/state_blocks.h"
 #include "planner/base/align.h"
 #include "planner/base/status_macros.h"
 
@@ -19,9 +20,32 @@ absl::Status RequireTypeOf(InputTypes inputs, size_t of, size_t first) {
   return absl::OkStatus();
 }
 
+// States in 8 bits have a block for every 256 elements of the parameter; of a
+// part, whole blocks from a multiple of 256 on.
+absl::Status CheckStateBlocks(const Node& node, InputTypes inputs) {
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs.first(2)));
+  LOADLINE_RETURN_IF_ERROR(RequireTypeOf(inputs.first(2), 0, 1));
+  LOADLINE_RETURN_IF_ERROR(RequireTypeOf(inputs, 2, 3));
+  const int64_t elements = inputs[0]->elements();
+  const int64_t start = node.attributes.Int("start", 0);
+  if (start < 0 || start > elements || start % kStateBlockElements != 0) {
+    return Refuse("attribute start is ", start,
+                  "; with states in 8 bits it is ", "a multiple of ",
+                  kStateBlockElements, " up to ", elements);
+  }
+  TensorType all = StateBlocksType(elements - start);
+  if (node.attributes.Has("start") && inputs[2]->dims[0] < all.dims[0]) {
+    all.dims[0] = inputs[2]->dims[0];
+  }
+  return RequireType(inputs, 2, all);
+}
+
 // Parameter, gradient and state must have the same type; states of a part are
-// alike, and their elements are among the parameter's.
+// alike, and their elements are among the parameter's. Or states are in 8 bits.
 absl::Status CheckAlike(const Node& node, InputTypes inputs) {
+  if (inputs.size() > 2 && IsStateBlocks(*inputs[2])) {
+    return CheckStateBlocks(node, inputs);
+  }
   LOADLINE_RETURN_IF_ERROR(RequireF32(inputs));
   if (!node.attributes.Has("start")) return RequireTypeOf(inputs, 0, 1);
   if (inputs.size() < 3) {
@@ -53,9 +77,12 @@ OperatorCost UpdateCost(const Node& node, InputTypes inputs,
                         absl::Span<const TensorType> outputs) {
   OperatorCost cost = PerElement<kFlopsPerElement>(node, inputs, outputs);
   if (!node.attributes.Has("start")) return cost;
-  cost.flops = static_cast<double>(kFlopsPerElement) *
-               static_cast<double>(outputs[1].elements());
-  const int64_t untouched = outputs[0].bytes() - outputs[1].bytes();
+  const int64_t elements = outputs[0].elements();
+  const int64_t updated =
+      StateElements(outputs[1], elements - node.attributes.Int("start", 0));
+  cost.flops =
+      static_cast<double>(kFlopsPerElement) * static_cast<double>(updated);
+  const int64_t untouched = (elements - updated) * DTypeBytes(outputs[0].dtype);
   cost.bytes -= 3 * untouched;  // of the parameter, the gradient, the result
   return cost;
 }
@@ -131,6 +158,9 @@ absl::StatusOr<OutputTypes> InferAdam(const Node& node, InputTypes inputs) {
 }
 
 absl::StatusOr<OutputTypes> InferAdagrad(const Node& node, InputTypes inputs) {
+  // A sum only grows: in 8 bits it would stop where a square is less than half
+  // the distance of two codes.
+  LOADLINE_RETURN_IF_ERROR(RequireF32(inputs.first(3)));
   LOADLINE_RETURN_IF_ERROR(CheckAlike(node, inputs.subspan(0, 3)));
   LOADLINE_RETURN_IF_ERROR(CheckFactors(node, inputs, 3));
   LOADLINE_RETURN_IF_ERROR(CheckProgress(inputs, 4));

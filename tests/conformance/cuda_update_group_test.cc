@@ -21,7 +21,8 @@ std::map<std::string, std::vector<CaseGraph>> UpdatesByGroup() {
         c.op != "Adagrad" && c.op != "Lion") {
       continue;
     }
-    if (c.what.find(" own") != std::string::npos || c.attributes.Has("start")) {
+    if (c.what.find(" own") != std::string::npos || c.attributes.Has("start") ||
+        c.what.rfind("8 bits", 0) == 0) {
       continue;
     }
     // `what` is "3 nesterov": the number of the case, and its kind.
@@ -118,6 +119,24 @@ TEST(CudaKernels, UpdatesOfPartsInOneLaunchHaveTheBitsOfEachAlone) {
   for (const auto& [op, cases] : parts) {
     SCOPED_TRACE(op);
     EXPECT_EQ(cases.size(), 5u);
+    ExpectBitsOfEachAlone(cases);
+  }
+}
+
+TEST(CudaKernels, UpdatesIn8BitsInOneLaunchHaveTheBitsOfEachAlone) {
+  std::map<std::string, std::vector<CaseGraph>> groups;
+  for (const OperatorCase& c : OperatorCases()) {
+    if (c.what.rfind("8 bits", 0) != 0) continue;
+    const auto graph = MakeCaseGraph(c, 1);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    groups[c.op].push_back(*graph);
+    for (CaseGraph& bf16 : Bf16Forms(*graph)) {
+      groups[c.op + " bf16"].push_back(std::move(bf16));
+    }
+  }
+  EXPECT_EQ(groups.size(), 8u);
+  for (const auto& [kind, cases] : groups) {
+    SCOPED_TRACE(kind);
     ExpectBitsOfEachAlone(cases);
   }
 }

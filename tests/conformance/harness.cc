@@ -9,6 +9,7 @@
 #include "executor/ops/bf16.h"
 #include "gtest/gtest.h"
 #include "models/ops/operator.h"
+#include "models/ops/state_blocks.h"
 #include "models/storage.h"
 #include "planner/base/check.h"
 #include "planner/base/status_macros.h"
@@ -41,6 +42,50 @@ void Load(const std::byte* from, Array& a) {
   }
 }
 
+// The first four bytes of each block of a state: a float from 0.1 to 2.
+void MakeScales(std::mt19937_64& random, Array& blocks) {
+  std::uniform_real_distribution<float> real(0.1f, 2);
+  for (size_t at = 0; at < blocks.values.size();
+       at += models::kStateBlockBytes) {
+    const float scale = real(random);
+    uint8_t bytes[sizeof(scale)];
+    std::memcpy(bytes, &scale, sizeof(scale));
+    std::copy(bytes, bytes + sizeof(scale), blocks.values.begin() + at);
+  }
+}
+
+// Codes and scales of states in 8 bits. A scale is the largest number, and a
+// code the nearest to a number: both are computed in float, so that the other
+// code beside a number is right where both are nearly as near.
+void ExpectCloseBlocks(const Array& got, const Array& want, double tolerance) {
+  int64_t others = 0;
+  const auto signed_code = [](double code) {
+    return code > 128 ? 128 - code : code;
+  };
+  for (size_t i = 0; i < got.values.size(); ++i) {
+    const size_t in_block = i % models::kStateBlockBytes;
+    if (in_block == 0) {
+      float scales[2];
+      for (const Array* a : {&got, &want}) {
+        uint8_t bytes[sizeof(float)];
+        std::copy(a->values.begin() + i, a->values.begin() + i + sizeof(float),
+                  bytes);
+        std::memcpy(&scales[a == &want], bytes, sizeof(float));
+      }
+      ASSERT_NEAR(scales[0], scales[1], tolerance * (1 + scales[1])) << i;
+    } else if (in_block >= models::kStateScaleBytes &&
+               got.values[i] != want.values[i]) {
+      ++others;
+      const bool next = std::fabs(got.values[i] - want.values[i]) == 1 ||
+                        std::fabs(signed_code(got.values[i]) -
+                                  signed_code(want.values[i])) == 1;
+      ASSERT_TRUE(next) << "byte " << i << ": code " << got.values[i]
+                        << " instead of " << want.values[i];
+    }
+  }
+  EXPECT_LE(others, 1 + static_cast<int64_t>(got.values.size()) / 1000);
+}
+
 Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
   Array a{spec.type, std::vector<double>(spec.type.elements())};
   std::uniform_real_distribution<double> real(spec.low, spec.high);
@@ -58,6 +103,7 @@ Array RandomArray(const InputSpec& spec, std::mt19937_64& random) {
         v = static_cast<double>(whole(random));
     }
   }
+  if (models::IsStateBlocks(spec.type)) MakeScales(random, a);
   return a;
 }
 
@@ -269,6 +315,9 @@ std::vector<std::pair<int, int>> InplacePairs(const CaseGraph& c) {
 void ExpectClose(const Array& got, const Array& want, double tolerance) {
   ASSERT_EQ(got.values.size(), want.values.size());
   for (size_t i = 0; i < got.values.size(); ++i) {
+  if (models::IsStateBlocks(got.type)) {
+    return ExpectCloseBlocks(got, want, tolerance);
+  }
     const double allowed = tolerance * (1 + std::fabs(want.values[i]));
     // This form of the comparison fails for NaN.
     ASSERT_TRUE(std::fabs(got.values[i] - want.values[i]) <= allowed)

@@ -1,6 +1,7 @@
 // Cases of optimizers beyond those in operator_cases_network.cc: Adagrad,
 // dampening, and updates with a learning rate and a count of their own, as
-// ONNX's operators have them ("own" in what they test).
+// ONNX's operators have them ("own" in what they test), and states in 8 bits.
+#include "models/ops/state_blocks.h"
 #include "tests/conformance/operator_cases.h"
 
 namespace loadline::conformance {
@@ -64,6 +65,57 @@ void AddPartCases(std::vector<OperatorCase>& cases) {
   }
 }
 
+// Any codes; the harness makes the scales.
+InputSpec Blocks(int64_t elements) {
+  return {models::StateBlocksType(elements), 0, 255};
+}
+
+// States in 8 bits: less than a block, whole blocks and the beginning of one,
+// nothing, more than one thread's; and a part of the parameter.
+void AddBlockCases(std::vector<OperatorCase>& cases) {
+  const auto add = [&cases](int64_t elements, int64_t in_states,
+                            const Attributes& start) {
+    const std::string what =
+        "8 bits, " + std::to_string(in_states) +
+        (start.Has("start") ? " from " + std::to_string(start.Int("start", 0))
+                            : "");
+    const auto with = [&start](Attributes attributes) {
+      if (start.Has("start")) attributes.Set("start", start.Int("start", 0));
+      return attributes;
+    };
+    const InputSpec p = F32({elements}), state = Blocks(in_states);
+    const Attributes adam = with({{"beta1", 0.9},
+                                  {"beta2", 0.999},
+                                  {"epsilon", 1e-2},
+                                  {"weight_decay", 0.01}});
+    cases.push_back({"AdamW", what, {p, p, state, state}, adam, 1e-5});
+    cases.push_back({"Adam",
+                     what + " factor",
+                     {p, p, state, state, F32({}, 0.1, 1)},
+                     adam,
+                     1e-5});
+    cases.push_back({"Sgd",
+                     what,
+                     {p, p, state},
+                     with({{"momentum", 0.9}, {"weight_decay", 0.01}}),
+                     1e-5});
+    cases.push_back(
+        {"Lion",
+         what,
+         {p, p, state},
+         with({{"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0.1}}),
+         1e-5,
+         /*smooth=*/false});
+  };
+  for (const int64_t elements : {0, 1, 256, 700, 20001}) {
+    add(elements, elements, {});
+  }
+  add(2000, 512, {{"start", 0}});
+  add(2000, 768, {{"start", 512}});
+  add(2000, 720, {{"start", 1280}});
+  add(2000, 0, {{"start", 512}});
+}
+
 }  // namespace
 
 void AddUpdateCases(std::vector<OperatorCase>& cases) {
@@ -95,6 +147,7 @@ void AddUpdateCases(std::vector<OperatorCase>& cases) {
     }
   }
   AddPartCases(cases);
+  AddBlockCases(cases);
 }
 
 }  // namespace loadline::conformance
