@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/name_pattern.h"
+#include "models/ops/state_blocks.h"
 #include "passes/clip_gradients.h"
 #include "planner/base/status_macros.h"
 
@@ -47,6 +48,15 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
     LOADLINE_RETURN_IF_ERROR(CheckRange(
         absl::StrCat("the factor of the learning rate of '", pattern, "'"),
         rate, false));
+  }
+  if (options.state_bits != 32 && options.state_bits != 8) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "optimizer states have 32 or 8 bits, not ", options.state_bits));
+  }
+  if (options.state_bits == 8 && options.kind == OptimizerKind::kAdagrad) {
+    return absl::InvalidArgumentError(
+        "--optimizer-bits 8: adagrad's sum only grows, and in 8 bits "
+        "it would stop growing; use adamw, adam, lion or sgd");
   }
   if (options.nesterov && options.momentum == 0) {
     return absl::InvalidArgumentError(
@@ -137,6 +147,14 @@ std::vector<std::string> StatesOf(const OptimizerOptions& options) {
   return {};
 }
 
+models::TensorType StateTypeOf(const models::TensorType& parameter,
+                               const OptimizerOptions& options) {
+  return options.state_bits == 8 &&
+                 parameter.elements() >= kLeastElementsOf8Bits
+             ? models::StateBlocksType(parameter.elements())
+             : parameter;
+}
+
 struct Name {
   OptimizerKind kind;
   const char* flag;
@@ -225,9 +243,9 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
     for (const std::string& state : StatesOf(options)) {
       inputs.push_back(models::kNoValue);
       if (state.empty()) continue;
-      LOADLINE_ASSIGN_OR_RETURN(
-          inputs.back(),
-          AddState(graph, absl::StrCat(name, ".", state), zeros.Of(type)));
+      LOADLINE_ASSIGN_OR_RETURN(inputs.back(),
+                                AddState(graph, absl::StrCat(name, ".", state),
+                                         zeros.Of(StateTypeOf(type, options))));
       updated.push_back(inputs.back());
     }
     if (factor != models::kNoValue) inputs.push_back(factor);

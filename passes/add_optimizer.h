@@ -9,9 +9,13 @@
 // and Adagrad `<parameter>.sum`. With `average`, `<parameter>.average` is the
 // moving average of the parameter. The learning rate is not part of the graph:
 // the executor passes it at every step.
+//
+// With 8 bits, states of large parameters are blocks of codes
+// (models/ops/state_blocks.h); averages stay f32.
 #ifndef LOADLINE_PASSES_ADD_OPTIMIZER_H_
 #define LOADLINE_PASSES_ADD_OPTIMIZER_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,14 +44,19 @@ struct ParameterGroups {
   std::vector<std::pair<std::string, double>> rates;
 };
 
+// Smaller parameters have states in f32, as in the paper on states in 8 bits:
+// they are few bytes, and biases and scales are the most sensitive.
+inline constexpr int64_t kLeastElementsOf8Bits = 4096;
+
 // Semantics and defaults are those of torch.optim.SGD, Adam, AdamW and Adagrad,
 // except that the default weight decay is 0. Lion as its authors define it.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;
   ParameterGroups groups;
-  double clip_norm = 0;  // global norm of all gradients; 0: not clipped
-  double average = 0;    // decay of the moving average of weights; 0: none
+  double clip_norm = 0;     // global norm of all gradients; 0: not clipped
+  double average = 0;       // decay of the moving average of weights; 0: none
+  int64_t state_bits = 32;  // or 8: not Adagrad's
   // Sgd:
   double momentum = 0;
   bool nesterov = false;

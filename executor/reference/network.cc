@@ -520,7 +520,6 @@ void AddNetworkReferences(ReferenceTable& t) {
       WithStateBlocks([](const Call& c) { Adam(c, true); }, {true, false});
   t["Lion"] = WithStateBlocks(Lion, {true});
   t["Adagrad"] = Adagrad;
-  t["Lion"] = Lion;
   t["AverageUpdate"] = AverageUpdate;
   t["SumSquares"] = SumSquares;
   t["ClipFactor"] = ClipFactor;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "models/ops/state_blocks.h"
 #include "planner/base/status_macros.h"
 
 namespace loadline::executor {
@@ -24,8 +25,21 @@ bool AllFinite(absl::Span<const std::byte> bytes, Bits exponent) {
   return true;
 }
 
-bool AllFinite(models::DType dtype, absl::Span<const std::byte> bytes) {
-  switch (dtype) {
+// States in 8 bits have a float at the beginning of each block.
+bool ScalesAreFinite(absl::Span<const std::byte> bytes) {
+  for (; !bytes.empty(); bytes.remove_prefix(models::kStateBlockBytes)) {
+    if (!AllFinite<uint32_t>(bytes.first(models::kStateScaleBytes),
+                             0x7f800000)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool AllFinite(const models::TensorType& type,
+               absl::Span<const std::byte> bytes) {
+  if (models::IsStateBlocks(type)) return ScalesAreFinite(bytes);
+  switch (type.dtype) {
     case models::DType::kF64:
       return AllFinite<uint64_t>(bytes, uint64_t{0x7ff} << 52);
     case models::DType::kF32:
@@ -48,7 +62,7 @@ absl::Status CheckFinite(Program& program) {
     buffer.resize(static_cast<size_t>(value.type.bytes()));
     LOADLINE_RETURN_IF_ERROR(
         program.ReadPersistent(value.name, absl::MakeSpan(buffer)));
-    if (!AllFinite(value.type.dtype, buffer)) {
+    if (!AllFinite(value.type, buffer)) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", value.name, "' holds an infinity or NaN"));
     }

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/files/safetensors.h"
+#include "models/ops/state_blocks.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
 
@@ -97,9 +98,16 @@ absl::Status CheckContents(const SafetensorsFile& file,
           absl::StrCat("it lacks '", value.name, "'"));
     }
     if (found->second != value.type) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("'", value.name, "' is ", found->second.ToString(),
-                       " there and ", value.type.ToString(), " in this model"));
+      const bool blocks = models::IsStateBlocks(value.type);
+      const std::string bits =
+          blocks == models::IsStateBlocks(found->second)
+              ? ""
+              : absl::StrCat(": optimizer states of ", blocks ? 32 : 8,
+                             " bits there and of ", blocks ? 8 : 32,
+                             " in this run");
+      return absl::FailedPreconditionError(absl::StrCat(
+          "'", value.name, "' is ", found->second.ToString(), " there and ",
+          value.type.ToString(), " in this model", bits));
     }
   }
   if (file.types.size() != program.saved_values().size()) {

@@ -184,3 +184,49 @@ TEST(OptimizerKindFromName, KnowsItsNames) {
 
 }  // namespace
 }  // namespace loadline::passes
+  EXPECT_THAT(refusal([](auto& o) { o.state_bits = 4; }),
+              HasSubstr("32 or 8 bits, not 4"));
+  EXPECT_THAT(refusal([](auto& o) {
+                o.state_bits = 8;
+                o.kind = OptimizerKind::kAdagrad;
+              }),
+              HasSubstr("--optimizer-bits 8: adagrad"));
+}
+
+TEST(AddOptimizer, KeepsStatesOfLargeParametersIn8Bits) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW,
+        OptimizerKind::kLion}) {
+    Builder b;
+    OptimizerOptions options;
+    options.kind = kind;
+    options.momentum = 0.9;
+    options.state_bits = 8;
+    options.average = 0.5;
+    const ValueId large = b.Parameter("large", {50, 90});
+    const ValueId small = b.Parameter("small", {4095});
+    ASSERT_TRUE(AddOptimizer(b.graph,
+                             {{large, b.Input("g", {50, 90})},
+                              {small, b.Input("h", {4095})}},
+                             options)
+                    .ok());
+    EXPECT_TRUE(models::VerifyGraph(b.graph).ok());
+    int states = 0;
+    for (const models::Value& value : b.graph.values) {
+      if (value.kind != models::ValueKind::kState) continue;
+      const bool blocks = value.name.rfind("large.", 0) == 0 &&
+                          value.name != AverageName("large");
+      // 18 blocks of 256 have 4,608 codes.
+      EXPECT_EQ(value.type.ToString(), blocks                 ? "u8[18,260]"
+                                       : value.name[0] == 'l' ? "f32[50,90]"
+                                                              : "f32[4095]")
+          << value.name;
+      for (std::byte byte : *value.initial->data) {
+        ASSERT_EQ(byte, std::byte{0});
+      }
+      states += blocks ? 1 : 0;
+    }
+    EXPECT_EQ(
+        states,
+        kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW ? 2 : 1);
+  }

@@ -25,13 +25,14 @@ struct Step {
   Builder b;
 
   explicit Step(OptimizerKind kind, int64_t rows = 200, int64_t columns = 3,
-                double average = 0) {
+                double average = 0, int64_t state_bits = 32) {
     const ValueId w = b.Parameter("w", {rows, columns});
     b.Output(b.Op("MatMul", {b.Input("x", {1, rows}), w}));
     OptimizerOptions options;
     options.kind = kind;
     options.momentum = 0.5;
     options.average = average;
+    options.state_bits = state_bits;
     EXPECT_TRUE(
         AddOptimizer(b.graph, {{w, b.Input("g", {rows, columns})}}, options)
             .ok());
@@ -100,6 +101,32 @@ TEST(CutUpdates, KeepsTheContentsOfStates) {
     }
   }
   EXPECT_EQ(next, numbers.size());
+}
+
+// 1,400 rows of 3 are 4,200 elements and 17 blocks; a row is no whole number of
+// them, and 256 rows are three.
+TEST(CutUpdates, CutsStatesIn8BitsBetweenBlocks) {
+  Step step(OptimizerKind::kSgd, 1400, 3, 0, /*state_bits=*/8);
+  models::Value& state = step.b.graph.value(*step.b.graph.Find("w.momentum"));
+  ASSERT_EQ(state.type.ToString(), "u8[17,260]");
+  std::vector<uint8_t> bytes(17 * 260);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = i % 251;
+  state.initial = models::MakeTensor(state.type, bytes.data());
+  ASSERT_TRUE(step.Cut(1000).ok());
+  EXPECT_THAT(step.StateNames(),
+              ElementsAre("w.momentum[1/4]", "w.momentum[2/4]",
+                          "w.momentum[3/4]", "w.momentum[4/4]"));
+  std::vector<uint8_t> joined;
+  int64_t start = 0;
+  for (const models::Node& node : step.b.graph.nodes) {
+    if (node.op != "Sgd") continue;
+    EXPECT_EQ(node.attributes.Int("start", -1), start);
+    const models::Value& part = step.b.graph.value(node.inputs[2]);
+    start += part.type.dims[0] * 256;
+    const auto contents = part.initial->as<uint8_t>();
+    joined.insert(joined.end(), contents.begin(), contents.end());
+  }
+  EXPECT_EQ(joined, bytes);
 }
 
 TEST(CutUpdates, PartsReadTheGradientAndTheAverageReadsTheLastOne) {

@@ -144,6 +144,11 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "1e-8)")
       ->check(CheckPositive)
       ->group(kRareFlags);
+  Last(app, "--optimizer-bits", &flags->state_bits,
+       "Bits of each number of the optimizer's state; 8: blocks of 256 with a "
+       "common scale")
+      ->check(CLI::IsMember({32, 8}))
+      ->capture_default_str();
   app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
       ->group(kRareFlags);
 }

@@ -52,7 +52,8 @@ struct OptimizerFlags {
   std::vector<std::string> lr_scales;  // PATTERN=FACTOR
   double ema = 0;                      // 0: no average of the weights
   std::string precision = "fp32";
-  std::string lora;  // rank=16,alpha=32,targets=A,B; empty: no adapters
+  int state_bits = 32;  // or 8
+  std::string lora;     // rank=16,alpha=32,targets=A,B; empty: no adapters
 
   double EffectiveWeightDecay() const {
     return weight_decay.value_or(optimizer == "adamw" ? 0.01 : 0.0);

@@ -83,6 +83,7 @@ absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
   options.epsilon = flags.EffectiveEpsilon();
   options.clip_norm = flags.clip_norm;
   options.average = flags.ema;
+  options.state_bits = flags.state_bits;
   options.groups.no_decay = flags.no_decay;
   options.groups.decay_matrices_only = flags.decay_matrices_only;
   for (const std::string& text : flags.lr_scales) {

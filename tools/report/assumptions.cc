@@ -91,8 +91,10 @@ std::vector<std::string> Assumptions(const planner::Problem& problem,
                          problem.alignment_bytes, " bytes.")
           : "The budget limits the sum of live bytes; there are no addresses.");
   if (flags != nullptr) {
-    lines.push_back(absl::StrCat("Optimizer: ", flags->optimizer.optimizer,
-                                 "; loss: ", flags->loss.loss, "."));
+    lines.push_back(absl::StrCat(
+        "Optimizer: ", flags->optimizer.optimizer,
+        flags->optimizer.state_bits == 8 ? ", its states in 8 bits" : "",
+        "; loss: ", flags->loss.loss, "."));
   }
   return lines;
 }
