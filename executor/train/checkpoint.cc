@@ -98,16 +98,9 @@ absl::Status CheckContents(const SafetensorsFile& file,
           absl::StrCat("it lacks '", value.name, "'"));
     }
     if (found->second != value.type) {
-      const bool blocks = models::IsStateBlocks(value.type);
-      const std::string bits =
-          blocks == models::IsStateBlocks(found->second)
-              ? ""
-              : absl::StrCat(": optimizer states of ", blocks ? 32 : 8,
-                             " bits there and of ", blocks ? 8 : 32,
-                             " in this run");
-      return absl::FailedPreconditionError(absl::StrCat(
-          "'", value.name, "' is ", found->second.ToString(), " there and ",
-          value.type.ToString(), " in this model", bits));
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", value.name, "' is ", found->second.ToString(),
+                       " there and ", value.type.ToString(), " in this model"));
     }
   }
   if (file.types.size() != program.saved_values().size()) {
@@ -118,10 +111,27 @@ absl::Status CheckContents(const SafetensorsFile& file,
   return absl::OkStatus();
 }
 
+// Optimizer states of a file and a graph have the same number of bits.
+absl::Status CheckStateBits(const SafetensorsFile& file,
+                            const models::Graph& graph) {
+  for (const models::Value& value : graph.values) {
+    const auto found = file.types.find(value.name);
+    if (found == file.types.end()) continue;
+    const bool there = models::IsStateBlocks(found->second);
+    if (there == models::IsStateBlocks(value.type)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("its optimizer states have ", there ? 8 : 32,
+                     " bits, and those of this run have ", there ? 32 : 8,
+                     "; resume it with --optimizer-bits ", there ? 8 : 32));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
                                         const models::Graph& graph) {
   LOADLINE_RETURN_IF_ERROR(CheckFormat(file));
   LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
+  LOADLINE_RETURN_IF_ERROR(CheckStateBits(file, graph));
   const auto hash = file.metadata.find("model_sha256");
   if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
     return absl::FailedPreconditionError(
