@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/name_pattern.h"
+#include "models/ops/adafactor.h"
 #include "models/ops/state_blocks.h"
 #include "passes/clip_gradients.h"
 #include "planner/base/status_macros.h"
@@ -57,6 +59,11 @@ absl::Status CheckOptions(const OptimizerOptions& options) {
     return absl::InvalidArgumentError(
         "--optimizer-bits 8: adagrad's sum only grows, and in 8 bits "
         "it would stop growing; use adamw, adam, lion or sgd");
+  }
+  if (options.state_bits == 8 && options.kind == OptimizerKind::kAdafactor) {
+    return absl::InvalidArgumentError(
+        "--optimizer-bits 8: adafactor's are averages of rows and "
+        "columns, which stay f32");
   }
   if (options.nesterov && options.momentum == 0) {
     return absl::InvalidArgumentError(
@@ -122,29 +129,20 @@ Attributes AttributesOf(const models::Value& parameter,
     attributes.Set("epsilon", options.epsilon);
     return attributes;
   }
+  if (options.kind == OptimizerKind::kAdafactor) {
+    // Those of torch.optim.Adafactor, which nobody is known to change.
+    attributes.Set("beta2_decay", -0.8);
+    attributes.Set("epsilon1", double{std::numeric_limits<float>::epsilon()});
+    attributes.Set("epsilon2", 1e-3);
+    attributes.Set("threshold", 1.0);
+    return attributes;
+  }
   attributes.Set("beta1", options.beta1);
   attributes.Set("beta2", options.beta2);
   if (options.kind != OptimizerKind::kLion) {
     attributes.Set("epsilon", options.epsilon);
   }
   return attributes;
-}
-
-// The states, in the order of the operator's inputs; an empty name is an input
-// that is absent.
-std::vector<std::string> StatesOf(const OptimizerOptions& options) {
-  switch (options.kind) {
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return {"exp_avg", "exp_avg_sq"};
-    case OptimizerKind::kAdagrad:
-      return {"sum"};
-    case OptimizerKind::kLion:
-      return {"exp_avg"};
-    case OptimizerKind::kSgd:
-      return {options.momentum != 0 ? "momentum" : ""};
-  }
-  return {};
 }
 
 models::TensorType StateTypeOf(const models::TensorType& parameter,
@@ -155,16 +153,47 @@ models::TensorType StateTypeOf(const models::TensorType& parameter,
              : parameter;
 }
 
+struct State {
+  std::string name;  // empty: an input that is absent
+  models::TensorType type;
+};
+
+// The states, in the order of the operator's inputs.
+std::vector<State> StatesOf(const OptimizerOptions& options,
+                            const models::TensorType& parameter) {
+  const models::TensorType type = StateTypeOf(parameter, options);
+  switch (options.kind) {
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {{"exp_avg", type}, {"exp_avg_sq", type}};
+    case OptimizerKind::kAdagrad:
+      return {{"sum", type}};
+    case OptimizerKind::kLion:
+      return {{"exp_avg", type}};
+    case OptimizerKind::kSgd:
+      return {{options.momentum != 0 ? "momentum" : "", type}};
+    case OptimizerKind::kAdafactor: {
+      const std::vector<models::TensorType> types =
+          models::AdafactorStates(parameter);
+      if (types.size() == 1) return {{"variance", types[0]}, {"", types[0]}};
+      return {{"row_var", types[0]}, {"col_var", types[1]}};
+    }
+  }
+  return {};
+}
+
 struct Name {
   OptimizerKind kind;
   const char* flag;
   const char* op;
 };
-constexpr Name kNames[] = {{OptimizerKind::kSgd, "sgd", "Sgd"},
-                           {OptimizerKind::kAdamW, "adamw", "AdamW"},
-                           {OptimizerKind::kAdam, "adam", "Adam"},
-                           {OptimizerKind::kAdagrad, "adagrad", "Adagrad"},
-                           {OptimizerKind::kLion, "lion", "Lion"}};
+constexpr Name kNames[] = {
+    {OptimizerKind::kSgd, "sgd", "Sgd"},
+    {OptimizerKind::kAdamW, "adamw", "AdamW"},
+    {OptimizerKind::kAdam, "adam", "Adam"},
+    {OptimizerKind::kAdagrad, "adagrad", "Adagrad"},
+    {OptimizerKind::kLion, "lion", "Lion"},
+    {OptimizerKind::kAdafactor, "adafactor", "Adafactor"}};
 
 const char* OperatorOf(OptimizerKind kind) {
   return std::find_if(std::begin(kNames), std::end(kNames),
@@ -215,9 +244,9 @@ absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
   for (const Name& known : kNames) {
     if (name == known.flag) return known.kind;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown optimizer '", name,
-                   "'; optimizers: sgd, adamw, adam, adagrad, lion"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown optimizer '", name,
+      "'; optimizers: sgd, adamw, adam, adagrad, lion, adafactor"));
 }
 
 std::string AverageName(absl::string_view parameter) {
@@ -240,12 +269,12 @@ absl::Status AddOptimizer(Graph& graph, const Gradients& gradients,
     const models::TensorType type = graph.value(parameter).type;
     std::vector<ValueId> inputs = {parameter, gradient};
     std::vector<ValueId> updated = {parameter};
-    for (const std::string& state : StatesOf(options)) {
+    for (const State& state : StatesOf(options, type)) {
       inputs.push_back(models::kNoValue);
-      if (state.empty()) continue;
-      LOADLINE_ASSIGN_OR_RETURN(inputs.back(),
-                                AddState(graph, absl::StrCat(name, ".", state),
-                                         zeros.Of(StateTypeOf(type, options))));
+      if (state.name.empty()) continue;
+      LOADLINE_ASSIGN_OR_RETURN(
+          inputs.back(), AddState(graph, absl::StrCat(name, ".", state.name),
+                                  zeros.Of(state.type)));
       updated.push_back(inputs.back());
     }
     if (factor != models::kNoValue) inputs.push_back(factor);

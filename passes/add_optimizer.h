@@ -6,9 +6,11 @@
 //
 // Sgd with momentum has the state `<parameter>.momentum`; Adam and AdamW have
 // `<parameter>.exp_avg` and `<parameter>.exp_avg_sq`, Lion the first of these,
-// and Adagrad `<parameter>.sum`. With `average`, `<parameter>.average` is the
-// moving average of the parameter. The learning rate is not part of the graph:
-// the executor passes it at every step.
+// and Adagrad `<parameter>.sum`. Adafactor has `<parameter>.row_var` and
+// `<parameter>.col_var`, averages of rows and columns, or
+// `<parameter>.variance` of a parameter of one axis. With `average`,
+// `<parameter>.average` is the moving average of the parameter. The learning
+// rate is not part of the graph: the executor passes it at every step.
 //
 // With 8 bits, states of large parameters are blocks of codes
 // (models/ops/state_blocks.h); averages stay f32.
@@ -28,10 +30,10 @@
 
 namespace loadline::passes {
 
-enum class OptimizerKind { kSgd, kAdamW, kAdam, kAdagrad, kLion };
+enum class OptimizerKind { kSgd, kAdamW, kAdam, kAdagrad, kLion, kAdafactor };
 
-// "sgd", "adamw", "adam", "adagrad" or "lion"; InvalidArgument for anything
-// else.
+// "sgd", "adamw", "adam", "adagrad", "lion" or "adafactor"; InvalidArgument for
+// anything else.
 absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name);
 
 // Parameters of which some setting differs, by patterns of their names (*, ?).
@@ -48,7 +50,8 @@ struct ParameterGroups {
 // they are few bytes, and biases and scales are the most sensitive.
 inline constexpr int64_t kLeastElementsOf8Bits = 4096;
 
-// Semantics and defaults are those of torch.optim.SGD, Adam, AdamW and Adagrad,
+// Semantics and defaults are those of torch.optim.SGD, Adam, AdamW, Adagrad
+// and Adafactor,
 // except that the default weight decay is 0. Lion as its authors define it.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;

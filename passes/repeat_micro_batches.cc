@@ -106,7 +106,7 @@ class Repeater {
     if (node.op == "SumSquares") return 0;
     const bool optimizer = node.op == "Sgd" || node.op == "AdamW" ||
                            node.op == "Adam" || node.op == "Adagrad" ||
-                           node.op == "Lion";
+                           node.op == "Lion" || node.op == "Adafactor";
     return optimizer ? 1 : -1;
   }
 

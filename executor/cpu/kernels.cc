@@ -26,7 +26,7 @@ const KernelTable<Prepare>& Kernels() {
        cpu::PoolKernels(),         cpu::DropoutKernels(),
        cpu::LossKernels(),         cpu::OptimizerKernels(),
        cpu::GradientNormKernels(), cpu::QuantizeKernels(),
-       cpu::CodecKernels()});
+       cpu::CodecKernels(),        cpu::AdafactorKernels()});
   return *table;
 }
 

@@ -20,7 +20,7 @@ const KernelTable<cuda::Prepare>& Kernels() {
        cuda::OptimizerKernels(),    cuda::MatMulKernels(),
        cuda::GemmGradientKernels(), cuda::ConvKernels(),
        cuda::GradientNormKernels(), cuda::QuantizeKernels(),
-       cuda::CodecKernels()});
+       cuda::CodecKernels(),        cuda::AdafactorKernels()});
   return *table;
 }
 

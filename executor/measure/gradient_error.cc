@@ -182,7 +182,8 @@ class Profiler {
 
   // The second input of an optimizer's update, once for all its parts.
   void FindGradient(const Node& update) {
-    for (const char* op : {"Sgd", "Adam", "AdamW", "Adagrad", "Lion"}) {
+    for (const char* op :
+         {"Sgd", "Adam", "AdamW", "Adagrad", "Lion", "Adafactor"}) {
       if (update.op == op && update.attributes.Int("start", 0) == 0) {
         gradients_.push_back(update.inputs[1]);
       }

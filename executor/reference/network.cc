@@ -433,6 +433,75 @@ void Adagrad(const Call& c) {
   }
 }
 
+// As in torch.optim.Adafactor's documentation, with squares of the gradient's
+// norms as means: those of rows, of columns, or of single elements.
+void Adafactor(const Call& c) {
+  const Array &p = c.in(0), &g = c.in(1);
+  const auto& dims = p.type.dims;
+  const size_t rank = dims.size(), n = p.values.size();
+  const auto states = static_cast<int>(c.outputs.size()) - 1;
+  for (int s = 0; s < states; ++s) c.out(1 + s) = c.in(2 + s);
+  if (n == 0) return;
+  const auto columns = static_cast<size_t>(rank < 2 ? n : dims[rank - 1]);
+  const auto rows = static_cast<size_t>(rank < 2 ? 1 : dims[rank - 2]);
+  const auto gradient = [&](size_t i) { return g.values[i] * FactorOf(c, 4); };
+  const auto average = [&](double& state, double mean) {
+    state += std::pow(c.scalars.step, c.attributes.Float("beta2_decay", 0)) *
+             (mean - state);
+  };
+  // The state that element i belongs to.
+  const auto row_of = [&](size_t i) { return rank < 2 ? i : i / columns; };
+  const auto column_of = [&](size_t i) {
+    return i / (rows * columns) * columns + i % columns;
+  };
+  std::vector<double> row_mean(c.out(1).values.size());
+  std::vector<double> column_mean(n / rows);
+  for (size_t i = 0; i < n; ++i) {
+    const double square = gradient(i) * gradient(i);
+    row_mean[row_of(i)] += square / (rank < 2 ? 1.0 : double(columns));
+    column_mean[column_of(i)] += square / double(rows);
+  }
+  for (size_t r = 0; r < row_mean.size(); ++r) {
+    average(c.out(1).values[r], row_mean[r]);
+  }
+  if (rank >= 2) {
+    for (size_t i = 0; i < column_mean.size(); ++i) {
+      average(c.out(2).values[i], column_mean[i]);
+    }
+  }
+  const double epsilon1 = c.attributes.Float("epsilon1", 0);
+  std::vector<double> update(n);
+  double update_squares = 0, squares = 0;
+  for (size_t i = 0; i < n; ++i) {
+    double estimate = c.out(1).values[row_of(i)];
+    if (rank >= 2) {
+      const size_t m = i / (rows * columns);
+      double mean = 0;
+      for (size_t r = 0; r < rows; ++r) {
+        mean += c.out(1).values[m * rows + r] / double(rows);
+      }
+      estimate *= c.out(2).values[column_of(i)] / std::max(mean, epsilon1);
+    }
+    update[i] =
+        gradient(i) / std::sqrt(std::max(estimate, epsilon1 * epsilon1));
+    update_squares += update[i] * update[i];
+    squares += p.values[i] * p.values[i];
+  }
+  const double rate = RateOf(c, 5);
+  const double rho = std::min(rate, 1 / std::sqrt(double(c.scalars.step)));
+  const double alpha = std::max(c.attributes.Float("epsilon2", 0),
+                                std::sqrt(squares / double(n))) *
+                       rho;
+  const double denominator =
+      std::max(1.0, std::sqrt(update_squares / double(n)) /
+                        c.attributes.Float("threshold", 1));
+  for (size_t i = 0; i < n; ++i) {
+    c.out(0).values[i] =
+        p.values[i] * (1 - rate * c.attributes.Float("weight_decay", 0)) -
+        alpha / denominator * update[i];
+  }
+}
+
 // As in algorithm 2 of the paper.
 void Lion(const Call& c) {
   const size_t start = KeepOthers(c);
@@ -514,12 +583,13 @@ void AddNetworkReferences(ReferenceTable& t) {
   t["MseLoss"] = Mse;
   t["MseLossGrad"] = MseGrad;
   t["Sgd"] = WithStateBlocks(Sgd, {true});
-  t["AdamW"] = WithStateBlocks([](const Call& c) { Adam(c, false); },
-                               {true, false});
+  t["AdamW"] =
+      WithStateBlocks([](const Call& c) { Adam(c, false); }, {true, false});
   t["Adam"] =
       WithStateBlocks([](const Call& c) { Adam(c, true); }, {true, false});
   t["Lion"] = WithStateBlocks(Lion, {true});
   t["Adagrad"] = Adagrad;
+  t["Adafactor"] = Adafactor;
   t["AverageUpdate"] = AverageUpdate;
   t["SumSquares"] = SumSquares;
   t["ClipFactor"] = ClipFactor;

@@ -24,7 +24,7 @@ std::vector<Operator> CollectOperators() {
         SoftmaxOperators,   AttentionOperators, PoolOperators,
         DropoutOperators,   LossOperators,      GradientNormOperators,
         OptimizerOperators, QuantizeOperators,  CodecOperators,
-        RowOperators}) {
+        RowOperators,       AdafactorOperators}) {
     for (Operator& op : family()) all.push_back(std::move(op));
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {

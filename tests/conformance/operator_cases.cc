@@ -181,6 +181,7 @@ std::vector<OperatorCase> OperatorCases() {
   AddNetworkCases(cases);
   AddWeightedLossCases(cases);
   AddUpdateCases(cases);
+  AddAdafactorCases(cases);
   AddQuantizeCases(cases);
   AddCodecCases(cases);
   return cases;

@@ -42,6 +42,7 @@ void AddShapeCases(std::vector<OperatorCase>& cases);
 void AddNetworkCases(std::vector<OperatorCase>& cases);
 void AddWeightedLossCases(std::vector<OperatorCase>& cases);
 void AddUpdateCases(std::vector<OperatorCase>& cases);
+void AddAdafactorCases(std::vector<OperatorCase>& cases);
 void AddQuantizeCases(std::vector<OperatorCase>& cases);
 void AddCodecCases(std::vector<OperatorCase>& cases);
 

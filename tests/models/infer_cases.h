@@ -38,6 +38,15 @@ inline const Attributes kSlice{{"starts", Ints{1, 0}},
                                {"ends", Ints{8, 3}},
                                {"axes", Ints{1, 0}},
                                {"steps", Ints{3, 1}}};
+inline const Attributes kAdafactor{{"beta2_decay", -0.8},
+                                   {"epsilon1", 1e-7},
+                                   {"epsilon2", 1e-3},
+                                   {"threshold", 1.0},
+                                   {"weight_decay", 0.0}};
+// An optimizer state in 8 bits.
+inline TensorType Blocks(int64_t blocks) {
+  return {DType::kU8, {blocks, 260}};
+}
 inline const Attributes kAdam{{"beta1", 0.9},
                               {"beta2", 0.999},
                               {"epsilon", 1e-8},

@@ -62,9 +62,15 @@ TEST(OperatorTable, HasExactlyTheDocumentedOperators) {
 }
 
 TEST(OperatorTable, OnlyUpdatesRunOnce) {
-  const std::set<absl::string_view> updates = {
-      "RunningStatsUpdate", "Sgd",        "AdamW", "Adam", "Adagrad", "Lion",
-      "AverageUpdate",      "RangeUpdate"};
+  const std::set<absl::string_view> updates = {"RunningStatsUpdate",
+                                               "Sgd",
+                                               "AdamW",
+                                               "Adam",
+                                               "Adagrad",
+                                               "Lion",
+                                               "AverageUpdate",
+                                               "RangeUpdate",
+                                               "Adafactor"};
   for (const Operator* op : AllOperators()) {
     EXPECT_EQ(!op->recompute, updates.count(op->name) == 1) << op->name;
     EXPECT_EQ(op->view, op->name == "Reshape" || op->name == "RowsView")
@@ -91,6 +97,7 @@ TEST(OperatorTable, ForwardOperatorsHaveGradientsAndOthersDoNot) {
                                                "Adam",
                                                "Adagrad",
                                                "Lion",
+                                               "Adafactor",
                                                "SumSquares",
                                                "ClipFactor",
                                                "AverageUpdate",

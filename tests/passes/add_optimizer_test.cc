@@ -133,6 +133,31 @@ update w.sum -> %1
 )");
 }
 
+TEST(AddOptimizer, AdafactorKeepsAveragesOfRowsAndColumns) {
+  Builder b;
+  const ValueId w = b.Parameter("w", {2, 3, 4}), v = b.Parameter("v", {5});
+  const Gradients gradients = {{w, b.Input("gw", {2, 3, 4})},
+                               {v, b.Input("gv", {5})}};
+  OptimizerOptions options;
+  options.kind = *OptimizerKindFromName("adafactor");
+  options.clip_norm = 2;
+  ASSERT_TRUE(AddOptimizer(b.graph, gradients, options).ok());
+  EXPECT_TRUE(models::VerifyGraph(b.graph).ok());
+  EXPECT_THAT(Describe(b.graph),
+              HasSubstr("= Adafactor(w, gw, w.row_var, w.col_var, %3)"));
+  EXPECT_THAT(Describe(b.graph),
+              HasSubstr("= Adafactor(v, gv, v.variance, _, %3)"));
+  const auto dims = [&](const char* state) {
+    return b.graph.value(*b.graph.Find(state)).type.dims;
+  };
+  EXPECT_EQ(dims("w.row_var"), (models::Ints{2, 3, 1}));
+  EXPECT_EQ(dims("w.col_var"), (models::Ints{2, 1, 4}));
+  EXPECT_EQ(dims("v.variance"), models::Ints{5});
+  options.state_bits = 8;
+  EXPECT_THAT(AddOptimizer(b.graph, gradients, options).ToString(),
+              HasSubstr("which stay f32"));
+}
+
 TEST(AddOptimizer, AveragesTheUpdatedParameters) {
   TwoParameters t;
   t.gradients.erase(*t.b.graph.Find("v"));
@@ -164,26 +189,6 @@ TEST(AddOptimizer, RefusesSettingsOutsideTheirRange) {
               HasSubstr("weight decay is nan"));
   EXPECT_THAT(refusal([](auto& o) { o.nesterov = true; }),
               HasSubstr("nesterov needs a momentum"));
-}
-
-TEST(AddOptimizer, RefusesAStateNameThatIsTaken) {
-  TwoParameters t;
-  t.b.State("w.momentum", {1});
-  OptimizerOptions options;
-  options.momentum = 0.9;
-  EXPECT_THAT(AddOptimizer(t.b.graph, t.gradients, options).ToString(),
-              HasSubstr("'w.momentum'"));
-}
-
-TEST(OptimizerKindFromName, KnowsItsNames) {
-  EXPECT_EQ(*OptimizerKindFromName("sgd"), OptimizerKind::kSgd);
-  EXPECT_EQ(*OptimizerKindFromName("adamw"), OptimizerKind::kAdamW);
-  EXPECT_THAT(OptimizerKindFromName("adamax").status().ToString(),
-              HasSubstr("unknown optimizer 'adamax'"));
-}
-
-}  // namespace
-}  // namespace loadline::passes
   EXPECT_THAT(refusal([](auto& o) { o.state_bits = 4; }),
               HasSubstr("32 or 8 bits, not 4"));
   EXPECT_THAT(refusal([](auto& o) {
@@ -230,3 +235,23 @@ TEST(AddOptimizer, KeepsStatesOfLargeParametersIn8Bits) {
         states,
         kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW ? 2 : 1);
   }
+}
+
+TEST(AddOptimizer, RefusesAStateNameThatIsTaken) {
+  TwoParameters t;
+  t.b.State("w.momentum", {1});
+  OptimizerOptions options;
+  options.momentum = 0.9;
+  EXPECT_THAT(AddOptimizer(t.b.graph, t.gradients, options).ToString(),
+              HasSubstr("'w.momentum'"));
+}
+
+TEST(OptimizerKindFromName, KnowsItsNames) {
+  EXPECT_EQ(*OptimizerKindFromName("sgd"), OptimizerKind::kSgd);
+  EXPECT_EQ(*OptimizerKindFromName("adamw"), OptimizerKind::kAdamW);
+  EXPECT_THAT(OptimizerKindFromName("adamax").status().ToString(),
+              HasSubstr("unknown optimizer 'adamax'"));
+}
+
+}  // namespace
+}  // namespace loadline::passes

@@ -90,14 +90,14 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
 
 void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--optimizer", &flags->optimizer, "Optimizer")
-      ->check(CLI::IsMember({"adamw", "adam", "adagrad", "lion", "sgd"}))
+      ->check(CLI::IsMember(
+          {"adamw", "adam", "adafactor", "adagrad", "lion", "sgd"}))
       ->capture_default_str();
   Last(app, "--lr", &flags->lr, "Learning rate")
       ->check(CheckNonNegative)
       ->capture_default_str();
-  Last(app, "--momentum", &flags->momentum, "SGD's momentum")
+  Last(app, "--momentum", &flags->momentum, "SGD's momentum (default 0.9)")
       ->check(CheckShare)
-      ->capture_default_str()
       ->group(kRareFlags);
   Last(app, "--weight-decay", &flags->weight_decay,
        "Weight decay (default 0.01 for adamw, else 0)")
@@ -130,9 +130,9 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
   Last(app, "--precision", &flags->precision, "What the model computes in")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
-  Last(app, "--beta1", &flags->beta1, "Adam, Lion: decay of the first moment")
+  Last(app, "--beta1", &flags->beta1,
+       "Adam, Lion: decay of the first moment (default 0.9)")
       ->check(CheckShare)
-      ->capture_default_str()
       ->group(kRareFlags);
   Last(app, "--beta2", &flags->beta2,
        "Adam: decay of the second moment (default 0.999); Lion: of the state "

@@ -40,11 +40,11 @@ struct LossFlags {
 struct OptimizerFlags {
   std::string optimizer = "adamw";
   double lr = 1e-3;
-  double momentum = 0.9;
+  std::optional<double> momentum;      // 0.9
   std::optional<double> weight_decay;  // 0.01 for adamw, 0 for sgd
-  double beta1 = 0.9;
-  std::optional<double> beta2;    // 0.99 for lion, else 0.999
-  std::optional<double> epsilon;  // 1e-10 for adagrad, else 1e-8
+  std::optional<double> beta1;         // 0.9
+  std::optional<double> beta2;         // 0.99 for lion, else 0.999
+  std::optional<double> epsilon;       // 1e-10 for adagrad, else 1e-8
   bool nesterov = false;
   double clip_norm = 0;               // 0: gradients are not clipped
   std::vector<std::string> no_decay;  // patterns of parameters
@@ -58,6 +58,8 @@ struct OptimizerFlags {
   double EffectiveWeightDecay() const {
     return weight_decay.value_or(optimizer == "adamw" ? 0.01 : 0.0);
   }
+  double EffectiveMomentum() const { return momentum.value_or(0.9); }
+  double EffectiveBeta1() const { return beta1.value_or(0.9); }
   double EffectiveBeta2() const {
     return beta2.value_or(optimizer == "lion" ? 0.99 : 0.999);
   }

@@ -70,15 +70,45 @@ passes::PassOptions PassOptionsFor(const PlanFlags& flags) {
   return options;
 }
 
+// InvalidArgument if a setting was given that the optimizer does not read: it
+// would change nothing, and whoever gave it expects that it does.
+absl::Status CheckAllRead(const OptimizerFlags& flags,
+                          passes::OptimizerKind kind) {
+  using Kind = passes::OptimizerKind;
+  const bool adam = kind == Kind::kAdam || kind == Kind::kAdamW;
+  const bool betas = adam || kind == Kind::kLion;
+  struct Setting {
+    absl::string_view flag;
+    bool given;
+    bool read;
+  };
+  const Setting settings[] = {
+      {"--momentum", flags.momentum.has_value(), kind == Kind::kSgd},
+      {"--nesterov", flags.nesterov, kind == Kind::kSgd},
+      {"--beta1", flags.beta1.has_value(), betas},
+      {"--beta2", flags.beta2.has_value(), betas},
+      {"--epsilon", flags.epsilon.has_value(), adam || kind == Kind::kAdagrad},
+  };
+  for (const Setting& setting : settings) {
+    if (setting.given && !setting.read) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(setting.flag, ": --optimizer ", flags.optimizer,
+                       " has no such setting"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<passes::OptimizerOptions> OptimizerFor(
     const OptimizerFlags& flags) {
   passes::OptimizerOptions options;
   LOADLINE_ASSIGN_OR_RETURN(options.kind,
                             passes::OptimizerKindFromName(flags.optimizer));
   options.weight_decay = flags.EffectiveWeightDecay();
-  options.momentum = flags.momentum;
+  LOADLINE_RETURN_IF_ERROR(CheckAllRead(flags, options.kind));
+  options.momentum = flags.EffectiveMomentum();
   options.nesterov = flags.nesterov;
-  options.beta1 = flags.beta1;
+  options.beta1 = flags.EffectiveBeta1();
   options.beta2 = flags.EffectiveBeta2();
   options.epsilon = flags.EffectiveEpsilon();
   options.clip_norm = flags.clip_norm;

@@ -49,6 +49,11 @@ std::string HashOf(const Recipe& recipe, int64_t steps) {
 // masked weight.
 absl::Status CheckOptimizer(const StepFlags& flags) {
   const std::string& optimizer = flags.optimizer.optimizer;
+  if (optimizer == "adafactor") {
+    return absl::InvalidArgumentError(
+        "--optimizer adafactor and --recipe: its states are averages over "
+        "channels, and a recipe clears and cuts states by channel");
+  }
   if ((optimizer == "adamw" || optimizer == "adam" || optimizer == "adagrad") &&
       flags.optimizer.EffectiveEpsilon() == 0) {
     return absl::InvalidArgumentError(

@@ -115,6 +115,12 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--epsilon", "0"}, "--epsilon");
   add({"--optimizer", "sgd", "--nesterov", "--momentum", "0"},
       "nesterov needs a momentum");
+  add({"--optimizer", "adagrad", "--momentum", "0.9"},
+      "--momentum: --optimizer adagrad has no such setting");
+  add({"--nesterov"}, "--nesterov: --optimizer adamw has no such setting");
+  add({"--optimizer", "sgd", "--beta1", "0.9"}, "--beta1: --optimizer sgd");
+  add({"--optimizer", "adagrad", "--beta2", "0.9"}, "--beta2: --optimizer");
+  add({"--optimizer", "lion", "--epsilon", "0.1"}, "--epsilon: --optimizer");
   add({"--device", "tpu"}, "--device");
   add({"--plan-seed", "-1"}, "--plan-seed");
   add({"--disable-pass", "add_loss"}, "cannot be switched off");
