@@ -163,7 +163,8 @@ std::vector<bool> ActiveValues(const Graph& graph,
     for (ValueId id : node.inputs) {
       leads = leads || (id != kNoValue && active[Index(id)]);
     }
-    leads = leads && (op == nullptr || !op->stops_gradient);
+    leads = leads && (op == nullptr || !op->stops_gradient) &&
+            node.attributes.Int("detached", 0) == 0;
     for (ValueId id : node.outputs) {
       if (independent[Index(id)]) continue;
       active[Index(id)] = leads && IsFloat(graph.value(id).type.dtype);

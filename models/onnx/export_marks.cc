@@ -22,6 +22,7 @@ constexpr char kSignature[] =
     "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
 constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
+constexpr char kDetach[] = "target=torch.ops.aten.detach";
 
 template <typename Proto>
 absl::string_view Metadata(const Proto& proto, absl::string_view key) {
@@ -150,6 +151,11 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
     }
   }
   FindReplaced(graph, originals, &marks);
+  for (const auto& node : graph.node()) {
+    if (absl::StrContains(Metadata(node, kOperation), kDetach)) {
+      marks.detached.insert(node.output().begin(), node.output().end());
+    }
+  }
   return marks;
 }
 

@@ -1,10 +1,11 @@
-// What torch's newer exporter says of a model's initializers, in metadata:
-// which ones were parameters and buffers of the module. Other files say
-// nothing.
+// What torch's newer exporter says in metadata: which initializers were
+// parameters and buffers of the module, and which values were detached. Other
+// files say nothing.
 #ifndef LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 #define LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct ExportMarks {
   // Tensors of the module whose operators the exporter rewrote without them,
   // such as those of a BatchNormalization that became part of a convolution.
   std::vector<std::string> rewritten;
+  // Values through which PyTorch passes no gradient on: results of detach.
+  std::set<std::string> detached;
 };
 
 // Call before the file's value_info is discarded.

@@ -80,6 +80,11 @@ class Importer {
   // Marks the node's outputs as dependent on an unsupported node.
   void Block(const onnx::NodeProto& node);
 
+  // Whether PyTorch passes no gradient through the output.
+  bool IsDetached(const onnx::NodeProto& node, int output) const {
+    return model_.marks.detached.count(node.output(output)) > 0;
+  }
+
   void Warn(const std::string& text);
   int64_t NextSalt() { return ++salt_; }
   // The newest version of a state that several nodes update, and its setter.

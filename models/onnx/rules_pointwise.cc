@@ -244,6 +244,13 @@ absl::Status Xor(Importer& importer, const onnx::NodeProto& node) {
 }
 
 absl::Status Identity(Importer& importer, const onnx::NodeProto& node) {
+  if (importer.IsDetached(node, 0) && !importer.IsConstant(node, 0) &&
+      importer.Type(node, 0).dtype == DType::kF32) {
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId x, importer.Use(node, 0));
+    return importer.EmitOne(
+        node, "Reshape", {x},
+        {{"shape", importer.Type(node, 0).dims}, {"detached", 1}});
+  }
   importer.Alias(node, 0, 0);
   return absl::OkStatus();
 }

@@ -180,7 +180,8 @@ std::vector<Operator> ShapeOperators() {
   reshape.gradient = ReshapeGradient;
   reshape.view = true;
   reshape.row_cuts = CutReshape;
-  reshape.attributes = {{"shape", AttributeKind::kInts, true}};
+  reshape.attributes = {{"shape", AttributeKind::kInts, true},
+                        {"detached", AttributeKind::kInt}};
 
   Operator transpose;
   transpose.name = "Transpose";

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "models/differentiate.h"
 #include "models/onnx/export_marks.h"
 #include "tests/models/onnx_test_util.h"
 
@@ -52,6 +53,30 @@ onnx::ModelProto Model() {
   WriteAt(graph, "val_1", "pkg.onnxscript.optimizer.folded_from",
           "['fc.weight']");
   return model;
+}
+
+TEST(ExportMarks, NoGradientFlowsThroughWhatWasDetached) {
+  for (const bool marked : {true, false}) {
+    onnx::ModelProto model = ModelFromText(
+        "g (float[2,2] x) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> {"
+        " t = MatMul(x, w) u = Identity(t) y = Mul(t, u) }");
+    if (marked) {
+      Write(model.mutable_graph()->mutable_node(1), "pkg.torch.onnx.fx_node",
+            "%detach : [num_users=1] = "
+            "call_function[target=torch.ops.aten.detach.default]"
+            "(args = (%mm,), kwargs = {})");
+    }
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const Graph& graph = imported->graph;
+    ASSERT_EQ(graph.nodes.size(), marked ? 3u : 2u);
+    if (!marked) continue;
+    const std::vector<bool> active =
+        ActiveValues(graph, {*graph.Find("w")}, {});
+    EXPECT_TRUE(active[Index(graph.nodes[0].outputs[0])]);
+    EXPECT_FALSE(active[Index(graph.nodes[1].outputs[0])]);
+    EXPECT_TRUE(active[Index(graph.outputs[0])]);
+  }
 }
 
 TEST(ExportMarks, DecideAgainstUseAndName) {
