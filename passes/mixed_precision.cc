@@ -8,7 +8,9 @@
 // and what elementwise operators compute from them stays f32: the variance and
 // the root of a normalization that is written out. Such values are *wide* here.
 // A number that bf16 would round makes the operator f32 too, since PyTorch does
-// not round it. Tested in tests/passes/mixed_precision_test.cc.
+// not round it. What elementwise operators compute from the model's inputs and
+// constants alone, such as the angles of encoded positions, is f32 up to where
+// it meets another value. Tested in tests/passes/mixed_precision_test.cc.
 #include "passes/mixed_precision.h"
 
 #include <algorithm>
@@ -91,9 +93,17 @@ class Caster {
     std::vector<Node> nodes = std::move(graph_.nodes);
     graph_.nodes.clear();
     wide_.assign(graph_.values.size(), false);
+    for (const models::Value& value : graph_.values) {
+      given_.push_back(value.kind == models::ValueKind::kInput ||
+                       value.kind == models::ValueKind::kConstant);
+    }
     for (Node& node : nodes) {
       const bool wide = IsWide(node);
-      for (ValueId id : node.outputs) wide_[Index(id)] = wide;
+      const bool given = IsGiven(node);
+      for (ValueId id : node.outputs) {
+        wide_[Index(id)] = wide;
+        given_[Index(id)] = given;
+      }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         LOADLINE_ASSIGN_OR_RETURN(
             node.inputs[i], As(node.inputs[i], Wanted(node, i), node.phase));
@@ -127,6 +137,14 @@ class Caster {
                        [this](ValueId id) { return IsWideValue(id); });
   }
 
+  // Whether the node's results come from inputs and constants alone.
+  bool IsGiven(const Node& node) const {
+    return (PassesWideOn(node.op) || node.op == "Cast") &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [this](auto id) {
+             return id == kNoValue || given_[Index(id)];
+           });
+  }
+
   // Whether an input is one number that bf16 does not have.
   bool HasFineNumber(const Node& node) const {
     if (node.op != "Add" && node.op != "Sub" && node.op != "Mul") return false;
@@ -158,6 +176,7 @@ class Caster {
     if (node.phase == Phase::kLoss && node.op != "SoftmaxCrossEntropy") {
       return DType::kF32;
     }
+    if (given_[Index(node.outputs[0])]) return DType::kF32;
     if (node.op == "Concat") {
       return AllLow(node) ? DType::kBF16 : DType::kF32;
     }
@@ -222,6 +241,7 @@ class Caster {
 
   Graph& graph_;
   std::vector<bool> wide_;
+  std::vector<bool> given_;
   std::map<ValueId, ValueId> other_;  // the same value in the other type
 };
 

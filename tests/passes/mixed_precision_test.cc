@@ -67,6 +67,21 @@ TEST(MixedPrecision, CastsEachValueOnceAndNoCastTwice) {
             "%9 = Mul(%8, %4)\n%10 = ReduceMean(%9)\noutput %10\n");
 }
 
+// Angles of tens of radians have few digits in bf16.
+TEST(MixedPrecision, ComputesFromInputsInFloatsUpToTheFirstOtherValue) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 8});
+  const ValueId angles = b.Op("Mul", {x, b.Op("Neg", {x})});
+  const ValueId h =
+      b.Op("MatMul", {b.Op("Sin", {angles}), b.Parameter("w", {8, 8})});
+  b.Output(b.Op("Add", {h, angles}));
+  EXPECT_EQ(Mixed(b),
+            "%0 = Neg(x)\n%1 = Mul(x, %0)\n%2 = Sin(%1)\n"
+            "%3 = Cast(%2) {to=bf16}\n%4 = Cast(w) {to=bf16}\n"
+            "%5 = MatMul(%3, %4)\n%6 = Cast(%1) {to=bf16}\n"
+            "%7 = Add(%5, %6)\n%8 = Cast(%7) {to=f32}\noutput %8\n");
+}
+
 TEST(MixedPrecision, KeepsStatisticsAndScalesInFloats) {
   Builder b;
   const std::vector<ValueId> y =
