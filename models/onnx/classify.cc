@@ -57,18 +57,24 @@ enum class NameSays { kNothing, kParameter, kBuffer };
 // and "scale". A word for a buffer decides.
 NameSays WhatNameSays(absl::string_view name) {
   static const auto* const kParameter = new std::set<std::string>{
-      "w",      "b",       "weight", "weights", "bias",       "biases",
-      "gamma",  "beta",    "alpha",  "kernel",  "embed",      "embedding",
-      "token",  "tokens",  "embeds", "query",   "embeddings", "queries",
-      "gain",   "scale",   "slope",  "prompt",  "prompts",    "temperature",
-      "latent", "latents", "cls",    "pos",     "registers",  "log",
-      "lambda", "lambdas", "d",      "ls"};
+      "w",        "b",       "weight", "weights", "bias",       "biases",
+      "gamma",    "beta",    "alpha",  "kernel",  "embed",      "embedding",
+      "token",    "tokens",  "embeds", "query",   "embeddings", "queries",
+      "gain",     "scale",   "slope",  "prompt",  "prompts",    "temperature",
+      "latent",   "latents", "cls",    "pos",     "registers",  "log",
+      "lambda",   "lambdas", "d",      "ls",      "seed",       "seeds",
+      "inducing", "slots"};
   static const auto* const kBuffer = new std::set<std::string>{
       "mean",   "std",   "var",     "eps",      "epsilon", "mask",   "buffer",
       "freq",   "freqs", "inv",     "running",  "cumprod", "anchor", "anchors",
       "stride", "grid",  "strides", "constant", "variance"};
   const size_t dot = name.rfind('.');
   if (dot != absl::string_view::npos) name.remove_prefix(dot + 1);
+  // A learned logarithm, such as log_std; buffers of diffusion have more words.
+  for (absl::string_view logarithm : {"log_std", "logstd", "log_var", "logvar",
+                                      "log_variance", "log_sigma"}) {
+    if (name == logarithm) return NameSays::kParameter;
+  }
   NameSays says = NameSays::kNothing;
   for (absl::string_view word :
        absl::StrSplit(name, absl::ByAnyChar("_:/0123456789"))) {

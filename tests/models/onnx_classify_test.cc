@@ -114,6 +114,20 @@ TEST(ClassifyInitializers, NamesOfStateSpacesAndLayerScalesAreTrained) {
               ElementsAre("A_log", "lambda1", "D", "ls2"));
 }
 
+// Learned logarithms, although a variance alone is a buffer; a set
+// transformer's seeds.
+TEST(ClassifyInitializers, LearnedLogarithmsAndSeedsAreTrained) {
+  EXPECT_THAT(
+      Trained("g (float[2] x) => (float[2] y)"
+              " <float[2] log_variance = {0,1}, float[2] seeds = {1,2},"
+              "  float[2] variance = {1,2},"
+              "  float[2] posterior_log_variance_clipped = {1,2}> {"
+              " a = Mul(x, log_variance) u = Mul(a, seeds)"
+              " v = Mul(u, variance) y = Mul(v, posterior_log_variance_clipped)"
+              " }"),
+      ElementsAre("log_variance", "seeds"));
+}
+
 // A layer's own bias has one axis. BART adds a buffer, final_logits_bias, to
 // its last product.
 TEST(ClassifyInitializers, WarnsAboutABiasOfSeveralAxes) {
