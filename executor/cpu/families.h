@@ -29,6 +29,7 @@ absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> CodecKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
+absl::Span<const KernelEntry> AdafactorKernels();
 absl::Span<const KernelEntry> GradientNormKernels();
 absl::Span<const KernelEntry> QuantizeKernels();
 

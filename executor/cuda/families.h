@@ -26,6 +26,7 @@ absl::Span<const KernelEntry> DropoutKernels();
 absl::Span<const KernelEntry> CodecKernels();
 absl::Span<const KernelEntry> LossKernels();
 absl::Span<const KernelEntry> OptimizerKernels();
+absl::Span<const KernelEntry> AdafactorKernels();
 absl::Span<const KernelEntry> GradientNormKernels();
 absl::Span<const KernelEntry> QuantizeKernels();
 absl::Span<const KernelEntry> MatMulKernels();

@@ -30,6 +30,7 @@ std::vector<Operator> CodecOperators();
 std::vector<Operator> LossOperators();
 std::vector<Operator> GradientNormOperators();
 std::vector<Operator> OptimizerOperators();
+std::vector<Operator> AdafactorOperators();
 std::vector<Operator> QuantizeOperators();
 
 }  // namespace loadline::models
