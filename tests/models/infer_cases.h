@@ -29,6 +29,11 @@ struct Refused {
 std::vector<Accepted> AcceptedCases();
 std::vector<Refused> RefusedCases();
 
+// An optimizer state in 8 bits.
+inline TensorType Blocks(int64_t blocks) {
+  return {DType::kU8, {blocks, 260}};
+}
+
 // Attributes that many cases share: windows, a slice of [4,9], an optimizer.
 inline const Attributes kPool2{{"kernel_shape", Ints{2, 2}},
                                {"strides", Ints{2, 2}}};
@@ -43,10 +48,6 @@ inline const Attributes kAdafactor{{"beta2_decay", -0.8},
                                    {"epsilon2", 1e-3},
                                    {"threshold", 1.0},
                                    {"weight_decay", 0.0}};
-// An optimizer state in 8 bits.
-inline TensorType Blocks(int64_t blocks) {
-  return {DType::kU8, {blocks, 260}};
-}
 inline const Attributes kAdam{{"beta1", 0.9},
                               {"beta2", 0.999},
                               {"epsilon", 1e-8},
