@@ -30,9 +30,7 @@ std::vector<Accepted> AcceptedCases();
 std::vector<Refused> RefusedCases();
 
 // An optimizer state in 8 bits.
-inline TensorType Blocks(int64_t blocks) {
-  return {DType::kU8, {blocks, 260}};
-}
+inline TensorType Blocks(int64_t blocks) { return {DType::kU8, {blocks, 260}}; }
 
 // Attributes that many cases share: windows, a slice of [4,9], an optimizer.
 inline const Attributes kPool2{{"kernel_shape", Ints{2, 2}},
