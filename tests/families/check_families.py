@@ -3,13 +3,20 @@
 with PyTorch.
 
     tests/families/check_families.py [--loadline PROGRAM] [--folder FOLDER]
-        [--only PATTERN] [--library NAME] [--exporter NAME] [--quick] [--table FILE]
+        [--only PATTERN] [--library NAME] [--exporter NAME] [--parts LIST]
+        [--table FILE]
 
-For every row of *_families.py and each exporter: `loadline check`; the loss and
-every gradient of the first step, from one step of SGD; the losses of 20 steps; and
-the trained weights' bits at 50 % and at the smallest budget. Without dropout, on
-the same batches. --quick leaves out the budgets. Results stay in FOLDER, one JSON
-file each; --table writes all that are there as Markdown (docs/families.md).
+For every row of *_families.py and each exporter: `loadline check`, and the parts
+
+    train    the loss and every gradient of the first step, from one step of SGD, and
+             the losses of 20 steps
+    bf16     the first step's loss and gradients with --precision bf16
+    budgets  the bits of weights trained for 2 steps, all kept, at 50 % and at the
+             smallest budget, with short searches
+
+without dropout, on the same batches. Results stay in FOLDER, one JSON file each;
+--table puts all that are there in the Markdown FILE (docs/families.md), where rows
+without a new result stay.
 
 Needs torch, onnx, onnxscript and the libraries (families-requirements.txt); a
 library that is missing is left out. By hand: it takes hours for all.
@@ -26,7 +33,6 @@ import sys
 import time
 import traceback
 
-import numpy as np
 import onnx
 
 import compare
@@ -35,9 +41,10 @@ from table import write_table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["torch", "torchvision", "timm", "transformers", "diffusers",
-             "ultralytics"]
+             "ultralytics", "written"]
 MODULES = {"torch": "plain_families"}
 EXPORTERS = ["torchscript", "dynamo"]
+PARTS = ["train", "bf16", "budgets"]
 EXPORT_LIMIT_S = 300
 RUN_LIMIT_S = 300
 NO_PLAN = (3, 5)  # exit codes: none within the budget, or none within the time limit
@@ -90,13 +97,25 @@ class Command:
             return 124, "", f"not done within {RUN_LIMIT_S} s"
         return done.returncode, done.stdout, done.stderr
 
-    def train(self, out, *flags):
+    def train(self, out, *flags, limit="10s"):
         code, text, error = self.call(
             "run", "--optimizer", "sgd", "--no-dropout", "--no-shuffle",
-            "--time-limit", "10s", "--json", "-o", str(out), *flags)
+            "--time-limit", limit, "--json", "-o", str(out), *flags)
         if code:
             raise Failed(code, error)
         return json.loads(text)
+
+    def trained(self, *flags, **options):
+        """The report, and the trained weights."""
+        out = self.path.with_suffix(".out.onnx")
+        report = self.train(out, *flags, **options)
+        found = compare.weights(out)
+        out.unlink()
+        return report, found
+
+    def first_step(self, *flags):
+        return self.trained("--steps", "1", "--momentum", "0", "--lr",
+                            str(compare.GRADIENT_RATE), *flags)
 
 
 class Failed(Exception):
@@ -105,73 +124,109 @@ class Failed(Exception):
         self.code = code
 
 
-def examine(family, exporter, command, expected, quick, result):
-    """Fills in the result, row by row, and ends with the first failure."""
+def train_part(command, family, expected, result):
+    result["stage"] = "first step"
+    report, first = command.first_step()
+    result["loss by rounding"] = expected["rounding of losses"][0]
+    result["steps by rounding"] = max(expected["rounding of losses"])
+    result["loss"] = compare.relative(report["losses"][0], expected["losses"][0])
+    result.update(compare.gradients(compare.weights(command.path), first, expected))
+    result["stage"] = "20 steps"
+    report, _ = command.trained("--steps", str(export_family.STEPS), "--momentum",
+                                "0.9", "--lr", str(family.learning_rate))
+    result["steps"] = max(map(compare.relative, report["losses"], expected["losses"]))
+
+
+def bf16_part(command, names, expected, result):
+    result["stage"] = "bf16"
+    if "error" in expected:
+        result["bf16"] = expected
+        return
+    report, first = command.first_step("--precision", "bf16")
+    result["bf16"] = compare.mixed(report, compare.weights(command.path), first, names,
+                                   expected)
+
+
+def budgets_part(command, family, result):
+    trained = {}
+    for budget in ["100%", "50%", "smallest"]:
+        result["stage"] = f"budget {budget}"
+        try:
+            trained[budget] = command.trained(
+                "--steps", "2", "--momentum", "0.9", "--lr", str(family.learning_rate),
+                "--budget", budget, limit="2s")[1]
+        except Failed as failure:
+            # Where weights are most of the bytes, half of them is too little.
+            if budget != "50%" or failure.code not in NO_PLAN:
+                raise
+    result["same bits"] = {
+        budget: compare.same_bits(trained["100%"], trained[budget])
+        for budget in trained if budget != "100%"}
+
+
+def examine(family, command, references, result):
+    """Fills in the result, part by part, and ends with the first failure."""
     model = onnx.load(command.path)
     result["operators"] = sum(n.op_type != "Constant" for n in model.graph.node)
     result["stage"] = "check"
     code, text, error = command.call("check")
     if code:
         raise Failed(code, text + error)
-    result["stage"] = "first step"
-    first = command.folder / f"{family.name}-{exporter}-first.onnx"
-    report = command.train(first, "--steps", "1", "--momentum", "0",
-                           "--lr", str(compare.GRADIENT_RATE))
-    result["loss by rounding"] = expected["rounding of losses"][0]
-    result["steps by rounding"] = max(expected["rounding of losses"])
-    result["loss"] = compare.relative(report["losses"][0], expected["losses"][0])
-    result.update(compare.gradients(compare.weights(command.path),
-                                    compare.weights(first), expected))
-    first.unlink()
-    result["stage"] = "20 steps"
-    trained = {}
-    for budget in ["100%"] if quick else ["100%", "50%", "smallest"]:
-        out = command.folder / f"{family.name}-{exporter}-{budget.strip('%')}.onnx"
-        try:
-            report = command.train(out, "--steps", str(export_family.STEPS),
-                                   "--momentum", "0.9", "--lr",
-                                   str(family.learning_rate), "--budget", budget)
-        except Failed as failure:
-            # Where weights are most of the bytes, half of them is too little.
-            if budget == "50%" and failure.code in NO_PLAN:
-                continue
-            raise
-        if budget == "100%":
-            result["steps"] = max(map(compare.relative, report["losses"],
-                                      expected["losses"]))
-        result["stage"] = f"budget {'50%' if budget == '100%' else 'smallest'}"
-        trained[budget] = compare.weights(out)
-        out.unlink()
-    if not quick:
-        result["same bits"] = {
-            budget: compare.same_bits(trained["100%"], trained[budget])
-            for budget in trained if budget != "100%"}
+    if "train" in references:
+        train_part(command, family, {**references["facts"], **references["train"]},
+                   result)
+    if "bf16" in references:
+        bf16_part(command, references["facts"]["names"], references["bf16"], result)
+    if "budgets" in references:
+        budgets_part(command, family, result)
     result["stage"] = "done"
+
+
+def mixed_or_error(family, model, data):
+    try:
+        return export_family.mixed_reference(family, model, data)
+    except Exception as error:  # PyTorch has not every operator in bf16
+        return {"error": f"PyTorch: {compare.first_line(error)}"}
+
+
+def prepare(family, exporter, path, parts):
+    """The exported file with its data, and what each part compares with: what is
+    there already, or made now."""
+    found = {part: compare.load_reference(path, part) for part in ["facts", *parts]}
+    if None not in found.values():
+        return found
+    model = export_family.build(family)
+    if found["facts"] is None:
+        with_alarm(EXPORT_LIMIT_S, export_family.export, family, model, exporter, path)
+    data = export_family.make_data(family, model)
+    export_family.save_data(data, path.with_suffix(".npz"))
+    make = {"facts": lambda: export_family.facts(model), "budgets": dict,
+            "train": lambda: export_family.reference(family, model, data),
+            "bf16": lambda: mixed_or_error(family, model, data)}
+    for part in found:
+        if found[part] is None:
+            found[part] = make[part]()
+            compare.save_reference(path, part, found[part])
+    return found
 
 
 def run_one(family, exporter, options):
     name = f"{family.library}-{family.name}-{exporter}"
     path = options.folder / f"{name}.onnx"
-    result = {"name": family.name, "library": family.library, "exporter": exporter,
-              "stage": "export"}
+    result = kept_result(path)
+    result.update({"name": family.name, "library": family.library,
+                   "exporter": exporter, "stage": "export"})
     begin = time.monotonic()
     try:
-        if options.reuse and path.exists():
-            expected = compare.load_reference(path)
-        else:
-            model = export_family.build(family)
-            with_alarm(EXPORT_LIMIT_S, export_family.export, family, model, exporter,
-                       path)
-            expected = export_family.reference(family, model)
-            np.savez(path.with_suffix(".npz"), **expected["data"])
-            compare.save_reference(path, expected)
+        references = prepare(family, exporter, path, options.parts)
         if options.export_only:
             print(f"{name}: exported, {time.monotonic() - begin:.0f} s", flush=True)
             return
         frozen = [name for name in compare.weights(path)
-                  if name in expected["frozen"] or name.endswith(family.buffers)]
+                  if name in references["facts"]["frozen"]
+                  or name.endswith(family.buffers)]
         command = Command(str(options.loadline), family, path, options.folder, frozen)
-        examine(family, exporter, command, expected, options.quick, result)
+        examine(family, command, references, result)
     except Failed as failure:
         result["error"] = str(failure)
     except (Exception, Timeout) as error:  # a library's or an exporter's own
@@ -184,6 +239,23 @@ def run_one(family, exporter, options):
     print(f"{name}: {compare.line(result)}", flush=True)
 
 
+def kept_result(path):
+    """What earlier parts of the export have found."""
+    file = path.with_suffix(".json")
+    result = json.loads(file.read_text()) if file.exists() else {}
+    result.pop("error", None)
+    return result
+
+
+def is_done(path, parts):
+    keys = {"train": "steps", "bf16": "bf16", "budgets": "same bits"}
+    file = path.with_suffix(".json")
+    if not file.exists():
+        return False
+    result = json.loads(file.read_text())
+    return "error" in result or all(keys[part] in result for part in parts)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--loadline", type=pathlib.Path,
@@ -193,12 +265,11 @@ def main():
     parser.add_argument("--only", default="*", help="pattern of names")
     parser.add_argument("--library", choices=LIBRARIES)
     parser.add_argument("--exporter", choices=EXPORTERS)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--reuse", action="store_true",
-                        help="exports that are in the folder already")
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS,
+                        help="of train,bf16,budgets; default all")
     parser.add_argument("--export-only", action="store_true")
     parser.add_argument("--missing", action="store_true",
-                        help="only those without a result")
+                        help="only those without a result of the parts")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--table", type=pathlib.Path)
     options = parser.parse_args()
@@ -209,13 +280,12 @@ def main():
     export_family.quiet()
     for library in [options.library] if options.library else LIBRARIES:
         for family in families(library):
-            if not any(fnmatch.fnmatch(family.name, p) for p in options.only.split(",")):
+            if not any(fnmatch.fnmatch(family.name, p)
+                       for p in options.only.split(",")):
                 continue
             for exporter in [options.exporter] if options.exporter else EXPORTERS:
-                stem = options.folder / f"{library}-{family.name}-{exporter}"
-                done = stem.with_name(stem.name + (
-                    ".reference" if options.export_only else ".json"))
-                if not (options.missing and done.exists()):
+                path = options.folder / f"{library}-{family.name}-{exporter}.onnx"
+                if not (options.missing and is_done(path, options.parts)):
                     run_one(family, exporter, options)
 
 

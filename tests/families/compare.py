@@ -11,20 +11,21 @@ GRADIENT_RATE = 2**20
 LOSS_LIMIT = 1e-5
 GRADIENT_LIMIT = 1e-4
 STEPS_LIMIT = 1e-3
+BF16_LIMIT = 1.5  # times the largest error of PyTorch's draws
 
 
-def reference_file(path):
-    return path.with_suffix(".reference")
+def reference_file(path, part):
+    return path.with_suffix(f".{part}.reference")
 
 
-def save_reference(path, expected):
-    kept = {key: value for key, value in expected.items() if key != "data"}
-    reference_file(path).write_bytes(pickle.dumps(kept))
+def save_reference(path, part, expected):
+    reference_file(path, part).write_bytes(pickle.dumps(expected))
 
 
-def load_reference(path):
-    """Of a file that this program wrote."""
-    return pickle.loads(reference_file(path).read_bytes())
+def load_reference(path, part):
+    """Of a file that this program wrote; None if there is none."""
+    file = reference_file(path, part)
+    return pickle.loads(file.read_bytes()) if file.exists() else None
 
 
 def weights(path):
@@ -55,8 +56,7 @@ def gradients(before, after, expected):
                 missing.append(name)
             continue
         trained.update(in_file)
-        found = sum(before[n].astype(np.float64) - after[n] for n in in_file)
-        found = found / GRADIENT_RATE
+        found = moved_by(before, after, in_file)
         # Such as the bias before a normalization: a sum that is zero but for rounding.
         size = norm if norm > 1e-12 * total else max(total, 1e-30)
         error = distance(found, gradient) / size
@@ -71,6 +71,38 @@ def gradients(before, after, expected):
             "moved": moved}
 
 
+def moved_by(before, after, names):
+    """The gradient of a parameter that the file has under these names."""
+    found = sum(before[n].astype(np.float64) - after[n] for n in names)
+    return found / GRADIENT_RATE
+
+
+def mixed(report, before, after, names, expected):
+    """Errors of the loss and of all gradients together, in units of the largest error
+    of PyTorch's autocast; and the parameter that is worst against the whole."""
+    off, total, worst, name_of_worst = 0.0, 0.0, -1.0, ""
+    for name, gradient in expected["gradients"].items():
+        in_file = [n for n in names[name] if n in before]
+        if not in_file:
+            continue
+        error = distance(moved_by(before, after, in_file), gradient) ** 2
+        off += error
+        total += float(np.linalg.norm(gradient)) ** 2
+        if not error <= worst:
+            worst, name_of_worst = error, name
+    gradient = np.sqrt(off / max(total, 1e-60))
+    loss = relative(report["losses"][0], expected["loss"])
+    return {"loss": loss, "gradient": gradient, "worst gradient": name_of_worst,
+            "share of worst": worst / max(off, 1e-60),
+            "loss of autocast": max(expected["loss errors"]),
+            "gradient of autocast": max(expected["gradient errors"])}
+
+
+def bf16_ratio(found, key):
+    """How many times PyTorch's error; one that fp32 has already counts as none."""
+    return max(0.0, found[key] - LOSS_LIMIT) / max(found[f"{key} of autocast"], 1e-12)
+
+
 def is_buffer(name):
     """Not a statistic, which a step does change."""
     return not name.endswith(("running_mean", "running_var", "num_batches_tracked"))
@@ -82,9 +114,21 @@ def same_bits(a, b):
 
 
 def verdict(result):
-    """"passes", or what is wrong."""
+    """"passes", or what is wrong, of the parts that were run."""
     if "error" in result:
         return result["stage"]
+    wrong = []
+    if "loss" in result:
+        wrong += wrong_in_training(result)
+    if not all(result.get("same bits", {}).values()):
+        wrong.append("bits differ")
+    found = result.get("bf16", {})
+    if "gradient" in found and not bf16_ratio(found, "gradient") <= BF16_LIMIT:
+        wrong.append("bf16")
+    return ", ".join(wrong) or "passes"
+
+
+def wrong_in_training(result):
     wrong = []
     if not result["loss"] <= max(LOSS_LIMIT, 10 * result["loss by rounding"]):
         wrong.append("loss")
@@ -96,20 +140,30 @@ def verdict(result):
         wrong.append("buffers trained")
     if not result["steps"] <= max(STEPS_LIMIT, 10 * result["steps by rounding"]):
         wrong.append("20 steps")
-    if not all(result.get("same bits", {}).values()):
-        wrong.append("bits differ")
-    return ", ".join(wrong) or "passes"
+    return wrong
 
 
 def line(result):
     if "error" in result:
         return f"{result['stage']}: {result['error']}"
-    return (f"{result['verdict']}: {result['operators']} operators, "
+    parts = [f"{result['verdict']}: {result['operators']} operators"]
+    if "loss" in result:
+        parts.append(
             f"loss {result['loss']:.1e}, gradient {result['gradient']:.1e} "
             f"({result['worst gradient']}), steps {result['steps']:.1e} "
             f"(rounding {result['steps by rounding']:.1e}), "
-            f"missing {result['missing'][:3]}, moved {result['moved'][:3]}, "
-            f"same bits {result.get('same bits')}, {result['seconds']} s")
+            f"missing {result['missing'][:3]}, moved {result['moved'][:3]}")
+    if "same bits" in result:
+        parts.append(f"same bits {result['same bits']}")
+    found = result.get("bf16", {})
+    if "gradient" in found:
+        parts.append(f"bf16 {found['gradient']:.1e} of "
+                     f"{found['gradient of autocast']:.1e} ({found['worst gradient']} "
+                     f"{found['share of worst']:.2f}), loss "
+                     f"{found['loss']:.1e} of {found['loss of autocast']:.1e}")
+    elif found:
+        parts.append(f"bf16 {found}")
+    return ", ".join([*parts, f"{result['seconds']} s"])
 
 
 def first_line(error):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from family import OneOutput
 
 STEPS = 20
+BF16_DRAWS = 4
 OPSETS = {"torchscript": 17, "dynamo": None}
 
 
@@ -118,10 +119,16 @@ def batch_loss(family, model, data, step):
 
 def gradients(family, model, data):
     """The first step's, as arrays of doubles."""
+    return loss_and_gradients(family, model, data)[1]
+
+
+def loss_and_gradients(family, model, data, mixed=False):
     model = copy.deepcopy(model)
-    batch_loss(family, model, data, 0).backward()
-    return {name: p.grad.double().numpy() for name, p in model.named_parameters()
-            if p.grad is not None}
+    with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+        loss = batch_loss(family, model, data, 0)
+    loss.backward()
+    return loss.item(), {name: p.grad.double().numpy()
+                         for name, p in model.named_parameters() if p.grad is not None}
 
 
 def train(family, model, data):
@@ -151,14 +158,14 @@ def in_double(family, model, data):
     return double, wide
 
 
-def rounded(model, seed):
-    """The model with parameters off by about as much as f32 rounds."""
+def rounded(model, seed, unit=6e-8):
+    """The model with parameters off by about as much as f32 rounds, or by `unit`."""
     model = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            parameter.mul_(1 + 6e-8 * noise.to(parameter.dtype))
+            parameter.mul_(1 + unit * noise.to(parameter.dtype))
     return model
 
 
@@ -170,17 +177,33 @@ def names_of_parameters(model):
     return names
 
 
-def reference(family, model):
-    """Data for STEPS steps, and PyTorch's results on it: gradients in double, and
-    by how much rounding moves them: the largest difference of gradients in f32, and
-    in double from weights that are a little off. The same of the losses."""
+def make_data(family, model):
+    """Inputs and targets for STEPS steps."""
     data = examples(family, STEPS * family.batch)
+    if family.loss != "model":
+        with without_dropout(), torch.no_grad():
+            output = copy.deepcopy(model)(
+                *(values[:family.batch] for values in data.values()))
+        data["target"] = make_target(family, output, STEPS * family.batch)
+    return data
+
+
+def save_data(data, path):
+    np.savez(path, **{name: values.numpy() for name, values in data.items()})
+
+
+def facts(model):
+    """What the comparison has to know of parameters' names."""
+    return {"names": names_of_parameters(model),
+            "frozen": [name for name, p in model.named_parameters()
+                       if not p.requires_grad]}
+
+
+def reference(family, model, data):
+    """PyTorch's results: gradients in double, and by how much rounding moves them:
+    the largest difference of gradients in f32, and in double from weights that are a
+    little off. The same of the losses."""
     with without_dropout():
-        if family.loss != "model":
-            with torch.no_grad():
-                output = copy.deepcopy(model)(
-                    *(values[:family.batch] for values in data.values()))
-            data["target"] = make_target(family, output, STEPS * family.batch)
         losses = train(family, model, data)
         double, wide = in_double(family, model, data)
         exact = gradients(family, double, wide)
@@ -190,16 +213,38 @@ def reference(family, model):
             others += [gradients(family, rounded(double, seed), wide),
                        gradients(family, rounded(model, seed), data)]
         trained = [train(family, double, wide), train(family, rounded(double, 4), wide)]
-    return {"data": {name: values.numpy() for name, values in data.items()},
-            "names": names_of_parameters(model),
-            "frozen": [name for name, p in model.named_parameters()
-                       if not p.requires_grad],
-            "gradients": exact, "losses": losses,
+    return {"gradients": exact, "losses": losses,
             "rounding": {name: max(float(np.linalg.norm(other[name] - gradient))
                                    for other in others)
                          for name, gradient in exact.items()},
             "rounding of losses": [max(abs(a - b) / max(abs(a), 1e-12) for b in others)
                                    for a, *others in zip(losses, *trained)]}
+
+
+def mixed_reference(family, model, data):
+    """The first step's loss and gradients in f32, and the relative errors of both
+    under PyTorch's autocast to bf16: one of each draw, which moves the weights by
+    half a unit of bf16."""
+    with without_dropout():
+        draws = [(model, *loss_and_gradients(family, model, data))]
+        for seed in range(4, 4 + BF16_DRAWS - 1):
+            moved = rounded(model, seed, 2**-9)
+            draws.append((moved, *loss_and_gradients(family, moved, data)))
+        errors = []
+        for moved, loss, exact in draws:
+            other_loss, other = loss_and_gradients(family, moved, data, mixed=True)
+            errors.append((abs(other_loss - loss) / max(abs(loss), 1e-12),
+                           relative_distance(other, exact)))
+    return {"loss": draws[0][1], "gradients": draws[0][2],
+            "loss errors": [error for error, _ in errors],
+            "gradient errors": [error for _, error in errors]}
+
+
+def relative_distance(gradients, exact):
+    """Of all gradients together, in the 2-norm."""
+    total = sum(np.linalg.norm(g) ** 2 for g in exact.values())
+    off = sum(np.linalg.norm(gradients[name] - g) ** 2 for name, g in exact.items())
+    return float(np.sqrt(off / max(total, 1e-60)))
 
 
 def quiet():
