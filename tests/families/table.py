@@ -6,9 +6,9 @@ import compare
 HEAD = f"""# Models of other libraries
 
 `tests/families/check_families.py` exports each of these models with small widths, from its
-library's own class (*written*: `tests/families/written_families.py`), with both of PyTorch's exporters (*torchscript*: `dynamo=False`; *dynamo*:
-`dynamo=True, optimize=False`), and trains it on the same batches as PyTorch, without
-dropout. It wrote this page.
+library's own class (*written*: `tests/families/written_families.py`), with both of PyTorch's
+exporters (*torchscript*: `dynamo=False`; *dynamo*: `dynamo=True, optimize=False`), and trains
+it on the same batches as PyTorch, without dropout. It wrote this page.
 
 | column | is |
 |---|---|
@@ -27,14 +27,14 @@ its 20 steps show little.
 Rounding may also flip the sign of a number in front of a Relu, which moves a gradient at
 once by 0.1 to 12 %. PyTorch's own gradients of `fcn_resnet50`, `inception_v3` and
 `rexnet_100` do so in some of 12 draws of rounding. `loadline check --gradients` finds every
-rule of `mobileone_s0` and `skresnet18` within 3.1e-10 of finite differences in double, so what
-those two differ by is rounding too. How far a gradient moves is the
+rule of `mobileone_s0` and `skresnet18` within 3.1e-10 of finite differences in double, which
+leaves rounding as the likely cause there. How far a gradient moves is the
 largest of several draws, so a row that fails in *gradient* alone may be such a flip.
 
 Loadline's bf16 is narrower than PyTorch's autocast where values are added up from layer to
 layer: there PyTorch keeps fp32, because one of the two operands is, and Loadline keeps bf16.
-Most rows that fail in *bf16* alone have the most of their error in the gradient of an
-embedding, at the end of that sum.
+In most rows that fail in *bf16* alone, the gradient of an embedding, at the end of that sum,
+is the largest part of the error.
 
 The older exporter leaves no trace of `detach()` in a file, so *capsules* and
 *vector_quantized* train differently from PyTorch there. Of a file without marks a parameter
