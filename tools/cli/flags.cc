@@ -148,7 +148,8 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
        "Bits of each number of the optimizer's state; 8: blocks of 256 with a "
        "common scale")
       ->check(CLI::IsMember({32, 8}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->group(kRareFlags);
   app->add_flag("--nesterov", flags->nesterov, "SGD with Nesterov's momentum")
       ->group(kRareFlags);
 }
