@@ -215,6 +215,11 @@ void BudgetBisection::BisectDown() {
   }
 }
 
+void BudgetBisection::ContinueBelow(const LaidOutSchedule& plan) {
+  Asked().met = plan;
+  RestartBelow(plan.arena_bytes);
+}
+
 void BudgetBisection::SearchHarder(int64_t times) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   options_.work_limit =
@@ -237,9 +242,11 @@ double BudgetBisection::NextTimedWork(double work, absl::Duration took) const {
 
 void BudgetBisection::SearchUntilDeadline(
     int64_t budget_bytes,
-    const std::function<void(const LaidOutSchedule&)>& improved) {
+    const std::function<void(const LaidOutSchedule&)>& improved,
+    const LaidOutSchedule* known) {
   const SearchTuning::Bisection& tuning = options_.model.tuning.bisection;
   SearchMode& asked = Asked();
+  if (known != nullptr) asked.lower = *known;
   if (std::max(asked.bound_bytes, asked.least_target_bytes) > budget_bytes) {
     return;
   }

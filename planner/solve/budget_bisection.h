@@ -70,14 +70,18 @@ class BudgetBisection {
   // After BisectDown: starts again below the smallest plan found, with so many
   // times the work at every point.
   void SearchHarder(int64_t times);
+  // Continues below a plan that was found elsewhere, as if BisectDown had.
+  void ContinueBelow(const LaidOutSchedule& plan);
   const LaidOutSchedule& smallest() const { return *Asked().upper; }
 
   // Searches at the budget alone, round after round, until interrupted or until
   // what was found is proven the best there is: better within a time limit, and
   // not monotone in the budget.
+  // `known`, if any, is a plan within the budget.
   void SearchUntilDeadline(
       int64_t budget_bytes,
-      const std::function<void(const LaidOutSchedule&)>& improved);
+      const std::function<void(const LaidOutSchedule&)>& improved,
+      const LaidOutSchedule* known = nullptr);
 
   Searched searched() const;
 

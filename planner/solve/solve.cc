@@ -22,6 +22,7 @@
 #include "planner/solve/drop_redundant_transfers.h"
 #include "planner/solve/explain.h"
 #include "planner/solve/infeasible.h"
+#include "planner/solve/smallest_start.h"
 #include "planner/solve/solve_lossy.h"
 #include "planner/verify/verify.h"
 
@@ -109,7 +110,7 @@ class Solver {
       return Finish(*kept_);
     }
     LOADLINE_RETURN_IF_ERROR(TryPlain());
-    BudgetBisection bisection = MakeBisection();
+    BudgetBisection bisection = MakeBisection(outside_);
     const auto improved = [this](const LaidOutSchedule& laid_out) {
       Improved(laid_out);
     };
@@ -117,7 +118,11 @@ class Solver {
     // Time cannot find what a bound rules out.
     const bool impossible = BoundPeak(model_).bytes > options_.budget_bytes;
     if (options_.time_limit && !impossible) {
-      bisection.SearchUntilDeadline(options_.budget_bytes, improved);
+      const std::optional<LaidOutSchedule> start = Start();
+      const bool fits = start && start->arena_bytes <= options_.budget_bytes;
+      if (fits) Improved(*start);
+      bisection.SearchUntilDeadline(options_.budget_bytes, improved,
+                                    fits ? &*start : nullptr);
     } else if (!options_.time_limit) {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
@@ -152,8 +157,20 @@ class Solver {
   absl::StatusOr<Plan> Smallest() {
     LOADLINE_RETURN_IF_ERROR(TryOrders());
     SetDeadline();
-    BudgetBisection bisection = MakeBisection();
+    if (options_.time_limit) return SmallestUntilDeadline();
+    BudgetBisection bisection = MakeBisection(outside_);
     searched_ = bisection.searched();
+    BisectToSmallest(bisection);
+    return Finish(bisection.smallest());
+  }
+
+ private:
+  std::optional<LaidOutSchedule> Start() const {
+    return SmallestStart(model_, orders_, BoundPeak(model_).bytes,
+                         options_.seed, outside_);
+  }
+
+  void BisectToSmallest(BudgetBisection& bisection) const {
     bisection.BisectDown();
     for (int retry = 0;
          retry < policy_.retries && !outside_.Interrupted() &&
@@ -162,10 +179,29 @@ class Solver {
       bisection.SearchHarder(policy_.retry_factor);
       bisection.BisectDown();
     }
-    return Finish(bisection.smallest());
   }
 
- private:
+  // Fewer bytes for half of the time, from the start that needs no search, and
+  // then less time in these bytes.
+  absl::StatusOr<Plan> SmallestUntilDeadline() {
+    WorkBudget half = outside_;
+    const absl::Time now = absl::Now();
+    half.stop.deadline = now + (outside_.stop.deadline - now) / 2;
+    BudgetBisection bisection = MakeBisection(half);
+    searched_ = bisection.searched();
+    const std::optional<LaidOutSchedule> start = Start();
+    if (start && start->arena_bytes < kept_->arena_bytes) {
+      bisection.ContinueBelow(*start);
+    }
+    BisectToSmallest(bisection);
+    const LaidOutSchedule& smallest = bisection.smallest();
+    Improved(smallest);
+    MakeBisection(outside_).SearchUntilDeadline(
+        smallest.arena_bytes,
+        [this](const LaidOutSchedule& faster) { Improved(faster); }, &smallest);
+    return Finish(*best_);
+  }
+
   absl::StatusOr<Plan> Finish(const LaidOutSchedule& laid_out) const {
     Plan plan = laid_out.plan;
     plan.budget_bytes = std::max(options_.budget_bytes, laid_out.arena_bytes);
@@ -215,10 +251,10 @@ class Solver {
     options_.progress(progress);
   }
 
-  BudgetBisection MakeBisection() const {
+  BudgetBisection MakeBisection(const WorkBudget& outside) const {
     return BudgetBisection(
         problem_, orders_, *kept_,
-        {ModelOptions(options_), policy_.work_limit, options_.seed}, outside_);
+        {ModelOptions(options_), policy_.work_limit, options_.seed}, outside);
   }
 
   // No bound is above the budget, and the search was not interrupted.
