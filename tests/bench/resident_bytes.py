@@ -2,7 +2,8 @@
 """What a run on the CPU takes of the machine's memory, against its budget.
 
     tests/bench/resident_bytes.py [--loadline PROGRAM] [--models resnet18,unet]
-        [--budgets 100%,75%,50%,smallest] [--emulate-device] [--json FILE]
+        [--budgets 100%,75%,50%,smallest] [--time-limit SECONDS] [--emulate-device]
+        [--json FILE]
 
 Trains each model for three steps within each budget and writes the trained model,
 first with an empty cache, so that the run measures the machine and its operators,
@@ -37,13 +38,15 @@ MIB = 1 << 20
 LIBRARY_BYTES = 24 * MIB
 
 
-def run(program, model, budget, cache, folder, emulate):
+def run(args, model, budget, cache, folder):
     """One run's document, with the bytes that the kernel counted."""
     data, flags = MODELS[model]
-    command = [program, "run", ZOO / f"{model}.onnx", "--data", ZOO / data, *flags,
+    command = [args.loadline, "run", ZOO / f"{model}.onnx", "--data", ZOO / data, *flags,
                "--steps", "3", "--budget", budget, "-o", folder / "trained.onnx", "--json"]
-    if emulate:
+    if args.emulate_device:
         command.append("--emulate-device")
+    if args.time_limit:
+        command += ["--time-limit", f"{args.time_limit}s"]
     with open(folder / "out", "w+") as out, open(folder / "err", "w+") as err:
         process = subprocess.Popen([str(part) for part in command], stdout=out, stderr=err,
                                    env=dict(os.environ, LOADLINE_CACHE=str(cache)))
@@ -77,6 +80,7 @@ def main():
     parser.add_argument("--loadline", default=str(ROOT / "build/release/tools/loadline"))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--budgets", default="100%,75%,50%,smallest")
+    parser.add_argument("--time-limit", type=int)
     parser.add_argument("--emulate-device", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
@@ -89,8 +93,7 @@ def main():
         for budget in args.budgets.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 folder = pathlib.Path(folder)
-                documents = {cache: run(args.loadline, model, budget, folder / "cache",
-                                        folder, args.emulate_device)
+                documents = {cache: run(args, model, budget, folder / "cache", folder)
                              for cache in ("empty", "kept")}
             # Of the run that measured nothing.
             planning_bytes = documents["kept"]["resident_planning_bytes"]
