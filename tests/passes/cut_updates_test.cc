@@ -143,7 +143,7 @@ TEST(CutUpdates, PartsReadTheGradientAndTheAverageReadsTheLastOne) {
 TEST(CutUpdates, LeavesWhatNeedsNoMoreThanAnotherNode) {
   // The update needs 3 x 60,000 bytes, and the product 60,000 + 4 x 5,003.
   Step narrow(OptimizerKind::kSgd, 5000, 3);
-  ASSERT_TRUE(narrow.Cut(1000).ok());
+  ASSERT_TRUE(narrow.Cut(100).ok());
   EXPECT_THAT(narrow.StateNames(), SizeIs(kMostUpdateParts));
 
   Step whole(OptimizerKind::kSgd, 5000, 3);

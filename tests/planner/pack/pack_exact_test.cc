@@ -104,7 +104,7 @@ std::vector<PackItem> DenseItems(uint64_t seed) {
 TEST(PackExact, ProvesNoMoreThanTheOptimum) {
   int above_load = 0;
   int proven = 0;
-  for (uint64_t seed = 1; seed <= 10000; ++seed) {
+  for (uint64_t seed = 1; seed <= 4000; ++seed) {
     const std::vector<PackItem> items = DenseItems(seed);
     const int64_t best = BruteForce(items).best();
     const int64_t load = PackLowerBound(items);
@@ -120,7 +120,7 @@ TEST(PackExact, ProvesNoMoreThanTheOptimum) {
     EXPECT_EQ(report.height_bytes, best) << seed;
     proven += best > load && report.lower_bound_bytes == best;
   }
-  EXPECT_GT(above_load, 25);
+  EXPECT_GT(above_load, 9);
   EXPECT_EQ(proven, above_load);
 }
 

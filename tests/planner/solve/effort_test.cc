@@ -140,7 +140,7 @@ TEST(SolveSmallest, GreaterEffortsGoLower) {
 // A thorough search replaces a plan that stalls long by a better one only.
 TEST(Solve, ThoroughSearchesAgainWhereAPlanStallsLong) {
   int stalls = 0, better = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
     const Problem problem = RandomProblem(seed, 30, true, true);
     SolveOptions options;
     options.budget_bytes =
@@ -162,8 +162,8 @@ TEST(Solve, ThoroughSearchesAgainWhereAPlanStallsLong) {
     stalls += stalled;
     better += thorough->predicted.step_ns < normal->predicted.step_ns;
   }
-  EXPECT_GT(stalls, 5);
-  EXPECT_GT(better, 1);
+  EXPECT_GT(stalls, 2);
+  EXPECT_GT(better, 0);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ void Count(const Problem& problem, const Plan& plan, Used& used) {
 
 TEST(Permissions, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
   Used by_default, everything;
-  for (uint64_t seed = 1; seed <= 24; ++seed) {
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
     const Problem problem = SeededProblem(seed);
     const absl::StatusOr<Plan> all = KeepEverything(problem);
     ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
@@ -78,8 +78,8 @@ TEST(Permissions, EveryPlanIsVerifiedAndUsesWhatIsAllowed) {
   EXPECT_GT(by_default.codecs, 10);
   EXPECT_GT(by_default.variants, 50);
   EXPECT_EQ(by_default.lossy + by_default.inexact, 0);
-  EXPECT_GT(everything.lossy, 10);
-  EXPECT_GT(everything.inexact, 20);
+  EXPECT_GT(everything.lossy, 4);
+  EXPECT_GT(everything.inexact, 10);
 }
 
 TEST(Permissions, AreNoSlowerThanKeepEverythingInItsBytes) {

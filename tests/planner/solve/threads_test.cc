@@ -65,7 +65,7 @@ TEST(Threads, SlowSamePlansAndMonotoneAtTwentyBudgets) {
       SCOPED_TRACE(absl::StrCat(percent, " %, copies ", copies));
       SolveOptions options;
       options.budget_bytes = all->predicted.peak_bytes / 100 * percent;
-      options.work_limit = 100'000;
+      options.work_limit = 40'000;
       options.threads = 1;
       const absl::StatusOr<Plan> plan = Solve(problem, options);
       for (int threads : {2, 8}) {
