@@ -513,7 +513,7 @@ double LastLosses(const DigitsRun& run, const std::string& codec,
   flags.model.batch = 32;
   flags.loss.data = Zoo("digits-train.npz");
   flags.optimizer.optimizer = run.optimizer;
-  flags.optimizer.momentum = 0.9;  // of sgd
+  if (run.optimizer == "sgd") flags.optimizer.momentum = 0.9;
   auto model = tools::ImportModel(flags.model, /*training=*/true);
   EXPECT_TRUE(model.ok()) << model.status();
   auto graph = tools::BuildStep(std::move(model->graph), flags);
