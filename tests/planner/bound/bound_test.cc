@@ -131,10 +131,10 @@ Tally CompareSeeds(uint64_t first, uint64_t last, bool copies,
   return tally;
 }
 
-// More seeds than the quick ones below; LOADLINE_TINY_PROBLEMS=1200 takes six
+// More seeds than the quick ones below; LOADLINE_SMALL_PROBLEMS=1200 takes six
 // times as many, for some minutes.
 TEST(BoundStepAt, SlowIsNeverAboveTheOptimumOfHundreds) {
-  const char* more = std::getenv("LOADLINE_TINY_PROBLEMS");
+  const char* more = std::getenv("LOADLINE_SMALL_PROBLEMS");
   const int64_t count = more ? std::strtoll(more, nullptr, 10) : 200;
   const Tally reruns = CompareSeeds(301, 300 + count, false, false, true);
   EXPECT_GT(reruns.solved, count * 4 / 5);
