@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/name_pattern.h"
 #include "models/ops/adafactor.h"
 #include "models/ops/state_blocks.h"
@@ -245,8 +246,10 @@ absl::StatusOr<OptimizerKind> OptimizerKindFromName(absl::string_view name) {
     if (name == known.flag) return known.kind;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "unknown optimizer '", name,
-      "'; optimizers: sgd, adamw, adam, adagrad, lion, adafactor"));
+      "unknown optimizer '", name, "'; optimizers: ",
+      absl::StrJoin(kNames, ", ", [](std::string* text, const Name& known) {
+        absl::StrAppend(text, known.flag);
+      })));
 }
 
 std::string AverageName(absl::string_view parameter) {
