@@ -50,9 +50,9 @@ struct ParameterGroups {
 // they are few bytes, and biases and scales are the most sensitive.
 inline constexpr int64_t kLeastElementsOf8Bits = 4096;
 
-// Semantics and defaults are those of torch.optim.SGD, Adam, AdamW, Adagrad
-// and Adafactor,
-// except that the default weight decay is 0. Lion as its authors define it.
+// Semantics and defaults are those of torch.optim.SGD, Adam, AdamW, Adagrad and
+// Adafactor, except that the default weight decay is 0. Lion as its authors
+// define it.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   double weight_decay = 0;

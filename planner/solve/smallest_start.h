@@ -12,12 +12,12 @@
 
 namespace loadline::planner {
 
-// Evicts (eviction_start.h) from each order to targets just above
-// `bound_bytes`, which no schedule goes below, lays out what comes of it and
-// returns the one of the smallest arena; of equals the fastest. None: no pass
-// ends within its target. Takes nearly linear time, far less than a search, and
-// says nothing about the step time: everything may be copied out and in for
-// every node. `outside` only interrupts.
+// Runs eviction passes (eviction_start.h) over each order, with targets just
+// above `bound_bytes`, the proven lower bound on the peak, and lays out each
+// schedule. Returns the plan with the smallest arena; among equals, the
+// fastest. Returns none if no pass stays within its target. The time is nearly
+// linear in the nodes and far below that of a search. The plan may be slow: it
+// may copy every value out and in for every node. `outside` only interrupts.
 std::optional<LaidOutSchedule> SmallestStart(
     const SearchModel& model, const std::vector<Schedule>& orders,
     int64_t bound_bytes, uint64_t seed, const WorkBudget& outside);

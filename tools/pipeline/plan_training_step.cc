@@ -70,8 +70,8 @@ passes::PassOptions PassOptionsFor(const PlanFlags& flags) {
   return options;
 }
 
-// InvalidArgument if a setting was given that the optimizer does not read: it
-// would change nothing, and whoever gave it expects that it does.
+// InvalidArgument if the flags have a setting that the optimizer does not read.
+// The run would silently ignore it.
 absl::Status CheckAllRead(const OptimizerFlags& flags,
                           passes::OptimizerKind kind) {
   using Kind = passes::OptimizerKind;
