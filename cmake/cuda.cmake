@@ -40,8 +40,16 @@ if(NOT lacking)
   set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}" CACHE FILEPATH "nvcc")
   set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH
     "What nvcc hands host code to")
-  # Machine code for two generations, and PTX for those to come.
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  # Machine code for two generations, and PTX for those to come. Where no GPU is in
+  # sight PTX alone, which a driver compiles at the first start: half the time.
+  set(architectures ${LOADLINE_CUDA_ARCHITECTURES})
+  if(NOT architectures)
+    set(architectures 80-virtual)
+    if(EXISTS /dev/nvidiactl)
+      set(architectures 80-real 90-real 90-virtual)
+    endif()
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${architectures})
   if(CCACHE_PROGRAM AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
   endif()
@@ -51,7 +59,8 @@ if(NOT lacking)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
-  message(STATUS "CUDA: compiled for sm_80 and sm_90 with Toolkit "
+  list(JOIN architectures " " printed)
+  message(STATUS "CUDA: compiled for ${printed} with Toolkit "
     "${CUDAToolkit_VERSION}; needs a GPU only to run")
 elseif(LOADLINE_CUDA STREQUAL "on")
   message(FATAL_ERROR "LOADLINE_CUDA is on, but: ${lacking}")

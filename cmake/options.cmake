@@ -72,3 +72,25 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # lets ccache see through them
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fpch-preprocess>)
 endif()
+
+# loadline_unity(TARGET UNITS): with LOADLINE_UNITY compiles the sources of TARGET
+# that have no flags of their own in at most UNITS pieces, so that headers are
+# parsed and templates are instantiated once for several. A source's unit follows
+# from its path alone: a new source recompiles one unit. Two sources of one unit
+# cannot give the same name to different things in their anonymous namespaces.
+function(loadline_unity target units)
+  if(NOT LOADLINE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(MD5 digest "${path}")
+    string(SUBSTRING ${digest} 0 7 digest)
+    math(EXPR unit "0x${digest} % ${units}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${unit}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()

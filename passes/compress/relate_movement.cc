@@ -33,7 +33,7 @@ void Parts(Relation& r, ValueId whole, const std::vector<ValueId>& parts) {
   }
 }
 void Concat(Relation& r) { Parts(r, r.Out(), r.node.inputs); }
-void Split(Relation& r) { Parts(r, r.In(0), r.node.outputs); }
+void SplitParts(Relation& r) { Parts(r, r.In(0), r.node.outputs); }
 
 // A part and the value that it was cut from, or is padded to.
 void Window(Relation& r, ValueId part, ValueId whole) {
@@ -97,7 +97,7 @@ RelateRules MovementRelations() {
       {"Reshape", [](Relation& r) { r.Defer(); }},
       {"Transpose", Transpose},
       {"Concat", Concat},
-      {"Split", Split},
+      {"Split", SplitParts},
       {"Slice", Slice},
       {"SliceGrad", SliceGrad},
       {"Gather", Gather},

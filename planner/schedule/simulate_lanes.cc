@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/base/never_ns.h"
 #include "planner/schedule/simulate.h"
 
 namespace loadline::planner {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The state of one copy lane.
 struct CopyLane {
@@ -95,13 +94,13 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
                                  std::vector<double>* passed_ns) {
   Bind(items);
   CopyLane out, in;
-  double now = 0, run_end = kNever;
+  double now = 0, run_end = kNeverNs;
   size_t position = 0;
   while (true) {
     // Start and pass everything that is ready now.
     for (bool moved = true; moved;) {
       moved = false;
-      while (position < items.size() && run_end == kNever) {
+      while (position < items.size() && run_end == kNeverNs) {
         const Item& item = items[position];
         if (item.kind == ItemKind::kRun) {
           if (wait_in_[position] >= static_cast<int>(in.next)) break;
@@ -135,13 +134,13 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
     const double out_rate = model_.d2h_bytes_per_ns * factor;
     const double in_rate = model_.h2d_bytes_per_ns * factor;
     const auto next_event = [&](const CopyLane& lane, double rate) {
-      if (!lane.busy) return kNever;
+      if (!lane.busy) return kNeverNs;
       return lane.Moving(now) ? now + lane.left / rate : lane.moves_from_ns;
     };
     const double out_event = next_event(out, out_rate);
     const double in_event = next_event(in, in_rate);
     const double next = std::min({run_end, out_event, in_event});
-    if (next == kNever) return now;
+    if (next == kNeverNs) return now;
     const auto advance = [&](CopyLane& lane, double rate, double event) {
       if (!lane.Moving(now)) return;
       if (event <= next) {
@@ -155,7 +154,7 @@ double LaneSimulator::RunCoupled(const std::vector<Item>& items,
     advance(in, in_rate, in_event);
     now = next;
     if (run_end <= now) {
-      run_end = kNever;
+      run_end = kNeverNs;
       if (passed_ns != nullptr) (*passed_ns)[position] = now;
       ++position;
     }

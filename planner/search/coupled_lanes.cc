@@ -10,12 +10,12 @@
 #include <cmath>
 
 #include "planner/base/check.h"
+#include "planner/base/never_ns.h"
 #include "planner/search/incremental_lanes.h"
 
 namespace loadline::planner {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Times that differ by less do by rounding only.
 constexpr double kSameNs = 1e-4;
 
@@ -69,7 +69,7 @@ void IncrementalLanes::StartOut(CoupledPass& pass, int copy) const {
   CopyLane& lane = pass.lanes.out;
   lane.copy = copy;
   lane.busy = false;
-  lane.ready_ns = kNever;
+  lane.ready_ns = kNeverNs;
   if (copy < 0) return;
   const int maker = links_.SourceOf(copy);
   if (maker >= 0 && sequence_.slot_of(maker) >= pass.slot) return;
@@ -81,7 +81,7 @@ void IncrementalLanes::StartIn(CoupledPass& pass, int copy) const {
   CopyLane& lane = pass.lanes.in;
   lane.copy = copy;
   lane.busy = false;
-  lane.ready_ns = kNever;
+  lane.ready_ns = kNeverNs;
   if (copy < 0) return;
   lane.ready_ns =
       std::max(pass.lanes.now_ns, PassedAt(copy, pass.restart_slot));
@@ -102,7 +102,7 @@ bool IncrementalLanes::StepLanes(CoupledPass& pass) const {
   const double out_event = next_event(lanes.out, out_rate);
   const double in_event = next_event(lanes.in, in_rate);
   const double next = std::min(out_event, in_event);
-  if (next == kNever) return false;
+  if (next == kNeverNs) return false;
   // True if the copy has ended.
   const auto advance = [&](CopyLane& lane, double rate, double latency_ns,
                            double event) {
@@ -171,7 +171,7 @@ double IncrementalLanes::RunCoupled(double limit_ns) {
   const WaitLinks& links = links_;
   CoupledPass pass;
   const int before = RestartCoupled(pass.at, pass.lanes);
-  if (TooLate(pass.at, limit_ns)) return kNever;
+  if (TooLate(pass.at, limit_ns)) return kNeverNs;
   pass.restart_slot = before < 0 ? -1 : sequence.slot_of(before);
   pass.slot = pass.restart_slot + 1;
   if (before < 0) StartIn(pass, -1);
@@ -183,7 +183,7 @@ double IncrementalLanes::RunCoupled(double limit_ns) {
   // Follows the lanes until one is past the slot; false: too late.
   const auto finish = [&](const CopyLane& lane, int slot) {
     if (lane.copy < 0 || sequence.slot_of(lane.copy) > slot) return true;
-    if (!lanes.out.busy && lanes.out.ready_ns == kNever) {
+    if (!lanes.out.busy && lanes.out.ready_ns == kNeverNs) {
       StartOut(pass, lanes.out.copy);
     }
     while (lane.copy >= 0 && sequence.slot_of(lane.copy) <= slot) {
@@ -200,10 +200,11 @@ double IncrementalLanes::RunCoupled(double limit_ns) {
     pass.slot = sequence.slot_of(item);
     if (what.kind == ItemKind::kRun) {
       const int copy = links.SourceOf(item);
-      if (copy >= 0 && !finish(lanes.in, sequence.slot_of(copy))) return kNever;
+      if (copy >= 0 && !finish(lanes.in, sequence.slot_of(copy)))
+        return kNeverNs;
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
-      if (!finish(lanes.out, pass.slot)) return kNever;
+      if (!finish(lanes.out, pass.slot)) return kNeverNs;
     }
     trial_[item] = at;
     if (what.kind == ItemKind::kIn && lanes.in.copy < 0) StartIn(pass, item);
@@ -218,7 +219,7 @@ double IncrementalLanes::RunCoupled(double limit_ns) {
     if (pass.slot > unlike && same && Same(at.out_free, old.out_free) &&
         Same(at.in_free, old.in_free) && SameLanes(lanes, lanes_[item])) {
       trial_end_ = sequence.after(item);
-      return end_ns_ > limit_ns ? kNever : end_ns_;
+      return end_ns_ > limit_ns ? kNeverNs : end_ns_;
     }
     if (pass.slot <= last_changed_ || !same) {
       const int reach = links.ReachOf(item);
@@ -231,9 +232,9 @@ double IncrementalLanes::RunCoupled(double limit_ns) {
   pass.slot = sequence.slot_count();
   if (!finish(lanes.out, sequence.slot_count()) ||
       !finish(lanes.in, sequence.slot_count())) {
-    return kNever;
+    return kNeverNs;
   }
-  return at.passed > limit_ns ? kNever : at.passed;
+  return at.passed > limit_ns ? kNeverNs : at.passed;
 }
 
 }  // namespace loadline::planner

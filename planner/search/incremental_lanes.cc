@@ -4,12 +4,9 @@
 // in incremental_lanes_test.cc.
 #include "planner/search/incremental_lanes.h"
 
+#include "planner/base/never_ns.h"
+
 namespace loadline::planner {
-namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 IncrementalLanes::IncrementalLanes(const SearchModel& model,
                                    const ItemSequence& sequence,
@@ -37,19 +34,19 @@ void IncrementalLanes::Grow(int id_count) {
 double IncrementalLanes::Makespan(double limit_ns) {
   const double compute = static_cast<double>(totals_.compute_ns);
   if (model_.d2h_bytes_per_ns <= 0) {
-    return compute > limit_ns ? kNever : compute;
+    return compute > limit_ns ? kNeverNs : compute;
   }
   const double switches_ns = model_.copy_overhead_ns * totals_.copy_count;
   const double lanes_ns = limit_ns - switches_ns;
   const double end = model_.bidirectional < 1 ? RunCoupled(lanes_ns)
                                               : RunIndependent(lanes_ns);
-  trial_done_ = end < kNever;
+  trial_done_ = end < kNeverNs;
   trial_ns_ = end;
-  return end > lanes_ns ? kNever : end + switches_ns;
+  return end > lanes_ns ? kNeverNs : end + switches_ns;
 }
 
 void IncrementalLanes::FinishTrial(bool valid) {
-  if (valid && model_.d2h_bytes_per_ns > 0 && !trial_done_) Makespan(kNever);
+  if (valid && model_.d2h_bytes_per_ns > 0 && !trial_done_) Makespan(kNeverNs);
 }
 
 void IncrementalLanes::Commit(bool valid) {
@@ -107,7 +104,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
     if (before >= 0) at = times_[before];
     item = sequence.next(before);
   }
-  if (TooLate(at, limit_ns)) return kNever;
+  if (TooLate(at, limit_ns)) return kNeverNs;
   trial_begin_ = item;
   // Beyond this slot nothing has changed if the lanes' state has not.
   int unlike = last_changed_;
@@ -118,7 +115,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
       const int copy = links.SourceOf(item);
       if (copy >= 0) {
         Stall(ReadyAt(copy), at);
-        if (TooLate(at, limit_ns)) return kNever;
+        if (TooLate(at, limit_ns)) return kNeverNs;
       }
       at.passed += static_cast<double>(model_.node_ns[what.id]);
     } else if (what.kind == ItemKind::kOut) {
@@ -131,7 +128,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
       }
       at.out_free += model_.out_ns[what.id];
       Stall(at.out_free, at);
-      if (TooLate(at, limit_ns)) return kNever;
+      if (TooLate(at, limit_ns)) return kNeverNs;
     } else {
       if (at.passed > at.in_free) {
         at.in_idle += at.passed - at.in_free;
@@ -139,14 +136,14 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
       }
       at.in_free += model_.in_ns[what.id];
       if (model_.copies_exclude_compute) Stall(at.in_free, at);
-      if (TooLate(at, limit_ns)) return kNever;
+      if (TooLate(at, limit_ns)) return kNeverNs;
     }
     trial_[item] = at;
     const ItemTimes& old = times_[item];
     if (slot > unlike && at.passed == old.passed &&
         at.out_free == old.out_free && at.in_free == old.in_free && !stale_) {
       trial_end_ = sequence.after(item);
-      return end_ns_ > limit_ns ? kNever : end_ns_;
+      return end_ns_ > limit_ns ? kNeverNs : end_ns_;
     }
     const bool in = what.kind == ItemKind::kIn;
     if (slot <= last_changed_ ||
@@ -156,7 +153,7 @@ double IncrementalLanes::RunIndependent(double limit_ns) {
   }
   trial_end_ = -1;
   const double end = std::max({at.passed, at.out_free, at.in_free});
-  return end > limit_ns ? kNever : end;
+  return end > limit_ns ? kNeverNs : end;
 }
 
 }  // namespace loadline::planner

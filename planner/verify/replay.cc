@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "planner/base/never_ns.h"
 #include "planner/base/status_macros.h"
 #include "planner/problem/ids.h"
 #include "planner/problem/plan.h"
@@ -27,7 +28,6 @@
 namespace loadline::planner {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Events closer than this are one moment: doubles of equal sums differ.
 constexpr double kSameMomentNs = 1e-3;
 // 2^63: what no step time may reach.
@@ -192,7 +192,7 @@ class Simulation {
     while (true) {
       LOADLINE_RETURN_IF_ERROR(StartSteps());
       const double next_ns = NextEventNs();
-      if (next_ns == kNever) break;
+      if (next_ns == kNeverNs) break;
       if (!(next_ns < kMostNs)) {
         return Invalid("the replay takes 2^63 ns or more");
       }
@@ -306,7 +306,7 @@ class Simulation {
   // When the lane's running step next changes, if the rates stay.
   double EventNs(size_t lane) const {
     const Running& running = running_[lane];
-    if (running.step == kNoStep) return kNever;
+    if (running.step == kNoStep) return kNeverNs;
     if (!running.moving) return running.until_ns;
     return now_ns_ + running.bytes_left / Rate(lane);
   }

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CommandResult RunMlp(const std::vector<std::string>& more) {
+CommandResult RunMlpWithLora(const std::vector<std::string>& more) {
   std::vector<std::string> args = {"run",    Zoo("mlp.onnx"),
                                    "--data", Zoo("digits-train.npz"),
                                    "--lora", "rank=4,alpha=8,targets=*",
@@ -40,7 +40,7 @@ TEST(Lora, TrainsAndMergesWhatItEvaluated) {
   const std::string model = folder + "/merged.onnx";
   const std::string adapters = folder + "/adapters.safetensors";
   const std::string metrics = folder + "/metrics.jsonl";
-  const auto run = RunMlp(
+  const auto run = RunMlpWithLora(
       {"--steps", "120", "--eval-data", Zoo("digits-test.npz"), "--eval-every",
        "60", "--metrics", metrics, "-o", model, "--lora-output", adapters});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -68,13 +68,13 @@ TEST(Lora, TrainsAndMergesWhatItEvaluated) {
 
 TEST(Lora, HasTheSameBitsAtEveryBudgetAndWhenResumed) {
   const std::string checkpoint = TestFolder("lora_resume") + "/c.safetensors";
-  const auto whole = RunMlp({"--steps", "40"});
+  const auto whole = RunMlpWithLora({"--steps", "40"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  const auto first =
-      RunMlp({"--steps", "20", "--budget", "80%", "--checkpoint", checkpoint});
+  const auto first = RunMlpWithLora(
+      {"--steps", "20", "--budget", "80%", "--checkpoint", checkpoint});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  const auto rest = RunMlp({"--steps", "40", "--checkpoint", checkpoint,
-                            "--resume", "--micro-batches", "1"});
+  const auto rest = RunMlpWithLora({"--steps", "40", "--checkpoint", checkpoint,
+                                    "--resume", "--micro-batches", "1"});
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(rest.json()["weights_sha256"], whole.json()["weights_sha256"]);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CommandResult RunMlp(const std::vector<std::string>& more) {
+CommandResult RunDigitsMlp(const std::vector<std::string>& more) {
   std::vector<std::string> args = {"run", Zoo("mlp.onnx"), "--data",
                                    Zoo("digits-train.npz"), "--json"};
   args.insert(args.end(), more.begin(), more.end());
@@ -27,7 +27,7 @@ CommandResult RunMlp8(const std::string& optimizer,
   more.insert(more.end(),
               {"--optimizer-bits", "8", "--optimizer", optimizer, "--precision",
                "bf16", "--clip-norm", "0.5", "--ema", "0.9"});
-  return RunMlp(more);
+  return RunDigitsMlp(more);
 }
 
 class OptimizerBits : public testing::TestWithParam<const char*> {};
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerBits,
 
 TEST(StatesIn8Bits, LearnTheDigits) {
   const std::string out = TestFolder("bits") + "/trained.onnx";
-  const CommandResult run = RunMlp(
+  const CommandResult run = RunDigitsMlp(
       {"--optimizer-bits", "8", "--epochs", "30", "--lr", "2e-3", "-o", out});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const CommandResult eval =
@@ -85,12 +85,13 @@ TEST(StatesIn8Bits, MustBeThoseOfTheCheckpoint) {
   for (const auto& [first, second] :
        {std::pair("32", "8"), std::pair("8", "32")}) {
     const std::string checkpoint = TestFolder("bits_other") + "/c.safetensors";
-    const CommandResult begun = RunMlp({"--steps", "1", "--optimizer-bits",
-                                        first, "--checkpoint", checkpoint});
+    const CommandResult begun =
+        RunDigitsMlp({"--steps", "1", "--optimizer-bits", first, "--checkpoint",
+                      checkpoint});
     ASSERT_EQ(begun.exit_code, 0) << begun.err;
     const CommandResult run =
-        RunMlp({"--steps", "2", "--optimizer-bits", second, "--checkpoint",
-                checkpoint, "--resume"});
+        RunDigitsMlp({"--steps", "2", "--optimizer-bits", second,
+                      "--checkpoint", checkpoint, "--resume"});
     EXPECT_EQ(run.exit_code, 2);
     EXPECT_THAT(run.err,
                 HasSubstr("its optimizer states have " + std::string(first) +
@@ -107,8 +108,8 @@ TEST(StatesIn8Bits, AreRefusedWherePruningCutsStates) {
   degree:  {sparsity: 0.5}
   process: {start_step: 1, end_step: 2}
 )";
-  const CommandResult run =
-      RunMlp({"--steps", "3", "--recipe", recipe, "--optimizer-bits", "8"});
+  const CommandResult run = RunDigitsMlp(
+      {"--steps", "3", "--recipe", recipe, "--optimizer-bits", "8"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.err, HasSubstr("entry 'shrink': method.kind: "));
   EXPECT_THAT(run.err, HasSubstr("--optimizer-bits 8"));

@@ -19,13 +19,13 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct CheckVerbFlags {
   StepFlags step;
   bool gradients = false;
   bool json = false;
 };
 
-absl::Status RunCheck(const Flags& flags) {
+absl::Status RunCheck(const CheckVerbFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
   const reference::GradientCheckOptions gradients;
@@ -45,7 +45,7 @@ absl::Status RunCheck(const Flags& flags) {
 }  // namespace
 
 VerbBody AddCheck(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CheckVerbFlags>();
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddDeviceFlag(app, &flags->step.plan.device);

@@ -18,14 +18,14 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct CompareVerbFlags {
   std::string a;
   std::string b;
   std::string problem;
   bool json = false;
 };
 
-absl::Status RunCompare(const Flags& flags) {
+absl::Status RunCompare(const CompareVerbFlags& flags) {
   std::optional<planner::Problem> problem;
   if (!flags.problem.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(problem, ReadProblemFile(flags.problem));
@@ -44,7 +44,7 @@ absl::Status RunCompare(const Flags& flags) {
 }  // namespace
 
 VerbBody AddCompare(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareVerbFlags>();
   app->add_option("a", flags->a,
                   "Plan file, or what plan, run or report printed with --json")
       ->required();

@@ -24,7 +24,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct DoctorVerbFlags {
   std::optional<std::string> name;  // known machine; none: this one
   std::string device = kCpu;
   std::string out;
@@ -71,7 +71,7 @@ void PrintTable(const executor::MeasuredMachine& measured,
   if (!path.empty()) Print("{:<22}{}\n", "kept in", path);
 }
 
-absl::Status RunDoctor(const Flags& flags) {
+absl::Status RunDoctor(const DoctorVerbFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       {}, {{"-o", flags.out}, {"--json", flags.json ? "-" : ""}}));
   executor::MeasuredMachine measured;
@@ -102,7 +102,7 @@ absl::Status RunDoctor(const Flags& flags) {
 }  // namespace
 
 VerbBody AddDoctor(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DoctorVerbFlags>();
   app->add_option(
          "name", flags->name,
          absl::StrCat("Instead of measuring, what the data sheet of a GPU "

@@ -19,12 +19,12 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct EstimateVerbFlags {
   StepFlags step;
   bool json = false;
 };
 
-absl::Status RunEstimate(const Flags& flags) {
+absl::Status RunEstimate(const EstimateVerbFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(RefuseAuto(
       flags.step.plan, "takes a search, which an estimate does not make"));
   LOADLINE_ASSIGN_OR_RETURN(const PlannedStep step,
@@ -43,7 +43,7 @@ absl::Status RunEstimate(const Flags& flags) {
 }  // namespace
 
 VerbBody AddEstimate(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EstimateVerbFlags>();
   AddPlannedModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

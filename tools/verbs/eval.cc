@@ -20,12 +20,12 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct EvalVerbFlags {
   EvaluationFlags evaluation;
   bool json = false;
 };
 
-absl::Status RunEval(const Flags& flags) {
+absl::Status RunEval(const EvalVerbFlags& flags) {
   if (flags.evaluation.loss.data.empty()) {
     return absl::InvalidArgumentError("--data: expected an .npz file");
   }
@@ -61,7 +61,7 @@ absl::Status RunEval(const Flags& flags) {
 }  // namespace
 
 VerbBody AddEval(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EvalVerbFlags>();
   AddModelFlags(app, &flags->evaluation.model);
   AddLossFlags(app, &flags->evaluation.loss);
   AddPlanFlags(app, &flags->evaluation.plan);

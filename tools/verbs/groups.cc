@@ -15,12 +15,12 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct GroupsVerbFlags {
   ModelFlags model;
   bool json = false;
 };
 
-absl::Status RunGroups(const Flags& flags) {
+absl::Status RunGroups(const GroupsVerbFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
   LOADLINE_ASSIGN_OR_RETURN(const GroupList list, ListGroups(model.graph));
@@ -35,7 +35,7 @@ absl::Status RunGroups(const Flags& flags) {
 }  // namespace
 
 VerbBody AddGroups(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<GroupsVerbFlags>();
   AddModelFlags(app, &flags->model);
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunGroups(*flags); };

@@ -23,7 +23,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct InspectVerbFlags {
   ModelFlags model;
   bool json = false;
   bool text = false;
@@ -147,7 +147,7 @@ void PrintJson(const models::Graph& graph, const Summary& summary) {
   Print("{}\n", JsonText(out));
 }
 
-absl::Status RunInspect(const Flags& flags) {
+absl::Status RunInspect(const InspectVerbFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const models::Imported model,
                             ImportModel(flags.model, /*training=*/true));
   if (flags.text) {
@@ -166,7 +166,7 @@ absl::Status RunInspect(const Flags& flags) {
 }  // namespace
 
 VerbBody AddInspect(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<InspectVerbFlags>();
   AddModelFlags(app, &flags->model);
   AddJsonFlag(app, &flags->json);
   app->add_flag("--text", flags->text, "The graph in its text form");

@@ -25,7 +25,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct PackVerbFlags {
   std::string in;
   std::string capacity;
   std::string out = "-";
@@ -48,7 +48,7 @@ absl::StatusOr<int64_t> ParseCapacity(const std::string& text) {
   return budget.bytes;
 }
 
-absl::Status RunPack(const Flags& flags) {
+absl::Status RunPack(const PackVerbFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(
       CheckOutputPaths({{"BUFFERS", flags.in}}, {{"-o", flags.out}}));
   LOADLINE_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.in));
@@ -90,7 +90,7 @@ absl::Status RunPack(const Flags& flags) {
 }  // namespace
 
 VerbBody AddPack(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PackVerbFlags>();
   app->add_option("buffers", flags->in, "CSV with id,lower,upper,size")
       ->required();
   app->add_option("--capacity", flags->capacity, "Bytes of the arena")

@@ -31,7 +31,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct PlanVerbFlags {
   StepFlags step;
   std::string out;
   std::string problem_out;
@@ -41,7 +41,7 @@ struct Flags {
 };
 
 // A plan for each phase of the recipe.
-absl::Status PlanRecipe(const Flags& flags) {
+absl::Status PlanRecipe(const PlanVerbFlags& flags) {
   if (!flags.out.empty() || !flags.problem_out.empty()) {
     return absl::InvalidArgumentError(
         "-o and --problem with --recipe: each phase has a plan of its own, and "
@@ -85,7 +85,7 @@ absl::Status PlanRecipe(const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status RunPlan(const Flags& flags) {
+absl::Status RunPlan(const PlanVerbFlags& flags) {
   if (!flags.recipe.empty()) return PlanRecipe(flags);
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       InputPaths(flags.step), {{"--problem", flags.problem_out},
@@ -120,7 +120,7 @@ absl::Status RunPlan(const Flags& flags) {
 }  // namespace
 
 VerbBody AddPlan(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PlanVerbFlags>();
   AddPlannedModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

@@ -16,12 +16,12 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct PoseVerbFlags {
   StepFlags step;
   std::string out = "-";
 };
 
-absl::Status RunPose(const Flags& flags) {
+absl::Status RunPose(const PoseVerbFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(
       CheckOutputPaths(InputPaths(flags.step), {{"-o", flags.out}}));
   LOADLINE_RETURN_IF_ERROR(
@@ -43,7 +43,7 @@ absl::Status RunPose(const Flags& flags) {
 }  // namespace
 
 VerbBody AddPose(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<PoseVerbFlags>();
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

@@ -35,7 +35,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct ReportVerbFlags {
   StepFlags step;
   std::string problem_in;
   std::string html;
@@ -47,7 +47,7 @@ struct Flags {
 };
 
 // Reads a plan or a problem from a file; the step then has no graph.
-absl::StatusOr<PlannedStep> ReadStep(const Flags& flags,
+absl::StatusOr<PlannedStep> ReadStep(const ReportVerbFlags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;
   const bool is_plan = !flags.problem_in.empty();
@@ -70,7 +70,7 @@ absl::StatusOr<PlannedStep> PlanModel(const StepFlags& flags,
   return PlanTrainingStep(flags, *device, cancel);
 }
 
-absl::Status CheckFlags(const Flags& flags, bool is_file) {
+absl::Status CheckFlags(const ReportVerbFlags& flags, bool is_file) {
   std::vector<NamedPath> inputs = InputPaths(flags.step);
   inputs.push_back({"--problem", flags.problem_in});
   LOADLINE_RETURN_IF_ERROR(
@@ -93,7 +93,7 @@ absl::Status CheckFlags(const Flags& flags, bool is_file) {
   return absl::OkStatus();
 }
 
-absl::Status RunReport(Flags flags) {
+absl::Status RunReport(ReportVerbFlags flags) {
   const std::atomic<bool>* stop = CatchInterrupts();
   const bool is_file = IsPlannerFile(flags.step.model.model);
   LOADLINE_RETURN_IF_ERROR(CheckFlags(flags, is_file));
@@ -139,7 +139,7 @@ absl::Status RunReport(Flags flags) {
 }  // namespace
 
 VerbBody AddReport(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReportVerbFlags>();
   AddPlannedModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

@@ -27,7 +27,7 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct SensitivityVerbFlags {
   ModelFlags model;
   LossFlags loss;
   PlanFlags plan;
@@ -90,7 +90,7 @@ void PrintTable(const Sensitivity& all, const std::vector<double>& sparsities,
   }
 }
 
-absl::Status RunSensitivity(const Flags& flags) {
+absl::Status RunSensitivity(const SensitivityVerbFlags& flags) {
   if (flags.loss.data.empty()) {
     return absl::InvalidArgumentError("--data: expected an .npz file");
   }
@@ -128,7 +128,7 @@ absl::Status RunSensitivity(const Flags& flags) {
 }  // namespace
 
 VerbBody AddSensitivity(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SensitivityVerbFlags>();
   AddModelFlags(app, &flags->model);
   AddLossFlags(app, &flags->loss);
   AddPlanFlags(app, &flags->plan);

@@ -46,7 +46,7 @@ namespace {
 constexpr int64_t kLargestTried = int64_t{1} << 20;
 constexpr int64_t kFirstTried = 32;  // size to begin with, without --batch
 
-struct Flags {
+struct SweepVerbFlags {
   StepFlags step;
   int budgets = 8;
   std::vector<int64_t> batches;
@@ -73,7 +73,8 @@ StepFlags FlagsAt(const StepFlags& flags, const Place& place) {
 }
 
 // Makes the step with everything kept, without a search.
-absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
+absl::StatusOr<PlannedStep> PoseAt(const SweepVerbFlags& flags,
+                                   const Place& place,
                                    const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
@@ -98,7 +99,7 @@ absl::StatusOr<PlannedStep> PoseAt(const Flags& flags, const Place& place,
 
 // The plan for the requested budget; otherwise the smallest one that costs at
 // most one percent of time.
-absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
+absl::StatusOr<planner::Plan> PlanToShow(const SweepVerbFlags& flags,
                                          const PlannedStep& step,
                                          const std::vector<ParetoPoint>& points,
                                          const std::atomic<bool>* stop) {
@@ -115,7 +116,7 @@ absl::StatusOr<planner::Plan> PlanToShow(const Flags& flags,
   return points.back().plan;
 }
 
-absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
+absl::StatusOr<Swept> SweepAt(const SweepVerbFlags& flags, const Place& place,
                               const std::atomic<bool>* stop) {
   Swept swept;
   LOADLINE_ASSIGN_OR_RETURN(swept.step, PoseAt(flags, place, stop));
@@ -138,7 +139,7 @@ absl::StatusOr<Swept> SweepAt(const Flags& flags, const Place& place,
   return swept;
 }
 
-absl::Status WritePage(const Flags& flags, const PlannedStep& step,
+absl::Status WritePage(const SweepVerbFlags& flags, const PlannedStep& step,
                        const std::vector<ParetoPoint>& points,
                        const std::atomic<bool>* stop) {
   if (flags.html.empty()) return absl::OkStatus();
@@ -167,7 +168,8 @@ absl::Status WritePage(const Flags& flags, const PlannedStep& step,
   return WriteFile(flags.html, ReportPage(document));
 }
 
-void PrintParetoTables(const Flags& flags, const std::vector<Swept>& all) {
+void PrintParetoTables(const SweepVerbFlags& flags,
+                       const std::vector<Swept>& all) {
   for (const Swept& swept : all) {
     const planner::Plan& smallest = swept.points.front().plan;
     if (swept.points[0].size > 0) {
@@ -194,7 +196,7 @@ std::string SplitAxis(const Structure& structure) {
 
 // One place for each number of micro-batches that `auto` may choose, and one
 // for each way to split the step with the fewest of them.
-absl::StatusOr<std::vector<Place>> StructuresOf(const Flags& flags,
+absl::StatusOr<std::vector<Place>> StructuresOf(const SweepVerbFlags& flags,
                                                 const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const auto device,
                             MakeDevice(flags.step.plan.device));
@@ -217,7 +219,7 @@ absl::StatusOr<std::vector<Place>> StructuresOf(const Flags& flags,
   return places;
 }
 
-absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags,
+absl::StatusOr<std::vector<Place>> PlacesOf(const SweepVerbFlags& flags,
                                             const std::atomic<bool>* stop) {
   if (IsAuto(flags.step.plan)) return StructuresOf(flags, stop);
   Axis axis = {kBatchAxis, flags.batches};
@@ -230,7 +232,8 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const Flags& flags,
   return places;
 }
 
-absl::Status SweepPlaces(const Flags& flags, const std::atomic<bool>* stop) {
+absl::Status SweepPlaces(const SweepVerbFlags& flags,
+                         const std::atomic<bool>* stop) {
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<Place> places,
                             PlacesOf(flags, stop));
   std::vector<Swept> all;
@@ -258,7 +261,7 @@ struct FittingStep {
 // Tries one size within the budget: its plan, or none. Most sizes that are
 // tried need any plan, not a good one: a quick search first. Errors other than
 // "cannot fit" are returned; `refusal` gets that one.
-absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
+absl::StatusOr<std::optional<FittingStep>> TryAt(const SweepVerbFlags& flags,
                                                  const Place& place,
                                                  const std::atomic<bool>* stop,
                                                  absl::Status* refusal) {
@@ -286,7 +289,7 @@ absl::StatusOr<std::optional<FittingStep>> TryAt(const Flags& flags,
   return std::nullopt;
 }
 
-absl::Status RunLargest(const Flags& flags, const std::string& axis,
+absl::Status RunLargest(const SweepVerbFlags& flags, const std::string& axis,
                         const std::atomic<bool>* stop) {
   std::optional<FittingStep> met;
   absl::Status refusal;
@@ -337,7 +340,7 @@ absl::Status RunLargest(const Flags& flags, const std::string& axis,
   return absl::OkStatus();
 }
 
-absl::Status CheckFlags(const Flags& flags) {
+absl::Status CheckFlags(const SweepVerbFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(MicroBatchesOf(flags.step.plan).status());
   LOADLINE_RETURN_IF_ERROR(SplitsOf(flags.step.plan).status());
   if (IsAuto(flags.step.plan) &&
@@ -376,7 +379,7 @@ absl::Status CheckFlags(const Flags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status RunSweep(Flags flags) {
+absl::Status RunSweep(SweepVerbFlags flags) {
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       InputPaths(flags.step),
       {{"--html", flags.html}, {"--json", flags.json ? "-" : ""}}));
@@ -391,7 +394,7 @@ absl::Status RunSweep(Flags flags) {
 }  // namespace
 
 VerbBody AddSweep(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SweepVerbFlags>();
   AddModelFlags(app, &flags->step.model);
   AddLossFlags(app, &flags->step.loss);
   AddOptimizerFlags(app, &flags->step.optimizer);

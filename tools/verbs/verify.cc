@@ -20,13 +20,13 @@
 namespace loadline::tools {
 namespace {
 
-struct Flags {
+struct VerifyVerbFlags {
   std::string problem;
   std::string plan;
   bool json = false;
 };
 
-absl::Status RunVerify(const Flags& flags) {
+absl::Status RunVerify(const VerifyVerbFlags& flags) {
   LOADLINE_ASSIGN_OR_RETURN(const planner::Problem problem,
                             ReadProblemFile(flags.problem));
   LOADLINE_ASSIGN_OR_RETURN(const planner::Plan plan,
@@ -58,7 +58,7 @@ absl::Status RunVerify(const Flags& flags) {
 }  // namespace
 
 VerbBody AddVerify(CLI::App* app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyVerbFlags>();
   app->add_option("problem", flags->problem, "Problem file")->required();
   app->add_option("plan", flags->plan, "Plan file")->required();
   AddJsonFlag(app, &flags->json);

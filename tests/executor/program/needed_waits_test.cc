@@ -11,7 +11,7 @@
 namespace loadline::executor {
 namespace {
 
-constexpr int kSteps = 24;
+constexpr int kProgramSteps = 24;
 
 using Waits = std::vector<std::vector<planner::StepId>>;
 using Order = std::vector<std::vector<bool>>;  // [a][b]: a ends before b starts
@@ -19,7 +19,7 @@ using Order = std::vector<std::vector<bool>>;  // [a][b]: a ends before b starts
 planner::Plan RandomPlan(uint64_t seed) {
   std::mt19937_64 random(seed);
   planner::Plan plan;
-  for (int s = 0; s < kSteps; ++s) {
+  for (int s = 0; s < kProgramSteps; ++s) {
     planner::Step step;
     step.lane = static_cast<planner::Lane>(random() % planner::kLaneCount);
     for (int waits = static_cast<int>(random() % 4); s > 0 && waits > 0;

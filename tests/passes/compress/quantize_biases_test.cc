@@ -18,11 +18,11 @@ using models::ValueId;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const Attributes kConv = {{"kernel_shape", Ints{3, 3}},
-                          {"strides", Ints{1, 1}},
-                          {"pads", Ints{1, 1, 1, 1}},
-                          {"dilations", Ints{1, 1}},
-                          {"group", int64_t{1}}};
+const Attributes kConvAttributes = {{"kernel_shape", Ints{3, 3}},
+                                    {"strides", Ints{1, 1}},
+                                    {"pads", Ints{1, 1, 1, 1}},
+                                    {"dilations", Ints{1, 1}},
+                                    {"group", int64_t{1}}};
 
 // The graph with its first node quantized.
 std::string Quantized(Graph graph, QuantizeSpec spec = {},
@@ -67,7 +67,7 @@ TEST(BiasQuantizer, RoundsTheShiftOfANormThatIsFolded) {
       b.Op("Conv",
            {b.Input("x", {2, 1, 4, 4}), b.Parameter("w", {3, 1, 3, 3}),
             b.Parameter("b", {3})},
-           kConv);
+           kConvAttributes);
   b.Output(b.Op("BatchNormalization",
                 {c, b.Parameter("g", {3}), b.Parameter("s", {3}),
                  b.State("m", {3}), b.State("v", {3})},

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string WriteFile(const std::string& name, const std::string& text) {
+std::string WrittenFile(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + name;
   std::ofstream(path) << text;
   return path;
@@ -53,10 +53,10 @@ std::string ErrorOf(const std::string& path) {
 }
 
 TEST(ApplyConfigs, PutsFieldsBeforeTheFlagsThatOverrideThem) {
-  const std::string path = WriteFile("a.yaml",
-                                     "lr: 0.1\nno-shuffle: true\n"
-                                     "nesterov: false\ncalibrate: false\n"
-                                     "dim: [a=1, b=2]\n");
+  const std::string path = WrittenFile("a.yaml",
+                                       "lr: 0.1\nno-shuffle: true\n"
+                                       "nesterov: false\ncalibrate: false\n"
+                                       "dim: [a=1, b=2]\n");
   auto args = Expand({"run", "--config", path, "--lr", "0.2"});
   ASSERT_TRUE(args.ok()) << args.status();
   EXPECT_THAT(
@@ -65,7 +65,7 @@ TEST(ApplyConfigs, PutsFieldsBeforeTheFlagsThatOverrideThem) {
 }
 
 TEST(ApplyConfigs, TakesTheModelOfTheFileUnlessTheCommandLineNamesOne) {
-  const std::string path = WriteFile("m.yaml", "lr: 1\nmodel: file.onnx\n");
+  const std::string path = WrittenFile("m.yaml", "lr: 1\nmodel: file.onnx\n");
   std::string model;
   ASSERT_TRUE(Expand({"run", "--config", path}, &model).ok());
   EXPECT_EQ(model, "file.onnx");
@@ -78,7 +78,7 @@ TEST(ReadConfigs, LeavesArgumentsWithoutAFileAlone) {
   ASSERT_TRUE(config.ok());
   EXPECT_THAT(config->args, ElementsAre("run", "m.onnx"));
   EXPECT_THAT(config->files, ElementsAre());
-  const std::string path = WriteFile("f.yaml", "lr: 1\n");
+  const std::string path = WrittenFile("f.yaml", "lr: 1\n");
   config = ReadConfigs({"run", "--config=" + path, "m.onnx"});
   ASSERT_TRUE(config.ok());
   EXPECT_THAT(config->args, ElementsAre("run", "m.onnx"));
@@ -86,10 +86,10 @@ TEST(ReadConfigs, LeavesArgumentsWithoutAFileAlone) {
 }
 
 TEST(ReadConfigs, NamesFileAndLineOfWhatItCannotRead) {
-  EXPECT_THAT(ErrorOf(WriteFile("b.yaml", "lr: 1\ndim: {a: 1}\n")),
+  EXPECT_THAT(ErrorOf(WrittenFile("b.yaml", "lr: 1\ndim: {a: 1}\n")),
               HasSubstr("b.yaml:2: dim"));
   EXPECT_FALSE(
-      ReadConfigs({"run", "--config", WriteFile("c.yaml", "a: [1\n")}).ok());
+      ReadConfigs({"run", "--config", WrittenFile("c.yaml", "a: [1\n")}).ok());
   EXPECT_FALSE(ReadConfigs({"run", "--config", "/no/such.yaml"}).ok());
   EXPECT_FALSE(ReadConfigs({"run", "--config"}).ok());
 }
@@ -98,7 +98,7 @@ TEST(ReadConfigs, RefusesEmptyValues) {
   for (const char* text :
        {"lr: 1\noutput: \"\"\n", "lr: 1\noutput:\n", "lr: 1\noutput: []\n",
         "lr: 1\noutput: ['']\n", "lr: 1\noutput: [~]\n"}) {
-    EXPECT_THAT(ErrorOf(WriteFile("empty.yaml", text)),
+    EXPECT_THAT(ErrorOf(WrittenFile("empty.yaml", text)),
                 HasSubstr("empty.yaml:2: output: "))
         << text;
   }
@@ -109,7 +109,7 @@ TEST(ApplyConfigs, NamesFileAndLineOfWhatIsNoFlag) {
        {"lr: 1\nlearning_rate: 2\n", "lr: 1\nconfig: b.yaml\n",
         "lr: 1\nlr: [1, 2]\n", "lr: 1\nno-shuffle: [true, true]\n",
         "lr: 1\nno-shuffle: perhaps\n", "lr: 1\nmodel: [a, b]\n"}) {
-    EXPECT_THAT(ErrorOf(WriteFile("flag.yaml", text)),
+    EXPECT_THAT(ErrorOf(WrittenFile("flag.yaml", text)),
                 HasSubstr("flag.yaml:2: "))
         << text;
   }
@@ -118,7 +118,7 @@ TEST(ApplyConfigs, NamesFileAndLineOfWhatIsNoFlag) {
 // `output: true` must not take the next argument as its value.
 TEST(ApplyConfigs, PassesEveryWordToAFlagThatTakesAValue) {
   auto args =
-      Expand({"run", "--config", WriteFile("t.yaml", "output: true\n")});
+      Expand({"run", "--config", WrittenFile("t.yaml", "output: true\n")});
   ASSERT_TRUE(args.ok()) << args.status();
   EXPECT_THAT(*args, ElementsAre("run", "--output=true"));
 }
