@@ -36,11 +36,11 @@ TEST_P(Invariance, WeightsAreBitIdenticalAtEveryBudgetAndWithEveryAction) {
   ASSERT_EQ(keep.exit_code, 0) << keep.err;
   const std::string expected = keep.json()["weights_sha256"];
   std::vector<std::vector<std::string>> variants = {
-      {"--budget", "75%"},
+      {"--budget", "75%", "--time-limit", "5s"},
       {"--budget", "smallest"},
       {"--budget", "smallest", "--no-recompute"},
       {"--budget", "smallest", "--no-offload"},
-      {"--budget", "75%", "--stress", "1"},
+      {"--budget", "75%", "--time-limit", "5s", "--stress", "1"},
   };
   // Seconds each, with nothing that the others lack.
   if (std::getenv("LOADLINE_BUDGETS") != nullptr) {
