@@ -40,16 +40,13 @@ if(NOT lacking)
   set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}" CACHE FILEPATH "nvcc")
   set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}" CACHE FILEPATH
     "What nvcc hands host code to")
-  # Machine code for two generations, and PTX for those to come. Where no GPU is in
-  # sight PTX alone, which a driver compiles at the first start: half the time.
-  set(architectures ${LOADLINE_CUDA_ARCHITECTURES})
-  if(NOT architectures)
-    set(architectures 80-virtual)
-    if(EXISTS /dev/nvidiactl)
-      set(architectures 80-real 90-real 90-virtual)
-    endif()
+  # Machine code for two generations, and PTX for those to come. `auto` makes PTX
+  # alone where it sees no GPU, in half the time; a driver compiles it when the
+  # command first starts there.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  if(LOADLINE_CUDA STREQUAL "auto" AND NOT EXISTS /dev/nvidiactl)
+    set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
   endif()
-  set(CMAKE_CUDA_ARCHITECTURES ${architectures})
   if(CCACHE_PROGRAM AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
   endif()
@@ -59,7 +56,7 @@ if(NOT lacking)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
-  list(JOIN architectures " " printed)
+  list(JOIN CMAKE_CUDA_ARCHITECTURES " " printed)
   message(STATUS "CUDA: compiled for ${printed} with Toolkit "
     "${CUDAToolkit_VERSION}; needs a GPU only to run")
 elseif(LOADLINE_CUDA STREQUAL "on")
