@@ -4,7 +4,6 @@
 // order of events matters, so an event simulation follows them. Tested in
 // simulate_lanes_test.cc and, against Replay, in search_state_test.cc.
 #include <algorithm>
-#include <limits>
 
 #include "planner/base/never_ns.h"
 #include "planner/schedule/simulate.h"
