@@ -231,6 +231,26 @@ def is_compiled_backward(node: Any) -> bool:
     return "CompiledFunction" in node.name()
 
 
+def accumulator(parameter: torch.Tensor) -> Any:
+    """The node of autograd's graph that adds to the parameter's gradient. None if PyTorch
+    has no name for it. Inside of an operator nobody can ask for it."""
+    edge_of = getattr(torch.autograd.graph, "get_gradient_edge", None)
+    with torch.enable_grad():
+        return None if edge_of is None else edge_of(parameter).node
+
+
+def runs(node: Any) -> bool:
+    """Whether the backward pass that runs in this thread runs the node of `accumulator`.
+    True if PyTorch does not say."""
+    executes = getattr(torch._C, "_will_engine_execute_node", None)
+    if executes is None or node is None:
+        return True
+    try:
+        return bool(executes(node))
+    except RuntimeError:  # torch.autograd.grad of a leaf
+        return False
+
+
 def retains_graph() -> bool:
     """Whether the backward pass that runs in this thread keeps its graph."""
     asked = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)

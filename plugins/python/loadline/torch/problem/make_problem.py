@@ -10,7 +10,9 @@ the generator, which is a value with bytes. What the user's checkpoint recompute
 second node after the boundary, and the backward reads that one's result. A loss that is
 computed outside of the graph runs at the boundary, in its workspace. Updates of optimizer
 state, by bucket, may follow the last gradient, or one step of the whole optimizer: the
-planner only knows how many bytes they hold, touch and need as workspace. Tested by tests/plugins/python/torch_step_test.py.
+planner only knows how many bytes they hold, touch and need as workspace. A gradient that may
+leave the device (gradients.py) is read by its bucket's update alone, which ends its life.
+Tested by tests/plugins/python/torch_step_test.py and torch_host_gradients_test.py.
 """
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ from loadline.machine import Machine
 from loadline.torch.compat.random_state import device_of, state_bytes
 from loadline.torch.problem.cost_model import NOMINAL, time_of
 from loadline.torch.problem.document import Document
+from loadline.torch.problem.gradients import Gradient
 from loadline.torch.problem.inside import inside_of
 from loadline.torch.problem.joint import Joint, Operation
 
@@ -51,6 +54,7 @@ class TracedProblem:
     values: list[torch.fx.Node | None]  # by value id; None: a token, state, or unread
     end: int  # the node after the last gradient; without updates, the number of nodes
     state: dict[int, int]  # value id to bucket, for optimizer state
+    gradients: list[Gradient] = dataclasses.field(default_factory=list)  # that may leave
 
     @property
     def boundary(self) -> int:
@@ -136,7 +140,7 @@ class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
                  state: Sequence[StateBucket], copies: torch.device | None,
                  states: bool, measured_ns: Mapping[torch.fx.Node, int],
-                 loss_bytes: int, step_bytes: int):
+                 loss_bytes: int, step_bytes: int, gradients: Sequence[Gradient]):
         self.joint = joint
         self.loss_bytes = loss_bytes
         self.step_bytes = step_bytes
@@ -153,6 +157,9 @@ class _Writer:
         self.token: int | None = None  # of the last ordered operation
         self.snapshots: dict[torch.fx.Node, int] = {}  # by random operation
         self.handed_over: dict[int, int] = {}  # gradients, if updates follow
+        self.gradients = list(gradients)
+        self.leaving = {gradient.value for gradient in gradients}
+        self.complete: list[int] = []  # one value for each operation that makes such
         self.makers = {made: operation for operation in joint.operations
                        for made in operation.makes}
         self.returned = set(joint.forward_outputs)
@@ -208,8 +215,9 @@ class _Writer:
         if operation.random and not again:
             repeatable = repeatable and self.snapshot(operation)
         # The caller owns what the forward returns, so it cannot be freed and computed
-        # again.
-        if not repeatable or self.returned & {*operation.makes}:
+        # again. Behind the last gradient there are only updates and copies.
+        leaving = self.leaving & {*operation.makes}
+        if not repeatable or leaving or self.returned & {*operation.makes}:
             fields["recompute"] = False
         suffix = ".again" if again else ""
         inputs = [self.id_of[value] for value in operation.reads]
@@ -219,6 +227,9 @@ class _Writer:
                        None if isinstance(made, int) else made,
                        **({"offload": False} if made in self.returned else {}))
             for made, bytes_ in zip(operation.makes, operation.element_bytes)]
+        if leaving:
+            self.complete.append(self.value(f"made.{operation.name}", 0, None))
+            outputs.append(self.complete[-1])
         self.precede_updates(operation, outputs)
         if operation.updates is not None:
             old = self.id_of[operation.updates]
@@ -315,10 +326,12 @@ class _Writer:
         return self.handed_over.get(id_, id_)
 
     def updates(self) -> None:
-        """Updates run when all gradients exist and while they are alive: from then on the
-        caller owns the gradients, and they can be neither freed nor computed again."""
+        """Updates run when all gradients exist. From then on the caller owns the gradients
+        that cannot leave, and they can be neither freed nor computed again."""
         assert self.token is not None
-        made = dict.fromkeys(self.id_of[value] for value in self.joint.backward_outputs
+        stay = [value for value in self.joint.backward_outputs
+                if value not in self.leaving]
+        made = dict.fromkeys(self.id_of[value] for value in stay
                              if value in self.makers and value not in self.returned)
         for value in made:
             gradient = self.document.values[value]
@@ -326,12 +339,11 @@ class _Writer:
                 f"{gradient['name']}.handed.over", gradient["bytes"], None,
                 offload=False)
         tangents = [self.id_of[node] for node in self.joint.tangents]
-        gradients = list(dict.fromkeys(
-            self.gradient(value) for value in self.joint.backward_outputs))
+        gradients = list(dict.fromkeys(self.gradient(value) for value in stay))
         end = self.value("after.gradients", 0, None)
         self.node(None, "gradients", 0, [*dict.fromkeys(
-            [*(self.id_of[value] for value in self.joint.backward_outputs),
-             *tangents]), self.token], [*self.handed_over.values(), end],
+            [*(self.id_of[value] for value in stay), *tangents, *self.complete]),
+            self.token], [*self.handed_over.values(), end],
             recompute=False, inplace=[list(pair) for pair in self.handed_over.items()])
         bandwidth = self.machine.memory_bytes_per_s or NOMINAL.memory_bytes_per_s
         for old, bucket in list(self.state_of.items()):
@@ -340,7 +352,9 @@ class _Writer:
             new = self.value(f"state.{bucket}.new", about.bytes, None)
             self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
-                [old, end, *gradients], [new], recompute=False, inplace=[[old, new]],
+                [old, end, *gradients, *(self.id_of[one.value] for one in self.gradients
+                                         if one.bucket == bucket)],
+                [new], recompute=False, inplace=[[old, new]],
                 **_workspace(about.work_bytes))
         if not self.state:
             self.node(None, "optimizer.step", 0, [end, *gradients], [], recompute=False,
@@ -369,7 +383,8 @@ class _Writer:
         held = [*(self.id_of[value] for value in (
             *self.joint.forward_outputs,
             *(self.joint.tangents if not updated else ()))),
-            *map(self.gradient, self.joint.backward_outputs)]
+            *(self.gradient(value) for value in self.joint.backward_outputs
+              if value not in self.leaving)]
         rewritten = {old for node in self.document.nodes
                      for old, _ in node.get("inplace", ())
                      if self.document.values[old].get("persistent")}
@@ -378,19 +393,25 @@ class _Writer:
         if self.machine.d2h_bytes_per_s and self.machine.h2d_bytes_per_s:
             machine = self.machine.document()
             machine.pop("rates", None)  # already in the operators' times
+            if self.gradients and machine["host_bytes"]:
+                # The search counts state that rests on the host twice, before and after its
+                # update; make_plan.py checks what a plan really takes.
+                machine["host_bytes"] += sum(about.bytes for about in self.state)
             document["machine"] = machine
         return TracedProblem(self.joint, document, self.operations, self.values, end,
-                     self.state_of)
+                             self.state_of, self.gradients)
 
 
 def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = (),
                  copies: torch.device | None = CPU, states: bool = True,
                  measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({}),
-                 loss_bytes: int = 0, step_bytes: int = 0) -> TracedProblem:
+                 loss_bytes: int = 0, step_bytes: int = 0,
+                 gradients: Sequence[Gradient] = ()) -> TracedProblem:
     """copies: the device whose values may be copied, or None; state may always be.
     states: random operations may run again, from a saved state (random_state.py).
     measured_ns: by operator; the roofline prices the others. loss_bytes: that a loss
     outside of the graph takes, gradients of the outputs included. step_bytes: that the
-    optimizer's step allocates for itself, if no state is planned."""
+    optimizer's step allocates for itself, if no state is planned. gradients: that may leave,
+    of parameters in the buckets of `state`."""
     return _Writer(joint, machine, state, copies, states, measured_ns, loss_bytes,
-                   step_bytes).write()
+                   step_bytes, gradients).write()

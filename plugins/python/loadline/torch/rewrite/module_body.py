@@ -12,12 +12,15 @@ from typing import Any
 
 import torch
 from loadline.torch.compat import random_state
+from loadline.torch.problem.gradients import graph_inputs
 from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
 from loadline.torch.problem.make_problem import TracedProblem, Snapshot
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.plan_order import mark_places
 from loadline.torch.rewrite.program import Copy, Item, Run, StateCopy, moments
-from loadline.torch.rewrite.state_moves import BEGIN, MOVE_STATE, STATE_TOKEN, action_of
+from loadline.torch.rewrite.state_moves import (BEGIN, BEGIN_BACKWARD, CHECK_PARAMETERS,
+                                                LEAVE_GRADIENTS, MEASURE_GRADIENT, MOVE_STATE,
+                                                STATE_TOKEN, GradientMove, action_of)
 
 
 class SplitError(RuntimeError):
@@ -34,6 +37,7 @@ class Step:
     waiting: set[torch.fx.Node]  # inputs whose update is not written yet
     tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, in this module
     states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, in this module
+    gradients: tuple[GradientMove, ...] = ()  # of the gradients that may leave
 
 
 def _layout(item: Copy) -> tuple[list[int], list[int], int]:
@@ -48,6 +52,12 @@ class ModuleWriter:
     def __init__(self, traced: TracedProblem, step: Step):
         self.joint = traced.joint
         self.step = step
+        self.gradients = traced.gradients
+        self.inputs = graph_inputs(traced.joint)
+        # By value: gradients that leave, with their numbers; and the ends of their copies.
+        self.leaving = {one.value: at for at, (one, move) in enumerate(
+            zip(traced.gradients, step.gradients)) if move.left}
+        self.left: dict[torch.fx.Node, torch.fx.Node] = {}
         self.graph = torch.fx.Graph()
         self.current: dict[torch.fx.Node, torch.fx.Node] = {}
         # By value: nodes whose copies become stale when the value is computed again.
@@ -159,6 +169,9 @@ class ModuleWriter:
 
     def start_offload(self, item: Copy) -> None:
         source = self.offloading[item.slot] = self.get(item.value)
+        if (number := self.leaving.get(item.value)) is not None:
+            self.call_mover(MEASURE_GRADIENT, self.get(self.gradients[number].leaf),
+                            self.step.moves, number)
         token = self.token(
             copies.OFFLOAD, source, self.step.slab, item.slot, *_layout(item))
         self.kept.add(token)
@@ -171,6 +184,8 @@ class ModuleWriter:
                            self.step.tokens[item.slot], self.step.slab, item.slot)
         self.kept.add(token)
         self.step.tokens[item.slot] = token
+        if item.value in self.leaving:
+            self.left[item.value] = token
 
     def reload(self, item: Copy) -> None:
         self.forget(item.value)
@@ -191,14 +206,22 @@ class ModuleWriter:
         self.step.states[operation.node] = state
 
     def move_state(self, action: str, bucket: int = -1) -> None:
+        self.call_mover(MOVE_STATE, self.step.moves, action, bucket)
+
+    def call_mover(self, target: Any, *args: Any) -> None:
         if self.state_token is None:
             self.state_token = self.token(STATE_TOKEN)
-        self.kept.add(self.graph.call_function(MOVE_STATE, (
-            self.state_token, self.step.moves, action, bucket)))
+        self.kept.add(self.graph.call_function(target, (self.state_token, *args)))
 
     def write(self, items: list[Item], forward: bool) -> None:
         if forward and self.step.moves is not None:
             self.move_state(BEGIN)
+            if self.leaving:
+                self.call_mover(CHECK_PARAMETERS, [
+                    self.get(self.inputs[one.place]) for one in self.gradients],
+                    self.step.moves)
+        if not forward and self.leaving:
+            self.move_state(BEGIN_BACKWARD)
         for item, begins in moments(items):
             if isinstance(item, Snapshot):
                 self.snapshot(item.operation)
@@ -209,6 +232,9 @@ class ModuleWriter:
             elif isinstance(item, Copy):
                 (self.start_offload if begins else self.end_offload if item.out
                  else self.reload)(item)
+        if not forward and self.leaving:
+            self.call_mover(LEAVE_GRADIENTS, [self.left[value] for value in self.leaving],
+                            self.step.moves)
 
     def finish(self, frame: torch.fx.GraphModule, outputs: list[Any],
                descriptions: list[Any] | None) -> torch.fx.GraphModule:

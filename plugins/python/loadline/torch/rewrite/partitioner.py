@@ -17,6 +17,7 @@ from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops, with_copy_calls
 from loadline.torch.problem.fuse import fuse
+from loadline.torch.problem.gradients import find_gradients
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
 from loadline.torch.problem.make_problem import TracedProblem, make_problem
 from loadline.torch.problem.measure import measured_ns
@@ -132,7 +133,8 @@ class Partitioner(
         # Inductor replaces random operators, so they run again only in eager kernels.
         return make_problem(joint, machine, self.options.state, copies,
                             self.options.inner == "aot_eager", times,
-                            self.options.loss_bytes, self.options.step_bytes)
+                            self.options.loss_bytes, self.options.step_bytes,
+                            find_gradients(joint, self.owners) if self.owners else ())
 
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         traced = self.pose(joint, times)
@@ -148,9 +150,9 @@ class Partitioner(
             raise InternalError(
                 f"the plan takes {max(peak, update_peak)} of {plan.budget_bytes} bytes when "
                 "its steps run in one order. Please report this")
-        moves = moves_of(traced, plan.document, self.options.state_number, program[2])
+        moves = moves_of(traced, plan.document, self.options.state_number, program)
         at_once = end + self.options.step_bytes
-        if not moves.moved and at_once <= plan.budget_bytes:
+        if not moves.moved and not moves.gradients and at_once <= plan.budget_bytes:
             # The optimizer's own step updates all buckets.
             moves = dataclasses.replace(moves, updated=frozenset(), tail=())
             update_peak = max(update_peak, at_once) if tail_steps else update_peak

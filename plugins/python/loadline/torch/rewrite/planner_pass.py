@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from loadline._library import version as loadline_version
 from loadline.torch.compat import torch_internals
+from loadline.torch.problem.gradients import Owner
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.solve.options import Options
 
@@ -27,10 +28,12 @@ class PlannerPass:
     options: Options
     recorder: Recorder
     number: int = 0  # of the graph, if the model has several
+    # By input of the graph: the parameter that it is, if gradients may leave.
+    owners: tuple[Owner | None, ...] = ()
 
     def uuid(self) -> Any:
         # Same options and same code make the same plan of a graph.
         files = sorted(map(str, pathlib.Path(__file__).parents[2].rglob("*.py")))
         return hashlib.sha256(
-            f"{self.options} {self.number} {loadline_version()}".encode()
+            f"{self.options} {self.number} {self.owners} {loadline_version()}".encode()
             + torch_internals.get_hash_for_files(tuple(files))).hexdigest()

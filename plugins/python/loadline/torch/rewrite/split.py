@@ -143,12 +143,17 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     slab = copies.Slab({slot: joint.bytes[value] for slot, value in moved.items()}, device)
     number = copies.slabs.add(slab)
     graph = moves_by_graph.add(moves) if moves is not None and moves.updated else None
+    gradients = () if moves is None else moves.gradients
+    if moves is not None:
+        moves.slab = number
     step = Step(number, graph, set(), {o.updates for o in joint.operations
-                                       if o.updates is not None}, {}, {})
+                                       if o.updates is not None}, {}, {}, gradients)
+    on_host = {one.leaf for one, move in zip(traced.gradients, gradients) if move.left}
 
     def returned(body: ModuleWriter, part: list[Any]) -> list[Any]:
-        return [body.get(leaf) if isinstance(leaf, torch.fx.Node) else leaf
-                for leaf in part]
+        """None for a gradient that is on the host then: autograd adds nothing."""
+        return [None if leaf in on_host else body.get(leaf)
+                if isinstance(leaf, torch.fx.Node) else leaf for leaf in part]
 
     body = ModuleWriter(traced, step)
     for node in forward_frame.graph.find_nodes(op="placeholder"):

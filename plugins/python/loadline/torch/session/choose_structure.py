@@ -11,6 +11,8 @@ import copy
 import dataclasses
 import logging
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +21,7 @@ from loadline.budget import SMALLEST, format_bytes, is_share
 from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import NOMINAL
+from loadline.torch.problem.gradients import Owner
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.sample_step import (arguments_of, check_loss_fn,
                                                restored_afterwards)
@@ -132,8 +135,10 @@ class StructureSearch:
     """The structures of one step. Each is traced once. options: of the step in one piece."""
 
     def __init__(self, model: torch.nn.Module, sample: Any, options: Options,
-                 trained_bytes: int):
+                 trained_bytes: int,
+                 owners: Mapping[torch.Tensor, Owner] = MappingProxyType({})):
         self.model, self.sample, self.trained_bytes = model, sample, trained_bytes
+        self.owners = owners
         self.options = dataclasses.replace(options, split=1, part_sums=False)
         self.asked_split = options.split
         self._tracers: dict[Structure, Tracer] = {}
@@ -149,7 +154,7 @@ class StructureSearch:
             part = self.sample if structure.parts == 1 else rows_of(
                 self.sample, 0, structure.rows)
             self._tracers[structure] = trace_step(
-                self.model, part, structure.options(self.options))
+                self.model, part, structure.options(self.options), self.owners)
         return self._tracers[structure]
 
     def problem(self, structure: Structure) -> dict[str, Any]:
@@ -242,8 +247,8 @@ def with_loss(model: torch.nn.Module, function: Any, sample: Any) -> WithLoss:
 
 
 def find_structure(model: torch.nn.Module, sample: Any, options: Options,
-                   micro_batches: int | str, trained_bytes: int, has_step: bool
-                   ) -> tuple[int | float | str, Structure]:
+                   micro_batches: int | str, trained_bytes: int, has_step: bool,
+                   owners: Mapping[torch.Tensor, Owner]) -> tuple[int | float | str, Structure]:
     """The budget in bytes, and the structure to use within it."""
     if micro_batches != 1:
         if has_step:
@@ -256,7 +261,7 @@ def find_structure(model: torch.nn.Module, sample: Any, options: Options,
         check_independent(model, sample)
     if has_step:  # whose structure only its own function knows
         return options.budget, Structure(split=options.split)
-    search = StructureSearch(model, sample, options, trained_bytes)
+    search = StructureSearch(model, sample, options, trained_bytes, owners)
     budget = search.bytes_of(options.budget)
     if AUTO not in (micro_batches, options.split):
         return budget, search.structure(int(micro_batches), options.split)

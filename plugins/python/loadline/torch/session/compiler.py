@@ -17,6 +17,7 @@ from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.fallback import self_test
 from loadline.torch.fallback.lower_tiers import KnapsackSolver, in_segments, with_solver
 from loadline.torch.problem.default_machine import first_device
+from loadline.torch.problem.gradients import owners_in
 from loadline.torch.rewrite.ledger import run_eagerly
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
@@ -133,7 +134,8 @@ def _compile(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor],
     if tier == tiers.RECOMPUTE:
         compiled = with_solver(gm, example_inputs, KnapsackSolver(*common))
     else:
-        compiled = _compile_as_planned(gm, example_inputs, options, Partitioner(*common))
+        compiled = _compile_as_planned(gm, example_inputs, options, Partitioner(
+            *common, owners_in(session.owners, example_inputs)))
     return watch(compiled, session.reference, number)
 
 

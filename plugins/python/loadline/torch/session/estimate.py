@@ -25,12 +25,12 @@ from loadline.torch.session.choose_structure import (Structure, StructureSearch,
                                                     check_parts, with_loss)
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.lora import Lora, add_lora
-from loadline.torch.session.prepare import state_buckets
+from loadline.torch.session.prepare import check_gradients, state_buckets
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
 from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
-from loadline.torch.state.predict_state import PredictedState, predict_state
+from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
 from loadline.torch.state.wrappers import innermost
 
 CARD = "card"  # the budget that is the machine's device memory
@@ -182,7 +182,8 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              budgets: Sequence[int | float | str] = ("100%", CARD, SMALLEST),
              lora: int | dict[str, Any] | Lora | None = None,
              micro_batches: int | str | None = None,
-             allow_micro_batch_statistics: bool = False, **options: Any) -> Estimate:
+             allow_micro_batch_statistics: bool = False, offload_gradients: bool = False,
+             **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
     model: may be on the device meta: `with torch.device("meta"): model = Model(config)`.
@@ -195,6 +196,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     linear layers get adapters, in the estimate only. optimizer must be a function then.
     micro_batches, allow_micro_batch_statistics: as `prepare` takes them, and "auto" is for
     each budget. Whether examples depend on each other is not checked without data.
+    offload_gradients: as `prepare` takes it.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
@@ -223,6 +225,12 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     inner = None if made is None else innermost(made)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(here, inner, predicted, read)
+    owners: dict[torch.Tensor, Any] = {}
+    if offload_gradients:
+        check_gradients(buckets, micro_batches)
+        with_data: dict[torch.Tensor, torch.Tensor] = dict(
+            zip(model.parameters(), here.parameters()))
+        owners = {with_data[one]: owner for one, owner in owners_of(buckets).items()}
     step: torch.nn.Module = here
     if loss_fn is not None and (micro_batches is not None or read.split != 1):
         step, loss_fn = with_loss(here, loss_fn, batch), None
@@ -238,7 +246,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
                     for b in buckets))
     trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()
                         if p.requires_grad)
-    search = StructureSearch(step, batch, read, trained_bytes)
+    search = StructureSearch(step, batch, read, trained_bytes, owners)
     problem = search.problem(Structure())
     traced = time.perf_counter()
     rows = [_row(search, budget, micro_batches or 1) for budget in budgets

@@ -6,6 +6,7 @@ of `loadline.torch.estimate`. Tested by tests/plugins/python/torch_estimate_test
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -13,8 +14,9 @@ import sys
 from typing import Any
 
 import torch
-from loadline.budget import SMALLEST, check_whole
+from loadline.budget import SMALLEST, check_whole, parse_budget
 from loadline.errors import InvalidArgument, LoadlineError
+from loadline.machine import Machine
 from loadline.torch.session.estimate import CARD, Estimate, estimate
 from loadline.torch.session.llama_shaped import LlamaShaped, Shape
 from loadline.torch.session.lora import ATTENTION
@@ -25,7 +27,8 @@ _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 # Fields of a configuration of our own besides `model`; a flag wins.
 _DEFAULTS: dict[str, Any] = {
     "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
-    "targets": None, "micro_batches": None, "split": 1, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
+    "targets": None, "micro_batches": None, "split": 1, "offload_gradients": False,
+    "host_memory": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
 
 
 def _number_or_auto(text: str) -> int | str:
@@ -56,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
                         help="parts of the batch, or auto (default: 1)")
     parser.add_argument("--split", metavar="N", type=_number_or_auto,
                         help="segments of the head, or auto (default: 1)")
+    parser.add_argument("--offload-gradients", action="store_true", default=None,
+                        help="gradients may be on the host until their update")
+    parser.add_argument("--host-memory", metavar="BYTES",
+                        help="that copies may take, such as 64GiB (default: the profile's)")
     parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
                         help='such as 22GiB, 60%%, card or smallest; may be repeated '
                              "(default: 100%%, card, smallest)")
@@ -129,6 +136,12 @@ def build(path: str, config: dict[str, Any], dtype: torch.dtype) -> nn.Module:
     return model.to(dtype).train()
 
 
+def _machine(name: str, host_memory: int | str | None) -> Machine:
+    machine = Machine.load(name)
+    return machine if host_memory is None else dataclasses.replace(
+        machine, host_bytes=parse_budget(host_memory, 0))
+
+
 def _settings(given: argparse.Namespace, config: dict[str, Any]) -> dict[str, Any]:
     """Flags, else the configuration's fields, else defaults."""
     read = config if "model" in config else {}
@@ -162,8 +175,9 @@ def run(arguments: list[str]) -> Estimate:
         "rank": settings["lora"], "targets": settings["targets"] or ATTENTION}
     result = estimate(
         model, torch.optim.AdamW, sample={"input_ids": tokens, "labels": tokens},
-        machine=settings["machine"], budgets=settings["budgets"], lora=lora,
+        machine=_machine(settings["machine"], settings["host_memory"]), budgets=settings["budgets"], lora=lora,
         micro_batches=settings["micro_batches"], split=settings["split"],
+        offload_gradients=settings["offload_gradients"],
         time_limit_s=settings["time_limit"])
     print(result)
     if given.html:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from loadline.budget import SMALLEST, format_bytes
-from loadline.errors import Infeasible, InvalidArgument
+from loadline.errors import Infeasible, InvalidArgument, Unsupported
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.default_machine import device_of, first_device
 from loadline.torch.problem.make_problem import StateBucket
@@ -30,7 +30,7 @@ from loadline.torch.solve.make_plan import asked_bytes
 from loadline.torch.solve.options import Options
 from loadline.torch.state.host_state import (detach_host_state, movable_buckets,
                                              new_host_state)
-from loadline.torch.state.predict_state import PredictedState, predict_state
+from loadline.torch.state.predict_state import PredictedState, owners_of, predict_state
 from loadline.torch.state.wrappers import innermost
 from loadline.torch.structure.micro_batches import Parts, rows_of
 
@@ -49,6 +49,22 @@ def state_buckets(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Non
             machine.d2h_bytes_per_s and machine.h2d_bytes_per_s):
         return []
     return movable_buckets(optimizer, predicted, device_of(model))
+
+
+def check_gradients(buckets: list[Any], micro_batches: int | str | None,
+                    accumulate: bool = False) -> None:
+    """Raises if no gradient can leave the device, or if it must not."""
+    if micro_batches is not None or accumulate:
+        raise InvalidArgument("offload_gradients: gradients of several batches or parts cannot "
+                              "be added up: give neither micro_batches nor accumulate")
+    if rank_consensus.rank_count() > 1:
+        raise Unsupported("offload_gradients: with several ranks, gradients are sent between "
+                          "the backward and the optimizer's step")
+    if not buckets:
+        raise Unsupported(
+            "offload_gradients: it needs an optimizer with state whose step can run on some "
+            "of its parameters at a time, a machine profile that can copy, offload=True and "
+            "the full tier (docs/pytorch.md)")
 
 
 def _device_memory(device: torch.device) -> tuple[int | None, int | None]:
@@ -115,6 +131,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             loss_fn: Callable[..., Any] | None = None,
             step_fn: Callable[[Any], Any] | None = None,
             micro_batches: int | str | None = None, allow_micro_batch_statistics: bool = False,
+            offload_gradients: bool = False,
             **options: Any) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
@@ -133,6 +150,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     allow_micro_batch_statistics: also with batch norm, which then normalizes each part.
     With micro_batches or split, loss_fn is a part of the step: it takes the output and the
     target, which is the last of `sample` and of the model's arguments.
+    offload_gradients: the plan may put gradients on the host during the backward. The
+    optimizer's step brings each back and uses it up; until then it can be clipped by
+    torch.nn.utils.clip_grad_norm_, and any other use of it raises LoadlineError.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
@@ -153,6 +173,10 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     inner = None if optimizer is None else innermost(optimizer)
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(model, inner, predicted, read)
+    owners = {}
+    if offload_gradients:
+        check_gradients(buckets, micro_batches, accumulate)
+        owners = owners_of(buckets)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
                           if p.requires_grad)
     accumulated = parameter_bytes if accumulate else 0
@@ -170,7 +194,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             corrected_bytes=slack, step_bytes=predicted.step_bytes,
             state=_buckets_of_problem(buckets))
         budget, structure = find_structure(target, sample, known, micro_batches or 1,
-                                           parameter_bytes, step_fn is not None)
+                                           parameter_bytes, step_fn is not None, owners)
         if structure.parts > 1:
             sample = rows_of(sample, 0, structure.rows)
     shares: tuple[Fraction, ...] = ()
@@ -183,6 +207,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     step = SampleStep(target, inner, sample, read.inner, loss, step_fn, predicted,
                       structure.split)
     session = Session()
+    session.owners = owners
     while True:
         torch_internals.forget_compiled(target)
         planned_state = sum(bucket.state_bytes for bucket in buckets)
@@ -216,6 +241,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             continue
         if len(graphs) == 1:
             graphs[0].measured_bytes = measured
+        elif owners:
+            raise Unsupported("offload_gradients: the model has a graph break, and gradients "
+                              "may leave in one graph only")
         elif not shares:
             buckets, shares = [], _shares(graphs)
             continue
@@ -237,8 +265,8 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     if inner is not None:
         detach_host_state(inner)
         if buckets:
-            new_host_state(inner, buckets, device_of(model), session.number).follow(
-                graphs[0].moves)
+            new_host_state(inner, buckets, device_of(model), session.number,
+                           bool(owners)).follow(graphs[0].moves)
     session.prepared = Prepared(
         _budget_text(budget, graphs), predicted.bytes, predicted.step_bytes, loss_bytes, accumulated,
         read.outside_bytes, corrected, graphs, measured, *_device_memory(device),

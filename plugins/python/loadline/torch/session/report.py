@@ -28,6 +28,8 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
         " (from its data sheet)" if machine.nominal else ""))
     if graph.moves.moved:
         lines.append(_state_line(graph))
+    if graph.moves.gradients:
+        lines.append(_gradient_line(graph))
     if graph.not_obeyed:
         lines.append("  not run as planned: PyTorch's partitioner decides differently "
                      f"about {', '.join(graph.not_obeyed)}")
@@ -54,6 +56,16 @@ def _state_line(graph: PlannedGraph) -> str:
             f"step, in {len(moves.moved)} buckets, of which {format_bytes(rest)} are there "
             f"between steps; {format_bytes(graph.resident_state_bytes)} on the device; "
             f"updates take {format_bytes(graph.update_peak_bytes)} at most")
+
+
+def _gradient_line(graph: PlannedGraph) -> str:
+    assert graph.traced is not None
+    moves = [(move, graph.traced.joint.bytes[gradient.value])
+             for gradient, move in zip(graph.traced.gradients, graph.moves.gradients)]
+    left = sum(bytes_ for move, bytes_ in moves if move.left)
+    return (f"  gradients: {format_bytes(left)} of {format_bytes(sum(b for _, b in moves))} "
+            "are on the host until the optimizer's step; updates take "
+            f"{format_bytes(graph.update_peak_bytes)} at most")
 
 
 def _command() -> str:

@@ -12,11 +12,12 @@ import dataclasses
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import torch
 from loadline.torch.compat.weak_table import WeakTable
+from loadline.torch.problem.gradients import Owner
 from loadline.torch.rewrite.planned_graph import PlannedGraph
 from loadline.torch.session.written_inputs import WrittenInputs
 from loadline.torch.solve.make_plan import asked_bytes
@@ -70,6 +71,8 @@ class Session:
         self._model: Callable[[], torch.nn.Module | None] = lambda: None
         self._finalizer: Any = None
         self.heads = 0  # that run in segments
+        # Parameters whose gradients may leave the device.
+        self.owners: Mapping[torch.Tensor, Owner] = {}
         self._options: Any = None  # kept, so that no other object gets its id
 
     @property
@@ -156,6 +159,7 @@ class Session:
             self._graphs.clear()
             self._frames.clear()
             self._budgets.clear()
+            self.owners = {}
             self.prepared = None
         # Compiled code may outlive the model and serve another instance of its class.
         for graph in graphs:

@@ -4,11 +4,14 @@ Tested by tests/plugins/python/torch_estimate_test.py.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from loadline.errors import LoadlineError, Unsupported
 from loadline.torch.compat import torch_internals
+from loadline.torch.problem.gradients import Owner, owners_in
 from loadline.torch.problem.make_problem import TracedProblem
 from loadline.torch.rewrite.partitioner import Partitioner
 from loadline.torch.rewrite.plan_order import PlanOrder
@@ -38,11 +41,14 @@ class _NoRecorder:
         raise AssertionError("a trace plans no graph for a compile")
 
 
-def trace_step(model: torch.nn.Module, sample: Any, options: Options) -> Tracer:
-    """Traces the model's step on the sample, with the structure of the options."""
+def trace_step(model: torch.nn.Module, sample: Any, options: Options,
+               owners: Mapping[torch.Tensor, Owner] = MappingProxyType({})) -> Tracer:
+    """Traces the model's step on the sample, with the structure of the options. owners: the
+    parameters whose gradients may leave."""
     tracer = Tracer(options, _NoRecorder())
 
     def compile_(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        tracer.owners = owners_in(owners, inputs)
         if not rewrite(gm, options) and wants_heads(options):
             raise Unsupported(NO_HEAD)
         if options.inner == "aot_eager":

@@ -7,7 +7,7 @@ tests/plugins/python/torch_host_state_test.py.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from loadline.torch.rewrite.ledger import record_in_open_ledger
@@ -38,6 +38,19 @@ class _PlaceholderState:
         self.there[bucket] = torch.empty(
             self.moves.bytes[bucket], dtype=torch.uint8, device=self.device)
         record_in_open_ledger(f"state {bucket}", lambda: self.there[bucket])
+
+    def begin_backward(self, moves: StateMoves) -> None:
+        pass
+
+    def check_parameters(self, moves: StateMoves, inputs: Sequence[torch.Tensor]) -> None:
+        pass
+
+    def measure_gradient(self, moves: StateMoves, number: int,
+                         gradient: torch.Tensor) -> None:
+        pass
+
+    def leave_gradients(self, moves: StateMoves) -> None:
+        pass  # the step's gradients are not wanted
 
 
 @contextlib.contextmanager

@@ -14,15 +14,19 @@ tests/plugins/python/torch_host_state_test.py and torch_copy_order_test.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
 from loadline.torch.rewrite.ledger import paused, record_in_open_ledger, watched
-from loadline.torch.rewrite.state_moves import (END_STORE, LOAD, START_STORE, UPDATE,
-                                                StateMoves, movers)
+from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT, LOAD,
+                                                LOAD_GRADIENT, START_STORE,
+                                                START_STORE_GRADIENT, UPDATE, StateMoves,
+                                                movers)
+from loadline.torch.state.host_gradients import HostGradients
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
                                                 clone_with_groups, run_step,
                                                 state_tensors)
@@ -42,7 +46,8 @@ class HostState:
     """Hooked to an optimizer until `detach`; does nothing until it follows a plan."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, buckets: Sequence[Bucket],
-                 lanes: Lanes):
+                 lanes: Lanes, gradients: bool = False):
+        """gradients: those of the buckets' parameters may leave too."""
         self.optimizer = optimizer
         self.buckets = buckets
         self.lanes = lanes
@@ -50,6 +55,7 @@ class HostState:
         self.moved: set[torch.Tensor] = set()  # parameters
         self.updated: set[torch.Tensor] = set()  # those that the plan updates
         self.in_bytes = self.out_bytes = 0  # copied so far
+        self.gradients = HostGradients(buckets, lanes, gradients)
         self._slabs = [StateSlab(lanes) for _ in buckets]
         self._on_host: set[int] = set()  # buckets whose state is the host's tensors
         self._storing: dict[int, tuple[Tensors, Any]] = {}  # with the copy's end
@@ -82,6 +88,7 @@ class HostState:
     def detach(self) -> None:
         """Brings all state to the device and removes the hooks."""
         self._drop_stores()
+        self.gradients.detach()
         self.moves = StateMoves(0)
         self._bring_back()
         for handle in self._handles:
@@ -98,6 +105,19 @@ class HostState:
             self.follow(moves)
         else:
             self._store_resting()
+
+    def check_parameters(self, moves: StateMoves, inputs: Sequence[torch.Tensor]) -> None:
+        self.gradients.check_parameters(moves, inputs)
+
+    def begin_backward(self, moves: StateMoves) -> None:
+        self.gradients.begin_backward(moves)
+
+    def measure_gradient(self, moves: StateMoves, number: int,
+                         gradient: torch.Tensor) -> None:
+        self.gradients.measure_gradient(number, gradient)
+
+    def leave_gradients(self, moves: StateMoves) -> None:
+        self.gradients.leave_gradients(moves)
 
     def _drop_stores(self) -> None:
         """Drops stores that a failed forward started: that state is still on the device."""
@@ -196,8 +216,10 @@ class HostState:
             self._arrive(number)
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
+        self.gradients.bring_back(bucket.parameters)
         with watched():
             run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
+        self.gradients.use_up(self.moves, bucket.parameters)
         # A first step creates the state.
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
@@ -227,8 +249,13 @@ class HostState:
         """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
         self._watch_resident("resident state")
-        do = {START_STORE: self.start_store, END_STORE: self.end_store,
-              LOAD: self.load, UPDATE: self.update}
+        do: dict[str, Callable[[int], None]] = {
+            START_STORE: self.start_store, END_STORE: self.end_store,
+            LOAD: self.load, UPDATE: self.update}
+        for action, method in ((START_STORE_GRADIENT, self.gradients.start_store),
+                               (END_STORE_GRADIENT, self.gradients.end_store),
+                               (LOAD_GRADIENT, self.gradients.load)):
+            do[action] = functools.partial(method, self.moves)
         with paused():
             for action, number in self.moves.tail:
                 do[action](number)
@@ -278,12 +305,13 @@ def movable_buckets(optimizer: torch.optim.Optimizer, predicted: PredictedState,
 
 
 def new_host_state(optimizer: torch.optim.Optimizer, buckets: list[Bucket],
-                   device: torch.device, number: int) -> HostState:
+                   device: torch.device, number: int, gradients: bool = False
+                   ) -> HostState:
     """For the buckets of `movable_buckets`, on the same device. number: of the session,
     by which planned modules find it. Does nothing until it follows a plan."""
     lanes = lanes_of(device)
     assert lanes is not None
-    state = HostState(optimizer, buckets, lanes)
+    state = HostState(optimizer, buckets, lanes, gradients)
     movers.set(number, state)
     return state
 

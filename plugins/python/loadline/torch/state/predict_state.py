@@ -303,3 +303,9 @@ def buckets_of(optimizer: torch.optim.Optimizer,
             open_.append(parameter)
         close(number, open_)
     return buckets
+
+
+def owners_of(buckets: Iterable[Bucket]) -> dict[torch.Tensor, tuple[int, int]]:
+    """By parameter: the number of its bucket, and its place in there."""
+    return {parameter: (number, place) for number, bucket in enumerate(buckets)
+            for place, parameter in enumerate(bucket.parameters)}

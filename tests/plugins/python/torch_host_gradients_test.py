@@ -1,0 +1,386 @@
+"""Gradients on the host between backward and update: bytes, bits, and every wrong use."""
+import copy
+import unittest
+
+import torch
+
+import loadline
+from loadline import torch as lt
+from loadline.torch.compat.lanes import IN, MAIN, OUT
+from loadline.torch.rewrite.copies import OFFLOAD, WAIT, Slab, slabs
+from loadline.torch.rewrite.state_moves import GradientMove, StateMoves
+from loadline.torch.state.host_gradients import HostGradient, HostGradients
+from loadline.torch.state.host_state import host_state_of
+from loadline.torch.state.predict_state import Bucket
+from fake_lanes import FakeLanes, Race
+from models import MODELS
+from steps import same_bits
+from training import COPIES, OPTIONS, states, train
+
+
+def deep_mlp(seed=0):
+    """Parameters, gradients and state of AdamW as 1 : 1 : 2, and few activations."""
+    torch._dynamo.reset()
+    torch.manual_seed(seed)
+    model = MODELS["mlp"](depth=20)
+    return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64),)
+
+
+def persistent_bytes(model):
+    """Parameters, gradients and state."""
+    return 4 * sum(p.nbytes for p in model.parameters())
+
+
+# An 8B model in bf16 with its gradients and AdamW's state has 59.8 GiB; a card of 24 GiB
+# has 23.46 GiB for PyTorch.
+SHARE = 23.46 / 59.8
+
+
+def prepared(**changes):
+    model, optimizer, batch = deep_mlp()
+    call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES, **{
+        **OPTIONS, "budget": int(SHARE * persistent_bytes(model)),
+        "offload_gradients": True, **changes})
+    return model, call, optimizer, batch
+
+
+def on_host(model):
+    return [p for p in model.parameters() if isinstance(p.grad, HostGradient)]
+
+
+class Bytes(unittest.TestCase):
+    def test_a_step_of_8b_on_24_gib_in_small(self):
+        model, optimizer, batch = deep_mlp()
+        expected = [*train(model, optimizer, batch), *states(optimizer),
+                    *(p.detach() for p in model.parameters())]
+        model, call, optimizer, batch = prepared()
+        graph = lt.planned[-1]
+        self.assertLess(graph.plan.budget_bytes,  # parameters and gradients alone
+                        persistent_bytes(model) / 2)
+        self.assertEqual(graph.measured_bytes, graph.peak_bytes)
+        with lt.virtual_device() as ledger:
+            found = train(call, optimizer, batch)
+        found += [*states(optimizer), *(p.detach() for p in model.parameters())]
+        self.assertTrue(same_bits(expected, found))
+        self.assertEqual(ledger.peak_bytes,
+                         max(graph.peak_bytes, graph.update_peak_bytes))
+        self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes)
+        self.assertTrue(any(move.left for move in graph.moves.gradients))
+        self.assertIn("gradients: ", lt.report())
+        estimate = lt.estimate(model, optimizer, sample=batch, machine=COPIES,
+                               budgets=[int(SHARE * persistent_bytes(model))],
+                               offload_gradients=True, **OPTIONS)
+        self.assertEqual(estimate.rows[0].plan.json, graph.plan.json)
+
+    def test_every_byte_of_a_whole_step_at_several_budgets(self):
+        model, optimizer, batch = deep_mlp()
+        expected = train(model, optimizer, batch)
+        left = []
+        for share in (1.1, 0.6, 0.36):
+            with self.subTest(share):
+                model, call, optimizer, batch = prepared(
+                    budget=int(share * persistent_bytes(model)))
+                graph = lt.planned[-1]
+                left.append(sum(move.left for move in graph.moves.gradients))
+                with lt.virtual_device(whole_step=True) as ledger:
+                    found = train(call, optimizer, batch)
+                self.assertTrue(same_bits(expected, found))
+                self.assertEqual(ledger.peak_bytes,
+                                 max(graph.peak_bytes, graph.update_peak_bytes))
+                self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes)
+        self.assertEqual(left[0], 0)
+        self.assertGreater(left[-1], 10)
+
+    def test_through_inductor(self):
+        def small():
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model = MODELS["mlp"](depth=3)
+            return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64),)
+
+        expected = train(*small())
+        model, optimizer, batch = small()
+        call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES,
+                             inner="inductor", work_limit=20_000, offload_gradients=True,
+                             budget=int(0.7 * persistent_bytes(model)))
+        self.assertTrue(any(move.left for move in lt.planned[-1].moves.gradients))
+        found = train(call, optimizer, batch)
+        self.assertTrue(all(map(torch.allclose, expected, found)))
+        call(*batch)
+        optimizer.zero_grad()
+        call(*batch).backward()
+        self.assertGreater(len(on_host(model)), 0)
+
+    def test_a_sample_leaves_no_gradient_behind(self):
+        model, _, _, _ = prepared()
+        self.assertTrue(all(p.grad is None for p in model.parameters()))
+
+
+class Programs(unittest.TestCase):
+    """What programs do between backward and step, with the bits of PyTorch alone."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prepared = prepared()
+        model, _, optimizer, _ = cls.prepared
+        cls.saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+
+    @classmethod
+    def tearDownClass(cls):
+        del cls.prepared
+
+    def same(self, program):
+        model, call, optimizer, batch = self.prepared
+        model.load_state_dict(self.saved[0])
+        optimizer.load_state_dict(self.saved[1])
+        optimizer.zero_grad()
+        plain = copy.deepcopy(model)
+        other = torch.optim.AdamW(plain.parameters())
+        expected = [*program(plain, plain, other, batch), *states(other)]
+        found = [*program(model, call, optimizer, batch), *states(optimizer)]
+        self.assertTrue(same_bits(expected, found))
+
+    def test_clipping_by_the_norm_of_all(self):
+        for limit in (1e-4, 1e4):
+            def program(model, call, optimizer, batch):
+                losses = []
+                for _ in range(3):
+                    losses.append(call(*batch))
+                    losses[-1].backward()
+                    losses.append(torch.nn.utils.clip_grad_norm_(model.parameters(), limit))
+                    optimizer.step()
+                    optimizer.zero_grad()
+                return [*map(torch.clone, losses), *model.parameters()]
+
+            self.same(program)
+
+    def test_a_step_that_is_left_out_changes_nothing(self):
+        def program(model, call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            optimizer.zero_grad()
+            call(*batch).backward()  # as a scaler does whose gradients are infinite
+            return losses + train(call, optimizer, batch, 2)
+
+        self.same(program)
+
+    def test_gradients_that_are_dropped_or_replaced_before_the_step(self):
+        def program(model, call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            optimizer.zero_grad()
+            call(*batch).backward()
+            weights = [p for p in model.parameters() if p.dim() == 2]
+            weights[0].grad = None
+            weights[1].grad = torch.ones_like(weights[1])
+            optimizer.step()
+            return losses + train(call, optimizer, batch, 2)
+
+        self.same(program)
+
+    def test_a_closure(self):
+        def program(model, call, optimizer, batch):
+            def closure():
+                optimizer.zero_grad()
+                loss = call(*batch)
+                loss.backward()
+                return loss
+
+            return [optimizer.step(closure).detach().clone() for _ in range(3)]
+
+        self.same(program)
+
+    def test_batches_of_two_shapes(self):
+        def program(model, call, optimizer, batch):
+            small = batch[0][:8].contiguous(),
+            losses = []
+            for one in (batch, small, batch, small):
+                losses += train(call, optimizer, one, 1)
+            optimizer.zero_grad()
+            loss, _ = call(*batch), call(*small)  # the last plan is not that of the loss
+            loss.backward()
+            optimizer.step()
+            return [*losses, loss.detach(), *train(call, optimizer, small, 1)]
+
+        self.same(program)
+
+    def test_states_are_saved_and_evaluated_between_backward_and_step(self):
+        def program(model, call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            optimizer.zero_grad()
+            call(*batch).backward()
+            saved = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+            other = copy.deepcopy(model)
+            with torch.no_grad():
+                losses += [call(*batch).clone(), other(*batch)]
+            optimizer.step()
+            losses += [*saved[0].values(), *train(call, optimizer, batch, 1)]
+            model.load_state_dict(saved[0])
+            optimizer.load_state_dict(saved[1])
+            return losses + train(call, optimizer, batch, 1)
+
+        self.same(program)
+
+    def test_z_prepared_again_while_a_gradient_waits(self):
+        def program(model, call, optimizer, batch):
+            losses = train(call, optimizer, batch, 2)
+            optimizer.zero_grad()
+            call(*batch).backward()
+            if host_state_of(optimizer) is not None:
+                self.assertGreater(len(on_host(model)), 0)
+                call, _ = lt.prepare(call, optimizer, sample=batch, budget="100%",
+                                     **OPTIONS)
+                self.assertEqual(on_host(model), [])
+            optimizer.step()
+            return losses + train(call, optimizer, batch, 1)
+
+        self.same(program)
+
+
+class Lanes(unittest.TestCase):
+    """Copies wait for what they read, and readers for the copies."""
+
+    def run_step(self, lanes, left):
+        parameter = torch.nn.Parameter(torch.randn(8, 8))
+        slab = Slab({0: parameter.nbytes}, torch.device("cpu"))
+        slab.__dict__["lanes"] = lanes
+        number = slabs.add(slab)
+        layout = (8, 8), (8, 1), 0
+        moves = StateMoves(0, gradients=(GradientMove((0, 0), 0, left, *layout),),
+                           slab=number)
+        mover = HostGradients([Bucket(0, (parameter,), 0, 0)], lanes, False)
+        for _ in range(2):
+            parameter.grad = None
+            mover.begin_backward(moves)
+            made = lanes.compute(lambda: torch.randn(8, 8), [])
+            expected = made * 0.5
+            if left:
+                mover.measure_gradient(0, made)
+                token = OFFLOAD(made, number, 0, *map(list, layout[:2]), 0)
+                WAIT(made, token, number, 0)
+                mover.leave_gradients(moves)
+            else:
+                parameter.grad = made
+                mover.start_store(moves, 0)
+                mover.end_store(moves, 0)
+            del made
+            lanes.bury()
+            parameter.grad.mul_(0.5)
+            mover.load(moves, 0)
+            mover.bring_back([parameter])
+            lanes.compute(lambda: None, [parameter.grad])
+            self.assertTrue(torch.equal(parameter.grad, expected))
+            mover.use_up(moves, [parameter])
+            lanes.bury()
+
+    def test_wait_for_each_other(self):
+        for left in (True, False):
+            self.run_step(FakeLanes(), left)
+            for waits in ((MAIN, OUT), (MAIN, IN), (OUT, MAIN)):
+                with self.subTest(waits), self.assertRaises(Race):
+                    self.run_step(FakeLanes([waits]), left)
+
+
+class Refused(unittest.TestCase):
+    """Nothing reads a gradient that is not there."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prepared = prepared()
+
+    @classmethod
+    def tearDownClass(cls):
+        del cls.prepared
+
+    def setUp(self):
+        self.model, self.call, self.optimizer, self.batch = self.prepared
+        self.optimizer.zero_grad()
+        self.call(*self.batch).backward()
+        self.gradient = on_host(self.model)[0].grad
+
+    def refuses(self, run, text):
+        with self.assertRaisesRegex(loadline.LoadlineError, text):
+            run()
+
+    def test_reading_and_writing_it(self):
+        gradient = self.gradient
+        for run in (gradient.sum, gradient.clone, lambda: gradient + 1, lambda: 1 - gradient,
+                    lambda: gradient.add_(1), lambda: gradient.mul_(gradient.detach()),
+                    lambda: copy.deepcopy(gradient), lambda: torch.save(gradient, "/dev/null"),
+                    lambda: gradient.norm(1), lambda: gradient.norm(dim=0),
+                    lambda: gradient.double().norm(), lambda: gradient.isnan().any(),
+                    lambda: torch.linalg.vector_norm(gradient, float("inf")),
+                    lambda: torch._foreach_norm([gradient]),
+                    lambda: torch.nn.utils.clip_grad_value_(self.model.parameters(), 1),
+                    lambda: self.optimizer.zero_grad(set_to_none=False),
+                    lambda: torch.zeros_like(gradient).copy_(gradient)):
+            self.refuses(run, "is on the host: .*clip_grad_norm_")
+        self.assertIn("on the host", repr(gradient))
+
+    def test_a_norm_after_clipping(self):
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1e-4)
+        self.refuses(self.gradient.norm, "is on the host")
+
+    def test_what_an_update_has_used(self):
+        self.optimizer.step()
+        used = on_host(self.model)[0].grad
+        self.refuses(used.norm, "used up")
+        self.refuses(self.optimizer.step, "used up")
+        self.refuses(lambda: self.call(*self.batch).backward(), "zero_grad")
+
+    def test_a_second_backward(self):
+        self.refuses(lambda: self.call(*self.batch).backward(), "several batches")
+
+    def test_gradients_that_backward_does_not_hand_over(self):
+        self.optimizer.zero_grad()
+        self.refuses(lambda: torch.autograd.grad(
+            self.call(*self.batch), [*self.model.parameters()], allow_unused=True),
+            "torch.autograd.grad")
+        self.refuses(lambda: self.call(*self.batch).backward(
+            inputs=[*self.model.parameters()][:1]), "leaves out")
+
+    def test_hooks(self):
+        parameter = on_host(self.model)[0]
+        self.optimizer.zero_grad()
+        for add in (lambda: parameter.register_hook(lambda g: g * 2),
+                    lambda: parameter.register_post_accumulate_grad_hook(lambda p: None)):
+            handle = add()
+            self.refuses(lambda: self.call(*self.batch).backward(), "hook")
+            handle.remove()
+        self.optimizer.zero_grad()
+        self.call(*self.batch).backward()
+
+    def test_a_loss_scaler(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+        scaler.scale(torch.ones(()))
+        self.refuses(lambda: scaler.unscale_(self.optimizer), "is on the host")
+        self.refuses(lambda: scaler.step(self.optimizer), "is on the host")
+
+    def test_one_that_a_later_backward_has_overwritten(self):
+        parameter = on_host(self.model)[0]
+        kept = parameter.grad
+        self.optimizer.zero_grad()
+        self.call(*self.batch).backward()
+        parameter.grad = kept
+        self.refuses(self.optimizer.step, "overwritten")
+
+    def test_a_parameter_that_is_no_longer_the_optimizers(self):
+        layer = self.model.layers[0]
+        before, layer.weight = layer.weight, torch.nn.Parameter(layer.weight.detach().clone())
+        self.refuses(lambda: self.call(*self.batch), "not those of the model")
+        layer.weight = before
+
+    def test_where_it_is_not_possible(self):
+        model, optimizer, batch = deep_mlp()
+        for wrong, kind in (
+                ({"micro_batches": 2}, loadline.InvalidArgument),
+                ({"accumulate": True}, loadline.InvalidArgument),
+                ({"offload": False}, lt.Unsupported),
+                ({"machine": None}, lt.Unsupported)):
+            with self.assertRaisesRegex(kind, "offload_gradients"):
+                lt.prepare(model, optimizer, sample=batch, budget="100%", **{
+                    **OPTIONS, "machine": COPIES, "offload_gradients": True, **wrong})
+        with self.assertRaisesRegex(loadline.InvalidArgument, "prepare and estimate"):
+            lt.compile_in_place(model, "1GiB", offload_gradients=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
