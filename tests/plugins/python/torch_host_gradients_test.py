@@ -74,22 +74,24 @@ class Bytes(unittest.TestCase):
 
     def test_every_byte_of_a_whole_step_at_several_budgets(self):
         model, optimizer, batch = deep_mlp()
-        expected = train(model, optimizer, batch)
-        left = []
-        for share in (1.1, 0.6, 0.36):
-            with self.subTest(share):
+        expected = [*train(model, optimizer, batch), *states(optimizer)]
+        for options, share, left, early in (
+                ({}, 1.1, 0, 0), ({}, 0.36, 10, 0),
+                ({"update_in_backward": True}, 0.32, 0, 20)):
+            with self.subTest(share, **options):
                 model, call, optimizer, batch = prepared(
-                    budget=int(share * persistent_bytes(model)))
+                    budget=int(share * persistent_bytes(model)), **options)
                 graph = lt.planned[-1]
-                left.append(sum(move.left for move in graph.moves.gradients))
+                if share < 1:  # there the updates of a whole step are the peak
+                    self.assertEqual(graph.measured_bytes, graph.step_peak_bytes)
+                self.assertGreaterEqual(
+                    sum(move.left for move in graph.moves.gradients), left)
+                self.assertEqual(len(graph.moves.in_backward), early)
                 with lt.virtual_device(whole_step=True) as ledger:
                     found = train(call, optimizer, batch)
-                self.assertTrue(same_bits(expected, found))
-                self.assertEqual(ledger.peak_bytes,
-                                 max(graph.peak_bytes, graph.update_peak_bytes))
+                self.assertTrue(same_bits(expected, [*found, *states(optimizer)]))
+                self.assertEqual(ledger.peak_bytes, graph.step_peak_bytes)
                 self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes)
-        self.assertEqual(left[0], 0)
-        self.assertGreater(left[-1], 10)
 
     def test_through_inductor(self):
         def small():
@@ -106,10 +108,16 @@ class Bytes(unittest.TestCase):
         self.assertTrue(any(move.left for move in lt.planned[-1].moves.gradients))
         found = train(call, optimizer, batch)
         self.assertTrue(all(map(torch.allclose, expected, found)))
-        call(*batch)
         optimizer.zero_grad()
         call(*batch).backward()
         self.assertGreater(len(on_host(model)), 0)
+        model, optimizer, batch = small()
+        call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES,
+                             inner="inductor", work_limit=20_000, update_in_backward=True,
+                             budget=int(0.75 * persistent_bytes(model)))
+        self.assertGreater(len(lt.planned[-1].moves.in_backward), 0)
+        found = train(call, optimizer, batch)
+        self.assertTrue(all(map(torch.allclose, expected, found)))
 
     def test_a_sample_leaves_no_gradient_behind(self):
         model, _, _, _ = prepared()
@@ -368,6 +376,12 @@ class Refused(unittest.TestCase):
         self.refuses(lambda: self.call(*self.batch), "not those of the model")
         layer.weight = before
 
+    def test_a_gradient_that_is_added_outside_of_the_graph(self):
+        parameter = on_host(self.model)[0]
+        self.optimizer.zero_grad()
+        loss = self.call(*self.batch) + parameter.square().sum()
+        self.refuses(loss.backward, "is on the host")
+
     def test_where_it_is_not_possible(self):
         model, optimizer, batch = deep_mlp()
         for wrong, kind in (
@@ -380,6 +394,92 @@ class Refused(unittest.TestCase):
                     **OPTIONS, "machine": COPIES, "offload_gradients": True, **wrong})
         with self.assertRaisesRegex(loadline.InvalidArgument, "prepare and estimate"):
             lt.compile_in_place(model, "1GiB", offload_gradients=True)
+
+
+class InBackward(unittest.TestCase):
+    """Updates that run in the backward."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prepared = prepared(update_in_backward=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        del cls.prepared
+
+    def setUp(self):
+        self.model, self.call, self.optimizer, self.batch = self.prepared
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.call(*self.batch).backward()
+
+    def tearDown(self):
+        host_state_of(self.optimizer)._in_backward.clear()
+        self.optimizer.zero_grad()
+
+    def refuses(self, run, text):
+        with self.assertRaisesRegex(loadline.LoadlineError, text):
+            run()
+
+    def test_other_programs_have_the_same_bits(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        plain = copy.deepcopy(self.model)
+        other = torch.optim.AdamW(plain.parameters())
+        other.load_state_dict(copy.deepcopy(self.optimizer.state_dict()))
+
+        def program(model, call, optimizer):
+            batch, losses = self.batch, train(call, optimizer, self.batch, 1)
+            small = batch[0][:8].contiguous(),
+            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+            losses += train(call, optimizer, batch, 3, schedule)
+            losses += train(call, optimizer, small, 1) + train(call, optimizer, batch, 1)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = call(*batch)
+                loss.backward()
+                return loss
+
+            losses.append(optimizer.step(closure).detach().clone())
+            optimizer.zero_grad()
+            return [*losses, *states(optimizer), *(p.detach() for p in model.parameters())]
+
+        self.assertTrue(same_bits(program(plain, plain, other),
+                                  program(self.model, self.call, self.optimizer)))
+
+    def test_clipping_scaling_and_reading(self):
+        parameters = [*self.model.parameters()]
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+        scaler.scale(torch.ones(()))
+        for run in (lambda: torch.nn.utils.clip_grad_norm_(parameters, 1.0),
+                    lambda: scaler.step(self.optimizer), parameters[0].grad.norm,
+                    lambda: parameters[1].grad.sum()):
+            self.refuses(run, "update_in_backward=True")
+
+    def test_settings_that_change_before_the_step(self):
+        group = self.optimizer.param_groups[0]
+        before, group["lr"] = group["lr"], 0.5
+        self.refuses(self.optimizer.step, "learning rate")
+        group["lr"] = before
+        parameter = next(self.model.parameters())
+        parameter.grad = torch.ones_like(parameter)
+        self.refuses(self.optimizer.step, "was replaced")
+
+    def test_a_step_that_is_left_out(self):
+        self.optimizer.zero_grad()
+        self.refuses(lambda: self.call(*self.batch).backward(), "has not followed")
+
+    def test_a_second_step(self):
+        self.optimizer.step()
+        self.refuses(self.optimizer.step, "used up")
+
+    def test_gradients_from_elsewhere(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        parameter = next(self.model.parameters())
+        loss = self.call(*self.batch) + parameter.square().sum()
+        self.refuses(loss.backward, "update_in_backward=True")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ def _as_the_parameter(leaf: torch.fx.Node, parameter: torch.fx.Node) -> bool:
         own.dtype, own.device, own.shape, own.stride())
 
 
-def find_gradients(joint: Joint, owners: Sequence[Owner | None]) -> list[Gradient]:
+def find_gradients(joint: Joint, owners: Sequence[Owner | None],
+                   least_bytes: int = LEAST_BYTES) -> list[Gradient]:
     """owners: by input of the graph."""
     inputs, returned = graph_inputs(joint), _returned_for_inputs(joint)
     if len(inputs) != len(owners) or len(returned) < len(inputs):
@@ -81,7 +82,34 @@ def find_gradients(joint: Joint, owners: Sequence[Owner | None]) -> list[Gradien
             continue
         value = joint.root[leaf]
         if value in made and value not in joint.forward_outputs and (
-                readers[value] == 1 and joint.bytes[value] >= LEAST_BYTES
+                readers[value] == 1 and joint.bytes[value] >= least_bytes
                 and _as_the_parameter(leaf, parameter)):
             found.append(Gradient(value, leaf, place, owner))
     return found
+
+
+def updated_in_backward(joint: Joint, gradients: Sequence[Gradient],
+                        parameters: Sequence[int]) -> frozenset[int]:
+    """Buckets whose update may run as soon as their gradients exist. parameters: how many
+    each bucket has, or 0 if its update must not."""
+    inputs = graph_inputs(joint)
+    roots = collections.Counter(
+        joint.root[node] for node in inputs if node in joint.root)
+    written = {operation.updates for operation in joint.operations}
+    counts = collections.Counter(
+        gradient.bucket for gradient in gradients
+        if roots[root := joint.root[inputs[gradient.place]]] == 1
+        and root not in written and root not in joint.forward_outputs)
+    return frozenset(bucket for bucket, count in enumerate(parameters)
+                     if count and counts[bucket] == count)
+
+
+def gradients_of(joint: Joint, owners: Sequence[Owner | None], parameters: Sequence[int]
+                 ) -> tuple[list[Gradient], frozenset[int]]:
+    """The gradients that may leave, and the buckets that may be updated in the backward."""
+    if not owners:
+        return [], frozenset()
+    found = find_gradients(joint, owners, 0 if any(parameters) else LEAST_BYTES)
+    early = updated_in_backward(joint, found, parameters)
+    return [one for one in found if one.bucket in early
+            or joint.bytes[one.value] >= LEAST_BYTES], early

@@ -26,7 +26,7 @@ from loadline.machine import Machine
 from loadline.torch.compat.random_state import device_of, state_bytes
 from loadline.torch.problem.cost_model import NOMINAL, time_of
 from loadline.torch.problem.document import Document
-from loadline.torch.problem.gradients import Gradient
+from loadline.torch.problem.gradients import Gradient, graph_inputs
 from loadline.torch.problem.inside import inside_of
 from loadline.torch.problem.joint import Joint, Operation
 
@@ -68,6 +68,8 @@ class StateBucket:
     bytes: int
     touched_bytes: int  # by its update
     work_bytes: int = 0  # that its update allocates for itself
+    # How many, if the update may run in the backward, when all their gradients exist.
+    parameters: int = 0
 
 
 def updated_inputs(joint: Joint) -> set[torch.fx.Node]:
@@ -140,7 +142,8 @@ class _Writer:
     def __init__(self, joint: Joint, machine: Machine,
                  state: Sequence[StateBucket], copies: torch.device | None,
                  states: bool, measured_ns: Mapping[torch.fx.Node, int],
-                 loss_bytes: int, step_bytes: int, gradients: Sequence[Gradient]):
+                 loss_bytes: int, step_bytes: int, gradients: Sequence[Gradient],
+                 early: frozenset[int]):
         self.joint = joint
         self.loss_bytes = loss_bytes
         self.step_bytes = step_bytes
@@ -158,6 +161,7 @@ class _Writer:
         self.snapshots: dict[torch.fx.Node, int] = {}  # by random operation
         self.handed_over: dict[int, int] = {}  # gradients, if updates follow
         self.gradients = list(gradients)
+        self.early = early  # buckets
         self.leaving = {gradient.value for gradient in gradients}
         self.complete: list[int] = []  # one value for each operation that makes such
         self.makers = {made: operation for operation in joint.operations
@@ -325,6 +329,17 @@ class _Writer:
         id_ = self.id_of[value]
         return self.handed_over.get(id_, id_)
 
+    def new_parameters(self, bucket: int) -> list[list[int]]:
+        """An update in the backward follows whatever reads the bucket's parameters."""
+        inputs = graph_inputs(self.joint)
+        pairs = []
+        for gradient in self.gradients:
+            if gradient.bucket == bucket:
+                root = self.joint.root[inputs[gradient.place]]
+                pairs.append([self.id_of[root], self.value(
+                    f"{root.name}.new", self.joint.bytes[root], None, offload=False)])
+        return pairs
+
     def updates(self) -> None:
         """Updates run when all gradients exist. From then on the caller owns the gradients
         that cannot leave, and they can be neither freed nor computed again."""
@@ -350,11 +365,16 @@ class _Writer:
             about = self.state[bucket]
             self.state_of[len(self.document.values)] = bucket
             new = self.value(f"state.{bucket}.new", about.bytes, None)
+            pairs = [[old, new]]
+            if bucket in self.early:
+                pairs += self.new_parameters(bucket)
             self.node(None, f"update.{bucket}", self.machine.launch_ns + int(
                 1e9 * (about.bytes + about.touched_bytes) / bandwidth),
-                [old, end, *gradients, *(self.id_of[one.value] for one in self.gradients
-                                         if one.bucket == bucket)],
-                [new], recompute=False, inplace=[[old, new]],
+                [*(old for old, _ in pairs),
+                 *([] if bucket in self.early else (end, *gradients)),
+                 *(self.id_of[one.value] for one in self.gradients
+                   if one.bucket == bucket)],
+                [new for _, new in pairs], recompute=False, inplace=pairs,
                 **_workspace(about.work_bytes))
         if not self.state:
             self.node(None, "optimizer.step", 0, [end, *gradients], [], recompute=False,
@@ -406,12 +426,14 @@ def make_problem(joint: Joint, machine: Machine, state: Sequence[StateBucket] = 
                  copies: torch.device | None = CPU, states: bool = True,
                  measured_ns: Mapping[torch.fx.Node, int] = MappingProxyType({}),
                  loss_bytes: int = 0, step_bytes: int = 0,
-                 gradients: Sequence[Gradient] = ()) -> TracedProblem:
+                 gradients: Sequence[Gradient] = (),
+                 early: frozenset[int] = frozenset()) -> TracedProblem:
     """copies: the device whose values may be copied, or None; state may always be.
     states: random operations may run again, from a saved state (random_state.py).
     measured_ns: by operator; the roofline prices the others. loss_bytes: that a loss
     outside of the graph takes, gradients of the outputs included. step_bytes: that the
     optimizer's step allocates for itself, if no state is planned. gradients: that may leave,
-    of parameters in the buckets of `state`."""
+    of parameters in the buckets of `state`. early: buckets whose update may run before the
+    last gradient."""
     return _Writer(joint, machine, state, copies, states, measured_ns, loss_bytes,
-                   step_bytes, gradients).write()
+                   step_bytes, gradients, early).write()

@@ -17,10 +17,12 @@ from loadline.torch.problem.joint import BATCH_NORM, Joint, Operation
 from loadline.torch.problem.make_problem import TracedProblem, Snapshot
 from loadline.torch.rewrite import copies
 from loadline.torch.rewrite.plan_order import mark_places
-from loadline.torch.rewrite.program import Copy, Item, Run, StateCopy, moments
+from loadline.torch.rewrite.program import (Copy, Item, Run, StateCopy, Update,
+                                            moments)
 from loadline.torch.rewrite.state_moves import (BEGIN, BEGIN_BACKWARD, CHECK_PARAMETERS,
                                                 LEAVE_GRADIENTS, MEASURE_GRADIENT, MOVE_STATE,
-                                                STATE_TOKEN, GradientMove, action_of)
+                                                STATE_TOKEN, UPDATE_IN_BACKWARD,
+                                                GradientMove, action_of)
 
 
 class SplitError(RuntimeError):
@@ -38,6 +40,7 @@ class Step:
     tokens: dict[int, torch.fx.Node]  # by slot: of its copy out, in this module
     states: dict[torch.fx.Node, torch.fx.Node]  # by random operation, in this module
     gradients: tuple[GradientMove, ...] = ()  # of the gradients that may leave
+    in_backward: frozenset[int] = frozenset()  # buckets that the backward updates
 
 
 def _layout(item: Copy) -> tuple[list[int], list[int], int]:
@@ -213,14 +216,22 @@ class ModuleWriter:
             self.state_token = self.token(STATE_TOKEN)
         self.kept.add(self.graph.call_function(target, (self.state_token, *args)))
 
+    def update(self, bucket: int) -> None:
+        mine = [one for one in self.gradients if one.bucket == bucket]
+        roots = [self.joint.root[self.inputs[one.place]] for one in mine]
+        copies_ = [self.current[node] for root in roots for node in self.copied.get(root, ())]
+        self.call_mover(
+            UPDATE_IN_BACKWARD, [copy for copy in copies_ if copy.op == "placeholder"],
+            [self.get(one.leaf) for one in mine], self.step.moves, bucket)
+
     def write(self, items: list[Item], forward: bool) -> None:
         if forward and self.step.moves is not None:
             self.move_state(BEGIN)
-            if self.leaving:
+            if self.leaving or self.step.in_backward:
                 self.call_mover(CHECK_PARAMETERS, [
                     self.get(self.inputs[one.place]) for one in self.gradients],
                     self.step.moves)
-        if not forward and self.leaving:
+        if not forward and (self.leaving or self.step.in_backward):
             self.move_state(BEGIN_BACKWARD)
         for item, begins in moments(items):
             if isinstance(item, Snapshot):
@@ -229,6 +240,8 @@ class ModuleWriter:
                 self.run(item.operation)
             elif isinstance(item, StateCopy):
                 self.move_state(action_of(item, begins), item.bucket)
+            elif isinstance(item, Update):
+                self.update(item.bucket)
             elif isinstance(item, Copy):
                 (self.start_offload if begins else self.end_offload if item.out
                  else self.reload)(item)

@@ -17,7 +17,7 @@ from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.compat.lanes import has_lanes
 from loadline.torch.problem.cost_model import node_flops, with_copy_calls
 from loadline.torch.problem.fuse import fuse
-from loadline.torch.problem.gradients import find_gradients
+from loadline.torch.problem.gradients import gradients_of
 from loadline.torch.problem.joint import Joint, Operation, clean, read_joint
 from loadline.torch.problem.make_problem import TracedProblem, make_problem
 from loadline.torch.problem.measure import measured_ns
@@ -134,7 +134,8 @@ class Partitioner(
         return make_problem(joint, machine, self.options.state, copies,
                             self.options.inner == "aot_eager", times,
                             self.options.loss_bytes, self.options.step_bytes,
-                            find_gradients(joint, self.owners) if self.owners else ())
+                            *gradients_of(joint, self.owners, [
+                                about.parameters for about in self.options.state]))
 
     def solve(self, joint: Joint, times: dict[torch.fx.Node, int]) -> Solved:
         traced = self.pose(joint, times)

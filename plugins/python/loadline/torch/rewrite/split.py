@@ -147,12 +147,14 @@ def split(traced: TracedProblem, program: Program, inputs: Any,
     if moves is not None:
         moves.slab = number
     step = Step(number, graph, set(), {o.updates for o in joint.operations
-                                       if o.updates is not None}, {}, {}, gradients)
-    on_host = {one.leaf for one, move in zip(traced.gradients, gradients) if move.left}
+                                       if o.updates is not None}, {}, {}, gradients,
+                frozenset() if moves is None else moves.in_backward)
+    gone = {one.leaf for one, move in zip(traced.gradients, gradients)
+            if move.left or one.bucket in step.in_backward}
 
     def returned(body: ModuleWriter, part: list[Any]) -> list[Any]:
-        """None for a gradient that is on the host then: autograd adds nothing."""
-        return [None if leaf in on_host else body.get(leaf)
+        """None for a gradient that is on the host then, or used: autograd adds nothing."""
+        return [None if leaf in gone else body.get(leaf)
                 if isinstance(leaf, torch.fx.Node) else leaf for leaf in part]
 
     body = ModuleWriter(traced, step)

@@ -62,6 +62,8 @@ class StateMoves:
     tail: tuple[tuple[str, int], ...] = ()  # with the number of a bucket or gradient
     gradients: tuple[GradientMove, ...] = ()  # those that may leave
     slab: int = 0  # of the graph, in copies.slabs
+    in_backward: frozenset[int] = frozenset()  # buckets that the backward updates
+    work_bytes: tuple[int, ...] = ()  # of the updates of all buckets
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StateMoves:
         """PyTorch compiles a deep copy of the backward module, which moves the same state."""
@@ -81,6 +83,8 @@ class StateMover(Protocol):
     def measure_gradient(self, moves: StateMoves, number: int,
                          gradient: torch.Tensor) -> None: ...
     def leave_gradients(self, moves: StateMoves) -> None: ...
+    def update_in_backward(self, moves: StateMoves, bucket: int,
+                           gradients: Sequence[torch.Tensor]) -> None: ...
 
 
 # By the number of the session that planned the state.
@@ -129,11 +133,15 @@ def moves_of(traced: TracedProblem, plan: dict[str, Any], number: int,
             raise InternalError(f"the plan has {item} after the last gradient")
         elif item.bucket in buckets:
             actions.append((UPDATE, item.bucket))
+    in_backward = {item.bucket for item in program[1] if isinstance(item, Update)}
+    work = {node["name"]: node.get("workspace_bytes", 0)
+            for node in traced.document["nodes"][traced.end + 1:]}
     bytes_ = {bucket: traced.document["values"][value]["bytes"]
               for value, bucket in traced.state.items()}
     return StateMoves(number, frozenset(moved), frozenset(resting), frozenset(buckets),
                       tuple(bytes_[bucket] for bucket in sorted(bytes_)),
-                      tuple(actions), gradients)
+                      tuple(actions), gradients, 0, frozenset(in_backward),
+                      tuple(work[f"update.{bucket}"] for bucket in sorted(bytes_)))
 
 
 @operator("state_token() -> Tensor", lambda: torch.empty((), dtype=torch.int64))
@@ -186,3 +194,13 @@ def LEAVE_GRADIENTS(token: torch.Tensor, waited: list[torch.Tensor], graph: int)
     mover, moves = _mover_of(graph)
     if mover is not None:
         mover.leave_gradients(moves)
+
+
+@operator("update_in_backward(Tensor(a!) token, Tensor(b!)[] parameters, "
+          "Tensor[] gradients, int graph, int bucket) -> ()", lambda *_: None)
+def UPDATE_IN_BACKWARD(token: torch.Tensor, parameters: list[torch.Tensor],
+                       gradients: list[torch.Tensor], graph: int, bucket: int) -> None:
+    """parameters: as this module has them, so that a compiler keeps their readers before."""
+    mover, moves = _mover_of(graph)
+    if mover is not None:
+        mover.update_in_backward(moves, bucket, [one.detach() for one in gradients])

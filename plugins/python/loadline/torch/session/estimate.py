@@ -20,12 +20,12 @@ from loadline.errors import Infeasible, InvalidArgument, LoadlineError, Unsuppor
 from loadline.machine import Machine
 from loadline.torch.compat import tiers, torch_internals
 from loadline.torch.problem.cost_model import with_copy_calls
-from loadline.torch.problem.make_problem import StateBucket
 from loadline.torch.session.choose_structure import (Structure, StructureSearch,
                                                     check_parts, with_loss)
 from loadline.torch.session.compiler import current_tier
 from loadline.torch.session.lora import Lora, add_lora
-from loadline.torch.session.prepare import check_gradients, state_buckets
+from loadline.torch.session.prepare import (buckets_of_problem, check_gradients,
+                                            state_buckets)
 from loadline.torch.session.report import write_page
 from loadline.torch.session.sample_step import Loss
 from loadline.torch.solve.make_plan import asked_bytes
@@ -183,6 +183,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
              lora: int | dict[str, Any] | Lora | None = None,
              micro_batches: int | str | None = None,
              allow_micro_batch_statistics: bool = False, offload_gradients: bool = False,
+             update_in_backward: bool = False,
              **options: Any) -> Estimate:
     """Plans the training step of a model for a machine that need not be here.
 
@@ -196,7 +197,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     linear layers get adapters, in the estimate only. optimizer must be a function then.
     micro_batches, allow_micro_batch_statistics: as `prepare` takes them, and "auto" is for
     each budget. Whether examples depend on each other is not checked without data.
-    offload_gradients: as `prepare` takes it.
+    offload_gradients, update_in_backward: as `prepare` takes them.
     Other options are those of the backend (docs/pytorch.md).
     Raises Unsupported if PyTorch cannot trace the model as one graph.
     """
@@ -226,7 +227,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(here, inner, predicted, read)
     owners: dict[torch.Tensor, Any] = {}
-    if offload_gradients:
+    if offload_gradients or update_in_backward:
         check_gradients(buckets, micro_batches)
         with_data: dict[torch.Tensor, torch.Tensor] = dict(
             zip(model.parameters(), here.parameters()))
@@ -242,8 +243,7 @@ def estimate(model: torch.nn.Module, optimizer: Optimizer = None,
         reserve_bytes=read.reserve_bytes + predicted.bytes - sum(
             bucket.state_bytes for bucket in buckets),
         loss_bytes=0 if loss is None else loss.bytes, step_bytes=predicted.step_bytes,
-        state=tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
-                    for b in buckets))
+        state=buckets_of_problem(buckets, update_in_backward))
     trained_bytes = sum(p.untyped_storage().nbytes() for p in here.parameters()
                         if p.requires_grad)
     search = StructureSearch(step, batch, read, trained_bytes, owners)

@@ -28,6 +28,7 @@ _TYPES = {"bf16": torch.bfloat16, "f32": torch.float32}
 _DEFAULTS: dict[str, Any] = {
     "machine": "rtx-4090", "batch": 1, "sequence": 2048, "dtype": "bf16", "lora": None,
     "targets": None, "micro_batches": None, "split": 1, "offload_gradients": False,
+    "update_in_backward": False,
     "host_memory": None, "budgets": ("100%", CARD, SMALLEST), "time_limit": None}
 
 
@@ -61,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="segments of the head, or auto (default: 1)")
     parser.add_argument("--offload-gradients", action="store_true", default=None,
                         help="gradients may be on the host until their update")
+    parser.add_argument("--update-in-backward", action="store_true", default=None,
+                        help="the same, and updates may run in the backward")
     parser.add_argument("--host-memory", metavar="BYTES",
                         help="that copies may take, such as 64GiB (default: the profile's)")
     parser.add_argument("--budget", action="append", metavar="BYTES", dest="budgets",
@@ -178,6 +181,7 @@ def run(arguments: list[str]) -> Estimate:
         machine=_machine(settings["machine"], settings["host_memory"]), budgets=settings["budgets"], lora=lora,
         micro_batches=settings["micro_batches"], split=settings["split"],
         offload_gradients=settings["offload_gradients"],
+        update_in_backward=settings["update_in_backward"],
         time_limit_s=settings["time_limit"])
     print(result)
     if given.html:

@@ -113,9 +113,10 @@ def _worst(excess: int, loss_bytes: int, found: dict[str, int]
     return (max(one for one, _, _ in all_), max(one for _, one, _ in all_), worst)
 
 
-def _buckets_of_problem(buckets: list[Any]) -> tuple[StateBucket, ...]:
-    return tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes)
-                 for b in buckets)
+def buckets_of_problem(buckets: list[Any], in_backward: bool) -> tuple[StateBucket, ...]:
+    """in_backward: their updates may run there."""
+    return tuple(StateBucket(b.state_bytes, b.touched_bytes, b.work_bytes,
+                             len(b.parameters) if in_backward else 0) for b in buckets)
 
 
 def _check_arguments(model: Any, optimizer: Any) -> None:
@@ -131,7 +132,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             loss_fn: Callable[..., Any] | None = None,
             step_fn: Callable[[Any], Any] | None = None,
             micro_batches: int | str | None = None, allow_micro_batch_statistics: bool = False,
-            offload_gradients: bool = False,
+            offload_gradients: bool = False, update_in_backward: bool = False,
             **options: Any) -> tuple[Any, torch.optim.Optimizer | None]:
     """The compiled model and its optimizer, to be used as before.
 
@@ -153,6 +154,9 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     offload_gradients: the plan may put gradients on the host during the backward. The
     optimizer's step brings each back and uses it up; until then it can be clipped by
     torch.nn.utils.clip_grad_norm_, and any other use of it raises LoadlineError.
+    update_in_backward: also, parameters may be updated in the backward, as soon as their
+    gradients are complete. Then nothing can be done with gradients, and a step that is left
+    out or whose settings change between backward and step raises LoadlineError.
     Other options are those of the backend (docs/pytorch.md).
     Raises Infeasible with the smallest budget that can be met.
     """
@@ -174,7 +178,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
     predicted = PredictedState([], False) if inner is None else predict_state(inner)
     buckets = state_buckets(model, inner, predicted, read)
     owners = {}
-    if offload_gradients:
+    if offload_gradients or update_in_backward:
         check_gradients(buckets, micro_batches, accumulate)
         owners = owners_of(buckets)
     parameter_bytes = sum(p.untyped_storage().nbytes() for p in model.parameters()
@@ -192,7 +196,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             read, reserve_bytes=read.reserve_bytes + accumulated + predicted.bytes - sum(
                 bucket.state_bytes for bucket in buckets),
             corrected_bytes=slack, step_bytes=predicted.step_bytes,
-            state=_buckets_of_problem(buckets))
+            state=buckets_of_problem(buckets, update_in_backward))
         budget, structure = find_structure(target, sample, known, micro_batches or 1,
                                            parameter_bytes, step_fn is not None, owners)
         if structure.parts > 1:
@@ -221,7 +225,7 @@ def prepare(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None = No
             "corrected_bytes": corrected + slack, "loss_bytes": loss_bytes,
             # A share of the graphs is no place for all of the optimizer's step.
             "step_bytes": 0 if shares else predicted.step_bytes,
-            "state": _buckets_of_problem(buckets),
+            "state": buckets_of_problem(buckets, update_in_backward),
             "state_number": session.number if buckets else 0,
             "found_bytes": tuple(sorted(found_bytes.items())),
             "session": session.reference}

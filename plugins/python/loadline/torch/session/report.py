@@ -64,8 +64,9 @@ def _gradient_line(graph: PlannedGraph) -> str:
              for gradient, move in zip(graph.traced.gradients, graph.moves.gradients)]
     left = sum(bytes_ for move, bytes_ in moves if move.left)
     return (f"  gradients: {format_bytes(left)} of {format_bytes(sum(b for _, b in moves))} "
-            "are on the host until the optimizer's step; updates take "
-            f"{format_bytes(graph.update_peak_bytes)} at most")
+            "are on the host until the optimizer's step; "
+            f"{len(graph.moves.in_backward)} of {len(graph.moves.updated)} buckets are updated "
+            "in the backward")
 
 
 def _command() -> str:

@@ -52,6 +52,11 @@ class _PlaceholderState:
     def leave_gradients(self, moves: StateMoves) -> None:
         pass  # the step's gradients are not wanted
 
+    def update_in_backward(self, moves: StateMoves, bucket: int,
+                           gradients: Sequence[torch.Tensor]) -> None:
+        work = torch.empty(moves.work_bytes[bucket], dtype=torch.uint8, device=self.device)
+        record_in_open_ledger(f"update {bucket}", lambda: work)
+
 
 @contextlib.contextmanager
 def dry_run(number: int, device: torch.device) -> Iterator[None]:

@@ -24,6 +24,10 @@ from loadline.torch.state.predict_state import Bucket
 
 aten = torch.ops.aten
 
+_IN_BACKWARD = (
+    "With update_in_backward=True the backward itself updates parameters and uses their "
+    "gradients up: they can be neither clipped, scaled nor read, and each backward is followed "
+    "by optimizer.step() and zero_grad(set_to_none=True). ")
 _INSTEAD = (
     "With offload_gradients=True gradients may be clipped by "
     "torch.nn.utils.clip_grad_norm_ (of norm 2, once before a step) and dropped by "
@@ -77,8 +81,8 @@ class HostGradient(torch.Tensor):
     def loadline_refuse(self, what: str) -> NoReturn:
         raise LoadlineError(
             f"{what} of a gradient of shape {tuple(self.shape)} that " + (
-                "optimizer.step() has used up: call zero_grad(set_to_none=True) before the "
-                "next backward. " if self.loadline_there is None
+                "an update has used up: call zero_grad(set_to_none=True) before the next "
+                "backward. " + _IN_BACKWARD if self.loadline_there is None
                 else "is on the host: ") + _INSTEAD)
 
     @classmethod
@@ -143,7 +147,7 @@ class HostGradients:
     def begin_backward(self, moves: StateMoves) -> None:
         self._drop()
         for move in moves.gradients:
-            if not move.left:
+            if not move.left and move.owner[0] not in moves.in_backward:
                 continue
             parameter = self._parameter(move)
             if parameter.grad is not None:
@@ -173,6 +177,13 @@ class HostGradients:
                 parameter.grad = HostGradient(
                     parameter, _There(slab, move, slab.filled[move.slot]),
                     self._norms.pop(number))
+
+    def hand_over(self, moves: StateMoves, bucket: int,
+                  gradients: Sequence[torch.Tensor]) -> None:
+        """For an update in the backward."""
+        mine = [move for move in moves.gradients if move.owner[0] == bucket]
+        for move, gradient in zip(mine, gradients, strict=True):
+            self._parameter(move).grad = gradient
 
     def start_store(self, moves: StateMoves, number: int) -> None:
         """Behind the last gradient. Nothing, if the program has put something else there."""
@@ -232,6 +243,12 @@ class HostGradients:
         for parameter in parameters:
             if parameter in mine and parameter.grad is not None:
                 parameter.grad = HostGradient(parameter, None)
+
+    def refuse_used(self, parameters: Sequence[torch.Tensor]) -> None:
+        for parameter in parameters:
+            if isinstance(parameter.grad, HostGradient) and (
+                    parameter.grad.loadline_there is None):
+                parameter.grad.loadline_refuse("a second update")
 
     def _drop(self) -> None:
         """Drops copies that a failed step left behind."""

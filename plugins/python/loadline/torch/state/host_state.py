@@ -21,12 +21,13 @@ from typing import Any
 import torch
 from loadline.errors import LoadlineError
 from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes, has_lanes, lanes_of
-from loadline.torch.rewrite.ledger import paused, record_in_open_ledger, watched
+from loadline.torch.rewrite.ledger import (inside_operator, paused, record_in_open_ledger,
+                                           watched)
 from loadline.torch.rewrite.state_moves import (END_STORE, END_STORE_GRADIENT, LOAD,
                                                 LOAD_GRADIENT, START_STORE,
                                                 START_STORE_GRADIENT, UPDATE, StateMoves,
                                                 movers)
-from loadline.torch.state.host_gradients import HostGradients
+from loadline.torch.state.host_gradients import HostGradient, HostGradients
 from loadline.torch.state.predict_state import (Bucket, PredictedState, buckets_of,
                                                 clone_with_groups, run_step,
                                                 state_tensors)
@@ -61,6 +62,9 @@ class HostState:
         self._storing: dict[int, tuple[Tensors, Any]] = {}  # with the copy's end
         self._loading: dict[int, _Loading] = {}
         self._hidden: list[list[torch.Tensor]] | None = None  # groups' parameters
+        # By bucket that the last backward has updated: the settings that it had. Empty when
+        # the step has followed.
+        self._in_backward: dict[int, dict[str, Any]] = {}
         self._due = False  # a step has begun, and its buckets are not updated yet
         self._handles = [
             optimizer.register_step_pre_hook(self._before),
@@ -110,6 +114,10 @@ class HostState:
         self.gradients.check_parameters(moves, inputs)
 
     def begin_backward(self, moves: StateMoves) -> None:
+        if self._in_backward:
+            raise LoadlineError(
+                "with update_in_backward=True every backward is a step: the last one has "
+                "updated parameters, and optimizer.step() has not followed")
         self.gradients.begin_backward(moves)
 
     def measure_gradient(self, moves: StateMoves, number: int,
@@ -118,6 +126,38 @@ class HostState:
 
     def leave_gradients(self, moves: StateMoves) -> None:
         self.gradients.leave_gradients(moves)
+
+    def update_in_backward(self, moves: StateMoves, bucket: int,
+                           gradients: Sequence[torch.Tensor]) -> None:
+        self._in_backward[bucket] = self._settings(bucket)
+        self.gradients.hand_over(moves, bucket, gradients)
+        self._update(bucket, inside_operator)
+
+    def _settings(self, bucket: int) -> dict[str, Any]:
+        """Of the bucket's group, as they are now."""
+        group = self.optimizer.param_groups[self.buckets[bucket].group]
+        return {name: value.clone() if isinstance(value, torch.Tensor) else value
+                for name, value in group.items() if name != "params"}
+
+    def _check_updated(self) -> None:
+        """At a step: what the backward has updated, it would update now."""
+        for bucket, before in self._in_backward.items():
+            now = self._settings(bucket)
+            if now.keys() != before.keys() or any(
+                    bool(now[name] != before[name]) for name in now):
+                raise LoadlineError(
+                    "settings of the optimizer, such as its learning rate, have changed "
+                    "between backward and step: with update_in_backward=True the backward "
+                    "has used the old ones. Change them before the backward")
+            if any(one.grad is not None and not isinstance(one.grad, HostGradient)
+                   for one in self.buckets[bucket].parameters):
+                raise LoadlineError(
+                    "a gradient was replaced between backward and step: with "
+                    "update_in_backward=True the backward has updated its parameter")
+        if not self._in_backward:
+            for bucket in self.moves.in_backward:
+                self.gradients.refuse_used(self.buckets[bucket].parameters)
+        self._in_backward.clear()
 
     def _drop_stores(self) -> None:
         """Drops stores that a failed forward started: that state is still on the device."""
@@ -209,6 +249,9 @@ class HostState:
         self._on_host.discard(number)
 
     def update(self, number: int) -> None:
+        self._update(number, watched)
+
+    def _update(self, number: int, recorded: Callable[[], Any]) -> None:
         bucket = self.buckets[number]
         if number in self._storing:
             self.end_store(number)
@@ -217,7 +260,7 @@ class HostState:
         group = dict(self.optimizer.param_groups[bucket.group])
         group["params"] = list(bucket.parameters)
         self.gradients.bring_back(bucket.parameters)
-        with watched():
+        with recorded():
             run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
         self.gradients.use_up(self.moves, bucket.parameters)
         # A first step creates the state.
@@ -248,6 +291,7 @@ class HostState:
     def _update_moved(self) -> None:
         """The plan's work after the last gradient; then hides what it has updated."""
         self._due = False
+        self._check_updated()
         self._watch_resident("resident state")
         do: dict[str, Callable[[int], None]] = {
             START_STORE: self.start_store, END_STORE: self.end_store,
