@@ -18,12 +18,12 @@ from steps import same_bits
 from training import COPIES, OPTIONS, states, train
 
 
-def deep_mlp(seed=0):
+def deep_mlp(dtype=torch.float32):
     """Parameters, gradients and state of AdamW as 1 : 1 : 2, and few activations."""
     torch._dynamo.reset()
-    torch.manual_seed(seed)
-    model = MODELS["mlp"](depth=20)
-    return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64),)
+    torch.manual_seed(0)
+    model = MODELS["mlp"](depth=20).to(dtype)
+    return model, torch.optim.AdamW(model.parameters()), (torch.randn(16, 64).to(dtype),)
 
 
 def persistent_bytes(model):
@@ -36,8 +36,8 @@ def persistent_bytes(model):
 SHARE = 23.46 / 59.8
 
 
-def prepared(**changes):
-    model, optimizer, batch = deep_mlp()
+def prepared(dtype=torch.float32, **changes):
+    model, optimizer, batch = deep_mlp(dtype)
     call, _ = lt.prepare(model, optimizer, sample=batch, machine=COPIES, **{
         **OPTIONS, "budget": int(SHARE * persistent_bytes(model)),
         "offload_gradients": True, **changes})
@@ -50,10 +50,10 @@ def on_host(model):
 
 class Bytes(unittest.TestCase):
     def test_a_step_of_8b_on_24_gib_in_small(self):
-        model, optimizer, batch = deep_mlp()
+        model, optimizer, batch = deep_mlp(torch.bfloat16)
         expected = [*train(model, optimizer, batch), *states(optimizer),
                     *(p.detach() for p in model.parameters())]
-        model, call, optimizer, batch = prepared()
+        model, call, optimizer, batch = prepared(torch.bfloat16)
         graph = lt.planned[-1]
         self.assertLess(graph.plan.budget_bytes,  # parameters and gradients alone
                         persistent_bytes(model) / 2)

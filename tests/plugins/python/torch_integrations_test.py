@@ -17,7 +17,7 @@ import loadline
 from loadline import torch as lt
 from models import MODELS
 from steps import same_bits
-from training import OPTIONS
+from training import COPIES, OPTIONS, wide_mlp
 
 
 def needs(*names):
@@ -71,6 +71,30 @@ class Accelerate(unittest.TestCase):
                 self.assertEqual({p.device.type for p in model.parameters()}, {"cpu"})
                 self.assertLessEqual(peak, graph.plan.budget_bytes)
                 self.assertLess(graph.plan.budget_bytes, graph.keep_everything_bytes)
+
+    def test_clips_gradients_that_are_on_the_host(self):
+        def train(call, model, optimizer):
+            norms = []
+            for _ in range(2):
+                optimizer.zero_grad()
+                self.accelerator.backward(call(*batch))
+                norms.append(self.accelerator.clip_grad_norm_(
+                    model.parameters(), 1e-3).clone())
+                optimizer.step()
+            return norms + weights(model)
+
+        model, batch = wide_mlp()
+        call, optimizer = self.accelerator.prepare(
+            model, torch.optim.AdamW(model.parameters()))
+        expected = train(call, model, optimizer)
+        model, batch = wide_mlp()
+        optimizer = torch.optim.AdamW(model.parameters())
+        call, optimizer = lt.prepare(
+            model, optimizer, sample=batch, machine=COPIES, offload_gradients=True,
+            budget=2 * sum(p.nbytes for p in model.parameters()), **OPTIONS)
+        self.assertTrue(any(move.left for move in lt.planned[-1].moves.gradients))
+        call, optimizer = self.accelerator.prepare(call, optimizer)
+        self.assertTrue(same_bits(train(call, model, optimizer), expected))
 
 
 def tiny_llama():

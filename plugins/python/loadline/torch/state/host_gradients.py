@@ -24,10 +24,10 @@ from loadline.torch.state.predict_state import Bucket
 
 aten = torch.ops.aten
 
-_IN_BACKWARD = (
-    "With update_in_backward=True the backward itself updates parameters and uses their "
-    "gradients up: they can be neither clipped, scaled nor read, and each backward is followed "
-    "by optimizer.step() and zero_grad(set_to_none=True). ")
+_USED = (
+    "that an update has used up. Call zero_grad(set_to_none=True) before the next backward. "
+    "With update_in_backward=True updates run in the backward, so that gradients can be neither "
+    "clipped, scaled nor read")
 _INSTEAD = (
     "With offload_gradients=True gradients may be clipped by "
     "torch.nn.utils.clip_grad_norm_ (of norm 2, once before a step) and dropped by "
@@ -80,10 +80,9 @@ class HostGradient(torch.Tensor):
 
     def loadline_refuse(self, what: str) -> NoReturn:
         raise LoadlineError(
-            f"{what} of a gradient of shape {tuple(self.shape)} that " + (
-                "an update has used up: call zero_grad(set_to_none=True) before the next "
-                "backward. " + _IN_BACKWARD if self.loadline_there is None
-                else "is on the host: ") + _INSTEAD)
+            f"{what} of a gradient of shape {tuple(self.shape)} " + (
+                _USED if self.loadline_there is None
+                else "that is on the host: " + _INSTEAD))
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
