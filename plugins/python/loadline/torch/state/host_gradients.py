@@ -26,8 +26,8 @@ aten = torch.ops.aten
 
 _USED = (
     "that an update has used up. Call zero_grad(set_to_none=True) before the next backward. "
-    "With update_in_backward=True updates run in the backward, so that gradients can be neither "
-    "clipped, scaled nor read")
+    "With update_in_backward=True updates run in the backward, so that gradients can be "
+    "neither clipped, scaled nor read")
 _INSTEAD = (
     "With offload_gradients=True gradients may be clipped by "
     "torch.nn.utils.clip_grad_norm_ (of norm 2, once before a step) and dropped by "
@@ -166,7 +166,8 @@ class HostGradients:
 
     def measure_gradient(self, number: int, gradient: torch.Tensor) -> None:
         # As clip_grad_norm_ computes it.
-        self._norms[number] = torch.linalg.vector_norm(gradient, 2.0)
+        with torch.autocast(gradient.device.type, enabled=False):
+            self._norms[number] = torch.linalg.vector_norm(gradient, 2.0)
 
     def leave_gradients(self, moves: StateMoves) -> None:
         slab = slabs[moves.slab]

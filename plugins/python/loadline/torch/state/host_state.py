@@ -131,7 +131,7 @@ class HostState:
                            gradients: Sequence[torch.Tensor]) -> None:
         self._in_backward[bucket] = self._settings(bucket)
         self.gradients.hand_over(moves, bucket, gradients)
-        self._update(bucket, inside_operator)
+        self._update(bucket, moves, inside_operator)
 
     def _settings(self, bucket: int) -> dict[str, Any]:
         """Of the bucket's group, as they are now."""
@@ -249,9 +249,9 @@ class HostState:
         self._on_host.discard(number)
 
     def update(self, number: int) -> None:
-        self._update(number, watched)
+        self._update(number, self.moves, watched)
 
-    def _update(self, number: int, recorded: Callable[[], Any]) -> None:
+    def _update(self, number: int, moves: StateMoves, recorded: Callable[[], Any]) -> None:
         bucket = self.buckets[number]
         if number in self._storing:
             self.end_store(number)
@@ -262,7 +262,7 @@ class HostState:
         self.gradients.bring_back(bucket.parameters)
         with recorded():
             run_step(clone_with_groups(self.optimizer, [group], self.optimizer.state))
-        self.gradients.use_up(self.moves, bucket.parameters)
+        self.gradients.use_up(moves, bucket.parameters)
         # A first step creates the state.
         record_in_open_ledger(f"update {number}", lambda: [*self._tensors(number).values()])
 
