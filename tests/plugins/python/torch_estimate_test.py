@@ -270,7 +270,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(full.trained_bytes, full.parameter_bytes)
         self.assertEqual(full.optimizer_bytes, 2 * full.parameter_bytes)
         torch._dynamo.reset()
-        lora = self.run_it("--budget", "100%", "--lora", "4")
+        lora = self.run_it("--budget", "100%", "--lora", "4", "--update-in-backward",
+                           "--host-memory", "1GiB")
+        self.assertEqual(lora.machine.host_bytes, 1 << 30)
         self.assertLess(lora.trained_bytes, full.trained_bytes // 10)
         self.assertEqual(lora.optimizer_bytes, 2 * lora.trained_bytes)
         self.assertLess(lora.rows[0].peak_bytes, full.rows[0].peak_bytes)
@@ -293,7 +295,8 @@ class CommandLine(unittest.TestCase):
 
     def test_names_bad_arguments(self):
         for arguments in (["--lora", "4", "--targets", "nothing"], ["--batch", "0"],
-                          ["--lora", "-1"], ["--budget", "much"]):
+                          ["--lora", "-1"], ["--budget", "much"],
+                          ["--host-memory", "much"]):
             with self.subTest(arguments=arguments), self.assertRaises(
                     loadline.InvalidArgument):
                 self.run_it(*arguments)
