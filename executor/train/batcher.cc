@@ -71,10 +71,12 @@ BatchRows::BatchRows(const DataSet& data, int64_t batch, uint64_t seed,
       shuffle_(shuffle),
       order_(static_cast<size_t>(data.examples)) {
   for (const Column& column : data.columns) {
-    buffers_.emplace_back(static_cast<size_t>(batch * column.row_bytes));
+    const int64_t rows = column.every_step ? 1 : batch;
+    const int64_t rows_of_part = column.every_step ? 0 : batch / micro_batches;
+    buffers_.emplace_back(static_cast<size_t>(rows * column.row_bytes));
     for (int64_t part = 0; part < micro_batches; ++part) {
       pointers_.push_back(buffers_.back().data() +
-                          part * (batch / micro_batches) * column.row_bytes);
+                          part * rows_of_part * column.row_bytes);
     }
   }
 }
@@ -107,6 +109,10 @@ absl::Status BatchRows::Read(int64_t step) {
   for (size_t c = 0; c < buffers_.size(); ++c) {
     const Column& column = data_->columns[c];
     std::byte* to = buffers_[c].data();
+    if (column.every_step) {
+      LOADLINE_RETURN_IF_ERROR(ReadRows(column, 0, 1, to));
+      continue;
+    }
     for (const int64_t example : examples) {
       LOADLINE_RETURN_IF_ERROR(ReadRows(column, example, 1, to));
       to += column.row_bytes;

@@ -52,17 +52,21 @@ absl::Status CheckColumn(const Column& column, int64_t examples,
                          const Range& range) {
   const size_t count = static_cast<size_t>(column.row_bytes) / sizeof(T);
   std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
-  for (int64_t example = 0; example < examples; ++example) {
+  const int64_t rows = column.every_step ? 1 : examples;
+  for (int64_t example = 0; example < rows; ++example) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, example, 1, row.data()));
     for (size_t i = 0; i < count; ++i) {
       T number;
       std::memcpy(&number, row.data() + i * sizeof(T), sizeof(T));
       if (number >= range.lowest && number < range.size) continue;
       if (range.targets && number == kIgnoredTarget) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "array '", column.name, "': ", int64_t{number}, " in example ",
-          example, count > 1 ? absl::StrCat(", position ", i) : "",
-          " (counted from 0) is not ", range.meaning));
+      const std::string where =
+          column.every_step ? absl::StrCat("at position ", i)
+          : count > 1 ? absl::StrCat("in example ", example, ", position ", i)
+                      : absl::StrCat("in example ", example);
+      return absl::InvalidArgumentError(
+          absl::StrCat("array '", column.name, "': ", int64_t{number}, " ",
+                       where, " (counted from 0) is not ", range.meaning));
     }
   }
   return absl::OkStatus();

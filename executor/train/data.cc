@@ -56,21 +56,32 @@ absl::Status CheckFits(const Column& column, const models::Value& input,
     return absl::OkStatus();
   }
   std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
-  for (int64_t i = 0; i < examples; ++i) {
+  for (int64_t i = 0; i < (column.every_step ? 1 : examples); ++i) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, i, 1, row.data()));
   }
   return absl::OkStatus();
 }
 
+// `batch`: the length of the first input's first axis.
 absl::StatusOr<Column> MakeColumn(Source source, const models::Value& input,
-                                  int64_t examples) {
+                                  int64_t batch, int64_t examples) {
   std::vector<int64_t> expected = input.type.dims;
   if (expected.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input '", input.name, "' is a scalar; data needs a batch axis"));
   }
-  expected[0] = examples;
   const DType wanted = input.type.dtype;
+  const bool every_step = expected[0] != batch;
+  if (every_step && source.shape != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input '", input.name, "' is ", input.type.ToString(),
+        ": its first axis is not the batch, which is ", batch,
+        ", so an array with one row for each example does not fit it; found ",
+        TypeText(source.element.dtype, source.shape),
+        ". Export the model with the batch as this input's first axis, or give "
+        "an array of the input's own shape, which every step gets"));
+  }
+  if (!every_step) expected[0] = examples;
   if (source.shape != expected) {
     return absl::InvalidArgumentError(absl::StrCat(
         "array '", input.name, "': expected ", TypeText(wanted, expected),
@@ -87,8 +98,10 @@ absl::StatusOr<Column> MakeColumn(Source source, const models::Value& input,
   }
   Column column;
   column.name = input.name;
-  column.row_bytes =
-      input.type.bytes() / std::max<int64_t>(input.type.dims[0], 1);
+  column.every_step = every_step;
+  column.row_bytes = every_step
+                         ? input.type.bytes()
+                         : input.type.bytes() / std::max<int64_t>(batch, 1);
   const int64_t to_bytes = models::DTypeBytes(wanted);
   if (source.file != nullptr) {
     column.stored = StoredRows{std::move(source.file), convert,
@@ -120,13 +133,15 @@ absl::StatusOr<DataSet> FromSources(std::vector<Source> sources,
     return absl::InvalidArgumentError(absl::StrCat(
         "array '", graph.value(graph.inputs[0]).name, "' holds no examples"));
   }
+  const models::Value& first = graph.value(graph.inputs[0]);
+  const int64_t batch = first.type.dims.empty() ? 0 : first.type.dims[0];
   DataSet data;
   data.examples = sources[0].shape[0];
   for (size_t i = 0; i < sources.size(); ++i) {
     LOADLINE_ASSIGN_OR_RETURN(
         Column column,
         MakeColumn(std::move(sources[i]), graph.value(graph.inputs[i * parts]),
-                   data.examples));
+                   batch, data.examples));
     data.columns.push_back(std::move(column));
   }
   LOADLINE_RETURN_IF_ERROR(CheckIndices(data, graph));
@@ -192,6 +207,26 @@ absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
   std::vector<Source> sources;
   for (NpyArray& array : arrays) sources.push_back(SourceOf(std::move(array)));
   return FromSources(std::move(sources), graph);
+}
+
+absl::Status CheckBytes(const DataSet& data, const models::Graph& graph) {
+  const auto parts = static_cast<size_t>(models::MicroBatchesOf(graph));
+  if (data.columns.empty() ||
+      data.columns.size() != graph.inputs.size() / parts) {
+    return absl::InvalidArgumentError("the data does not fit the graph");
+  }
+  const int64_t rows = BatchOf(graph).value_or(0) / static_cast<int64_t>(parts);
+  for (size_t c = 0; c < data.columns.size(); ++c) {
+    const Column& column = data.columns[c];
+    const models::Value& input = graph.value(graph.inputs[c * parts]);
+    const int64_t bytes = column.row_bytes * (column.every_step ? 1 : rows);
+    if (bytes == input.type.bytes()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input '", input.name, "' is ", input.type.ToString(), ", which has ",
+        input.type.bytes(), " bytes, and the data has ", bytes,
+        " for a step of ", rows, " examples"));
+  }
+  return absl::OkStatus();
 }
 
 std::optional<int64_t> BatchOf(const models::Graph& graph) {

@@ -31,6 +31,8 @@ struct Column {
   int64_t row_bytes = 0;        // of one example
   std::vector<std::byte> data;  // examples x row_bytes; empty where `stored`
   std::optional<StoredRows> stored = std::nullopt;
+  // One row, all of the input, that every step gets: a mask, positions.
+  bool every_step = false;
 };
 
 // Copies rows [first, first + count) to `to`. Allocates nothing. Unavailable:
@@ -55,7 +57,9 @@ struct LoadDataOptions {
 // an .npz archive or from NAME.npy in a folder, and ignores others. Compressed
 // arrays are always read into memory. An array has the input's shape with
 // the first axis, the batch, replaced by the number of examples, which all
-// arrays share. Lossless conversions are made: f16 to f32; i32, i8, u8 and bool
+// arrays share. An input whose first axis is not as long as the batch has no
+// examples: its array has the input's own shape, and every step gets it.
+// Lossless conversions are made: f16 to f32; i32, i8, u8 and bool
 // to a wider integer; i64 to i32 where every number fits. f64 is rounded to
 // f32, since NumPy's default is f64. Anything else is InvalidArgument and names
 // the array, the expected type, the type found and what to do; so is a label or
@@ -67,6 +71,10 @@ absl::StatusOr<DataSet> LoadData(const std::string& path,
 // The same from arrays in memory, one per input.
 absl::StatusOr<DataSet> MakeDataSet(std::vector<NpyArray> arrays,
                                     const models::Graph& graph);
+
+// InvalidArgument: a step of `graph` reads another number of bytes of a column
+// than the column has for one step, such as of data for another batch.
+absl::Status CheckBytes(const DataSet& data, const models::Graph& graph);
 
 // Examples per step: the first dimension of the graph's first input, times the
 // number of micro-batches. None where that is a scalar or absent.

@@ -85,13 +85,14 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   buffers_.resize(data_.columns.size());
   for (size_t c = 0; c < buffers_.size(); ++c) {
     const Column& column = data_.columns[c];
+    const int64_t first = column.every_step ? 0 : examples_;
+    const int64_t rows = column.every_step ? 1 : batch;
     if (!column.stored.has_value()) {
-      inputs.push_back(column.data.data() + examples_ * column.row_bytes);
+      inputs.push_back(column.data.data() + first * column.row_bytes);
       continue;
     }
-    buffers_[c].resize(static_cast<size_t>(batch * column.row_bytes));
-    LOADLINE_RETURN_IF_ERROR(
-        ReadRows(column, examples_, batch, buffers_[c].data()));
+    buffers_[c].resize(static_cast<size_t>(rows * column.row_bytes));
+    LOADLINE_RETURN_IF_ERROR(ReadRows(column, first, rows, buffers_[c].data()));
     inputs.push_back(buffers_[c].data());
   }
   LOADLINE_ASSIGN_OR_RETURN(const float loss, program.Step({}, inputs));
@@ -122,6 +123,7 @@ absl::Status Evaluator::Run(Program& program, const std::atomic<bool>* stop) {
   if (batch < 1 || data_.columns.size() != program.graph().inputs.size()) {
     return absl::InvalidArgumentError("the data does not fit the graph");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckBytes(data_, program.graph()));
   while (left() >= batch) {
     LOADLINE_RETURN_IF_ERROR(AddBatch(program, batch));
     if (stop != nullptr && stop->load(std::memory_order_relaxed) &&

@@ -97,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Batcher>> MakeBatcher(
   if (!batch.has_value()) {
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckBytes(data, graph));
   return Batcher::Create(data, *batch, options.seed, options.shuffle,
                          models::MicroBatchesOf(graph));
 }

@@ -83,6 +83,7 @@ absl::Status CalibrateQuantizers(
   if (!batch.has_value() || inputs.columns.size() != graph.inputs.size()) {
     return absl::InternalError("calibration has other inputs than the step");
   }
+  LOADLINE_RETURN_IF_ERROR(executor::CheckBytes(inputs, graph));
   LOADLINE_ASSIGN_OR_RETURN(
       const auto batcher,
       executor::Batcher::Create(inputs, *batch, batches.seed, batches.shuffle));

@@ -117,8 +117,7 @@ absl::Status LookUp(std::vector<int64_t> rows, std::vector<int32_t> labels) {
   const auto count = static_cast<int64_t>(rows.size());
   return MakeDataSet({Array<int64_t>(DType::kI64, {count}, std::move(rows)),
                       Array<int32_t>(DType::kI32, {count, 1}, labels),
-                      Array<float>(DType::kF32, {count, 2},
-                                   std::vector<float>(2 * labels.size()))},
+                      Array<float>(DType::kF32, {3, 2}, {1, 2, 3, 4, 5, 6})},
                      LooksUp())
       .status();
 }
@@ -139,6 +138,90 @@ TEST(MakeDataSet, RefusesLabelsAndIndicesOutOfRangeNamingTheFirst) {
             "array 'row': 3 in example 1 (counted from 0) is not a row of "
             "'table', which has 3");
   EXPECT_EQ(LookUp({-4, 0}, {0, 0}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// An x f32[batch,2], and a mask f32[3] without an axis for examples.
+models::Graph WithMask(int64_t batch) {
+  models::Graph graph;
+  graph.AddInput("x", {DType::kF32, {batch, 2}});
+  graph.AddInput("mask", {DType::kF32, {3}});
+  return graph;
+}
+
+NpyArray Rows(int64_t count) {
+  return Array<float>(DType::kF32, {count, 2},
+                      std::vector<float>(static_cast<size_t>(2 * count)));
+}
+
+// A row of 4 bytes in a batch of 2 is less than the step reads.
+TEST(MakeDataSet, RefusesARowForEachExampleWhereTheInputHasNoBatch) {
+  const absl::Status status =
+      MakeDataSet({Rows(4), Array<float>(DType::kF32, {4}, {1, 2, 3, 4})},
+                  WithMask(2))
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(),
+              HasSubstr("input 'mask' is f32[3]: its first axis is not the "
+                        "batch, which is 2"));
+  EXPECT_THAT(status.message(), HasSubstr("found f32[4]"));
+}
+
+TEST(MakeDataSet, GivesAnArrayOfTheInputsOwnShapeToEveryStep) {
+  for (const int64_t in_memory : {0, 1 << 20}) {
+    std::string mask(12, '\0');
+    for (size_t i = 0; i < mask.size(); ++i) mask[i] = static_cast<char>(i);
+    const std::string path =
+        WriteZip("mask.npz",
+                 {{"x.npy", NpyFile("<f4", "(6, 2)", std::string(48, '\0'))},
+                  {"mask.npy", NpyFile("<f4", "(3,)", mask)}},
+                 false);
+    const auto data =
+        LoadData(path, WithMask(2), {.most_bytes_in_memory = in_memory});
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ(CheckBytes(*data, WithMask(2)), absl::OkStatus());
+    EXPECT_EQ(data->examples, 6);
+    EXPECT_TRUE(data->columns[1].every_step);
+    auto batcher =
+        Batcher::Create(*data, 2, 1, /*shuffle=*/true, /*micro_batches=*/2);
+    ASSERT_TRUE(batcher.ok());
+    for (int64_t step = 0; step < 5; ++step) {
+      const auto rows = (*batcher)->Batch(step);
+      ASSERT_TRUE(rows.ok()) << rows.status();
+      for (const size_t part : {2, 3}) {
+        EXPECT_EQ(std::memcmp((*rows)[part], mask.data(), mask.size()), 0);
+      }
+    }
+  }
+}
+
+TEST(MakeDataSet, ChecksTheIndicesOfEveryStep) {
+  models::Graph graph;
+  graph.AddInput("x", {DType::kF32, {2, 2}});
+  const auto at = graph.AddInput("positions", {DType::kI64, {3}});
+  const auto table = graph.AddInput("table", {DType::kF32, {2, 2}});
+  ASSERT_TRUE(
+      graph.AddNode("Gather", "lookup", {table, at}, {{"axis", int64_t{0}}})
+          .ok());
+  EXPECT_EQ(
+      MakeDataSet(
+          {Rows(4), Array<int64_t>(DType::kI64, {3}, {0, 1, 2}), Rows(4)},
+          graph)
+          .status()
+          .message(),
+      "array 'positions': 2 at position 2 (counted from 0) is not a row of "
+      "'table', which has 2");
+}
+
+TEST(CheckBytes, RefusesTheDataOfAnotherBatch) {
+  const auto data = MakeDataSet(
+      {Rows(4), Array<float>(DType::kF32, {3}, {1, 2, 3})}, WithMask(2));
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(CheckBytes(*data, WithMask(4)), absl::OkStatus());
+  models::Graph other = WithMask(4);
+  other.values[models::Index(other.inputs[1])].type.dims = {4};
+  EXPECT_THAT(CheckBytes(*data, other).message(),
+              HasSubstr("input 'mask' is f32[4], which has 16 bytes"));
+  EXPECT_FALSE(CheckBytes(*data, OneInput(DType::kF32)).ok());
 }
 
 DataSet Numbers(int64_t examples) {

@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "executor/device/ignored_target.h"
 #include "tests/executor/support/toy.h"
@@ -110,6 +113,37 @@ TEST(Evaluate, WeighsBatchesByTheClassesOfTheirTargets) {
     EXPECT_NEAR(evaluator.result().loss, weighted / 2.5, 1e-6) << batch;
     EXPECT_NEAR(*evaluator.result().accuracy, 2.0 / 3, 1e-9);
   }
+}
+
+// A mask that is the same for all examples.
+TEST(Evaluate, GivesEveryBatchWhatHasNoExamples) {
+  models::Graph graph;
+  const auto x = graph.AddInput("x", {DType::kF32, {2, 1}});
+  const auto mask = graph.AddInput("mask", {DType::kF32, {1, 1}});
+  const auto target = graph.AddInput("target", {DType::kF32, {2, 1}});
+  const auto y = (*graph.AddNode("Mul", "y", {x, mask}))[0];
+  graph.outputs.push_back((*graph.AddNode("MseLoss", "loss", {y, target}))[0]);
+  const auto column = [](const char* name, std::vector<float> numbers) {
+    Column column = {.name = name, .row_bytes = 4};
+    column.data.resize(numbers.size() * 4);
+    std::memcpy(column.data.data(), numbers.data(), column.data.size());
+    return column;
+  };
+  DataSet data = {.examples = 4,
+                  .columns = {column("x", {1, 2, 3, 4}), column("mask", {2}),
+                              column("target", {0, 0, 0, 0})}};
+  data.columns[1].every_step = true;
+  const Toy toy = ToyOf(std::move(graph));
+  const planner::Plan plan = KeepPlan(toy);
+  CpuDevice device;
+  auto program = Load(toy.graph, toy.problem, plan, device);
+  ASSERT_TRUE(program.ok()) << program.status();
+  Evaluator evaluator(data);
+  ASSERT_EQ(evaluator.Run(**program), absl::OkStatus());
+  EXPECT_DOUBLE_EQ(evaluator.result().loss, (4 + 16 + 36 + 64) / 4.0);
+  data.columns[1].row_bytes = 2;
+  Evaluator other(data);
+  EXPECT_EQ(other.Run(**program).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Evaluate, StopsBetweenBatchesWhenAsked) {
