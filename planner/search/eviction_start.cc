@@ -18,6 +18,9 @@ namespace loadline::planner {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
+// EvictionStartOptions::usual_bytes: smaller values than this part of the
+// target stay. There are many of them, and each eviction adds items.
+constexpr int64_t kSmallPart = 1024;
 
 // What one pass may do.
 struct PassOptions {
@@ -28,13 +31,14 @@ struct PassOptions {
 class EvictionPass {
  public:
   EvictionPass(const SearchModel& model, const Schedule& order,
-               int64_t target_bytes, const PassOptions& options, uint64_t seed)
+               const EvictionStartOptions& start, const PassOptions& options)
       : model_(model),
         tuning_(model.tuning.eviction),
         order_(order),
-        target_bytes_(target_bytes),
+        target_bytes_(start.target_bytes),
+        usual_bytes_(std::min(start.usual_bytes, start.target_bytes)),
         most_source_nodes_(options.most_source_nodes),
-        random_(seed),
+        random_(start.seed),
         uses_(model, order),
         homes_(model, options.move_homes),
         job_of_(model.node_count),
@@ -65,6 +69,7 @@ class EvictionPass {
     started_ = true;
     for (int p = 0; p < uses_.end(); ++p) {
       uses_.SetClock(p);
+      running_ = p;
       CopyBackInTime();
       if (!RunFirst(order_.items[p].id)) return std::nullopt;
     }
@@ -210,6 +215,9 @@ class EvictionPass {
     while (live_bytes_ + bytes > target_bytes_) {
       if (!EvictOne()) return false;
     }
+    while (live_bytes_ + bytes > usual_bytes_) {
+      if (!EvictOne(target_bytes_ / kSmallPart)) break;
+    }
     return true;
   }
 
@@ -222,24 +230,27 @@ class EvictionPass {
     bool moves_home = false;  // of a persistent value, to the host
   };
 
-  bool EvictOne() {
+  // False: no value of at least so many bytes can be evicted.
+  bool EvictOne(int64_t least_bytes = 0) {
     const int count = static_cast<int>(pool_.size());
     Eviction best;
     for (int i = 0; i < tuning_.sampled_candidates && count > 0; ++i) {
-      Improve(pool_[random_.Below(count)], best);
+      Improve(pool_[random_.Below(count)], least_bytes, best);
     }
     // Rare: most values are about to be read.
-    for (int i = 0; best.value < 0 && i < count; ++i) Improve(pool_[i], best);
+    for (int i = 0; best.value < 0 && i < count; ++i) {
+      Improve(pool_[i], least_bytes, best);
+    }
     if (best.value < 0) return false;
     if (best.moves_home) MoveHome(best.value);
     return best.copy ? CopyOut(best.value) : Forget(best.value);
   }
 
-  void Improve(int value, Eviction& best) {
+  void Improve(int value, int64_t least_bytes, Eviction& best) {
     const ValueState& state = values_[value];
-    if (state.pins > 0) return;
+    if (state.pins > 0 || model_.bytes[value] < least_bytes) return;
     const int next = uses_.Next(value);
-    if (next <= uses_.clock() && started_) return;
+    if (next <= running_) return;  // its reader waits for the other inputs
     Eviction eviction;
     eviction.value = value;
     eviction.moves_home = MovesHome(value, next);
@@ -418,7 +429,7 @@ class EvictionPass {
       const double lead_ns = tuning_.copy_back_lead * model_.InLeadNs(value) +
                              std::max(0.0, h2d_free_ns_ - now_ns_);
       if (compute_ns_[next] - compute_ns_[uses_.clock()] > lead_ns ||
-          live_bytes_ + model_.bytes[value] > target_bytes_) {
+          live_bytes_ + model_.bytes[value] > usual_bytes_) {
         return;
       }
       copied_.pop();
@@ -429,7 +440,7 @@ class EvictionPass {
   const SearchModel& model_;
   const SearchTuning::Eviction& tuning_;
   const Schedule& order_;
-  const int64_t target_bytes_;
+  const int64_t target_bytes_, usual_bytes_;
   const int most_source_nodes_;
   Random random_;
   NextUses uses_;
@@ -440,6 +451,7 @@ class EvictionPass {
   std::vector<Item> items_;
   std::vector<char> cancelled_;  // by item
   bool started_ = false;         // the first item may be added
+  int running_ = -1;  // the position whose node is being run for the first time
   std::vector<ValueState> values_;
   std::vector<int> pool_;  // resident values that may be evicted at some time
   std::vector<Frame> frames_;
@@ -461,7 +473,7 @@ class EvictionPass {
 
 std::optional<Schedule> EvictionStart(const SearchModel& model,
                                       const Schedule& order,
-                                      int64_t target_bytes, uint64_t seed) {
+                                      const EvictionStartOptions& options) {
   std::vector<PassOptions> passes;
   for (int most_nodes : model.tuning.eviction.most_source_nodes) {
     passes.push_back({most_nodes, false});
@@ -480,12 +492,13 @@ std::optional<Schedule> EvictionStart(const SearchModel& model,
     passes.push_back({model.tuning.eviction.most_source_nodes.front(), true});
     passes.push_back({0, true});
   }
-  for (const PassOptions& options : passes) {
+  for (const PassOptions& pass : passes) {
     std::optional<Schedule> schedule =
-        EvictionPass(model, order, target_bytes, options, seed).Run();
+        EvictionPass(model, order, options, pass).Run();
     if (!schedule) continue;
     const Lifetimes lives = FindLifetimes(model, *schedule);
-    if (lives.valid && lives.peak_bytes <= target_bytes) return schedule;
+    if (lives.valid && lives.peak_bytes <= options.target_bytes)
+      return schedule;
   }
   return std::nullopt;
 }

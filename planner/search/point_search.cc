@@ -190,7 +190,8 @@ class PointSearch {
       const size_t from = copies_ ? (i + 1) % orders_.size() : i;
       if (effort_.Interrupted()) return;
       const std::optional<Schedule> start = EvictionStart(
-          model_, orders_[from], options_.target_bytes, options_.seed);
+          model_, orders_[from],
+          {.target_bytes = options_.target_bytes, .seed = options_.seed});
       if (start) Offer(*start);
       if (start && IsLarge()) return;
     }

@@ -129,8 +129,8 @@ void BudgetBisection::SearchPoint(const Point& point) {
       point.number != 0 ? point.number : points_.count() + point.bytes);
   const BudgetTask task = {
       point.bytes, point.share * static_cast<double>(options_.work_limit),
-      options_.seed * static_cast<uint64_t>(points_.count()) + seed,
-      must_find_};
+      options_.seed * static_cast<uint64_t>(points_.count()) + seed, must_find_,
+      floor_ns_};
   const int last = static_cast<int>(modes_.size()) - 1;
   const int others = Asked().codecs ? last - 1 : last;
   outside_.ForEach(others, [&](int mode) {
@@ -216,8 +216,28 @@ void BudgetBisection::BisectDown() {
 }
 
 void BudgetBisection::ContinueBelow(const LaidOutSchedule& plan) {
+  floor_ns_ = Asked().upper->step_ns;
   Asked().met = plan;
   RestartBelow(plan.arena_bytes);
+}
+
+void BudgetBisection::ContinueAbove(const LaidOutSchedule& plan) {
+  RestartBelow(smallest().arena_bytes);
+  while (lower_ + 1 < upper_ &&
+         points_.BytesAt(lower_ + 1) <= plan.arena_bytes) {
+    ++lower_;
+  }
+  Asked().lower = plan;
+  const Point point = {plan.arena_bytes,
+                       options_.model.tuning.bisection.grain_share, 0};
+  SearchPoint(point);
+  GoUp(point);
+}
+
+LaidOutSchedule BudgetBisection::Faster(const LaidOutSchedule& plan) {
+  Asked().lower = plan;
+  SearchPoint({plan.arena_bytes, 1, 0});
+  return *Asked().here;
 }
 
 void BudgetBisection::SearchHarder(int64_t times) {

@@ -70,9 +70,16 @@ class BudgetBisection {
   // After BisectDown: starts again below the smallest plan found, with so many
   // times the work at every point.
   void SearchHarder(int64_t times);
-  // Continues below a plan that was found elsewhere, as if BisectDown had.
+  // Continues below a plan that was found elsewhere, as if BisectDown had, but
+  // plans of fewer bytes may then be faster than it: only smallest() counts.
   void ContinueBelow(const LaidOutSchedule& plan);
-  const LaidOutSchedule& smallest() const { return *Asked().upper; }
+  // After BisectDown: continues between the smallest plan found and `plan`,
+  // which was found elsewhere, needs fewer bytes and is not faster. Searches at
+  // its bytes first. BisectTo any budget from there on then finds a plan.
+  void ContinueAbove(const LaidOutSchedule& plan);
+  // `plan`, which was found elsewhere, or a faster one in its bytes.
+  LaidOutSchedule Faster(const LaidOutSchedule& plan);
+  const LaidOutSchedule& smallest() const { return *Asked().met; }
 
   // Searches at the budget alone, round after round, until interrupted or until
   // what was found is proven the best there is: better within a time limit, and
@@ -124,7 +131,9 @@ class BudgetBisection {
   std::unique_ptr<const CoarseLayers> coarse_layers_;  // null: no layers
   std::vector<std::unique_ptr<SearchMode>> modes_;     // the last is asked for
   const BudgetPoints points_;
-  bool must_find_ = false;   // SearchHarder was called
+  bool must_find_ = false;  // SearchHarder was called
+  // What no plan need be faster than, where that is not the upper one.
+  std::optional<double> floor_ns_;
   int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
   int lowest_ = 0;           // the last point below the bound
   int lower_ = 0, upper_ = 0;

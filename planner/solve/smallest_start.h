@@ -12,9 +12,9 @@
 
 namespace loadline::planner {
 
-// Runs eviction passes (eviction_start.h) over each order, with targets just
-// above `bound_bytes`, the proven lower bound on the peak, and lays out each
-// schedule. Returns the plan with the smallest arena; among equals, the
+// Runs eviction passes (eviction_start.h) over each order, with targets at or
+// just above `bound_bytes`, the proven lower bound on the peak, and lays out
+// each schedule. Returns the plan with the smallest arena; among equals, the
 // fastest. Returns none if no pass stays within its target. The time is nearly
 // linear in the nodes and far below that of a search. The plan may be slow: it
 // may copy every value out and in for every node. `outside` only interrupts.

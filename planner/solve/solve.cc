@@ -126,14 +126,11 @@ class Solver {
     } else if (!options_.time_limit) {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
-      for (int retry = 0;
-           laid_out == nullptr && retry < policy_.retries && MayExist();
-           ++retry) {
-        bisection.BisectDown();
-        bisection.SearchHarder(policy_.retry_factor);
-        laid_out = bisection.BisectTo(options_.budget_bytes, improved);
-      }
       if (laid_out != nullptr) Improved(*laid_out);
+    }
+    int64_t smallest_bytes = kept_->arena_bytes;
+    if (!best_ && !outside_.Interrupted()) {
+      smallest_bytes = SolveFromSmallest(bisection, improved);
     }
     if (best_) {
       WorkBudget work = outside_;
@@ -150,7 +147,7 @@ class Solver {
           absl::StrCat("stopped before any plan within ", options_.budget_bytes,
                        " bytes was found"));
     }
-    return InfeasibleError(problem_, Facts(bisection));
+    return InfeasibleError(problem_, Facts(smallest_bytes));
   }
 
   // The plan of the fewest bytes that was found.
@@ -160,8 +157,8 @@ class Solver {
     if (options_.time_limit) return SmallestUntilDeadline();
     BudgetBisection bisection = MakeBisection(outside_);
     searched_ = bisection.searched();
-    BisectToSmallest(bisection);
-    return Finish(bisection.smallest());
+    const LaidOutSchedule smallest = FindSmallest(bisection);
+    return Finish(MakeBisection(outside_).Faster(smallest));
   }
 
  private:
@@ -170,7 +167,13 @@ class Solver {
                          options_.seed, outside_);
   }
 
-  void BisectToSmallest(BudgetBisection& bisection) const {
+  // The plan of the fewest bytes that a search finds, from the start that needs
+  // none.
+  LaidOutSchedule FindSmallest(BudgetBisection& bisection) const {
+    const std::optional<LaidOutSchedule> start = Start();
+    if (start && start->arena_bytes < kept_->arena_bytes) {
+      bisection.ContinueBelow(*start);
+    }
     bisection.BisectDown();
     for (int retry = 0;
          retry < policy_.retries && !outside_.Interrupted() &&
@@ -179,22 +182,42 @@ class Solver {
       bisection.SearchHarder(policy_.retry_factor);
       bisection.BisectDown();
     }
+    return bisection.smallest();
   }
 
-  // Fewer bytes for half of the time, from the start that needs no search, and
-  // then less time in these bytes.
+  // Where the search found nothing within the budget: the smallest plan may be
+  // within it, and then plans between that and the smallest of the search.
+  // Larger budgets never get slower plans, but for a smallest plan that is
+  // faster than what the search found in more bytes. Returns the bytes that
+  // SolveSmallest's plan needs; with so many, there is a plan.
+  int64_t SolveFromSmallest(
+      BudgetBisection& bisection,
+      const std::function<void(const LaidOutSchedule&)>& improved) {
+    bisection.BisectDown();
+    BudgetBisection below = MakeBisection(outside_);
+    const LaidOutSchedule smallest = FindSmallest(below);
+    if (smallest.arena_bytes <= options_.budget_bytes) {
+      if (smallest.step_ns >= bisection.smallest().step_ns) {
+        bisection.ContinueAbove(smallest);
+        Improved(*bisection.BisectTo(options_.budget_bytes, improved));
+      } else {
+        Improved(smallest);
+      }
+      return smallest.arena_bytes;
+    }
+    const LaidOutSchedule faster = MakeBisection(outside_).Faster(smallest);
+    if (faster.arena_bytes <= options_.budget_bytes) Improved(faster);
+    return faster.arena_bytes;
+  }
+
+  // Fewer bytes for half of the time, then less time in these bytes.
   absl::StatusOr<Plan> SmallestUntilDeadline() {
     WorkBudget half = outside_;
     const absl::Time now = absl::Now();
     half.stop.deadline = now + (outside_.stop.deadline - now) / 2;
     BudgetBisection bisection = MakeBisection(half);
     searched_ = bisection.searched();
-    const std::optional<LaidOutSchedule> start = Start();
-    if (start && start->arena_bytes < kept_->arena_bytes) {
-      bisection.ContinueBelow(*start);
-    }
-    BisectToSmallest(bisection);
-    const LaidOutSchedule& smallest = bisection.smallest();
+    const LaidOutSchedule smallest = FindSmallest(bisection);
     Improved(smallest);
     MakeBisection(outside_).SearchUntilDeadline(
         smallest.arena_bytes,
@@ -302,8 +325,7 @@ class Solver {
     return absl::OkStatus();
   }
 
-  Infeasibility Facts(BudgetBisection& bisection) const {
-    bisection.BisectDown();
+  Infeasibility Facts(int64_t smallest_met_bytes) const {
     PeakFloor floor = FloorOf(ModelOfAllPlans(problem_));
     Infeasibility facts;
     facts.budget_bytes = options_.budget_bytes;
@@ -312,7 +334,7 @@ class Solver {
         std::min(floor.bytes, CertifiedPeakBytes(problem_));
     facts.tightest_node = floor.node;
     facts.tightest_values = std::move(floor.values);
-    facts.smallest_met_bytes = bisection.smallest().arena_bytes;
+    facts.smallest_met_bytes = smallest_met_bytes;
     return facts;
   }
 

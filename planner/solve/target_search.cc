@@ -26,7 +26,7 @@ TargetSearch::TargetSearch(SearchMode& mode, const BudgetTask& task,
       next_share_(tuning_.retry_share) {
   if (!mode.upper) return;
   options_.target_bytes = task.budget_bytes;
-  options_.floor_ns = mode.upper->step_ns;
+  options_.floor_ns = task.floor_ns.value_or(mode.upper->step_ns);
   if (mode.model.problem->addresses) {
     first_share_ = mode.search->IsCostly() ? tuning_.layered_first_share
                                            : tuning_.first_share;

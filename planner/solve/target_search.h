@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "planner/search/search.h"
@@ -18,6 +19,8 @@ struct BudgetTask {
   uint64_t seed = 0;
   // PointSearchOptions::must_find, until a plan is known.
   bool must_find = false;
+  // No plan faster than this is taken. Default: the step of mode.upper.
+  std::optional<double> floor_ns;
 };
 
 // A schedule within the budget may need more bytes once its buffers have
@@ -30,8 +33,8 @@ class TargetSearch {
                const WorkBudget& outside);
 
   // Leaves the mode's best plan for the task, if any, in mode.here: never
-  // slower than mode.lower, never faster than mode.upper. `others` are plans of
-  // other modes within the budget.
+  // slower than mode.lower, never faster than the task's floor. `others` are
+  // plans of other modes within the budget.
   void Run(const std::vector<const LaidOutSchedule*>& others);
 
  private:

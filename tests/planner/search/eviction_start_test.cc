@@ -78,7 +78,8 @@ TEST(EvictionStart, IsTheOrderItselfWhereThatFits) {
   const Problem problem = TrainingChain(20);
   const SearchModel model = MakeSearchModel(problem);
   const Schedule order = GivenOrder(model);
-  const auto start = EvictionStart(model, order, PeakOf(model, order), 1);
+  const auto start = EvictionStart(
+      model, order, {.target_bytes = PeakOf(model, order), .seed = 1});
   ASSERT_TRUE(start.has_value());
   EXPECT_EQ(start->items, order.items);
 }
@@ -89,7 +90,8 @@ TEST(EvictionStart, FindsSchedulesOfALongChainInATenthOfItsBytes) {
   const SearchModel model = MakeSearchModel(problem);
   const Schedule order = GivenOrder(model);
   const int64_t peak_bytes = PeakOf(model, order);
-  const auto start = EvictionStart(model, order, peak_bytes / 10, 1);
+  const auto start =
+      EvictionStart(model, order, {.target_bytes = peak_bytes / 10, .seed = 1});
   ASSERT_TRUE(start.has_value());
   EXPECT_LE(PeakOf(model, *start), peak_bytes / 10);
   // With even checkpoints, each forward node runs twice.
@@ -106,7 +108,8 @@ TEST(EvictionStart, StaysWithinTheTargetOnRandomProblems) {
     const int64_t peak_bytes = PeakOf(model, order);
     for (int percent : {95, 80, 60}) {
       const int64_t target_bytes = peak_bytes * percent / 100;
-      const auto start = EvictionStart(model, order, target_bytes, seed);
+      const auto start = EvictionStart(
+          model, order, {.target_bytes = target_bytes, .seed = seed});
       ++tried;
       if (!start) continue;
       ++found;
@@ -129,8 +132,10 @@ TEST(EvictionStart, IsTheSameForTheSameSeed) {
   const SearchModel model = MakeSearchModel(problem);
   const Schedule order = GivenOrder(model);
   const int64_t target_bytes = PeakOf(model, order) * 8 / 10;
-  const auto one = EvictionStart(model, order, target_bytes, 3);
-  const auto other = EvictionStart(model, order, target_bytes, 3);
+  const auto one =
+      EvictionStart(model, order, {.target_bytes = target_bytes, .seed = 3});
+  const auto other =
+      EvictionStart(model, order, {.target_bytes = target_bytes, .seed = 3});
   ASSERT_TRUE(one.has_value());
   EXPECT_EQ(one->items, other->items);
 }
@@ -153,7 +158,8 @@ TEST(EvictionStart, DropsTheValueThatIsCheaperToMake) {
       {.file_id = 4, .time_ns = 300, .inputs = {a, b, d}, .outputs = {e}}};
   problem.outputs = {e};
   const SearchModel model = MakeSearchModel(problem);
-  const auto start = EvictionStart(model, GivenOrder(model), 3100, 1);
+  const auto start = EvictionStart(model, GivenOrder(model),
+                                   {.target_bytes = 3100, .seed = 1});
   ASSERT_TRUE(start.has_value());
   EXPECT_EQ(FindTimes(model, *start).compute_ns, 6000 + 100);
 }
@@ -200,7 +206,8 @@ TEST(EvictionStart, MovesTheHomesOfWeightsThatDoNotAllFit) {
   const Schedule order = GivenOrder(model);
   ASSERT_GT(PeakOf(model, order), 20'000);
   for (const int64_t target_bytes : {19'000, 10'000, 5'000, 1'020}) {
-    const auto start = EvictionStart(model, order, target_bytes, 1);
+    const auto start =
+        EvictionStart(model, order, {.target_bytes = target_bytes, .seed = 1});
     ASSERT_TRUE(start.has_value()) << target_bytes;
     EXPECT_LE(PeakOf(model, *start), target_bytes);
     // As few as the target asks for, and those that a draw mistook.
@@ -214,7 +221,57 @@ TEST(EvictionStart, MovesTheHomesOfWeightsThatDoNotAllFit) {
   // Not if the host has no room.
   const Problem no_host = UpdatedLayers(20, 1500);
   const SearchModel small = MakeSearchModel(no_host);
-  EXPECT_FALSE(EvictionStart(small, order, 19'000, 1).has_value());
+  EXPECT_FALSE(EvictionStart(small, order, {.target_bytes = 19'000, .seed = 1})
+                   .has_value());
+}
+
+// Both operands of the middle node and the weights that the nodes beside it
+// read are more than the target: the weights leave for that node alone.
+TEST(EvictionStart, EvictsWhatTheNextNodeReads) {
+  Problem problem;
+  problem.addresses = false;
+  const int64_t bytes[] = {1, 1000, 500, 1000, 1, 1};
+  for (int v = 0; v < 6; ++v) {
+    problem.values.push_back(
+        {.file_id = v, .bytes = bytes[v], .persistent = v == 1});
+  }
+  const ValueId x{0}, weights{1}, a{2}, sum{3}, b{4}, c{5};
+  problem.nodes = {
+      {.file_id = 0, .time_ns = 100, .inputs = {x, weights}, .outputs = {a}},
+      {.file_id = 1, .time_ns = 100, .inputs = {a}, .outputs = {sum}},
+      {.file_id = 2, .time_ns = 100, .inputs = {x, weights}, .outputs = {b}},
+      {.file_id = 3, .time_ns = 100, .inputs = {sum, b}, .outputs = {c}}};
+  problem.outputs = {c};
+  problem.machine.emplace();
+  problem.machine->host_bytes = 1 << 20;
+  problem.machine->d2h.bytes_per_s = problem.machine->h2d.bytes_per_s = 1e9;
+  ASSERT_TRUE(ValidateProblem(problem).ok());
+  const SearchModel model = MakeSearchModel(problem);
+  const auto start = EvictionStart(model, GivenOrder(model),
+                                   {.target_bytes = 2100, .seed = 1});
+  ASSERT_TRUE(start.has_value());
+  EXPECT_LE(PeakOf(model, *start), 2100);
+}
+
+// One node in the middle needs most of the memory.
+TEST(EvictionStart, FillsMoreThanTheUsualBytesOnlyWhereItMust) {
+  Problem problem = TrainingChain(200);
+  const int middle = static_cast<int>(problem.nodes.size()) / 2;
+  problem.nodes[middle].workspace_bytes = 9'000;
+  const SearchModel model = MakeSearchModel(problem);
+  const Schedule order = GivenOrder(model);
+  const auto fullness = [&](int64_t usual_bytes) {
+    const auto start = EvictionStart(
+        model, order,
+        {.target_bytes = 10'000, .usual_bytes = usual_bytes, .seed = 1});
+    if (!start) return std::ptrdiff_t{-1};
+    EXPECT_LE(PeakOf(model, *start), 10'000);
+    const std::vector<int64_t> live = FindLifetimes(model, *start).live_bytes;
+    return std::count_if(live.begin(), live.end(),
+                         [](int64_t bytes) { return bytes > 5'000; });
+  };
+  EXPECT_EQ(fullness(5'000), 1);
+  EXPECT_GT(fullness(10'000), 50);
 }
 
 }  // namespace

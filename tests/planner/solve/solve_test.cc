@@ -3,37 +3,18 @@
 #include "planner/solve/solve.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "planner/layout/laid_out_schedule.h"
-#include "planner/schedule/simulate.h"
-#include "planner/search/eviction_start.h"
-#include "planner/search/search.h"
 #include "planner/verify/verify.h"
 #include "tests/planner/support/random_problem.h"
-#include "tests/planner/support/transformer_problem.h"
+#include "tests/planner/support/solve_samples.h"
 
 namespace loadline::planner {
 namespace {
-
-// Keeps thousands of solves quick; so do bounds without linear programs, where
-// bounds do not matter.
-constexpr int64_t kWork = 4'000;
-
-Problem SeededProblem(uint64_t seed) {
-  return RandomProblem(seed, 6 + static_cast<int>(seed % 40), seed % 3 != 0,
-                       seed % 4 != 1);
-}
-
-int64_t Percent(const Plan& all, int percent) {
-  return all.predicted.peak_bytes / 100 * percent;
-}
 
 TEST(Solve, EveryPlanIsVerifiedWithinBudgetAndAboveBounds) {
   int met = 0, missed = 0;
@@ -104,45 +85,6 @@ TEST(Solve, WritesBoundsThatDoNotDependOnTheOptions) {
     }
   }
   EXPECT_GT(plans, 80);
-}
-
-// A plan that the first search finds stays; where it finds none the second
-// finds some, and none below what the first has met is faster than that.
-TEST(Solve, LooksHarderWhereNothingWasFound) {
-  int more = 0;
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok()) << seed << ": " << all.status();
-    for (int percent : {70, 50, 40, 30}) {
-      SolveOptions options;
-      options.budget_bytes = Percent(*all, percent);
-      options.work_limit = kWork / 4;
-      options.bound_work_limit = 0;
-      const absl::StatusOr<Plan> plan = Solve(problem, options);
-      options.allow_retries = false;
-      const absl::StatusOr<Plan> first = Solve(problem, options);
-      SCOPED_TRACE(absl::StrCat("seed ", seed, " at ", percent, " %"));
-      if (first.ok()) {
-        ASSERT_TRUE(plan.ok()) << plan.status();
-        EXPECT_EQ(PlanToJson(*plan, problem), PlanToJson(*first, problem));
-        continue;
-      }
-      const auto missed = InfeasibilityOf(first.status());
-      ASSERT_TRUE(missed.has_value()) << first.status();
-      if (!plan.ok()) {
-        EXPECT_LE(InfeasibilityOf(plan.status())->smallest_met_bytes,
-                  missed->smallest_met_bytes);
-        continue;
-      }
-      ++more;
-      options.budget_bytes = missed->smallest_met_bytes;
-      const absl::StatusOr<Plan> above = Solve(problem, options);
-      ASSERT_TRUE(above.ok()) << above.status();
-      EXPECT_GE(plan->predicted.step_ns, above->predicted.step_ns);
-    }
-  }
-  EXPECT_GT(more, 1);
 }
 
 TEST(Solve, CopiesThatStopComputeRunAlone) {
@@ -311,244 +253,6 @@ TEST(Solve, LessWorkForTheBoundChangesNoPlan) {
   EXPECT_GT(weaker, 0);
 }
 
-TEST(Solve, LargerBudgetsAreNeverSlower) {
-  for (uint64_t seed = 1; seed <= 25; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok());
-    int64_t last_step_ns = INT64_MAX;
-    int64_t smaller = 0;
-    for (int twentieth = 4; twentieth <= 23; ++twentieth) {
-      SolveOptions options;
-      options.budget_bytes = Percent(*all, 5 * twentieth);
-      options.work_limit = kWork;
-      options.bound_work_limit = 0;
-      const absl::StatusOr<Plan> plan = Solve(problem, options);
-      if (!plan.ok()) {
-        EXPECT_EQ(last_step_ns, INT64_MAX)
-            << "seed " << seed << ": met " << smaller << " but not "
-            << options.budget_bytes;
-        continue;
-      }
-      EXPECT_LE(plan->predicted.step_ns, last_step_ns)
-          << "seed " << seed << " at " << 5 * twentieth << " %";
-      last_step_ns = plan->predicted.step_ns;
-      smaller = options.budget_bytes;
-    }
-  }
-}
-
-// Whether the eviction pass over some order gives a plan within the budget.
-bool EvictionFits(const SearchModel& model, int64_t budget_bytes) {
-  for (const Schedule& order : SeedOrders(model)) {
-    const std::optional<Schedule> start =
-        EvictionStart(model, order, budget_bytes, 0);
-    if (!start) continue;
-    const auto laid_out =
-        LayOutTightest(model, *start, FindTimes(model, *start).step_ns, 1000);
-    if (laid_out.ok() && laid_out->arena_bytes <= budget_bytes) return true;
-  }
-  return false;
-}
-
-TEST(Solve, LittleWorkFindsAPlanWhereEvictionDoes) {
-  int fits = 0;
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
-    const Problem problem =
-        seed == 1 ? TransformerProblem({.layers = 2})
-                  : RandomProblem(seed, 20 + static_cast<int>(seed % 60),
-                                  seed % 3 != 0, seed % 4 != 1);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok());
-    const SearchModel model = MakeSearchModel(problem);
-    for (int percent : {90, 80, 70, 60, 50, 35}) {
-      SolveOptions options;
-      options.budget_bytes = Percent(*all, percent);
-      options.bound_work_limit = 0;
-      if (!EvictionFits(model, options.budget_bytes)) continue;
-      ++fits;
-      for (int64_t work : {200, 2000}) {
-        options.work_limit = work;
-        const absl::StatusOr<Plan> plan = Solve(problem, options);
-        EXPECT_TRUE(plan.ok()) << seed << " at " << percent << " %, " << work
-                               << " units of work: " << plan.status();
-      }
-    }
-  }
-  EXPECT_GT(fits, 100);
-}
-
-TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    SolveOptions options;
-    options.work_limit = kWork;
-    options.bound_work_limit = 0;
-    const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
-    ASSERT_TRUE(smallest.ok()) << seed << ": " << smallest.status();
-    EXPECT_TRUE(Verify(problem, *smallest).ok());
-    options.budget_bytes = smallest->budget_bytes;
-    EXPECT_TRUE(Solve(problem, options).ok()) << seed;
-    options.budget_bytes = 0;
-    const absl::StatusOr<Plan> none = Solve(problem, options);
-    if (none.ok()) continue;  // a problem of no bytes
-    EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
-    const auto facts = InfeasibilityOf(none.status());
-    ASSERT_TRUE(facts.has_value());
-    EXPECT_FALSE(facts->tightest_values.empty());
-    EXPECT_GE(facts->smallest_met_bytes, facts->proven_bound_bytes);
-  }
-}
-
-TEST(Solve, CancelledBeforeAnyPlanIsDeadlineExceeded) {
-  const std::atomic<bool> cancel = true;
-  int checked = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    SolveOptions options;
-    options.budget_bytes = Percent(*all, 60);
-    options.work_limit = kWork;
-    options.bound_work_limit = 0;
-    const absl::StatusOr<Plan> plan = Solve(problem, options);
-    options.cancel = &cancel;
-    const absl::StatusOr<Plan> stopped = Solve(problem, options);
-    if (!plan.ok() ||
-        plan->predicted.stall_ns + plan->predicted.recompute_ns == 0) {
-      continue;
-    }
-    ++checked;
-    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kDeadlineExceeded);
-  }
-  EXPECT_GT(checked, 3);
-}
-
-// However little time there is, the plan is verified and fits, or there is
-// none; more time never makes it slower than what progress has told.
-TEST(Solve, TimeLimitsGiveVerifiedPlansOrNone) {
-  int met = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok());
-    for (int microseconds : {0, 100, 3'000, 30'000}) {
-      SolveOptions options;
-      options.budget_bytes = Percent(*all, 75);
-      options.time_limit = absl::Microseconds(microseconds);
-      int64_t best_ns = INT64_MAX;
-      options.progress = [&](const Progress& progress) {
-        best_ns = std::min(best_ns, progress.step_ns);
-      };
-      const absl::StatusOr<Plan> plan = Solve(problem, options);
-      SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", microseconds, " us"));
-      if (!plan.ok()) {
-        EXPECT_EQ(best_ns, INT64_MAX);
-        // Where no search can find any, none is waited for.
-        const auto facts = InfeasibilityOf(plan.status());
-        EXPECT_TRUE(absl::IsDeadlineExceeded(plan.status()) ||
-                    (facts.has_value() &&
-                     facts->smallest_met_bytes > options.budget_bytes))
-            << plan.status();
-        continue;
-      }
-      ++met;
-      EXPECT_TRUE(Verify(problem, *plan).ok());
-      EXPECT_LE(plan->arena_bytes, options.budget_bytes);
-      EXPECT_NEAR(static_cast<double>(plan->predicted.step_ns),
-                  static_cast<double>(best_ns), 1.0);
-    }
-  }
-  EXPECT_GT(met, 0);  // how many is a matter of the machine
-}
-
-// An hour would be noticed.
-TEST(Solve, TimeLimitIsNotUsedUpOnceThePlanIsProvenOptimal) {
-  int optimal = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const Problem problem = RandomProblem(seed, 12, false, false);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok());
-    SolveOptions options;
-    options.budget_bytes = Percent(*all, 70);
-    options.work_limit = kWork;
-    options.bound_work_limit =
-        PolicyOf(Effort::kNormal, 12, {}, {}).bound_work_limit;
-    const absl::StatusOr<Plan> plan = Solve(problem, options);
-    const bool proven =
-        plan.ok() && plan->predicted.step_ns == plan->bounds.step_ns;
-    options.time_limit = absl::Hours(1);
-    if (proven && plan->predicted.recompute_ns > 0) {
-      ++optimal;
-      const absl::StatusOr<Plan> again = Solve(problem, options);
-      ASSERT_TRUE(again.ok()) << seed << ": " << again.status();
-      EXPECT_EQ(again->predicted.step_ns, plan->predicted.step_ns) << seed;
-    }
-  }
-  EXPECT_GT(optimal, 2);
-}
-
-// Nor for what a bound rules out.
-TEST(Solve, TimeLimitIsNotUsedUpWhereNoPlanExists) {
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
-    const Problem problem = RandomProblem(seed, 12, false, false);
-    SolveOptions options;
-    options.budget_bytes = 1;
-    options.work_limit = kWork;
-    options.time_limit = absl::Hours(1);
-    const auto facts = InfeasibilityOf(Solve(problem, options).status());
-    ASSERT_TRUE(facts.has_value()) << seed;
-    EXPECT_GT(facts->proven_bound_bytes, 1);
-    EXPECT_GE(facts->smallest_met_bytes, facts->proven_bound_bytes);
-    options.time_limit = absl::ZeroDuration();
-    EXPECT_TRUE(InfeasibilityOf(Solve(problem, options).status()).has_value());
-  }
-}
-
-// Without time there is no search, and the bytes show it.
-TEST(SolveSmallest, StopsAtItsTimeLimit) {
-  int larger = 0;
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    SolveOptions options;
-    options.work_limit = kWork;
-    const absl::StatusOr<Plan> searched = SolveSmallest(problem, options);
-    ASSERT_TRUE(searched.ok()) << seed << ": " << searched.status();
-    options.time_limit = absl::ZeroDuration();
-    const absl::StatusOr<Plan> limited = SolveSmallest(problem, options);
-    ASSERT_TRUE(limited.ok()) << seed << ": " << limited.status();
-    EXPECT_TRUE(Verify(problem, *limited).ok());
-    if (limited->arena_bytes > searched->arena_bytes) ++larger;
-  }
-  EXPECT_GT(larger, 0);
-}
-
-TEST(Solve, CancelKeepsTheBestPlanSoFar) {
-  int stopped = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const Problem problem = SeededProblem(seed);
-    const absl::StatusOr<Plan> all = KeepEverything(problem);
-    ASSERT_TRUE(all.ok());
-    std::atomic<bool> cancel = false;
-    SolveOptions options;
-    options.budget_bytes = Percent(*all, 65);
-    options.work_limit = kWork;
-    options.bound_work_limit = 0;
-    options.cancel = &cancel;
-    int64_t first_ns = -1;
-    options.progress = [&](const Progress& progress) {
-      if (first_ns < 0) first_ns = progress.step_ns;
-      cancel = true;
-    };
-    const absl::StatusOr<Plan> plan = Solve(problem, options);
-    if (first_ns < 0) continue;
-    ++stopped;
-    ASSERT_TRUE(plan.ok()) << seed << ": " << plan.status();
-    EXPECT_TRUE(Verify(problem, *plan).ok()) << seed;
-    EXPECT_LE(plan->predicted.step_ns, first_ns) << seed;
-  }
-  EXPECT_GT(stopped, 10);
-}
-
 TEST(Solve, BothMeansAreNeverWorseThanEachAlone) {
   int compared = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -677,21 +381,6 @@ TEST(Reprice, RefusesAnotherProblem) {
   ASSERT_TRUE(all.ok()) << all.status();
   const Problem other = RandomProblem(4, 30, true, true);
   EXPECT_FALSE(Reprice(other, *all, {}).ok());
-}
-
-TEST(Solve, ProgressTellsImprovingPlans) {
-  const Problem problem = SeededProblem(38);
-  const absl::StatusOr<Plan> all = KeepEverything(problem);
-  SolveOptions options;
-  options.budget_bytes = Percent(*all, 70);
-  std::vector<int64_t> steps;
-  options.progress = [&](const Progress& progress) {
-    steps.push_back(progress.step_ns);
-    EXPECT_GE(progress.step_ns, progress.bound_step_ns);
-  };
-  ASSERT_TRUE(Solve(problem, options).ok());
-  ASSERT_FALSE(steps.empty());
-  for (size_t i = 1; i < steps.size(); ++i) EXPECT_LE(steps[i], steps[i - 1]);
 }
 
 TEST(Solve, NegativeBudgetAndWorkAreInvalid) {
