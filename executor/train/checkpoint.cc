@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "executor/files/safetensors.h"
+#include "absl/strings/strip.h"
 #include "models/ops/state_blocks.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr char kFormat[] = "loadline.checkpoint/1";
 constexpr char kNote[] = "note.";  // prefix of a note's key
 
+constexpr char kConstants[] = "constants";
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
     std::string operator()(int64_t i) const { return absl::StrCat("i", i); }
@@ -73,6 +75,8 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
   position.notes = NotesOf(file);
   if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
     return absl::InvalidArgumentError("its metadata counts below zero");
+  const auto constants = file.metadata.find(kConstants);
+  if (constants != file.metadata.end()) position.constants = constants->second;
   }
   return position;
 }
@@ -129,13 +133,46 @@ absl::Status CheckStateBits(const SafetensorsFile& file,
 
 absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
                                         const models::Graph& graph) {
+bool IsConstant(const models::Value& value) {
+  return value.kind == models::ValueKind::kConstant &&
+         value.initial.has_value() && value.initial->data != nullptr;
+}
+
+std::string DigestOf(const models::Value& constant) {
+  planner::Sha256 hash;
+  hash.Add(constant.initial->data->data(), constant.initial->data->size());
+  return absl::StrCat(hash.HexDigest().substr(0, 16), " ", constant.name, "\n");
+}
+
+// The constants of a graph have the contents of a digest. Requires a graph with
+// the same model hash, and so with the same names.
+absl::Status CheckConstants(absl::string_view digest,
+                            const models::Graph& graph) {
+  for (const models::Value& value : graph.values) {
+    if (!IsConstant(value)) continue;
+    if (absl::ConsumePrefix(&digest, DigestOf(value))) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "its run had other numbers in '", value.name,
+        "', which is not trained and therefore not in the checkpoint; resume "
+        "it with the model file, and the settings, that the run began with"));
+  }
+  return absl::OkStatus();
+}
+
   LOADLINE_RETURN_IF_ERROR(CheckFormat(file));
   LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
   LOADLINE_RETURN_IF_ERROR(CheckStateBits(file, graph));
   const auto hash = file.metadata.find("model_sha256");
   if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
     return absl::FailedPreconditionError(
-        "it was written by a run of another model, batch or optimizer");
+        "it was written by a run of another model, batch or optimizer, or "
+        "with other settings of the step: precision, clipping, dropout, loss "
+        "(label smoothing, class weights), micro-batches or segments, frozen "
+        "weights, adapters, averages, or passes; resume it with the flags of "
+        "that run");
+  }
+  if (!position.constants.empty()) {
+    LOADLINE_RETURN_IF_ERROR(CheckConstants(position.constants, graph));
   }
   return position;
 }
@@ -189,6 +226,14 @@ absl::StatusOr<std::string> WeightsSha256(Program& program) {
     if (value.kind != models::ValueKind::kParameter) continue;
     buffer.resize(static_cast<size_t>(value.type.bytes()));
     LOADLINE_RETURN_IF_ERROR(
+std::string DigestOfConstants(const models::Graph& graph) {
+  std::string digest;
+  for (const models::Value& value : graph.values) {
+    if (IsConstant(value)) absl::StrAppend(&digest, DigestOf(value));
+  }
+  return digest;
+}
+
         program.ReadPersistent(value.name, absl::MakeSpan(buffer)));
     hash.Add(buffer.data(), buffer.size());
   }
@@ -209,7 +254,10 @@ absl::Status SaveCheckpoint(const std::string& path, Program& program,
       {"shuffle", position.shuffle ? "1" : "0"},
       {"batch", absl::StrCat(position.batch)},
       {"examples_seen", absl::StrCat(position.examples_seen)},
-      {"model_sha256", ModelSha256(program.graph())}};
+      {"model_sha256", ModelSha256(program.graph())},
+      {kConstants, position.constants.empty()
+                       ? DigestOfConstants(program.graph())
+                       : position.constants}};
   for (const auto& [key, value] : position.notes) {
     metadata[absl::StrCat(kNote, key)] = value;
   }

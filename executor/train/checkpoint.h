@@ -22,12 +22,20 @@ struct RunPosition {
   int64_t examples_seen = 0;  // position in the data: step * batch
   // What else the run has to know when it goes on, such as its best evaluation.
   std::map<std::string, std::string> notes;
+  // DigestOfConstants of its graph. Empty: SaveCheckpoint computes it, or an
+  // old checkpoint lacks it.
+  std::string constants;
 };
 
 // Identifies the model of a checkpoint: names and types of all saved values,
 // and names and attributes of the operators. Independent of weights and
 // learning rates.
 std::string ModelSha256(const models::Graph& graph);
+
+// Of the contents that no checkpoint has, such as frozen weights: for each
+// constant of the graph, 16 digits of its SHA-256 and its name. One pass over
+// the bytes.
+std::string DigestOfConstants(const models::Graph& graph);
 
 // SHA-256 over the raw bytes of the parameters, in the graph's order.
 absl::StatusOr<std::string> WeightsSha256(Program& program);
@@ -54,7 +62,7 @@ absl::StatusOr<RunPosition> ReadCheckpointPosition(const std::string& path,
 // Reads a checkpoint into the program and returns its position. The program is
 // unchanged unless the whole file fits it. NotFound: no such file.
 // InvalidArgument: a malformed file. FailedPrecondition: another model's
-// checkpoint.
+// checkpoint, or one with other constants, which the error names.
 absl::StatusOr<RunPosition> LoadCheckpoint(const std::string& path,
                                            Program& program);
 

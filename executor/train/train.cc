@@ -221,7 +221,8 @@ class Run {
                         .shuffle = options_.shuffle,
                         .batch = batcher_.batch(),
                         .examples_seen = steps_done * batcher_.batch(),
-                        .notes = options_.notes});
+                        .notes = options_.notes,
+                        .constants = constants_});
     if (result_.unsaved.ok()) {
       saved_step_ = steps_done;
     } else if (!options_.not_saved || Stopped()) {
@@ -234,6 +235,7 @@ class Run {
 
   Program& program_;
   Batcher& batcher_;
+    if (constants_.empty()) constants_ = DigestOfConstants(program_.graph());
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
@@ -261,6 +263,7 @@ absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                             MakeBatcher(program.graph(), data, options));
   int64_t first_step = options.first_step;
   if (options.resume) {
+  std::string constants_;  // DigestOfConstants; empty until something is saved
     LOADLINE_ASSIGN_OR_RETURN(first_step,
                               Resume(program, options, batcher->batch()));
   }

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 
@@ -110,6 +112,66 @@ TEST(Checkpoint, OfAnotherModelIsRefusedAndChangesNothing) {
   Loaded to({.depth = 3});
   EXPECT_EQ(LoadCheckpoint(TemporaryPath("none"), *to.program).status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// A step that trains w and multiplies by a frozen weight.
+Toy WithFrozen(float number) {
+  models::Graph graph;
+  const models::TensorType type = {models::DType::kF32, {1}};
+  const auto x = graph.AddInput("x", type);
+  const float one = 1;
+  const auto w = graph.AddParameter("w", models::MakeTensor(type, &one));
+  const auto frozen =
+      graph.AddConstant("frozen\nweight", models::MakeTensor(type, &number));
+  const auto y = (*graph.AddNode("Mul", "y", {x, w}))[0];
+  const auto z = (*graph.AddNode("Mul", "z", {y, frozen}))[0];
+  graph.outputs = {z};
+  return ToyOf(std::move(graph));
+}
+
+// Resuming would mix two models without a word.
+TEST(Checkpoint, IsRefusedByAModelWithOtherFrozenWeights) {
+  const std::string path = TemporaryPath("frozen.safetensors");
+  const auto with = [](const Toy& toy, const auto& use) {
+    const planner::Plan plan = KeepPlan(toy);
+    CpuDevice device;
+    const auto program = Load(toy.graph, toy.problem, plan, device);
+    ASSERT_TRUE(program.ok()) << program.status();
+    use(**program);
+  };
+  const Toy toy = WithFrozen(2);
+  with(toy, [&](Program& program) {
+    ASSERT_EQ(SaveCheckpoint(path, program, {.step = 3}), absl::OkStatus());
+    EXPECT_EQ(LoadCheckpoint(path, program)->step, 3);
+  });
+  EXPECT_EQ(ReadCheckpointPosition(path, toy.graph)->constants,
+            DigestOfConstants(toy.graph));
+  const Toy other = WithFrozen(3);
+  with(other, [&](Program& program) {
+    const absl::Status status = LoadCheckpoint(path, program).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("other numbers in 'frozen\nweight'"),
+              absl::string_view::npos)
+        << status;
+  });
+  EXPECT_EQ(ReadCheckpointPosition(path, other.graph).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  // An old checkpoint does not know.
+  const auto file = ReadSafetensors(path);
+  ASSERT_TRUE(file.ok());
+  std::map<std::string, std::string> metadata = file->metadata;
+  EXPECT_EQ(metadata.erase("constants"), 1u);
+  const std::string old = TemporaryPath("old.safetensors");
+  const auto& w = file->contents.at("w");
+  ASSERT_EQ(WriteSafetensors(old, {{"w", file->types.at("w")}}, metadata,
+                             [&](size_t, absl::Span<std::byte> to) {
+                               std::copy(w.begin(), w.end(), to.begin());
+                               return absl::OkStatus();
+                             }),
+            absl::OkStatus());
+  with(other, [&](Program& program) {
+    EXPECT_EQ(LoadCheckpoint(old, program).status(), absl::OkStatus());
+  });
 }
 
 std::string File(const std::string& header, const std::string& data) {
