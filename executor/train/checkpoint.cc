@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "executor/files/safetensors.h"
 #include "absl/strings/strip.h"
+#include "executor/files/safetensors.h"
 #include "models/ops/state_blocks.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
@@ -18,9 +18,9 @@ namespace loadline::executor {
 namespace {
 
 constexpr char kFormat[] = "loadline.checkpoint/1";
+constexpr char kConstants[] = "constants";
 constexpr char kNote[] = "note.";  // prefix of a note's key
 
-constexpr char kConstants[] = "constants";
 std::string AttributeText(const models::Attribute& attribute) {
   struct Text {
     std::string operator()(int64_t i) const { return absl::StrCat("i", i); }
@@ -73,10 +73,10 @@ absl::StatusOr<RunPosition> ReadPosition(const SafetensorsFile& file) {
       ReadNumber(file, "examples_seen", &position.examples_seen));
   position.shuffle = shuffle != 0;
   position.notes = NotesOf(file);
-  if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
-    return absl::InvalidArgumentError("its metadata counts below zero");
   const auto constants = file.metadata.find(kConstants);
   if (constants != file.metadata.end()) position.constants = constants->second;
+  if (position.step < 0 || position.batch < 0 || position.examples_seen < 0) {
+    return absl::InvalidArgumentError("its metadata counts below zero");
   }
   return position;
 }
@@ -131,8 +131,6 @@ absl::Status CheckStateBits(const SafetensorsFile& file,
   return absl::OkStatus();
 }
 
-absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
-                                        const models::Graph& graph) {
 bool IsConstant(const models::Value& value) {
   return value.kind == models::ValueKind::kConstant &&
          value.initial.has_value() && value.initial->data != nullptr;
@@ -159,6 +157,8 @@ absl::Status CheckConstants(absl::string_view digest,
   return absl::OkStatus();
 }
 
+absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
+                                        const models::Graph& graph) {
   LOADLINE_RETURN_IF_ERROR(CheckFormat(file));
   LOADLINE_ASSIGN_OR_RETURN(const RunPosition position, ReadPosition(file));
   LOADLINE_RETURN_IF_ERROR(CheckStateBits(file, graph));
@@ -218,14 +218,6 @@ std::string ModelSha256(const models::Graph& graph) {
   return hash.HexDigest();
 }
 
-absl::StatusOr<std::string> WeightsSha256(Program& program) {
-  planner::Sha256 hash;
-  std::vector<std::byte> buffer;
-  for (models::ValueId id : program.saved_values()) {
-    const models::Value& value = program.graph().value(id);
-    if (value.kind != models::ValueKind::kParameter) continue;
-    buffer.resize(static_cast<size_t>(value.type.bytes()));
-    LOADLINE_RETURN_IF_ERROR(
 std::string DigestOfConstants(const models::Graph& graph) {
   std::string digest;
   for (const models::Value& value : graph.values) {
@@ -234,6 +226,14 @@ std::string DigestOfConstants(const models::Graph& graph) {
   return digest;
 }
 
+absl::StatusOr<std::string> WeightsSha256(Program& program) {
+  planner::Sha256 hash;
+  std::vector<std::byte> buffer;
+  for (models::ValueId id : program.saved_values()) {
+    const models::Value& value = program.graph().value(id);
+    if (value.kind != models::ValueKind::kParameter) continue;
+    buffer.resize(static_cast<size_t>(value.type.bytes()));
+    LOADLINE_RETURN_IF_ERROR(
         program.ReadPersistent(value.name, absl::MakeSpan(buffer)));
     hash.Add(buffer.data(), buffer.size());
   }

@@ -214,6 +214,7 @@ class Run {
   }
 
   absl::Status Save(int64_t steps_done) {
+    if (constants_.empty()) constants_ = DigestOfConstants(program_.graph());
     result_.unsaved =
         SaveCheckpoint(options_.checkpoint_path, program_,
                        {.step = steps_done,
@@ -235,12 +236,12 @@ class Run {
 
   Program& program_;
   Batcher& batcher_;
-    if (constants_.empty()) constants_ = DigestOfConstants(program_.graph());
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
   int64_t start_ns_ = 0;
   int64_t saved_step_ = -1;
+  std::string constants_;  // DigestOfConstants; empty until something is saved
 };
 
 }  // namespace
@@ -263,7 +264,6 @@ absl::StatusOr<TrainResult> Train(Program& program, const DataSet& data,
                             MakeBatcher(program.graph(), data, options));
   int64_t first_step = options.first_step;
   if (options.resume) {
-  std::string constants_;  // DigestOfConstants; empty until something is saved
     LOADLINE_ASSIGN_OR_RETURN(first_step,
                               Resume(program, options, batcher->batch()));
   }
