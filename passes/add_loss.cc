@@ -71,8 +71,17 @@ std::vector<int64_t> Without(std::vector<int64_t> dims, int64_t axis) {
 }
 
 std::string Shapes(const TensorType& prediction, const TensorType& target) {
-  return absl::StrCat("prediction ", prediction.ToString(), ", target ",
-                      target.ToString());
+  const std::string shapes = absl::StrCat("prediction ", prediction.ToString(),
+                                          ", target ", target.ToString());
+  if (prediction.dims.empty() || target.dims.empty() ||
+      prediction.dims[0] == target.dims[0]) {
+    return shapes;
+  }
+  // Such as a time-major model's.
+  return absl::StrCat(shapes, "; the first axis of both must be the batch, ",
+                      target.dims[0],
+                      ": if it is another axis in the model, export it with "
+                      "the batch first");
 }
 
 absl::StatusOr<int64_t> CheckNamedAxis(const TensorType& prediction,

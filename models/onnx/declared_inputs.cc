@@ -29,8 +29,8 @@ DeclaredInput Declared(const onnx::ValueInfoProto& input) {
 
 }  // namespace onnx_internal
 
-absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
-    const std::string& path, const ImportOptions& options) {
+absl::StatusOr<DeclaredModel> ReadDeclared(const std::string& path,
+                                           const ImportOptions& options) {
   LOADLINE_ASSIGN_OR_RETURN(
       const onnx::ModelProto proto,
       onnx_internal::ReadModelFile(path, options.max_bytes));
@@ -38,22 +38,30 @@ absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
   for (const auto& tensor : proto.graph().initializer()) {
     initializers.insert(tensor.name());
   }
-  std::vector<DeclaredInput> inputs;
+  DeclaredModel model;
   for (const auto& input : proto.graph().input()) {
     if (initializers.count(input.name()) > 0) continue;
-    inputs.push_back(onnx_internal::Declared(input));
+    model.inputs.push_back(onnx_internal::Declared(input));
   }
-  return inputs;
+  for (const auto& output : proto.graph().output()) {
+    model.outputs.push_back(onnx_internal::Declared(output));
+  }
+  return model;
+}
+
+absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
+    const std::string& path, const ImportOptions& options) {
+  LOADLINE_ASSIGN_OR_RETURN(DeclaredModel model, ReadDeclared(path, options));
+  return std::move(model.inputs);
 }
 
 absl::StatusOr<std::vector<std::string>> ReadDeclaredOutputs(
     const std::string& path, const ImportOptions& options) {
-  LOADLINE_ASSIGN_OR_RETURN(
-      const onnx::ModelProto proto,
-      onnx_internal::ReadModelFile(path, options.max_bytes));
+  LOADLINE_ASSIGN_OR_RETURN(const DeclaredModel model,
+                            ReadDeclared(path, options));
   std::vector<std::string> names;
-  for (const auto& output : proto.graph().output()) {
-    names.push_back(output.name());
+  for (const DeclaredInput& output : model.outputs) {
+    names.push_back(output.name);
   }
   return names;
 }

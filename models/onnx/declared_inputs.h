@@ -30,6 +30,14 @@ struct DeclaredInput {
 absl::StatusOr<std::vector<DeclaredInput>> ReadDeclaredInputs(
     const std::string& path, const ImportOptions& options);
 
+// The same of the outputs, in the order of an imported graph's.
+struct DeclaredModel {
+  std::vector<DeclaredInput> inputs;
+  std::vector<DeclaredInput> outputs;
+};
+absl::StatusOr<DeclaredModel> ReadDeclared(const std::string& path,
+                                           const ImportOptions& options);
+
 // The names of the outputs, as in the file and in the order of an imported
 // graph's. The same errors.
 absl::StatusOr<std::vector<std::string>> ReadDeclaredOutputs(

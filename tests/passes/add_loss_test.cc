@@ -113,6 +113,13 @@ TEST(FindClassAxis, RefusesWhatFitsNowhere) {
   LossOptions options = CrossEntropy({5});
   EXPECT_THAT(FindClassAxis(prediction, options).status().ToString(),
               HasSubstr("prediction f32[4,10], target i64[5]"));
+  EXPECT_THAT(FindClassAxis(prediction, options).status().ToString(),
+              HasSubstr("the first axis of both must be the batch, 5: if it is "
+                        "another axis in the model, export it with the batch "
+                        "first"));
+  EXPECT_THAT(
+      FindClassAxis(prediction, CrossEntropy({4, 2})).status().ToString(),
+      Not(HasSubstr("must be the batch")));
   options.class_axis = 2;
   EXPECT_THAT(FindClassAxis(prediction, options).status().ToString(),
               HasSubstr("class axis 2 is not an axis"));

@@ -22,6 +22,7 @@
 #include "passes/structure.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
+#include "tools/pipeline/batch_axis.h"
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/gradient_errors.h"
@@ -316,6 +317,19 @@ absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
       "'; its outputs: ", absl::StrJoin(names, ", ")));
 }
 
+absl::Status CheckBatchAxes(const models::Graph& model, const LossFlags& flags,
+                            const std::string& path) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::DeclaredModel declared,
+                            models::ReadDeclared(path, {}));
+  LOADLINE_RETURN_IF_ERROR(CheckBatchOfInputs(declared, model));
+  if (flags.loss == "model" || model.outputs.empty()) return absl::OkStatus();
+  const auto found = std::find(model.outputs.begin(), model.outputs.end(),
+                               PredictionOf(model, flags));
+  return CheckBatchOfPrediction(
+      declared, static_cast<size_t>(found - model.outputs.begin()),
+      flags.class_axis);
+}
+
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
                                             const LossFlags& given,
                                             const std::string& path) {
@@ -332,6 +346,9 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
     return absl::InvalidArgumentError("the model has no input or no output");
   }
   if (!flags.output.empty()) options.prediction = flags.output;
+  if (!flags.data.empty()) {
+    LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(model, flags, path));
+  }
   // Another model's data would be blamed for its target.
   for (const models::ValueId input : model.inputs) {
     if (flags.data.empty()) break;

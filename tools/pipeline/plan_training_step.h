@@ -69,6 +69,11 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
 absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
                                             const LossFlags& flags,
                                             const std::string& path);
+// InvalidArgument: the batch is not the first axis of every input and of the
+// prediction (tools/pipeline/batch_axis.h). LossFor checks it where `flags`
+// have data. `flags` name the output as the graph does.
+absl::Status CheckBatchAxes(const models::Graph& model, const LossFlags& flags,
+                            const std::string& path);
 // The flags with the graph's name of that output. InvalidArgument: there is no
 // such output.
 absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,

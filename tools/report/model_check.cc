@@ -98,6 +98,7 @@ absl::Status CheckLoss(Graph graph, const LossFlags& given,
     if (graph.value(id).name == flags.output) prediction = id;
   }
   *description = absl::StrCat(flags.loss, " of ", Described(graph, prediction));
+  LOADLINE_RETURN_IF_ERROR(CheckBatchAxes(graph, flags, path));
   LOADLINE_ASSIGN_OR_RETURN(const passes::LossOptions loss,
                             LossFor(graph, given, path));
   LOADLINE_RETURN_IF_ERROR(passes::AddLoss(graph, loss));

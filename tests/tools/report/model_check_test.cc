@@ -144,12 +144,34 @@ TEST(CheckModel, ReadsEveryArrayOfTheData) {
   EXPECT_THAT(CheckVerdict(Check(mlp)),
               HasSubstr("less than one batch of 100000"));
   StepFlags other = Text(
+      "g (float[batch,1,8,8] image, float[10] target) => (float y)"
+      " <float[1] w = {2}> { a = Mul(image, w)"
+      " b = ReduceMean<keepdims = 0>(a) c = ReduceMean<keepdims = 0>(target)"
+      " y = Add(b, c) }");
+  other.loss.loss = "model";
+  other.loss.data = "models/zoo/digits-train.npz";
+  EXPECT_THAT(
+      CheckVerdict(Check(other)),
+      HasSubstr("'target' is f32[10]: its first axis is not the batch"));
+  other = Text(
       "g (float[batch,1] wrong) => (float[batch,10] y)"
       " <float[1,10] w = {1,2,3,4,5,6,7,8,9,10}> { y = Mul(wrong, w) }");
   other.loss.data = "models/zoo/digits-train.npz";
   EXPECT_FALSE(Check(other).AsExported());
   EXPECT_EQ(ExitCodeFor(Check(other).status), kBadInput);
   EXPECT_THAT(CheckVerdict(Check(other)), HasSubstr("'wrong'"));
+}
+
+TEST(CheckModel, RefusesABatchThatIsNotTheFirstAxis) {
+  StepFlags flags = Text(
+      "g (float[8,batch,4] x) => (float[8,batch,4] y)"
+      " <float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}>"
+      " { y = MatMul(x, w) }");
+  flags.model.dims = {"batch=8"};
+  const ModelCheck check = Check(flags);
+  EXPECT_EQ(ExitCodeFor(check.status), kBadInput);
+  EXPECT_THAT(CheckVerdict(check),
+              HasSubstr("input 'x': the batch ('batch') is its axis 1"));
 }
 
 TEST(CheckModel, ListsEveryUnsupportedOperatorWithItsNodes) {
