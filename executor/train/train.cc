@@ -22,12 +22,21 @@
 namespace loadline::executor {
 namespace {
 
+// Times that are kept for their median.
+constexpr size_t kMostTimes = size_t{1} << 16;
+
+absl::Status TooManySteps() {
+  return absl::InvalidArgumentError(
+      absl::StrCat("a run has at most ", kMostSteps, " steps"));
+}
+
 absl::Status CheckOptions(const TrainOptions& options) {
   if (options.steps < 0 || options.checkpoint_interval < 0 ||
       options.first_step < 0 || options.most_steps < 0 ||
       options.pause_step < 0) {
     return absl::InvalidArgumentError("a negative number of steps");
   }
+  if (options.steps > kMostSteps) return TooManySteps();
   if (!std::isfinite(options.learning_rate)) {
     return absl::InvalidArgumentError("the learning rate is no number");
   }
@@ -116,9 +125,10 @@ class Run {
       end = std::min(end, first_step + options_.most_steps);
     }
     if (options_.pause_step > 0) end = std::min(end, options_.pause_step);
-    const int64_t todo = std::max<int64_t>(end - first_step, 0);
-    result_.losses.reserve(static_cast<size_t>(todo));
-    step_ns_.reserve(static_cast<size_t>(todo));
+    const auto todo = static_cast<size_t>(std::clamp(
+        end - first_step, int64_t{0}, static_cast<int64_t>(kMostTimes)));
+    result_.losses.reserve(todo);
+    step_ns_.reserve(todo);
     start_ns_ = absl::GetCurrentTimeNanos();
     int64_t step = first_step;
     for (; step < end && !Stopped(); ++step) {
@@ -154,7 +164,7 @@ class Run {
                                              .step = step + 1,
                                              .seed = options_.seed},
                                             batch));
-    step_ns_.push_back(absl::GetCurrentTimeNanos() - begin_ns);
+    AddTime(absl::GetCurrentTimeNanos() - begin_ns);
     if (!std::isfinite(loss)) {
       return Diverged(absl::StrCat("the loss is ", loss), step + 1);
     }
@@ -169,6 +179,16 @@ class Run {
       LOADLINE_RETURN_IF_ERROR(Save(step + 1));
     }
     return absl::OkStatus();
+  }
+
+  // Of the time of each step, then of each second one, and so on.
+  void AddTime(int64_t ns) {
+    if (times_seen_++ % times_every_ != 0) return;
+    step_ns_.push_back(ns);
+    if (step_ns_.size() < kMostTimes) return;
+    for (size_t i = 0; i < kMostTimes / 2; ++i) step_ns_[i] = step_ns_[2 * i];
+    step_ns_.resize(kMostTimes / 2);
+    times_every_ *= 2;
   }
 
   float RateOf(int64_t step) const {
@@ -239,12 +259,24 @@ class Run {
   const TrainOptions& options_;
   TrainResult result_;
   std::vector<int64_t> step_ns_;
+  int64_t times_seen_ = 0;
+  int64_t times_every_ = 1;  // of how many times step_ns_ has one
   int64_t start_ns_ = 0;
   int64_t saved_step_ = -1;
   std::string constants_;  // DigestOfConstants; empty until something is saved
 };
 
 }  // namespace
+
+absl::StatusOr<int64_t> StepsOfRun(int64_t steps, int64_t epochs,
+                                   int64_t steps_per_epoch) {
+  if (steps <= 0 && __builtin_mul_overflow(std::max<int64_t>(epochs, 1),
+                                           steps_per_epoch, &steps)) {
+    return TooManySteps();
+  }
+  if (steps > kMostSteps) return TooManySteps();
+  return steps;
+}
 
 absl::Status CheckTrainable(const models::Graph& graph, const DataSet& data,
                             const TrainOptions& options) {

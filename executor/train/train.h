@@ -26,6 +26,14 @@ struct TrainProgress {
   double left_s = 0;
 };
 
+// What a double counts exactly: schedules compute in doubles.
+inline constexpr int64_t kMostSteps = int64_t{1} << 53;
+
+// `steps` if they are given (above 0), or those of so many epochs, at least
+// one. InvalidArgument: more than kMostSteps.
+absl::StatusOr<int64_t> StepsOfRun(int64_t steps, int64_t epochs,
+                                   int64_t steps_per_epoch);
+
 struct TrainOptions {
   int64_t steps = 0;  // total; a resumed run does the rest
   float learning_rate = 0;
@@ -71,7 +79,8 @@ struct TrainResult {
   int64_t first_step = 0;     // from the options or the checkpoint
   std::vector<float> losses;  // of the steps done in this call
   bool interrupted = false;
-  int64_t step_ns = 0;  // median over the steps; 0 without any
+  // Median over the steps (of many, over a regular sample); 0 without any.
+  int64_t step_ns = 0;
   double examples_per_s = 0;
   int64_t arena_bytes = 0;     // of the device
   int64_t device_bytes = 0;    // Device::UsedBytes after the last step

@@ -25,6 +25,9 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
     return absl::InvalidArgumentError(
         "--data: expected an .npz file, to run steps on");
   }
+  LOADLINE_RETURN_IF_ERROR(
+      executor::StepsOfRun(steps, /*epochs=*/0, /*steps_per_epoch=*/0)
+          .status());
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                             LoadDataFor(flags.loss, step.graph));
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));

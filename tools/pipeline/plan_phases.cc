@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "executor/train/data.h"
+#include "executor/train/train.h"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
 #include "tools/pipeline/check_phases.h"
@@ -105,7 +106,11 @@ absl::StatusOr<RecipeClock> ClockFor(const StepFlags& flags,
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
   clock.steps_per_epoch = data.examples / *batch;
-  if (steps == 0 && epochs > 0) clock.steps = epochs * clock.steps_per_epoch;
+  if (steps > 0 || epochs > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        clock.steps,
+        executor::StepsOfRun(steps, epochs, clock.steps_per_epoch));
+  }
   return clock;
 }
 

@@ -131,9 +131,9 @@ class PhasedTraining {
     }
     per_epoch_ = std::max<int64_t>(1, data_.examples / *batch);
     const int64_t per_epoch = data_.examples / *batch;
-    train_.steps = run_.steps > 0
-                       ? run_.steps
-                       : std::max<int64_t>(1, run_.epochs) * per_epoch;
+    LOADLINE_ASSIGN_OR_RETURN(
+        train_.steps,
+        executor::StepsOfRun(run_.steps, run_.epochs, per_epoch));
     if (run_.schedule) {
       LOADLINE_ASSIGN_OR_RETURN(train_.schedule, run_.schedule(train_.steps));
     }
@@ -455,8 +455,9 @@ class PhasedTraining {
       part.arena_bytes = std::max(part.arena_bytes, result_.train.arena_bytes);
       part.device_bytes =
           std::max(part.device_bytes, result_.train.device_bytes);
-      part.losses.insert(part.losses.begin(), result_.train.losses.begin(),
-                         result_.train.losses.end());
+      std::vector<float>& losses = result_.train.losses;
+      losses.insert(losses.end(), part.losses.begin(), part.losses.end());
+      part.losses = std::move(losses);
     }
     result_.train = std::move(part);
   }

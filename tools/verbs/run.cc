@@ -66,11 +66,11 @@ absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
 }
 
 // `graph`: the graph that the data were loaded for.
-int64_t StepsFor(const RunFlags& flags, const executor::DataSet& data,
-                 const models::Graph& graph) {
-  if (flags.steps > 0) return flags.steps;
+absl::StatusOr<int64_t> StepsFor(const RunFlags& flags,
+                                 const executor::DataSet& data,
+                                 const models::Graph& graph) {
   const int64_t batch = *executor::BatchOf(graph);
-  return std::max<int64_t>(1, flags.epochs) * (data.examples / batch);
+  return executor::StepsOfRun(flags.steps, flags.epochs, data.examples / batch);
 }
 
 // Loads the plan. `last`: no other is loaded later, so the initial contents of
@@ -97,7 +97,7 @@ absl::StatusOr<Running> Load(const RunFlags& flags, PlannedStep* step,
 absl::StatusOr<executor::TrainOptions> TrainOptionsFor(
     const RunFlags& flags, const executor::DataSet& data,
     const models::Graph& graph) {
-  const int64_t steps = StepsFor(flags, data, graph);
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t steps, StepsFor(flags, data, graph));
   LOADLINE_ASSIGN_OR_RETURN(
       const executor::Schedule schedule,
       ScheduleFor(flags.training, flags.step.optimizer.lr, steps));
@@ -166,9 +166,9 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
                    }));
   const int64_t done =
       first.first_step + static_cast<int64_t>(first.losses.size());
-  if (first.interrupted || done >= StepsFor(flags, data, step->graph)) {
-    return first;
-  }
+  LOADLINE_ASSIGN_OR_RETURN(const int64_t steps,
+                            StepsFor(flags, data, step->graph));
+  if (first.interrupted || done >= steps) return first;
   LOADLINE_ASSIGN_OR_RETURN(const auto state, ReadState(*running->program));
   running->program.reset();  // before the device, which it uses
   running->device.reset();   // free its bytes before allocating others
@@ -265,7 +265,8 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
   absl::Status unwritten;
   EvaluatedRunOptions options;
-  options.steps = StepsFor(flags, data, step->graph);
+  LOADLINE_ASSIGN_OR_RETURN(options.steps,
+                            StepsFor(flags, data, step->graph));
   options.patience = flags.training.patience;
   const int64_t batch = *executor::BatchOf(step->graph);
   options.every = flags.training.eval_every > 0

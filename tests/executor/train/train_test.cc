@@ -2,8 +2,11 @@
 // a loss that is no number stops a run before it is saved.
 #include "executor/train/train.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -115,6 +118,35 @@ TEST(Train, GoesOnInAnotherProgramWithTheSameBits) {
   EXPECT_EQ(rest->losses.back(), expected->losses.back());
   EXPECT_EQ(rest->weights_sha256, expected->weights_sha256);
   EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST(StepsOfRun, CountsWithoutOverflow) {
+  EXPECT_EQ(*StepsOfRun(7, 0, 100), 7);
+  EXPECT_EQ(*StepsOfRun(0, 3, 100), 300);
+  EXPECT_EQ(*StepsOfRun(0, 0, 100), 100);
+  EXPECT_EQ(*StepsOfRun(kMostSteps, 0, 100), kMostSteps);
+  for (const int64_t epochs : {INT64_MAX, int64_t{1} << 62, kMostSteps}) {
+    EXPECT_EQ(StepsOfRun(0, epochs, 4).status().message(),
+              "a run has at most 9007199254740992 steps");
+  }
+  EXPECT_FALSE(StepsOfRun(kMostSteps + 1, 0, 1).ok());
+}
+
+// Nothing is reserved for steps that may never come.
+TEST(Train, BeginsARunOfAnyLength) {
+  const Toy toy = MakeToy();
+  const planner::Plan plan = KeepPlan(toy);
+  const DataSet data = ToyData(toy, 21);
+  std::atomic<bool> stop{false};
+  TrainOptions options = {.steps = kMostSteps, .learning_rate = 0.05f};
+  options.stop = &stop;
+  options.progress = [&](const TrainProgress& p) { stop = p.step == 2; };
+  const auto result = TrainOnce(toy, plan, data, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->losses.size(), 2u);
+  options.steps = kMostSteps + 1;
+  EXPECT_THAT(TrainOnce(toy, plan, data, options).status().message(),
+              ::testing::HasSubstr("at most 9007199254740992 steps"));
 }
 
 TEST(Train, AStopFinishesTheStepSavesAndCanGoOn) {
