@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "executor/device/ignored_target.h"
 #include "planner/base/status_macros.h"
 
@@ -78,6 +79,28 @@ double DivisorOf(const models::TensorType& target, const std::byte* data,
 }
 
 }  // namespace
+
+absl::Status CheckHasTargets(const DataSet& data, const models::Graph& graph) {
+  if (data.columns.empty()) return absl::OkStatus();
+  const Column& column = data.columns.back();
+  const models::DType dtype = graph.value(graph.inputs.back()).type.dtype;
+  if (dtype != models::DType::kI64 && dtype != models::DType::kI32) {
+    return absl::OkStatus();
+  }
+  const models::TensorType row_type = {
+      dtype, {column.row_bytes / models::DTypeBytes(dtype)}};
+  const absl::Span<const float> weights = ClassWeights(graph);
+  std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
+  const int64_t rows = column.every_step ? 1 : data.examples;
+  for (int64_t i = 0; i < rows; ++i) {
+    LOADLINE_RETURN_IF_ERROR(ReadRows(column, i, 1, row.data()));
+    if (DivisorOf(row_type, row.data(), weights) > 0) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("array '", column.name, "': no target of the ",
+                   data.examples, " examples counts: each is ", kIgnoredTarget,
+                   weights.empty() ? "" : ", or of a class whose weight is 0"));
+}
 
 absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   const models::Graph& graph = program.graph();

@@ -21,6 +21,10 @@ struct Evaluation {
   std::optional<double> accuracy;
 };
 
+// InvalidArgument: no entry of the last input, the target, counts in the loss,
+// whose mean would be no number. Reads rows up to the first that does.
+absl::Status CheckHasTargets(const DataSet& data, const models::Graph& graph);
+
 // Accumulates over batches, also of several programs: a second one with a
 // smaller batch takes the remaining examples.
 class Evaluator {

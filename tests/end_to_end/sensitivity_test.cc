@@ -37,5 +37,16 @@ TEST(Sensitivity, DraftsARecipeThatRuns) {
   EXPECT_EQ(plan.json()["phases"].size(), 2u);
 }
 
+// Nothing was measured, which must not read as a result.
+TEST(Sensitivity, WantsOneBatchOfData) {
+  const CommandResult swept =
+      RunLoadline({"sensitivity", Zoo("mlp.onnx"), "--data",
+                   Zoo("digits-test.npz"), "--batch", "1000"});
+  EXPECT_EQ(swept.exit_code, 2);
+  EXPECT_THAT(swept.err,
+              testing::HasSubstr("less than one batch of 1000; give a smaller "
+                                 "--batch, or more data"));
+}
+
 }  // namespace
 }  // namespace loadline

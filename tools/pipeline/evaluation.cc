@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "executor/program/program.h"
 #include "passes/training_pipeline.h"
 #include "planner/base/status_macros.h"
@@ -88,10 +89,25 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
   batch = executor::BatchOf(first.graph).value_or(batch);
   const int64_t examples = made->data_.examples;
   const int64_t rest = batch > 0 ? examples % batch : 0;
+  const absl::Status targets =
+      executor::CheckHasTargets(made->data_, first.graph);
+  if (!targets.ok()) {
+    return absl::Status(targets.code(),
+                        absl::StrCat(flags.loss.data, ": ", targets.message()));
+  }
   if (examples >= batch) made->steps_.emplace(batch, std::move(first));
   if (rest > 0) {
     LOADLINE_ASSIGN_OR_RETURN(Step last, made->MakeStep(rest));
-    made->steps_.emplace(rest, std::move(last));
+    // Where the file fixes the batch, the rest is left out.
+    if (executor::BatchOf(last.graph) == rest) {
+      made->steps_.emplace(rest, std::move(last));
+    }
+  }
+  if (made->steps_.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.loss.data, ": it holds ", examples,
+                     " examples, less than one batch of ", batch,
+                     ", which is fixed in the model file"));
   }
   return made;
 }

@@ -3,6 +3,7 @@
 #include "tools/pipeline/sensitivity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -119,8 +120,21 @@ absl::StatusOr<Sensitivity> MeasureSensitivity(
     LoadedEvaluation& loaded, const executor::DataSet& data,
     passes::PruneCriterion criterion, const std::vector<double>& sparsities,
     const std::atomic<bool>* stop) {
+  const int64_t batch = executor::BatchOf(loaded.graph).value_or(0);
+  if (data.examples < batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the data holds ", data.examples, " examples, less than one batch of ",
+        batch, "; give a smaller --batch, or more data"));
+  }
+  LOADLINE_RETURN_IF_ERROR(executor::CheckHasTargets(data, loaded.graph));
   Sensitivity all;
   LOADLINE_ASSIGN_OR_RETURN(all.whole, Evaluate(loaded, data, stop));
+  if (!std::isfinite(all.whole.loss)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss is ", all.whole.loss, " over ", all.whole.examples,
+        " examples, with all channels: look for such numbers in "
+        "the data and in the weights"));
+  }
   LOADLINE_ASSIGN_OR_RETURN(const std::vector<PruneGroup> groups,
                             passes::FindPruneGroups(loaded.model));
   Sweep sweep(loaded, data, stop);

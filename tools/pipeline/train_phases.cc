@@ -11,6 +11,7 @@
 #include "executor/program/program.h"
 #include "executor/train/checkpoint.h"
 #include "executor/train/data.h"
+#include "executor/train/evaluate.h"
 #include "passes/compress/quantized_model.h"
 #include "passes/compress/sparsity_schedule.h"
 #include "planner/base/sha256.h"
@@ -125,6 +126,7 @@ class PhasedTraining {
     LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph,
                               BuildStep(model_, flags_));
     LOADLINE_ASSIGN_OR_RETURN(data_, LoadDataFor(flags_.loss, graph));
+    LOADLINE_RETURN_IF_ERROR(CheckEvaluationData(graph));
     const std::optional<int64_t> batch = executor::BatchOf(graph);
     if (!batch.has_value()) {
       return absl::InvalidArgumentError("the graph has no input with a batch");
@@ -132,8 +134,7 @@ class PhasedTraining {
     per_epoch_ = std::max<int64_t>(1, data_.examples / *batch);
     const int64_t per_epoch = data_.examples / *batch;
     LOADLINE_ASSIGN_OR_RETURN(
-        train_.steps,
-        executor::StepsOfRun(run_.steps, run_.epochs, per_epoch));
+        train_.steps, executor::StepsOfRun(run_.steps, run_.epochs, per_epoch));
     if (run_.schedule) {
       LOADLINE_ASSIGN_OR_RETURN(train_.schedule, run_.schedule(train_.steps));
     }
@@ -153,6 +154,18 @@ class PhasedTraining {
     LOADLINE_ASSIGN_OR_RETURN(result_.before.keep_everything_bytes,
                               KeepEverythingBytes(model_, flags_, *device));
     return absl::OkStatus();
+  }
+
+  // What the first evaluation would fail with, after an epoch.
+  absl::Status CheckEvaluationData(const models::Graph& step) const {
+    if (run_.eval_data.empty()) return absl::OkStatus();
+    LossFlags flags = flags_.loss;
+    flags.data = run_.eval_data;
+    LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
+                              LoadDataFor(flags, step));
+    const absl::Status targets = executor::CheckHasTargets(data, step);
+    return absl::Status(targets.code(),
+                        absl::StrCat(flags.data, ": ", targets.message()));
   }
 
   // What a later phase, or the export, would fail with after hours.

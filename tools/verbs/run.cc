@@ -69,8 +69,9 @@ absl::StatusOr<std::unique_ptr<executor::Device>> DeviceFor(
 absl::StatusOr<int64_t> StepsFor(const RunFlags& flags,
                                  const executor::DataSet& data,
                                  const models::Graph& graph) {
-  const int64_t batch = *executor::BatchOf(graph);
-  return executor::StepsOfRun(flags.steps, flags.epochs, data.examples / batch);
+  const int64_t batch = executor::BatchOf(graph).value_or(0);
+  return executor::StepsOfRun(flags.steps, flags.epochs,
+                              batch > 0 ? data.examples / batch : 0);
 }
 
 // Loads the plan. `last`: no other is loaded later, so the initial contents of

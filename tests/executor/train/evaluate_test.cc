@@ -96,6 +96,21 @@ TEST(Evaluate, LeavesOutIgnoredTargets) {
   EXPECT_EQ(*evaluator.result().accuracy, 1.0);
 }
 
+TEST(CheckHasTargets, WantsOneThatCounts) {
+  constexpr int64_t kNone = kIgnoredTarget;
+  EXPECT_EQ(
+      CheckHasTargets(FourExamples({kNone, kNone, kNone, 1}), Classifier(2)),
+      absl::OkStatus());
+  const DataSet none = FourExamples({kNone, kNone, kNone, kNone});
+  EXPECT_EQ(CheckHasTargets(none, Classifier(2)).message(),
+            "array 'target': no target of the 4 examples counts: each is -100");
+  EXPECT_EQ(
+      CheckHasTargets(FourExamples({0, kNone, 0, 0}), Classifier(2, {0, 1}))
+          .message(),
+      "array 'target': no target of the 4 examples counts: each is "
+      "-100, or of a class whose weight is 0");
+}
+
 // The mean over all data is the same for every size of batch.
 TEST(Evaluate, WeighsBatchesByTheClassesOfTheirTargets) {
   const DataSet data = FourExamples({1, 0, kIgnoredTarget, 1});
