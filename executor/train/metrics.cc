@@ -24,9 +24,11 @@ absl::Status Failed(const std::string& path, int error) {
                                             : absl::InvalidArgumentError(text);
 }
 
-// The lines of the first `done` steps. A last line that was not finished is
+// The lines of the first `done` steps, with `evaluates_again` without the
+// evaluation of the last of them. A last line that was not finished is
 // dropped.
-absl::StatusOr<std::string> LinesUpTo(const std::string& path, int64_t done) {
+absl::StatusOr<std::string> LinesUpTo(const std::string& path, int64_t done,
+                                      bool evaluates_again) {
   std::ifstream in(path);
   std::string kept;
   for (std::string line; std::getline(in, line) && !in.eof();) {
@@ -36,8 +38,10 @@ absl::StatusOr<std::string> LinesUpTo(const std::string& path, int64_t done) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": not a file of metrics; name another file"));
     }
-    if (parsed["step"].get<int64_t>() <= done)
-      absl::StrAppend(&kept, line, "\n");
+    const auto step = parsed["step"].get<int64_t>();
+    const bool again =
+        evaluates_again && step == done && parsed.contains("eval_loss");
+    if (step <= done && !again) absl::StrAppend(&kept, line, "\n");
   }
   return kept;
 }
@@ -54,10 +58,10 @@ double Shortest(float value) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsFile>> MetricsFile::Open(
-    const std::string& path, int64_t done) {
+    const std::string& path, int64_t done, bool evaluates_again) {
   std::string kept;
   if (done > 0) {
-    LOADLINE_ASSIGN_OR_RETURN(kept, LinesUpTo(path, done));
+    LOADLINE_ASSIGN_OR_RETURN(kept, LinesUpTo(path, done, evaluates_again));
   }
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) return Failed(path, errno);

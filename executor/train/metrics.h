@@ -18,10 +18,11 @@ namespace loadline::executor {
 class MetricsFile {
  public:
   // Begins a new file, or, for a run that goes on after `done` > 0 steps, keeps
-  // the lines of these steps and drops later ones. InvalidArgument: the file
-  // cannot be written, or holds other lines.
+  // the lines of these steps and drops later ones; with `evaluates_again`, also
+  // the evaluation of step `done`. InvalidArgument: the file cannot be written,
+  // or holds other lines.
   static absl::StatusOr<std::unique_ptr<MetricsFile>> Open(
-      const std::string& path, int64_t done);
+      const std::string& path, int64_t done, bool evaluates_again = false);
   ~MetricsFile();
 
   // {"step": 1, "loss": 2.3, "learning_rate": 0.001, "examples_per_s": 950}

@@ -242,13 +242,19 @@ absl::StatusOr<std::unique_ptr<executor::MetricsFile>> OpenMetrics(
     const RunFlags& flags, const PlannedStep& step) {
   if (flags.training.metrics.empty()) return nullptr;
   int64_t done = 0;
+  bool evaluates_again = false;
   if (flags.resume) {
     LOADLINE_ASSIGN_OR_RETURN(
         const executor::RunPosition position,
         executor::ReadCheckpointPosition(flags.checkpoint, step.graph));
     done = position.step;
+    // A checkpoint is written before the evaluation of its step.
+    evaluates_again =
+        !flags.training.eval_data.empty() &&
+        EvaluationHistory::FromNotes(position.notes).last_step < done;
   }
-  return executor::MetricsFile::Open(flags.training.metrics, done);
+  return executor::MetricsFile::Open(flags.training.metrics, done,
+                                     evaluates_again);
 }
 
 void ShowEvaluation(int64_t step, const executor::Evaluation& evaluation) {

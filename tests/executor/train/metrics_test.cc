@@ -53,6 +53,18 @@ TEST(MetricsFile, KeepsTheStepsThatAResumedRunHasDone) {
             "{\"step\":3,\"eval_loss\":1.0,\"eval_examples\":7}\n");
 }
 
+TEST(MetricsFile, DropsTheEvaluationThatAResumedRunMakesAgain) {
+  const std::string path = TemporaryPath("metrics.jsonl");
+  const std::string kept =
+      "{\"step\":1}\n{\"step\":1,\"eval_loss\":2.0}\n{\"step\":2}\n";
+  const std::string last = "{\"step\":2,\"eval_loss\":1.0}\n";
+  for (const bool again : {false, true}) {
+    std::ofstream(path) << kept << last << "{\"step\":3}\n";
+    ASSERT_TRUE(MetricsFile::Open(path, 2, again).ok());
+    EXPECT_EQ(Read(path), again ? kept : kept + last);
+  }
+}
+
 TEST(MetricsFile, RefusesAnotherFileAndAFullDisk) {
   const std::string path = TemporaryPath("metrics.jsonl");
   {
