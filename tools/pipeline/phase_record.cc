@@ -1,7 +1,10 @@
-// Tested by tests/tools/pipeline/plan_phases_test.cc.
+// Tested by tests/tools/pipeline/plan_phases_test.cc and
+// tests/tools/report/phases_report_test.cc.
 #include "tools/pipeline/phase_record.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "planner/problem/used_codecs.h"
 
@@ -16,7 +19,7 @@ PhaseRecord RecordOf(const passes::PhaseModel& model,
   for (const passes::PruneGroup& group : model.groups) {
     if (!group.frozen.empty()) continue;
     record.channels += group.width;
-    record.widths.emplace_back(group.name, group.width);
+    record.widths.push_back({group.name, group.width, group.heads});
   }
   record.keep_everything_bytes = step.keep_everything.predicted.peak_bytes;
   record.budget_bytes = step.plan.budget_bytes;
@@ -31,6 +34,19 @@ PhaseRecord RecordOf(const passes::PhaseModel& model,
     record.gradient_error = step.gradient_errors.most * std::sqrt(stored.error);
   }
   return record;
+}
+
+void CountAsIn(const PhaseRecord& first, PhaseRecord* record) {
+  std::set<std::string> of_heads;
+  for (const GroupWidth& group : first.widths) {
+    if (group.heads) of_heads.insert(group.name);
+  }
+  for (GroupWidth& group : record->widths) {
+    if (group.heads || of_heads.count(group.name) == 0) continue;
+    record->channels -= group.width - 1;
+    group.width = 1;
+    group.heads = true;
+  }
 }
 
 int64_t KeepsEverythingFrom(const std::vector<PhaseRecord>& phases) {

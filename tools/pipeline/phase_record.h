@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "passes/compress/model_size.h"
@@ -15,13 +14,19 @@
 
 namespace loadline::tools {
 
+struct GroupWidth {
+  std::string name;
+  int64_t width = 0;
+  bool heads = false;  // passes::PruneGroup::heads
+};
+
 struct PhaseRecord {
   int64_t number = 0;  // from 1
   int64_t first_step = 0;
   int64_t end_step = 0;  // passes::kOpenEnd: not known
   passes::ModelSize figures;
-  int64_t channels = 0;  // of all groups that may be pruned
-  std::vector<std::pair<std::string, int64_t>> widths;  // the same by group
+  int64_t channels = 0;            // of all groups that may be pruned
+  std::vector<GroupWidth> widths;  // the same by group
   // Planned.
   int64_t keep_everything_bytes = 0;
   int64_t budget_bytes = 0;
@@ -48,6 +53,10 @@ struct PhaseRecord {
 // The record of a phase that is planned, but did not run.
 PhaseRecord RecordOf(const passes::PhaseModel& model,
                      const passes::RecipePhase& phase, const PlannedStep& step);
+
+// Counts groups of attention heads in heads, as `first` does. The one head that
+// may be left of a group is split into channels by the search for groups.
+void CountAsIn(const PhaseRecord& first, PhaseRecord* record);
 
 // The first step from which on no phase recomputes or copies anything: a
 // phase's first_step, or kOpenEnd if the last one still does.

@@ -81,6 +81,7 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
       }
       PhaseRecord record = RecordOf(at_start, phase, step);
       record.number = static_cast<int64_t>(planned.phases.size()) + 1;
+      if (!planned.phases.empty()) CountAsIn(planned.phases.front(), &record);
       planned.phases.push_back(std::move(record));
     }
     LOADLINE_ASSIGN_OR_RETURN(

@@ -325,6 +325,7 @@ class PhasedTraining {
     }
     const int64_t carried_bytes = record.carried_bytes;
     record = RecordOf(at_start, phase, step);
+    CountAsIn(result_.before, &record);
     record.carried_bytes = carried_bytes;
     record.number = number_;
     int64_t done = phase.first_step;

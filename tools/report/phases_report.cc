@@ -1,4 +1,5 @@
-// Tested by tests/end_to_end/recipe_test.cc.
+// Tested by tests/tools/report/phases_report_test.cc and
+// tests/end_to_end/recipe_test.cc.
 #include "tools/report/phases_report.h"
 
 #include <algorithm>
@@ -50,17 +51,20 @@ constexpr int64_t kBar = 24;
 // The width of each group that loses channels, with a bar of what is left.
 std::string WidthsTable(const std::vector<PhaseRecord>& phases) {
   if (phases.empty()) return "";
-  std::map<std::string, int64_t> after(phases.back().widths.begin(),
-                                       phases.back().widths.end());
+  std::map<std::string, int64_t> after;
+  for (const GroupWidth& group : phases.back().widths) {
+    after[group.name] = group.width;
+  }
   std::string out;
   size_t rows = 0;
-  for (const auto& [group, width] : phases.front().widths) {
-    const auto found = after.find(group);
+  for (const GroupWidth& group : phases.front().widths) {
+    const auto found = after.find(group.name);
     // A group of one channel is no longer listed.
     const int64_t left = found == after.end() ? 1 : found->second;
-    if (left == width || ++rows > kMostRows) continue;
-    const int64_t full = std::max<int64_t>(1, left * kBar / width);
-    out += fmt::format("{:<30}{:>8}{:>8}  {}\n", group, width, left,
+    if (left == group.width || ++rows > kMostRows) continue;
+    const int64_t full =
+        std::clamp<int64_t>(left * kBar / group.width, 1, kBar);
+    out += fmt::format("{:<30}{:>8}{:>8}  {}\n", group.name, group.width, left,
                        std::string(static_cast<size_t>(full), '#') +
                            std::string(static_cast<size_t>(kBar - full), '.'));
   }
@@ -161,8 +165,9 @@ nlohmann::ordered_json PhasesJson(const passes::Recipe& recipe,
     one["parameters"] = phase.figures.parameters;
     one["macs"] = phase.figures.macs;
     one["widths"] = nlohmann::ordered_json::object();
-    for (const auto& [group, width] : phase.widths)
-      one["widths"][group] = width;
+    for (const GroupWidth& group : phase.widths) {
+      one["widths"][group.name] = group.width;
+    }
     one["keep_everything_bytes"] = phase.keep_everything_bytes;
     one["budget_bytes"] = phase.budget_bytes;
     one["arena_bytes"] = phase.arena_bytes;
