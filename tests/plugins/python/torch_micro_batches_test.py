@@ -114,7 +114,9 @@ class Step(unittest.TestCase):
                 graph = lt.planned[-1]
                 with lt.virtual_device(whole_step=True) as ledger:
                     found = eager_step(model, batch, call)
-                self.assertLess(largest_error(expected, found), 1e-6)
+                # Convolutions of parts add up in another order, which depends on
+                # the processor: 1.02e-6 for the unet with AVX2.
+                self.assertLess(largest_error(expected, found), 2e-6)
                 self.assertEqual(ledger.surprises, {})
                 self.assertLessEqual(ledger.peak_bytes, graph.plan.budget_bytes
                                      + graph.options.reserve_bytes)
