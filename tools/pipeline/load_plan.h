@@ -10,12 +10,13 @@
 namespace loadline::tools {
 
 // Replaces the plan of `step` by a file's, and its problem too if a file is
-// given. FailedPrecondition, naming the file: the plan does not belong to this
-// step, or uses lossy codecs though `max_gradient_error` is 0.
+// given. `flags`: what the plan may take and do. FailedPrecondition, naming the
+// file: the plan does not belong to this step, or does what the flags forbid.
+// InvalidArgument: flags that say nothing of a given plan.
 // (Load reports kernels that need more workspace than the plan has.)
 absl::Status TakePlan(const std::string& plan_path,
-                      const std::string& problem_path,
-                      double max_gradient_error, PlannedStep* step);
+                      const std::string& problem_path, const PlanFlags& flags,
+                      PlannedStep* step);
 
 }  // namespace loadline::tools
 

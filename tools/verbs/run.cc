@@ -434,6 +434,21 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
   return result.train.interrupted ? InterruptedError(flags) : absl::OkStatus();
 }
 
+// The plan of --plan, which no search precedes, or one that is searched for.
+absl::StatusOr<PlannedStep> PlannedFor(const RunFlags& flags,
+                                       executor::Device& device,
+                                       const std::atomic<bool>* stop,
+                                       const BeforeMeasuring& check) {
+  if (flags.plan_in.empty()) {
+    return PlanTrainingStep(flags.step, device, stop, check);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            PoseTrainingStep(flags.step, device, stop, check));
+  LOADLINE_RETURN_IF_ERROR(
+      TakePlan(flags.plan_in, flags.problem_in, flags.step.plan, &step));
+  return step;
+}
+
 absl::Status RunRun(const RunFlags& flags) {
   LOADLINE_RETURN_IF_ERROR(CheckRunFlags(flags));
   const std::atomic<bool>* stop = CatchInterrupts();
@@ -447,12 +462,7 @@ absl::Status RunRun(const RunFlags& flags) {
     return executor::CheckTrainable(graph, data, options);
   };
   LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            PlanTrainingStep(flags.step, *device, stop, check));
-  if (!flags.plan_in.empty()) {
-    LOADLINE_RETURN_IF_ERROR(TakePlan(flags.plan_in, flags.problem_in,
-                                      flags.step.plan.max_gradient_error,
-                                      &step));
-  }
+                            PlannedFor(flags, *device, stop, check));
   std::unique_ptr<EvaluationPlan> evaluation;
   if (!flags.training.eval_data.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(evaluation, PlanEvaluation(flags, step));

@@ -4,11 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "executor/device/stress_device.h"
 #include "executor/program/program.h"
 #include "planner/problem/problem.h"
 #include "tests/tools/support/fresh_folder.h"
 #include "tests/tools/support/model_flags.h"
+#include "tools/cli/device_names.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
 
@@ -75,7 +82,7 @@ std::unique_ptr<executor::Device> Wanting() {
 TEST_F(ForeignPlan, IsTakenWhereWorkspacesSuffice) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, problem_, 0, &step_);
+  const absl::Status status = TakePlan(plan_, problem_, {}, &step_);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(LoadOn(*cpu_).ok());
   EXPECT_LT(step_.plan.budget_bytes, step_.keep_everything.budget_bytes);
@@ -84,7 +91,7 @@ TEST_F(ForeignPlan, IsTakenWhereWorkspacesSuffice) {
 TEST_F(ForeignPlan, OfAnotherDeviceSaysWhichMachineAndWhatToDo) {
   WritePlanFor(*cpu_);
   const auto wanting = Wanting();
-  ASSERT_TRUE(TakePlan(plan_, problem_, 0, &step_).ok());
+  ASSERT_TRUE(TakePlan(plan_, problem_, {}, &step_).ok());
   const absl::Status status = LoadOn(*wanting);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(wanting->has_arena());
@@ -97,7 +104,7 @@ TEST_F(ForeignPlan, OfAnotherDeviceSaysWhichMachineAndWhatToDo) {
 TEST_F(ForeignPlan, OfAnotherProblemAsksForIt) {
   const auto wanting = Wanting();
   WritePlanFor(*wanting);
-  const absl::Status status = TakePlan(plan_, "", 0, &step_);
+  const absl::Status status = TakePlan(plan_, "", {}, &step_);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(plan_), HasSubstr("give --problem")));
@@ -116,11 +123,95 @@ TEST(TakePlan, OfOtherMicroBatchesSaysWhichAndWhatToGive) {
   const std::string path = FreshFolder() + "/plan.json";
   ASSERT_TRUE(
       WriteFile(path, planner::PlanToJson(other->plan, other->problem)).ok());
-  const absl::Status status = TakePlan(path, "", 0, &*step);
+  const absl::Status status = TakePlan(path, "", {}, &*step);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(path), HasSubstr("4 micro-batches"),
                     HasSubstr("--micro-batches 4")));
+}
+
+// A plan for the fewest bytes, which `made` permits, and a step to run it in.
+class PlanOfFewBytes {
+ public:
+  explicit PlanOfFewBytes(const PlanFlags& made) {
+    auto device = MakeDevice(kEmulated);
+    EXPECT_TRUE(device.ok());
+    StepFlags flags = MlpFlags();
+    flags.plan = made;
+    flags.plan.machine = FixedMachinePath();
+    flags.plan.device = kEmulated;
+    flags.plan.budget = "smallest";
+    flags.purpose.work_limit = 2000;
+    auto step = PlanTrainingStep(flags, **device, nullptr);
+    EXPECT_TRUE(step.ok()) << step.status();
+    step_ = *std::move(step);
+    path_ = FreshFolder() + "/plan.json";
+    Write();
+  }
+
+  const PlannedStep& step() const { return step_; }
+
+  // The search finds no recomputation worth its time in so small a model.
+  void RunANodeAgain() {
+    std::vector<planner::Step>& steps = step_.plan.steps;
+    steps.push_back(*std::find_if(
+        steps.begin(), steps.end(), [](const planner::Step& step) {
+          return step.kind == planner::StepKind::kNode;
+        }));
+    Write();
+  }
+
+  absl::Status Take(const PlanFlags& flags) {
+    PlannedStep step = step_;
+    step.plan = {};
+    return TakePlan(path_, "", flags, &step);
+  }
+
+ private:
+  void Write() {
+    EXPECT_TRUE(
+        WriteFile(path_, planner::PlanToJson(step_.plan, step_.problem)).ok());
+  }
+
+  PlannedStep step_;
+  std::string path_;
+};
+
+std::string MessageOf(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  return std::string(status.message());
+}
+
+TEST(TakePlan, AboveTheBudgetNamesBothNumbers) {
+  PlanOfFewBytes plan({.no_recompute = true, .no_offload = true});
+  const int64_t bytes = plan.step().plan.arena_bytes;
+  PlanFlags flags;
+  for (const int64_t fits : {bytes, bytes + 1}) {
+    flags.budget = absl::StrCat(fits, "B");
+    EXPECT_TRUE(plan.Take(flags).ok()) << plan.Take(flags);
+  }
+  flags.budget = absl::StrCat(bytes - 1, "B");
+  EXPECT_THAT(MessageOf(plan.Take(flags)),
+              AllOf(HasSubstr(absl::StrCat(bytes)),
+                    HasSubstr(absl::StrCat(bytes - 1)), HasSubstr("--budget")));
+  flags.budget = "1%";
+  EXPECT_THAT(MessageOf(plan.Take(flags)), HasSubstr("--budget 1%"));
+  flags.budget = "smallest";
+  EXPECT_THAT(std::string(plan.Take(flags).message()),
+              HasSubstr("--budget smallest and --plan"));
+}
+
+TEST(TakePlan, DoesNothingThatTheFlagsForbid) {
+  PlanOfFewBytes copies({.no_recompute = true});
+  EXPECT_TRUE(copies.Take({}).ok());
+  EXPECT_TRUE(copies.Take({.no_recompute = true}).ok());
+  EXPECT_THAT(MessageOf(copies.Take({.no_offload = true})),
+              AllOf(HasSubstr("copies"), HasSubstr("--no-offload")));
+  PlanOfFewBytes again({.no_recompute = true, .no_offload = true});
+  EXPECT_TRUE(again.Take({.no_recompute = true, .no_offload = true}).ok());
+  again.RunANodeAgain();
+  EXPECT_THAT(MessageOf(again.Take({.no_recompute = true})),
+              AllOf(HasSubstr("recomputations"), HasSubstr("--no-recompute")));
 }
 
 }  // namespace

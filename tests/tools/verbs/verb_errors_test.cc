@@ -235,7 +235,11 @@ TEST(VerbErrors, OfRun) {
        {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
        {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}), 2,
         "/no/q.json"},
-       {run({"--no-calibrate", "--plan", plan}), 2, plan}});
+       {run({"--no-calibrate", "--plan", plan}), 2, plan},
+       // Without the search that such a budget would fail in.
+       {run({"--no-calibrate", "--batch", "8", "--plan", plan, "--budget",
+             "1KiB"}),
+        2, "the plan takes "}});
 }
 
 TEST(VerbErrors, OfVerbsThatWriteFiles) {
