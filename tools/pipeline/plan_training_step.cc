@@ -30,6 +30,7 @@
 #include "tools/pipeline/machine_profile.h"
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
+#include "tools/pipeline/planner_file_flags.h"
 
 namespace loadline::tools {
 namespace {
@@ -228,6 +229,13 @@ absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path) {
   return step;
 }
 
+absl::StatusOr<PlannedStep> ReadProblemStepFor(const StepFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                            ReadProblemStep(flags.model.model));
+  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags, step.problem));
+  return step;
+}
+
 bool IsPlannerFile(const std::string& path) {
   return absl::EndsWith(path, ".json");
 }
@@ -235,8 +243,7 @@ bool IsPlannerFile(const std::string& path) {
 absl::StatusOr<PlannedStep> PoseOrReadStep(const StepFlags& flags,
                                            const std::atomic<bool>* cancel) {
   if (IsPlannerFile(flags.model.model)) {
-    LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
-    return ReadProblemStep(flags.model.model);
+    return ReadProblemStepFor(flags);
   }
   LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
   return PoseTrainingStep(flags, *device, cancel);
@@ -248,9 +255,7 @@ absl::StatusOr<PlannedStep> PlanOrReadStep(const StepFlags& flags,
     LOADLINE_ASSIGN_OR_RETURN(const auto device, MakeDevice(flags.plan.device));
     return PlanTrainingStep(flags, *device, cancel);
   }
-  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.plan));
-  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            ReadProblemStep(flags.model.model));
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, ReadProblemStepFor(flags));
   LOADLINE_ASSIGN_OR_RETURN(
       step.plan, SolveFor(step.problem, flags, step.keep_everything, cancel));
   return step;

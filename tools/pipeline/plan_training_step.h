@@ -48,6 +48,8 @@ absl::StatusOr<PlannedStep> PoseTrainingStep(const StepFlags& flags,
                                              const BeforeMeasuring& check = {});
 // The same from a problem file: then there is no graph.
 absl::StatusOr<PlannedStep> ReadProblemStep(const std::string& path);
+// The same of MODEL, with CheckForProblemFile.
+absl::StatusOr<PlannedStep> ReadProblemStepFor(const StepFlags& flags);
 // Whether a verb's MODEL is a problem or a plan instead: PATH.json.
 bool IsPlannerFile(const std::string& path);
 // Whichever of the two MODEL is; a model on a device of the flags.

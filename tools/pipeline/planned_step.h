@@ -33,6 +33,9 @@ struct StepFlags {
   OptimizerFlags optimizer;
   PlanFlags plan;
   PlanPurpose purpose;
+  // The names of the flags that the user gave, for verbs that also accept files
+  // which read only some of them (planner_file_flags.h).
+  std::vector<std::string> given;
 };
 
 // What lossy codecs are offered for (passes::MakeProblemOptions).

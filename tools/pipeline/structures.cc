@@ -82,20 +82,6 @@ absl::Status RefuseAuto(const PlanFlags& flags, absl::string_view why) {
       absl::StrCat(AutoFlag(flags), ": ", why, "; give numbers"));
 }
 
-absl::Status CheckForProblemFile(const PlanFlags& flags) {
-  LOADLINE_ASSIGN_OR_RETURN(const std::optional<int64_t> parts,
-                            MicroBatchesOf(flags));
-  LOADLINE_ASSIGN_OR_RETURN(const auto splits, SplitsOf(flags));
-  if (parts == 1 && splits.has_value() && splits->empty()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      parts == 1 ? absl::StrCat("--split ", flags.splits[0])
-                 : absl::StrCat("--micro-batches ", flags.micro_batches),
-      ": needs a model; the step of a problem file is divided already, or "
-      "not"));
-}
-
 StepFlags WithStructure(const StepFlags& flags, const Structure& structure) {
   StepFlags changed = WithMicroBatches(flags, structure.micro_batches);
   changed.plan.splits = structure.splits;

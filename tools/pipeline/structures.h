@@ -45,9 +45,6 @@ std::string AutoFlag(const PlanFlags& flags);
 
 // InvalidArgument if the flags ask for `auto`; `why` follows the flag's name.
 absl::Status RefuseAuto(const PlanFlags& flags, absl::string_view why);
-// InvalidArgument if the flags ask to divide the step of a problem file, which
-// is what it is.
-absl::Status CheckForProblemFile(const PlanFlags& flags);
 
 // A copy of the flags with exactly this structure.
 StepFlags WithStructure(const StepFlags& flags, const Structure& structure);

@@ -15,6 +15,7 @@
 #include "tools/cli/standard_output.h"
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/planner_file_flags.h"
 
 namespace loadline::tools {
 namespace {
@@ -44,11 +45,7 @@ absl::Status RunEstimate(const EstimateVerbFlags& flags) {
 
 VerbBody AddEstimate(CLI::App* app) {
   auto flags = std::make_shared<EstimateVerbFlags>();
-  AddPlannedModelFlags(app, &flags->step.model);
-  AddLossFlags(app, &flags->step.loss);
-  AddOptimizerFlags(app, &flags->step.optimizer);
-  AddPlanFlags(app, &flags->step.plan);
-  AddStructureFlags(app, &flags->step.plan);
+  AddPlannedStepFlags(app, &flags->step);
   app->get_option("--micro-batches")
       ->description("Parts of the batch, in turn");
   AddJsonFlag(app, &flags->json);

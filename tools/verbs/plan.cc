@@ -22,6 +22,7 @@
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_phases.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/planner_file_flags.h"
 #include "tools/pipeline/recipe_file.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/phases_report.h"
@@ -87,6 +88,9 @@ absl::Status PlanRecipe(const PlanVerbFlags& flags) {
 
 absl::Status RunPlan(const PlanVerbFlags& flags) {
   if (!flags.recipe.empty()) return PlanRecipe(flags);
+  if (flags.steps > 0) {
+    return absl::InvalidArgumentError("--steps: needs --recipe FILE");
+  }
   LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(
       InputPaths(flags.step), {{"--problem", flags.problem_out},
                                {"-o", flags.out},
@@ -121,11 +125,7 @@ absl::Status RunPlan(const PlanVerbFlags& flags) {
 
 VerbBody AddPlan(CLI::App* app) {
   auto flags = std::make_shared<PlanVerbFlags>();
-  AddPlannedModelFlags(app, &flags->step.model);
-  AddLossFlags(app, &flags->step.loss);
-  AddOptimizerFlags(app, &flags->step.optimizer);
-  AddPlanFlags(app, &flags->step.plan);
-  AddStructureFlags(app, &flags->step.plan);
+  AddPlannedStepFlags(app, &flags->step);
   AddOutputFlag(app, &flags->out, "Plan file; - is stdout");
   app->add_option("--problem", flags->problem_out,
                   "Also write the problem, for loadline verify")

@@ -24,6 +24,7 @@
 #include "tools/pipeline/plan_files.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
+#include "tools/pipeline/planner_file_flags.h"
 #include "tools/report/assumptions.h"
 #include "tools/report/document.h"
 #include "tools/report/page.h"
@@ -51,14 +52,15 @@ absl::StatusOr<PlannedStep> ReadStep(const ReportVerbFlags& flags,
                                      const std::atomic<bool>* cancel) {
   const std::string& path = flags.step.model.model;
   const bool is_plan = !flags.problem_in.empty();
-  LOADLINE_RETURN_IF_ERROR(CheckForProblemFile(flags.step.plan));
-  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
-                            ReadProblemStep(is_plan ? flags.problem_in : path));
   if (is_plan) {
+    LOADLINE_RETURN_IF_ERROR(CheckForPlanFile(flags.step));
+    LOADLINE_ASSIGN_OR_RETURN(PlannedStep step,
+                              ReadProblemStep(flags.problem_in));
     LOADLINE_ASSIGN_OR_RETURN(step.plan, ReadPlanFile(path, step.problem));
     LOADLINE_RETURN_IF_ERROR(VerifyPlanFile(path, step.problem, step.plan));
     return step;
   }
+  LOADLINE_ASSIGN_OR_RETURN(PlannedStep step, ReadProblemStepFor(flags.step));
   LOADLINE_ASSIGN_OR_RETURN(step.plan, SolveFor(step.problem, flags.step,
                                                 step.keep_everything, cancel));
   return step;
@@ -140,11 +142,7 @@ absl::Status RunReport(ReportVerbFlags flags) {
 
 VerbBody AddReport(CLI::App* app) {
   auto flags = std::make_shared<ReportVerbFlags>();
-  AddPlannedModelFlags(app, &flags->step.model);
-  AddLossFlags(app, &flags->step.loss);
-  AddOptimizerFlags(app, &flags->step.optimizer);
-  AddPlanFlags(app, &flags->step.plan);
-  AddStructureFlags(app, &flags->step.plan);
+  AddPlannedStepFlags(app, &flags->step);
   app->add_option("--problem", flags->problem_in,
                   "The problem that a plan file was made for")
       ->type_name("FILE")

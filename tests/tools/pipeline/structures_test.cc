@@ -41,14 +41,6 @@ TEST(SplitsOf, AreOpenWhereSomethingIsChosenAndNothingSaid) {
   EXPECT_FALSE(IsAuto(off));
 }
 
-TEST(CheckForProblemFile, RefusesEveryDivision) {
-  EXPECT_TRUE(CheckForProblemFile(Flags("1", {})).ok());
-  EXPECT_EQ(CheckForProblemFile(Flags("1", {"head=2"})).message().substr(0, 14),
-            "--split head=2");
-  EXPECT_FALSE(CheckForProblemFile(Flags("1", {"auto"})).ok());
-  EXPECT_FALSE(CheckForProblemFile(Flags("2", {})).ok());
-}
-
 TEST(SplitsToTry, AreOfTheLargestKindAndOfAll) {
   EXPECT_THAT(SplitsToTry({}, 1), IsEmpty());
   EXPECT_THAT(SplitsToTry({Chain("head", 64)}, 16),
