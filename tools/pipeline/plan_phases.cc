@@ -97,7 +97,12 @@ absl::StatusOr<PlannedPhases> PlanPhases(models::Graph model,
 absl::StatusOr<RecipeClock> ClockFor(const StepFlags& flags,
                                      const models::Graph& model, int64_t steps,
                                      int64_t epochs) {
-  RecipeClock clock = {.steps = steps};
+  RecipeClock clock;
+  if (steps > 0) {
+    LOADLINE_ASSIGN_OR_RETURN(clock.steps,
+                              executor::StepsOfRun(steps, /*epochs=*/0,
+                                                   /*steps_per_epoch=*/0));
+  }
   if (flags.loss.data.empty()) return clock;
   LOADLINE_ASSIGN_OR_RETURN(const models::Graph graph, BuildStep(model, flags));
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
@@ -109,8 +114,7 @@ absl::StatusOr<RecipeClock> ClockFor(const StepFlags& flags,
   clock.steps_per_epoch = data.examples / *batch;
   if (steps > 0 || epochs > 0) {
     LOADLINE_ASSIGN_OR_RETURN(
-        clock.steps,
-        executor::StepsOfRun(steps, epochs, clock.steps_per_epoch));
+        clock.steps, executor::StepsOfRun(0, epochs, clock.steps_per_epoch));
   }
   return clock;
 }

@@ -128,5 +128,12 @@ TEST_F(PlanPhasesOfMlp, DoesNotDecayTrainedScales) {
   EXPECT_EQ(scales, 7);
 }
 
+TEST(ClockFor, RefusesMoreStepsThanCanBeCounted) {
+  EXPECT_EQ(ClockFor({}, models::Graph(), 100, 0)->steps, 100);
+  EXPECT_EQ(ClockFor({}, models::Graph(), 0, 5)->steps, 0);
+  EXPECT_THAT(ClockFor({}, models::Graph(), INT64_MAX, 0).status().message(),
+              HasSubstr("a run has at most"));
+}
+
 }  // namespace
 }  // namespace loadline::tools
