@@ -3,14 +3,17 @@
 #include "tools/cli/command.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <sstream>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
@@ -119,10 +122,24 @@ std::vector<std::string> WithHelpAsFlag(std::vector<std::string> args) {
   return args;
 }
 
-// An empty value is a script's unset variable, not a wish for the default.
-void RefuseEmptyValues(CLI::App* verb) {
+// An empty value is a script's unset variable, not a wish for the default. A
+// whole number beyond its type would become the nearest one within.
+void RefuseUnreadableValues(CLI::App* verb) {
   for (CLI::Option* option : verb->get_options({})) {
     if (option->get_expected_max() == 0) continue;
+    if (absl::StartsWith(option->get_type_name(), "INT")) {
+      option->check([](const std::string& value) {
+        int64_t number = 0;
+        const bool digits =
+            !value.empty() &&
+            value.find_first_not_of("0123456789") == std::string::npos;
+        return digits && !absl::SimpleAtoi(value, &number)
+                   ? absl::StrCat("must be at most ",
+                                  std::numeric_limits<int64_t>::max(),
+                                  ", not '", value, "'")
+                   : std::string();
+      });
+    }
     option->check([](const std::string& value) {
       return std::string(value.empty() ? "must not be empty" : "");
     });
@@ -200,7 +217,7 @@ int RunCommand(std::vector<std::string> args) {
         ->group(kRareFlags);
     sub->add_flag("-v,--verbose", verbose, "More on stderr")->group(kRareFlags);
     sub->set_help_all_flag("--help-all", "Show every flag")->group(kRareFlags);
-    RefuseEmptyValues(sub);
+    RefuseUnreadableValues(sub);
   }
   if (!args.empty() && !absl::StartsWith(args[0], "-")) {
     const bool known =

@@ -78,9 +78,8 @@ void AddLossFlags(CLI::App* app, LossFlags* flags) {
       ->allow_extra_args(false)
       ->group(kRareFlags);
   Last(app, "--huber-delta", &flags->huber_delta,
-       "From where on huber is linear")
+       "From where on huber is linear (default 1)")
       ->check(CheckPositive)
-      ->capture_default_str()
       ->group(kRareFlags);
   Last(app, "--class-axis", &flags->class_axis,
        "Axis of the classes in the model's output, where target leaves it "
@@ -104,7 +103,7 @@ void AddOptimizerFlags(CLI::App* app, OptimizerFlags* flags) {
       ->check(CheckNonNegative);
   Last(app, "--clip-norm", &flags->clip_norm,
        "Scale gradients down to this global norm")
-      ->check(CheckNonNegative)
+      ->check(CheckPositive)
       ->group(kRareFlags);
   Last(app, "--lora", &flags->lora,
        "Train only low-rank adapters: rank=16, or rank=16,alpha=32,"
@@ -198,7 +197,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
        "Profile, or a GPU such as l4 (default: this machine)")
       ->type_name("FILE");
   Last(app, "--plan-seed", &flags->plan_seed, "Seed of the planner's search")
-      ->check(CheckNonNegative)
+      ->check(CheckSeed)
       ->capture_default_str()
       ->group(kRareFlags);
   app->add_flag("--calibrate,!--no-calibrate", flags->calibrate,

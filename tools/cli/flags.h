@@ -31,7 +31,7 @@ struct LossFlags {
   std::string output;  // of the model; empty: it has one only
   double label_smoothing = 0;
   std::vector<double> class_weights;  // empty: all 1
-  double huber_delta = 1;
+  std::optional<double> huber_delta;  // 1
   // .npz, or folder of .npy; if given, it determines the target's shape
   std::string data;
   std::string data_memory = "1GiB";  // bytes; larger data stays in its file

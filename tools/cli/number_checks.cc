@@ -2,6 +2,8 @@
 #include "tools/cli/number_checks.h"
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,14 @@ std::string CheckPositive(const std::string& text) {
 std::string CheckNonNegative(const std::string& text) {
   return Check(text, "that is at least 0",
                [](double number) { return number >= 0; });
+}
+
+std::string CheckSeed(const std::string& text) {
+  uint64_t seed = 0;
+  if (absl::SimpleAtoi(text, &seed)) return "";
+  return absl::StrCat("must be a whole number from 0 to ",
+                      std::numeric_limits<uint64_t>::max(), ", not '", text,
+                      "'");
 }
 
 std::string CheckShare(const std::string& text) {

@@ -11,6 +11,8 @@ namespace loadline::tools {
 // not 'abc'".
 std::string CheckPositive(const std::string& text);
 std::string CheckNonNegative(const std::string& text);
+// What an unsigned number of 64 bits holds; the parser would take the nearest.
+std::string CheckSeed(const std::string& text);
 std::string CheckShare(const std::string& text);
 
 }  // namespace loadline::tools

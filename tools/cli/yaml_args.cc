@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <exception>
+#include <map>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -76,9 +77,18 @@ absl::Status ReadFields(const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected fields, such as 'lr: 0.001'"));
   }
+  std::map<std::string, int> lines;
   for (const auto& entry : root) {
     LOADLINE_ASSIGN_OR_RETURN(ConfigField field,
                               ReadField(path, entry.first, entry.second));
+    const auto [first, is_first] =
+        lines.emplace(field.name, entry.first.Mark().line + 1);
+    if (!is_first) {
+      return FieldError(
+          path, entry.first,
+          absl::StrCat(field.name, ": given twice, first in line ",
+                       first->second));
+    }
     fields->push_back(std::move(field));
   }
   return absl::OkStatus();

@@ -52,11 +52,9 @@ void TakeContents(const RunState& state, models::Graph* graph) {
 absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
     int64_t batch) const {
   Step step;
-  ModelFlags model_flags = flags_.model;
-  model_flags.batch = batch;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModel(model_flags, /*training=*/
-                                        flags_.rewrite != nullptr));
+                            ImportModelAt(flags_.model, batch, /*training=*/
+                                          flags_.rewrite != nullptr));
   if (flags_.rewrite) {
     LOADLINE_ASSIGN_OR_RETURN(model.graph,
                               flags_.rewrite(std::move(model.graph)));

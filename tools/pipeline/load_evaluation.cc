@@ -17,10 +17,9 @@ absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
     int64_t batch) {
   auto loaded = std::make_unique<LoadedEvaluation>();
   LOADLINE_ASSIGN_OR_RETURN(loaded->device, MakeDevice(plan.device));
-  ModelFlags model_flags = model;
-  model_flags.batch = batch;
+  LOADLINE_RETURN_IF_ERROR(CheckBatch(model));
   LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
-                            ImportModel(model_flags, /*training=*/false));
+                            ImportModelAt(model, batch, /*training=*/false));
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss_options,
                             LossFor(imported.graph, loss, model.model));
   loaded->model = imported.graph;

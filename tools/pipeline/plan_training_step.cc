@@ -98,6 +98,12 @@ absl::Status CheckAllRead(const OptimizerFlags& flags,
                        " has no such setting"));
     }
   }
+  if (kind == passes::OptimizerKind::kSgd && flags.EffectiveMomentum() == 0 &&
+      flags.state_bits != 32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--optimizer-bits ", flags.state_bits,
+                     ": SGD without a momentum has no state"));
+  }
   return absl::OkStatus();
 }
 
@@ -169,6 +175,16 @@ models::ValueId PredictionOf(const models::Graph& model,
     if (model.value(id).name == flags.output) return id;
   }
   return model.outputs[0];
+}
+
+absl::StatusOr<models::Imported> Import(const ModelFlags& flags,
+                                        bool training) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags, training));
+  LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
+                            models::ImportOnnx(flags.model, options));
+  for (const std::string& warning : imported.warnings) spdlog::warn(warning);
+  return imported;
 }
 
 }  // namespace
@@ -290,14 +306,46 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
   return options;
 }
 
+absl::Status CheckBatch(const ModelFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags, /*training=*/false));
+  if (!options.batch.has_value() ||
+      (options.dims.empty() && options.input_shapes.empty())) {
+    return absl::OkStatus();
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<models::DeclaredInput> inputs,
+                            models::ReadDeclaredInputs(flags.model, options));
+  std::string other;
+  for (const models::DeclaredInput& input : inputs) {
+    if (!input.axes.has_value() || input.axes->empty()) continue;
+    const models::DeclaredAxis& axis = input.axes->front();
+    const auto size = axis.size.has_value()
+                          ? axis.size
+                          : models::GivenSize(input, 0, options);
+    if (size == options.batch) return absl::OkStatus();
+    if (axis.size.has_value() || !other.empty()) continue;
+    other = options.input_shapes.count(input.name) > 0
+                ? absl::StrCat("--input-shape makes the first axis of '",
+                               input.name, "' ", *size)
+                : absl::StrCat("--dim ", axis.name, "=", *size,
+                               " is the first axis of '", input.name, "'");
+  }
+  if (other.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--batch ", *options.batch, ": ", other, "; give one of them"));
+}
+
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
                                              bool training) {
-  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
-                            ImportOptionsFor(flags, training));
-  LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
-                            models::ImportOnnx(flags.model, options));
-  for (const std::string& warning : imported.warnings) spdlog::warn(warning);
-  return imported;
+  LOADLINE_RETURN_IF_ERROR(CheckBatch(flags));
+  return Import(flags, training);
+}
+
+absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
+                                               int64_t batch, bool training) {
+  ModelFlags at = flags;
+  at.batch = batch;
+  return Import(at, training);
 }
 
 absl::StatusOr<LossFlags> WithGraphsOutputName(const models::Graph& model,
@@ -346,7 +394,17 @@ absl::StatusOr<passes::LossOptions> LossFor(const models::Graph& model,
   options.label_smoothing = flags.label_smoothing;
   options.class_weights.assign(flags.class_weights.begin(),
                                flags.class_weights.end());
-  options.delta = flags.huber_delta;
+  options.delta = flags.huber_delta.value_or(1);
+  if (flags.huber_delta.has_value() &&
+      options.kind != passes::LossKind::kHuber) {
+    return absl::InvalidArgumentError("--huber-delta: needs --loss huber");
+  }
+  if (flags.class_axis.has_value() &&
+      options.kind != passes::LossKind::kCrossEntropy) {
+    return absl::InvalidArgumentError(
+        "--class-axis: needs --loss cross_entropy; other losses have no "
+        "classes");
+  }
   if (model.inputs.empty() || model.outputs.empty()) {
     return absl::InvalidArgumentError("the model has no input or no output");
   }
@@ -398,6 +456,11 @@ absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                             MicroBatchesOf(flags.plan));
   options.micro_batches = parts.value_or(1);
   if (flags.plan.micro_batch_statistics) {
+    if (parts == 1 && !flags.plan.no_split) {
+      return absl::InvalidArgumentError(
+          "--allow-micro-batch-statistics: needs --micro-batches of 2 or more, "
+          "or auto");
+    }
     options.statistics = models::BatchStatistics::kOfPart;
   }
   LOADLINE_ASSIGN_OR_RETURN(

@@ -63,6 +63,12 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
                                                        bool training);
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
                                              bool training);
+// The same at another batch than that of the flags.
+absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
+                                               int64_t batch, bool training);
+// InvalidArgument if --batch says something else than --dim or --input-shape,
+// which go before it. ImportModel checks it.
+absl::Status CheckBatch(const ModelFlags& flags);
 absl::StatusOr<models::Graph> BuildStep(models::Graph model,
                                         const StepFlags& flags);
 // The loss as the flags and the data's target have it. Without data,

@@ -95,9 +95,13 @@ absl::StatusOr<YAML::Node> EntriesOf(const std::string& file,
     return absl::InvalidArgumentError(absl::StrCat(file, ": ", error.what()));
   }
   if (root.IsMap()) {
+    bool seen = false;
     for (const auto& field : root) {
       if (field.first.IsScalar() && field.first.Scalar() == "compression") {
-        continue;
+        if (!std::exchange(seen, true)) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat(file, ":", field.first.Mark().line + 1,
+                         ": compression: given twice"));
       }
       return absl::InvalidArgumentError(absl::StrCat(
           file, ":", field.first.Mark().line + 1, ": unknown key '",

@@ -91,6 +91,7 @@ StepFlags WithStructure(const StepFlags& flags, const Structure& structure) {
 StepFlags WithMicroBatches(const StepFlags& flags, int64_t parts) {
   StepFlags changed = flags;
   changed.plan.micro_batches = absl::StrCat(parts);
+  changed.plan.micro_batch_statistics &= parts > 1;
   return changed;
 }
 

@@ -12,6 +12,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/solve/take_faster.h"
 #include "tools/pipeline/plan_request.h"
+#include "tools/pipeline/structures.h"
 
 namespace loadline::tools {
 namespace {
@@ -83,7 +84,7 @@ StepFlags WithSize(const StepFlags& flags, const std::string& axis,
   if (axis == kBatchAxis) {
     changed.model.batch = size;
   } else if (axis == kMicroBatchesAxis) {
-    changed.plan.micro_batches = absl::StrCat(size);
+    changed = WithMicroBatches(flags, size);
   } else {
     changed.model.dims.push_back(absl::StrCat(axis, "=", size));
   }

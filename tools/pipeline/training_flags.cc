@@ -42,9 +42,8 @@ void AddTrainingFlags(CLI::App* app, TrainingFlags* flags) {
       ->take_last()
       ->group(kRareFlags);
   app->add_option("--decay-factor", flags->decay_factor,
-                  "Schedule step: factor of each decay")
+                  "Schedule step: factor of each decay (default 0.1)")
       ->check(CheckNonNegative)
-      ->capture_default_str()
       ->take_last()
       ->group(kRareFlags);
   file("--eval-data", &flags->eval_data,
@@ -84,8 +83,11 @@ absl::Status CheckTrainingFlags(const TrainingFlags& flags,
   if (!flags.average.empty() && average_decay == 0) {
     return absl::InvalidArgumentError("--ema-output: needs --ema DECAY");
   }
-  if (flags.schedule != "step" && flags.decay_every > 0) {
-    return absl::InvalidArgumentError("--decay-every: needs --schedule step");
+  if (flags.schedule != "step" &&
+      (flags.decay_every > 0 || flags.decay_factor.has_value())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.decay_every > 0 ? "--decay-every" : "--decay-factor",
+                     ": needs --schedule step"));
   }
   if (flags.min_lr > 0 && flags.schedule != "linear" &&
       flags.schedule != "cosine") {
@@ -106,7 +108,7 @@ absl::StatusOr<executor::Schedule> ScheduleFor(const TrainingFlags& flags,
   schedule.warmup_steps = flags.warmup_steps;
   schedule.final_rate = flags.min_lr;
   schedule.step_every = flags.decay_every;
-  schedule.step_factor = flags.decay_factor;
+  schedule.step_factor = flags.decay_factor.value_or(0.1);
   if (flags.min_lr > learning_rate) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--min-lr ", flags.min_lr, " is above --lr ", learning_rate));

@@ -3,6 +3,7 @@
 #define LOADLINE_TOOLS_PIPELINE_TRAINING_FLAGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,7 +21,7 @@ struct TrainingFlags {
   int64_t warmup_steps = 0;
   double min_lr = 0;
   int64_t decay_every = 0;
-  double decay_factor = 0.1;
+  std::optional<double> decay_factor;  // 0.1
   std::string eval_data;
   int64_t eval_every = 0;  // 0: once for each pass over the data
   int64_t patience = 0;

@@ -103,7 +103,7 @@ VerbBody AddPack(CLI::App* app) {
       ->check(CheckPositive)
       ->take_last();
   app->add_option("--seed", flags->seed, "Seed of the search")
-      ->check(CheckNonNegative)
+      ->check(CheckSeed)
       ->take_last();
   return [flags] { return RunPack(*flags); };
 }

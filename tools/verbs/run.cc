@@ -158,7 +158,7 @@ absl::StatusOr<executor::TrainResult> TrainTwoPlans(
   LOADLINE_ASSIGN_OR_RETURN(
       executor::TrainResult first,
       TrainProgram(flags, *running->program, data, stop,
-                   {.most_steps = flags.replan_after,
+                   {.most_steps = flags.replan_after.value_or(5),
                     .resume = flags.resume,
                     .metrics = metrics},
                    [&] {

@@ -21,11 +21,33 @@
 namespace loadline::tools {
 namespace {
 
+// Flags that would be ignored without another one.
+absl::Status CheckNeeded(const RunFlags& flags) {
+  const bool no_checkpoint = flags.checkpoint.empty();
+  struct Need {
+    const char* flag;
+    bool lacks;
+    const char* needed;
+  };
+  for (const Need& need :
+       {Need{"--resume", flags.resume && no_checkpoint, "--checkpoint FILE"},
+        Need{"--overwrite", flags.overwrite && no_checkpoint,
+             "--checkpoint FILE"},
+        Need{"--checkpoint-every", flags.checkpoint_every > 0 && no_checkpoint,
+             "--checkpoint FILE"},
+        Need{"--replan-after", flags.replan_after.has_value() && !flags.replan,
+             "--replan"},
+        Need{"--problem", !flags.problem_in.empty() && flags.plan_in.empty(),
+             "--plan FILE"}}) {
+    if (!need.lacks) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(need.flag, ": needs ", need.needed));
+  }
+  return absl::OkStatus();
+}
+
 // A checkpoint may be days of work.
 absl::Status CheckCheckpoint(const RunFlags& flags) {
-  if (flags.resume && flags.checkpoint.empty()) {
-    return absl::InvalidArgumentError("--resume: needs --checkpoint FILE");
-  }
   if (flags.resume && flags.overwrite) {
     return absl::InvalidArgumentError(
         "--resume and --overwrite: give one of them");
@@ -74,6 +96,7 @@ absl::Status CheckRunFlags(const RunFlags& flags) {
   if (flags.steps > 0 && flags.epochs > 0) {
     return absl::InvalidArgumentError("--steps and --epochs: give one of them");
   }
+  LOADLINE_RETURN_IF_ERROR(CheckNeeded(flags));
   if (flags.replan && !flags.plan_in.empty()) {
     return absl::InvalidArgumentError(
         "--replan and --plan: give one of them; --plan says which plan to run");
@@ -132,7 +155,7 @@ void AddRunFlags(CLI::App* app, RunFlags* flags) {
       ->check(CheckPositive)
       ->take_last();
   app->add_option("--seed", flags->seed, "Seed of shuffling and dropout")
-      ->check(CheckNonNegative)
+      ->check(CheckSeed)
       ->take_last();
   app->add_flag("--no-shuffle", flags->no_shuffle, "Take the examples in order")
       ->group(kRareFlags);
@@ -188,6 +211,7 @@ void AddRunFlags(CLI::App* app, RunFlags* flags) {
   app->add_option("--stress", flags->stress,
                   "Look for bugs: random delays from this seed, freed bytes "
                   "overwritten, canaries behind workspaces")
+      ->check(CheckSeed)
       ->type_name("SEED")
       ->take_last()
       ->group(kRareFlags);

@@ -32,7 +32,7 @@ struct RunFlags {
   std::string problem_in;
   std::optional<uint64_t> stress;  // seed; none: no stress device
   bool replan = false;
-  int64_t replan_after = 5;
+  std::optional<int64_t> replan_after;  // 5
   std::string recipe;
   bool json = false;
 };

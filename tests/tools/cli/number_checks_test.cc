@@ -13,6 +13,17 @@ TEST(NumberChecks, AcceptWhatTheirNamesSay) {
   EXPECT_EQ(CheckShare("1"), "");
 }
 
+TEST(NumberChecks, TakeSeedsThatTheParserCanHold) {
+  EXPECT_EQ(CheckSeed("0"), "");
+  EXPECT_EQ(CheckSeed("18446744073709551615"), "");
+  EXPECT_EQ(CheckSeed("18446744073709551616"),
+            "must be a whole number from 0 to 18446744073709551615, not "
+            "'18446744073709551616'");
+  for (const char* text : {"", "-1", "1.5", "1e3", "x"}) {
+    EXPECT_NE(CheckSeed(text), "") << text;
+  }
+}
+
 TEST(NumberChecks, SayWhatTheNumberMustBe) {
   EXPECT_EQ(CheckPositive("0"), "must be a number above 0, not '0'");
   EXPECT_EQ(CheckNonNegative("-1"),
