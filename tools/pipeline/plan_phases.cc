@@ -112,7 +112,7 @@ absl::StatusOr<RecipeClock> ClockFor(const StepFlags& flags,
     return absl::InvalidArgumentError("the graph has no input with a batch");
   }
   clock.steps_per_epoch = data.examples / *batch;
-  if (steps > 0 || epochs > 0) {
+  if (steps == 0 && epochs > 0) {
     LOADLINE_ASSIGN_OR_RETURN(
         clock.steps, executor::StepsOfRun(0, epochs, clock.steps_per_epoch));
   }
