@@ -111,7 +111,12 @@ class Lora {
         weight = graph_.nodes[static_cast<size_t>(maker)].inputs[0];
         transposed = !transposed;
       }
-      if (graph_.value(weight).kind != ValueKind::kParameter) continue;
+      const models::Value& value = graph_.value(weight);
+      if (value.kind != ValueKind::kParameter) {
+        if (value.kind == ValueKind::kConstant && value.type.rank() == 2)
+          frozen_.push_back(value.name);
+        continue;
+      }
       targets_[n] = {weight, transposed, Refusal(node, weight)};
     }
     for (const ValueId output : graph_.outputs) {
@@ -176,10 +181,40 @@ class Lora {
           return IsWanted(target.first, graph_.nodes[target.first]);
         });
     if (any) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "--lora: the model has no weight that could have an adapter: "
-        "convolutions have none, and the weight of the output only if targets "
-        "names it");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--lora: the model has no weight that could have an adapter: ",
+        WhyNone()));
+  }
+
+  // Why no weight is wanted, where no targets are named.
+  std::string WhyNone() const {
+    for (const auto& [n, target] : targets_) {
+      if (target.refusal.empty()) continue;
+      const std::string more =
+          targets_.size() > 1
+              ? absl::StrCat(
+                    ", and the others have reasons of their own; name "
+                    "one with targets=NAME to see why")
+              : "";
+      return absl::StrCat("'", graph_.value(target.weight).name, "' ",
+                          target.refusal, more);
+    }
+    if (!targets_.empty()) {
+      return absl::StrCat("'",
+                          graph_.value(targets_.begin()->second.weight).name,
+                          "' makes the model's output, and has one only if "
+                          "targets names it");
+    }
+    if (!frozen_.empty()) {
+      return absl::StrCat(
+          "'", frozen_.front(),
+          frozen_.size() > 1 ? "' and all other" : "', the only",
+          " weights of products are frozen; adapters are for "
+          "weights that would be trained, so leave --freeze "
+          "out, or name them with --train");
+    }
+    return "adapters are for weights of Gemm and MatMul, and it has none; "
+           "convolutions have none";
   }
 
   std::string Names() const {
@@ -266,6 +301,7 @@ class Lora {
   const LoraOptions& options_;
   const models::GraphIndex index_;
   std::map<size_t, Target> targets_;  // by node, in order
+  std::vector<std::string> frozen_;   // weights of products, in order
   std::optional<size_t> last_;        // makes the model's output
   ValueId scale_ = models::kNoValue;
 };

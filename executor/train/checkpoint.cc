@@ -3,6 +3,7 @@
 #include "executor/train/checkpoint.h"
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "executor/files/safetensors.h"
+#include "executor/train/data.h"
 #include "models/ops/state_blocks.h"
 #include "planner/base/sha256.h"
 #include "planner/base/status_macros.h"
@@ -164,6 +166,12 @@ absl::StatusOr<RunPosition> PositionFor(const SafetensorsFile& file,
   LOADLINE_RETURN_IF_ERROR(CheckStateBits(file, graph));
   const auto hash = file.metadata.find("model_sha256");
   if (hash == file.metadata.end() || hash->second != ModelSha256(graph)) {
+    const std::optional<int64_t> batch = BatchOf(graph);
+    if (batch.has_value() && position.batch != *batch) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("it was written at a batch of ", position.batch,
+                       ", and this run has ", *batch));
+    }
     return absl::FailedPreconditionError(
         "it was written by a run of another model, batch or optimizer, or "
         "with other settings of the step: precision, clipping, dropout, loss "

@@ -70,14 +70,20 @@ absl::Status CheckNames(const onnx::GraphProto& graph) {
   return absl::OkStatus();
 }
 
+absl::Status CheckNodes(const onnx::GraphProto& graph) {
+  if (graph.node_size() <= kMaxNodes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model has ", graph.node_size(), " nodes, and at most ", kMaxNodes,
+      " are supported; fold its constants, or export loops with fewer "
+      "iterations"));
+}
+
 absl::Status CheckOutline(const onnx::ModelProto& proto) {
   if (!proto.has_graph() || proto.graph().output_size() == 0) {
     return absl::InvalidArgumentError(
         "not an ONNX model: it has no graph with outputs");
   }
-  if (proto.graph().node_size() > kMaxNodes) {
-    return absl::ResourceExhaustedError("the model has too many nodes");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckNodes(proto.graph()));
   if (proto.graph().sparse_initializer_size() > 0) {
     return absl::InvalidArgumentError(
         "sparse initializers are not supported; export dense ones");
@@ -386,9 +392,7 @@ absl::StatusOr<PreparedModel> PrepareModel(onnx::ModelProto proto,
         onnx::ShapeInferenceOptions(/*check_type=*/true, /*strict_mode=*/1,
                                     /*data_prop=*/false));
   }));
-  if (model->graph().node_size() > kMaxNodes) {
-    return absl::ResourceExhaustedError("the model has too many nodes");
-  }
+  LOADLINE_RETURN_IF_ERROR(CheckNodes(model->graph()));
   return prepared;
 }
 

@@ -157,6 +157,9 @@ TEST(Run, ChecksDataCheckpointAndStoreBeforeItMeasures) {
               HasSubstr("its run had seed 0, this one has 7"));
   EXPECT_THAT(error({"--resume", "--optimizer", "sgd"}),
               HasSubstr("another model, batch or optimizer"));
+  EXPECT_THAT(error({"--resume", "--clip-norm", "1"}), HasSubstr("clipping"));
+  EXPECT_THAT(error({"--resume", "--batch", "16"}),
+              HasSubstr("at a batch of 32, and this run has 16"));
   EXPECT_THAT(error({"--overwrite", "--batch", "100000"}),
               HasSubstr("less than one batch"));
   EXPECT_THAT(error({"--overwrite", "--host-store", folder + "/no/file"}),

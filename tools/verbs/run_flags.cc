@@ -138,6 +138,13 @@ absl::Status CheckRunFlags(const RunFlags& flags) {
     if (path->empty()) continue;
     std::filesystem::path folder = std::filesystem::path(*path).parent_path();
     if (folder.empty()) folder = ".";
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder, error)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          *path, ": the folder ", folder.string(),
+          std::filesystem::exists(folder, error) ? " is none"
+                                                 : " does not exist"));
+    }
     if (access(folder.c_str(), W_OK) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           *path, ": the folder ", folder.string(), " cannot be written to"));

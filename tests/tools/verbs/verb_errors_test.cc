@@ -106,6 +106,10 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--class-weights", "0,0,0,0,0,0,0,0,0,0"}, "all class weights are 0");
   add({"--class-weights", "1,1,1,1,1,1,1,1,1,2", "--micro-batches", "2"},
       "has weights of classes");
+  add({"--label-smoothing", "0.1", "--micro-batches", "2"},
+      "label smoothing divides by the number of targets");
+  add({"--lora", "rank=4", "--freeze", "*"}, "are frozen");
+  add({"--lora", "rank=1000"}, "no wider than the rank 1000");
   add({"--loss", "model"}, "needs an output of one f32 number");
   add({"--lr", "-1"}, "--lr");
   add({"--momentum", "2"}, "--momentum");
@@ -229,9 +233,9 @@ TEST(VerbErrors, OfRun) {
        {run({"--checkpoint-every", "-1"}), 2, "--checkpoint-every"},
        {run({"--log-every", "0"}), 2, "--log-every"},
        {run({"--seed", "-1"}), 2, "--seed"},
-       {run({"-o", "/no/f/t.onnx"}), 2, "/no/f cannot be written"},
-       {run({"--checkpoint", "/no/f/c"}), 2, "/no/f cannot be written"},
-       {run({"--trace", "/no/f/t.json"}), 2, "/no/f cannot be written"},
+       {run({"-o", "/no/f/t.onnx"}), 2, "/no/f does not exist"},
+       {run({"--checkpoint", "/no/f/c"}), 2, "/no/f does not exist"},
+       {run({"--trace", "/no/f/t.json"}), 2, "/no/f does not exist"},
        {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
        {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}), 2,
         "/no/q.json"},
