@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/micro_batches.h"
+#include "models/onnx/declared_inputs.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/status_macros.h"
 #include "spdlog/spdlog.h"
@@ -63,11 +64,37 @@ struct Place {
   std::string axis;
   int64_t size = 0;  // 0: as in the flags
   std::optional<Structure> structure;
+  bool by_name = false;  // --dim, even if the name is "batch"
 };
+
+// Whether an open axis that is not the first of its input is named "batch":
+// --batch does not set it.
+absl::StatusOr<bool> HasInnerBatch(const StepFlags& flags) {
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions options,
+                            ImportOptionsFor(flags.model, /*training=*/true));
+  LOADLINE_ASSIGN_OR_RETURN(
+      const std::vector<models::DeclaredInput> inputs,
+      models::ReadDeclaredInputs(flags.model.model, options));
+  bool inner = false;
+  for (const models::DeclaredInput& input : inputs) {
+    for (size_t i = 0; input.axes.has_value() && i < input.axes->size(); ++i) {
+      const models::DeclaredAxis& axis = (*input.axes)[i];
+      if (axis.size.has_value() || axis.name != kBatchAxis) continue;
+      if (i == 0) return false;
+      inner = true;
+    }
+  }
+  return inner;
+}
 
 StepFlags FlagsAt(const StepFlags& flags, const Place& place) {
   if (place.structure.has_value()) {
     return WithStructure(flags, *place.structure);
+  }
+  if (place.by_name) {
+    StepFlags changed = flags;
+    changed.model.dims.push_back(absl::StrCat(place.axis, "=", place.size));
+    return changed;
   }
   return place.size == 0 ? flags : WithSize(flags, place.axis, place.size);
 }
@@ -84,7 +111,7 @@ absl::StatusOr<PlannedStep> PoseAt(const SweepVerbFlags& flags,
                             PlanTrainingStep(step_flags, *device, stop));
   const std::vector<int64_t>& dims =
       step.graph.value(step.graph.inputs[0]).type.dims;
-  if (place.size > 0 && place.axis == kBatchAxis &&
+  if (place.size > 0 && place.axis == kBatchAxis && !place.by_name &&
       (dims.empty() ||
        dims[0] * models::MicroBatchesOf(step.graph) != place.size)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -223,11 +250,17 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const SweepVerbFlags& flags,
                                             const std::atomic<bool>* stop) {
   if (IsAuto(flags.step.plan)) return StructuresOf(flags, stop);
   Axis axis = {kBatchAxis, flags.batches};
+  bool by_name = false;
   if (!flags.over.empty()) {
     LOADLINE_ASSIGN_OR_RETURN(axis, ParseAxis("--over", flags.over));
+    if (axis.name == kBatchAxis) {
+      LOADLINE_ASSIGN_OR_RETURN(by_name, HasInnerBatch(flags.step));
+    }
   }
   std::vector<Place> places;
-  for (int64_t size : axis.sizes) places.push_back({axis.name, size});
+  for (int64_t size : axis.sizes) {
+    places.push_back({.axis = axis.name, .size = size, .by_name = by_name});
+  }
   if (places.empty()) places.emplace_back();
   return places;
 }
@@ -293,9 +326,14 @@ absl::Status RunLargest(const SweepVerbFlags& flags, const std::string& axis,
                         const std::atomic<bool>* stop) {
   std::optional<FittingStep> met;
   absl::Status refusal;
+  Place place = {.axis = axis};
+  if (!flags.largest.empty() && axis == kBatchAxis) {
+    LOADLINE_ASSIGN_OR_RETURN(place.by_name, HasInnerBatch(flags.step));
+  }
   const auto fits = [&](int64_t size) -> absl::StatusOr<bool> {
+    place.size = size;
     LOADLINE_ASSIGN_OR_RETURN(std::optional<FittingStep> tried,
-                              TryAt(flags, {axis, size}, stop, &refusal));
+                              TryAt(flags, place, stop, &refusal));
     if (!tried.has_value()) return false;
     met = std::move(tried);
     return true;

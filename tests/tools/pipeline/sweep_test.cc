@@ -5,10 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/models/onnx_test_util.h"
+#include "tests/tools/support/fresh_folder.h"
+#include "tests/tools/support/in_process.h"
+#include "tests/tools/support/model_flags.h"
 #include "tools/pipeline/measure_plan.h"
 
 namespace loadline::tools {
@@ -83,6 +89,30 @@ TEST(WithSize, SetsTheBatchOrAnAxisByItsName) {
   EXPECT_EQ(WithSize(flags, kBatchAxis, 8).model.batch, 8);
   EXPECT_THAT(WithSize(flags, "sequence", 8).model.dims,
               ElementsAre("width=3", "sequence=8"));
+}
+
+// A recurrent layer's input, whose first axis is the time.
+TEST(Sweep, TakesABatchThatIsNotTheFirstAxisByItsName) {
+  const std::string path = FreshFolder() + "/time_first.onnx";
+  models::WriteFile(path, models::Bytes(models::ModelFromText(R"(
+      agraph (float[4, batch, 2] x) => (float[4, batch, 2] y)
+      <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) })")));
+  const auto sweep = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"sweep", path, "--machine", FixedMachinePath(),
+                               "--no-recompute", "--no-offload", "--json"});
+    return RunInProcess(more);
+  };
+  const CommandOutput over = sweep({"--over", "batch=4,8", "--budgets", "2"});
+  ASSERT_EQ(over.exit_code, 0) << over.err;
+  const auto points = nlohmann::json::parse(over.out)["fronts"];
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_GT(points[1]["keep_everything_peak_bytes"],
+            points[0]["keep_everything_peak_bytes"]);
+  const CommandOutput largest =
+      sweep({"--largest", "batch", "--budget", "10KiB"});
+  ASSERT_EQ(largest.exit_code, 0) << largest.err;
+  EXPECT_GT(nlohmann::json::parse(largest.out)["largest"], 8);
+  EXPECT_EQ(sweep({"--batches", "4,8"}).exit_code, 2);
 }
 
 }  // namespace
