@@ -111,7 +111,7 @@ absl::Status RunPlan(const PlanVerbFlags& flags) {
     out.update(PlanSummaryJson(step.problem, step.keep_everything, step.plan));
     AddStructure(step, &out);
     Print("{}\n", JsonText(out));
-  } else if (flags.out != "-") {
+  } else if (flags.out != "-" && flags.problem_out != "-") {
     const bool is_file = IsPlannerFile(flags.step.model.model);
     Print("{}\n{}{}{}",
           PlanTable(step.problem, step.keep_everything, step.plan),

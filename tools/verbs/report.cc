@@ -131,7 +131,8 @@ absl::Status RunReport(ReportVerbFlags flags) {
   }
   if (flags.json) {
     Print("{}\n", JsonText(document));
-  } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-") {
+  } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-" &&
+             flags.trace != "-") {
     Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
           StructureText(step), MadeAgainBy());
   }

@@ -121,15 +121,23 @@ absl::Status CheckRunFlags(const RunFlags& flags) {
   AddDataPaths("--eval-data", flags.training.eval_data, &inputs);
   inputs.push_back({"--plan", flags.plan_in});
   inputs.push_back({"--problem", flags.problem_in});
-  LOADLINE_RETURN_IF_ERROR(
-      CheckOutputPaths(inputs, {{"-o", flags.out},
-                                {"--checkpoint", flags.checkpoint},
-                                {"--trace", flags.trace},
-                                {"--best", flags.training.best},
-                                {"--metrics", flags.training.metrics},
-                                {"--ema-output", flags.training.average},
-                                {"--lora-output", flags.training.adapters},
-                                {"--host-store", flags.host_store, true}}));
+  const std::vector<NamedPath> outputs = {
+      {"-o", flags.out},
+      {"--checkpoint", flags.checkpoint},
+      {"--trace", flags.trace},
+      {"--best", flags.training.best},
+      {"--metrics", flags.training.metrics},
+      {"--ema-output", flags.training.average},
+      {"--lora-output", flags.training.adapters},
+      {"--host-store", flags.host_store, true}};
+  for (const NamedPath& output : outputs) {
+    if (output.path != "-") continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(output.flag,
+                     " -: run writes no file to stdout, which has its "
+                     "figures; name a file (./- is one named -)"));
+  }
+  LOADLINE_RETURN_IF_ERROR(CheckOutputPaths(inputs, outputs));
   LOADLINE_RETURN_IF_ERROR(CheckCheckpoint(flags));
   for (const std::string* path :
        {&flags.out, &flags.checkpoint, &flags.trace, &flags.training.best,

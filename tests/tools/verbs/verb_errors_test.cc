@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "tests/tools/support/fresh_folder.h"
 #include "tests/tools/support/in_process.h"
 #include "tests/tools/support/model_flags.h"
@@ -236,6 +237,10 @@ TEST(VerbErrors, OfRun) {
        {run({"-o", "/no/f/t.onnx"}), 2, "/no/f does not exist"},
        {run({"--checkpoint", "/no/f/c"}), 2, "/no/f does not exist"},
        {run({"--trace", "/no/f/t.json"}), 2, "/no/f does not exist"},
+       {run({"-o", "-"}), 2, "-o -: run writes no file to stdout"},
+       {run({"--metrics", "-"}), 2, "--metrics -: run writes no file"},
+       {run({"--checkpoint", "-"}), 2, "--checkpoint -: run writes no file"},
+       {run({"--trace", "-"}), 2, "--trace -: run writes no file"},
        {run({"--no-calibrate", "--plan", "/no/p.json"}), 2, "/no/p.json"},
        {run({"--no-calibrate", "--plan", plan, "--problem", "/no/q.json"}), 2,
         "/no/q.json"},
@@ -252,6 +257,16 @@ TEST(VerbErrors, OfVerbsThatWriteFiles) {
           {Mlp("pose", {"-o", "/no/q.json"}), 2, "/no/q.json"},
           {Mlp("report", {"--html", "/no/r.html"}), 2, "/no/r.html"},
           {Mlp("report", {"--trace", "/no/t.json"}), 2, "/no/t.json"}});
+}
+
+// A file on stdout is alone there.
+TEST(VerbErrors, NoneOfOneFileToStdout) {
+  for (const auto& args :
+       {Mlp("plan", {"--problem", "-"}), Mlp("report", {"--trace", "-"})}) {
+    const CommandOutput output = RunInProcess(args);
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    EXPECT_TRUE(nlohmann::json::accept(output.out)) << args[2];
+  }
 }
 
 TEST(VerbErrors, OfVerbsThatReadModels) {
