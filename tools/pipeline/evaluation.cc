@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,6 @@
 
 namespace loadline::tools {
 namespace {
-
-constexpr int64_t kDefaultBatch = 32;
 
 StepFlags StepOf(const EvaluationFlags& flags) {
   StepFlags step;
@@ -50,11 +49,13 @@ void TakeContents(const RunState& state, models::Graph* graph) {
 }  // namespace
 
 absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
-    int64_t batch) const {
+    std::optional<int64_t> batch) const {
   Step step;
+  const bool training = flags_.rewrite != nullptr;
   LOADLINE_ASSIGN_OR_RETURN(models::Imported model,
-                            ImportModelAt(flags_.model, batch, /*training=*/
-                                          flags_.rewrite != nullptr));
+                            batch.has_value()
+                                ? ImportModelAt(flags_.model, *batch, training)
+                                : ImportModel(flags_.model, training));
   if (flags_.rewrite) {
     LOADLINE_ASSIGN_OR_RETURN(model.graph,
                               flags_.rewrite(std::move(model.graph)));
@@ -81,10 +82,9 @@ absl::StatusOr<EvaluationPlan::Step> EvaluationPlan::MakeStep(
 absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
     const EvaluationFlags& flags) {
   std::unique_ptr<EvaluationPlan> made(new EvaluationPlan(flags));
-  int64_t batch = flags.model.batch.value_or(kDefaultBatch);
-  LOADLINE_ASSIGN_OR_RETURN(Step first, made->MakeStep(batch));
+  LOADLINE_ASSIGN_OR_RETURN(Step first, made->MakeStep(std::nullopt));
   LOADLINE_ASSIGN_OR_RETURN(made->data_, LoadDataFor(flags.loss, first.graph));
-  batch = executor::BatchOf(first.graph).value_or(batch);
+  const int64_t batch = executor::BatchOf(first.graph).value_or(0);
   const int64_t examples = made->data_.examples;
   const int64_t rest = batch > 0 ? examples % batch : 0;
   const absl::Status targets =

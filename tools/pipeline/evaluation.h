@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -63,7 +64,8 @@ class EvaluationPlan {
   };
 
   explicit EvaluationPlan(const EvaluationFlags& flags) : flags_(flags) {}
-  absl::StatusOr<Step> MakeStep(int64_t batch) const;
+  // None: at the batch of the flags.
+  absl::StatusOr<Step> MakeStep(std::optional<int64_t> batch) const;
 
   const EvaluationFlags flags_;
   executor::DataSet data_;

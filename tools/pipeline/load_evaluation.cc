@@ -13,13 +13,11 @@
 namespace loadline::tools {
 
 absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
-    const ModelFlags& model, const LossFlags& loss, const PlanFlags& plan,
-    int64_t batch) {
+    const ModelFlags& model, const LossFlags& loss, const PlanFlags& plan) {
   auto loaded = std::make_unique<LoadedEvaluation>();
   LOADLINE_ASSIGN_OR_RETURN(loaded->device, MakeDevice(plan.device));
-  LOADLINE_RETURN_IF_ERROR(CheckBatch(model));
   LOADLINE_ASSIGN_OR_RETURN(models::Imported imported,
-                            ImportModelAt(model, batch, /*training=*/false));
+                            ImportModel(model, /*training=*/false));
   LOADLINE_ASSIGN_OR_RETURN(passes::LossOptions loss_options,
                             LossFor(imported.graph, loss, model.model));
   loaded->model = imported.graph;

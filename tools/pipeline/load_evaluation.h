@@ -27,8 +27,7 @@ struct LoadedEvaluation {
 
 // Errors: those of import, planning and loading.
 absl::StatusOr<std::unique_ptr<LoadedEvaluation>> LoadEvaluation(
-    const ModelFlags& model, const LossFlags& loss, const PlanFlags& plan,
-    int64_t batch);
+    const ModelFlags& model, const LossFlags& loss, const PlanFlags& plan);
 
 }  // namespace loadline::tools
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -345,6 +346,33 @@ absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
                                                int64_t batch, bool training) {
   ModelFlags at = flags;
   at.batch = batch;
+  if (flags.dims.empty() && flags.input_shapes.empty()) {
+    return Import(at, training);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(const models::ImportOptions given,
+                            ImportOptionsFor(flags, training));
+  LOADLINE_ASSIGN_OR_RETURN(const std::vector<models::DeclaredInput> inputs,
+                            models::ReadDeclaredInputs(flags.model, given));
+  std::map<std::string, std::vector<int64_t>> shapes = given.input_shapes;
+  std::optional<int64_t> whole;  // the batch of the flags
+  for (const models::DeclaredInput& input : inputs) {
+    if (!input.axes.has_value() || input.axes->empty()) continue;
+    const models::DeclaredAxis& axis = input.axes->front();
+    if (axis.size.has_value()) continue;
+    const std::optional<int64_t> size = models::GivenSize(input, 0, given);
+    if (!whole.has_value()) whole = size;
+    if (size != whole) continue;
+    if (given.input_shapes.count(input.name) > 0) {
+      shapes[input.name][0] = batch;
+    } else if (given.dims.count(axis.name) > 0) {
+      at.dims.push_back(absl::StrCat(axis.name, "=", batch));
+    }
+  }
+  at.input_shapes.clear();
+  for (const auto& [name, shape] : shapes) {
+    at.input_shapes.push_back(
+        absl::StrCat(name, "=", absl::StrJoin(shape, "x")));
+  }
   return Import(at, training);
 }
 

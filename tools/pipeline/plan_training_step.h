@@ -63,7 +63,7 @@ absl::StatusOr<models::ImportOptions> ImportOptionsFor(const ModelFlags& flags,
                                                        bool training);
 absl::StatusOr<models::Imported> ImportModel(const ModelFlags& flags,
                                              bool training);
-// The same at another batch than that of the flags.
+// The same at another batch than that of the flags, whichever of them says it.
 absl::StatusOr<models::Imported> ImportModelAt(const ModelFlags& flags,
                                                int64_t batch, bool training);
 // InvalidArgument if --batch says something else than --dim or --input-shape,

@@ -102,9 +102,8 @@ absl::Status RunSensitivity(const SensitivityVerbFlags& flags) {
       CheckOutputPaths(InputPaths(step),
                        {{"-o", flags.out}, {"--json", flags.json ? "-" : ""}}));
   const std::atomic<bool>* stop = CatchInterrupts();
-  LOADLINE_ASSIGN_OR_RETURN(auto loaded,
-                            LoadEvaluation(flags.model, flags.loss, flags.plan,
-                                           flags.model.batch.value_or(32)));
+  LOADLINE_ASSIGN_OR_RETURN(
+      auto loaded, LoadEvaluation(flags.model, flags.loss, flags.plan));
   LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                             LoadDataFor(flags.loss, loaded->graph));
   std::vector<double> sparsities = flags.sparsities;

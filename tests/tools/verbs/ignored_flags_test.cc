@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "tests/tools/support/fresh_folder.h"
 #include "tests/tools/support/in_process.h"
 #include "tests/tools/support/model_flags.h"
@@ -68,11 +69,29 @@ TEST(IgnoredFlags, BatchBesideAnotherSizeOfTheSameAxis) {
   EXPECT_THAT(
       ErrorOf("pose", {"--batch", "8", "--input-shape", "image=16x1x8x8"}),
       HasSubstr("--batch 8: --input-shape makes the first axis of 'image' 16"));
+  EXPECT_THAT(ErrorOf("eval", {"--data", ZooPath("digits-test.npz"), "--batch",
+                               "8", "--dim", "batch=16"}),
+              HasSubstr("--batch 8: --dim batch=16"));
   // They agree, and the next error is another.
   EXPECT_THAT(
       ErrorOf("pose", {"--batch", "8", "--dim", "batch=8", "--input-shape",
                        "image=8x1x8x8", "--freeze", "*"}),
       HasSubstr("nothing to train"));
+}
+
+// Also those of the last batch, which is smaller.
+TEST(Eval, CountsEveryExampleWhicheverFlagGivesTheBatch) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--batch", "16"},
+        {"--dim", "batch=16"},
+        {"--input-shape", "image=16x1x8x8"}}) {
+    std::vector<std::string> args = {"eval", ZooPath("mlp.onnx"), "--data",
+                                     ZooPath("digits-test.npz"), "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const CommandOutput output = RunInProcess(args);
+    ASSERT_EQ(output.exit_code, 0) << output.err;
+    EXPECT_EQ(nlohmann::json::parse(output.out)["examples"], 360) << more[0];
+  }
 }
 
 TEST(IgnoredFlags, NumbersBeyondTheirType) {
