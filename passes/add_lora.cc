@@ -203,7 +203,7 @@ class Lora {
       return absl::StrCat("'",
                           graph_.value(targets_.begin()->second.weight).name,
                           "' makes the model's output, and has one only if "
-                          "targets names it");
+                          "targets names it; convolutions have none");
     }
     if (!frozen_.empty()) {
       return absl::StrCat(
@@ -211,7 +211,7 @@ class Lora {
           frozen_.size() > 1 ? "' and all other" : "', the only",
           " weights of products are frozen; adapters are for "
           "weights that would be trained, so leave --freeze "
-          "out, or name them with --train");
+          "out");
     }
     return "adapters are for weights of Gemm and MatMul, and it has none; "
            "convolutions have none";

@@ -272,8 +272,7 @@ absl::StatusOr<executor::TrainResult> TrainWithEvaluations(
     executor::MetricsFile* metrics, PlannedStep* step, Running* running) {
   absl::Status unwritten;
   EvaluatedRunOptions options;
-  LOADLINE_ASSIGN_OR_RETURN(options.steps,
-                            StepsFor(flags, data, step->graph));
+  LOADLINE_ASSIGN_OR_RETURN(options.steps, StepsFor(flags, data, step->graph));
   options.patience = flags.training.patience;
   const int64_t batch = *executor::BatchOf(step->graph);
   options.every = flags.training.eval_every > 0
