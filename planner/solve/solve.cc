@@ -130,7 +130,8 @@ class Solver {
     }
     int64_t smallest_bytes = kept_->arena_bytes;
     if (!best_ && !outside_.Interrupted()) {
-      smallest_bytes = SolveFromSmallest(bisection, improved);
+      smallest_bytes = impossible ? SmallestMetBytes()
+                                  : SolveFromSmallest(bisection, improved);
     }
     if (best_) {
       WorkBudget work = outside_;
@@ -157,8 +158,8 @@ class Solver {
     if (options_.time_limit) return SmallestUntilDeadline();
     BudgetBisection bisection = MakeBisection(outside_);
     searched_ = bisection.searched();
-    const LaidOutSchedule smallest = FindSmallest(bisection);
-    return Finish(MakeBisection(outside_).Faster(smallest));
+    const LaidOutSchedule smallest = FindSmallest(bisection, policy_.retries);
+    return Finish(Faster(smallest));
   }
 
  private:
@@ -169,20 +170,30 @@ class Solver {
 
   // The plan of the fewest bytes that a search finds, from the start that needs
   // none.
-  LaidOutSchedule FindSmallest(BudgetBisection& bisection) const {
+  LaidOutSchedule FindSmallest(BudgetBisection& bisection, int retries) const {
     const std::optional<LaidOutSchedule> start = Start();
     if (start && start->arena_bytes < kept_->arena_bytes) {
       bisection.ContinueBelow(*start);
     }
     bisection.BisectDown();
     for (int retry = 0;
-         retry < policy_.retries && !outside_.Interrupted() &&
+         retry < retries && !outside_.Interrupted() &&
          bisection.smallest().arena_bytes > BoundPeak(model_).bytes;
          ++retry) {
       bisection.SearchHarder(policy_.retry_factor);
       bisection.BisectDown();
     }
     return bisection.smallest();
+  }
+
+  LaidOutSchedule Faster(const LaidOutSchedule& plan) const {
+    return MakeBisection(outside_).Faster(plan);
+  }
+
+  // Of a budget that a bound rules out, nobody waits for the last byte.
+  int64_t SmallestMetBytes() const {
+    BudgetBisection bisection = MakeBisection(outside_);
+    return FindSmallest(bisection, 0).arena_bytes;
   }
 
   // Where the search found nothing within the budget: the smallest plan may be
@@ -195,7 +206,7 @@ class Solver {
       const std::function<void(const LaidOutSchedule&)>& improved) {
     bisection.BisectDown();
     BudgetBisection below = MakeBisection(outside_);
-    const LaidOutSchedule smallest = FindSmallest(below);
+    const LaidOutSchedule smallest = FindSmallest(below, policy_.retries);
     if (smallest.arena_bytes <= options_.budget_bytes) {
       if (smallest.step_ns >= bisection.smallest().step_ns) {
         bisection.ContinueAbove(smallest);
@@ -205,7 +216,7 @@ class Solver {
       }
       return smallest.arena_bytes;
     }
-    const LaidOutSchedule faster = MakeBisection(outside_).Faster(smallest);
+    const LaidOutSchedule faster = Faster(smallest);
     if (faster.arena_bytes <= options_.budget_bytes) Improved(faster);
     return faster.arena_bytes;
   }
@@ -217,7 +228,7 @@ class Solver {
     half.stop.deadline = now + (outside_.stop.deadline - now) / 2;
     BudgetBisection bisection = MakeBisection(half);
     searched_ = bisection.searched();
-    const LaidOutSchedule smallest = FindSmallest(bisection);
+    const LaidOutSchedule smallest = FindSmallest(bisection, policy_.retries);
     Improved(smallest);
     MakeBisection(outside_).SearchUntilDeadline(
         smallest.arena_bytes,
