@@ -5,9 +5,11 @@
 #include "models/onnx/export_marks.h"
 
 #include <cctype>
+#include <optional>
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +25,8 @@ constexpr char kSignature[] =
 constexpr char kRewritten[] = "pkg.onnxscript.rewriter.rule_name";
 constexpr char kOperation[] = "pkg.torch.onnx.fx_node";
 constexpr char kDetach[] = "target=torch.ops.aten.detach";
+constexpr char kEmbedding[] =
+    "target=torch.ops.aten.embedding.default](args = (";
 
 template <typename Proto>
 absl::string_view Metadata(const Proto& proto, absl::string_view key) {
@@ -129,6 +133,22 @@ void FindReplaced(const onnx::GraphProto& graph,
   }
 }
 
+// From "...](args = (%weight, %indices, 1), kwargs = {})": table, indices and
+// padding_idx, which is below 0 or missing where there is none.
+std::optional<int64_t> PaddingRow(absl::string_view operation) {
+  const size_t at = operation.find(kEmbedding);
+  if (at == absl::string_view::npos) return std::nullopt;
+  operation.remove_prefix(at + sizeof(kEmbedding) - 1);
+  const std::vector<absl::string_view> arguments =
+      absl::StrSplit(operation.substr(0, operation.find(')')), ", ");
+  int64_t row = -1;
+  if (arguments.size() < 3 || !absl::SimpleAtoi(arguments[2], &row) ||
+      row < 0) {
+    return std::nullopt;
+  }
+  return row;
+}
+
 }  // namespace
 
 ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
@@ -152,8 +172,13 @@ ExportMarks ReadExportMarks(const onnx::GraphProto& graph) {
   }
   FindReplaced(graph, originals, &marks);
   for (const auto& node : graph.node()) {
-    if (absl::StrContains(Metadata(node, kOperation), kDetach)) {
+    const absl::string_view operation = Metadata(node, kOperation);
+    if (absl::StrContains(operation, kDetach)) {
       marks.detached.insert(node.output().begin(), node.output().end());
+    }
+    const std::optional<int64_t> row = PaddingRow(operation);
+    if (row && node.op_type() == "Gather") {
+      marks.padding_row[node.output(0)] = *row;
     }
   }
   return marks;

@@ -1,9 +1,10 @@
 // What torch's newer exporter says in metadata: which initializers were
-// parameters and buffers of the module, and which values were detached. Other
-// files say nothing.
+// parameters and buffers of the module, which values were detached, and which
+// row of an embedding gets no gradient. Other files say nothing.
 #ifndef LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 #define LOADLINE_MODELS_ONNX_EXPORT_MARKS_H_
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -33,6 +34,9 @@ struct ExportMarks {
   std::vector<std::string> rewritten;
   // Values through which PyTorch passes no gradient on: results of detach.
   std::set<std::string> detached;
+  // `padding_idx` of embeddings, by the value that they make: the row of the
+  // table to which it passes no gradient.
+  std::map<std::string, int64_t> padding_row;
 };
 
 // Call before the file's value_info is discarded.

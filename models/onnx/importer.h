@@ -85,6 +85,13 @@ class Importer {
     return model_.marks.detached.count(node.output(output)) > 0;
   }
 
+  // The row of an embedding's table that gets no gradient through the node.
+  std::optional<int64_t> PaddingRow(const onnx::NodeProto& node) const {
+    const auto row = model_.marks.padding_row.find(node.output(0));
+    if (row == model_.marks.padding_row.end()) return std::nullopt;
+    return row->second;
+  }
+
   void Warn(const std::string& text);
   int64_t NextSalt() { return ++salt_; }
   // The newest version of a state that several nodes update, and its setter.

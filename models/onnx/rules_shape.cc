@@ -290,7 +290,12 @@ absl::Status Gather(Importer& importer, const onnx::NodeProto& node) {
     LOADLINE_ASSIGN_OR_RETURN(indices, importer.Use(node, 1));
   }
   LOADLINE_ASSIGN_OR_RETURN(ValueId x, importer.Use(node, 0));
-  return importer.EmitOne(node, "Gather", {x, indices}, {{"axis", axis}});
+  Attributes attributes = {{"axis", axis}};
+  const std::optional<int64_t> padding_row = importer.PaddingRow(node);
+  if (padding_row && axis == 0 && *padding_row < size) {
+    attributes.Set("padding_row", *padding_row);
+  }
+  return importer.EmitOne(node, "Gather", {x, indices}, std::move(attributes));
 }
 
 }  // namespace

@@ -46,6 +46,21 @@ absl::Status GatherGradient(GradientContext& c) {
       ValueId ddata, c.Emit("GatherGrad", {c.output_gradient(0), c.input(1)},
                             {{"axis", c.forward().attributes.Int("axis", 0)},
                              {"shape", shape}}));
+  const int64_t padding_row = c.forward().attributes.Int("padding_row", -1);
+  if (padding_row >= 0) {
+    // PyTorch's padding_idx: the row gets no gradient here. Another use of the
+    // table, such as a tied head, may give it one.
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId zero, c.Scalar(0.0f));
+    Ints row = shape;
+    row[0] = 1;
+    LOADLINE_ASSIGN_OR_RETURN(const ValueId zeros,
+                              c.Emit("Expand", {zero}, {{"shape", row}}));
+    const int64_t start =
+        padding_row * (TensorType{DType::kF32, row}.elements());
+    LOADLINE_ASSIGN_OR_RETURN(ddata,
+                              c.Emit("WriteRows", {zeros, ddata},
+                                     {{"start", start}, {"shape", shape}}));
+  }
   c.SetInputGradient(0, ddata);
   return absl::OkStatus();
 }
@@ -120,7 +135,8 @@ std::vector<Operator> GatherOperators() {
   gather.infer = InferGather;
   gather.gradient = GatherGradient;
   gather.cost = GatherCost;
-  gather.attributes = {{"axis", AttributeKind::kAxis, true}};
+  gather.attributes = {{"axis", AttributeKind::kAxis, true},
+                       {"padding_row", AttributeKind::kInt}};
   Operator grad;
   grad.name = "GatherGrad";
   grad.min_inputs = grad.max_inputs = 2;

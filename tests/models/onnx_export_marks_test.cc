@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "models/differentiate.h"
 #include "models/onnx/export_marks.h"
 #include "tests/models/onnx_test_util.h"
@@ -76,6 +79,29 @@ TEST(ExportMarks, NoGradientFlowsThroughWhatWasDetached) {
     EXPECT_TRUE(active[Index(graph.nodes[0].outputs[0])]);
     EXPECT_FALSE(active[Index(graph.nodes[1].outputs[0])]);
     EXPECT_TRUE(active[Index(graph.outputs[0])]);
+  }
+}
+
+TEST(ExportMarks, SayWhichRowOfAnEmbeddingGetsNoGradient) {
+  // padding_idx, as the exporter writes it, and the row; -1: none.
+  const std::pair<const char*, int64_t> cases[] = {
+      {", 2), kwargs = {})", 2},
+      {", 0, False, False), kwargs = {})", 0},
+      {", -1, True), kwargs = {})", -1},
+      {"), kwargs = {})", -1}};
+  for (const auto& [written, row] : cases) {
+    onnx::ModelProto model = ModelFromText(
+        "g (int64[2] i) => (float[2,2] y) "
+        "<float[3,2] table = {1,2,3,4,5,6}> { y = Gather(table, i) }");
+    Write(model.mutable_graph()->mutable_node(0), "pkg.torch.onnx.fx_node",
+          absl::StrCat("%embedding : [num_users=1] = "
+                       "call_function[target=torch.ops.aten.embedding.default]"
+                       "(args = (%p_table, %i",
+                       written));
+    const auto imported = ImportOnnxBytes(Bytes(model), {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_EQ(imported->graph.nodes[0].attributes.Int("padding_row", -1), row)
+        << written;
   }
 }
 
