@@ -126,12 +126,20 @@ class Solver {
     } else if (!options_.time_limit) {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
+      for (int retry = 0;
+           laid_out == nullptr && retry < policy_.retries && MayExist();
+           ++retry) {
+        bisection.BisectDown();
+        bisection.SearchHarder(policy_.retry_factor);
+        laid_out = bisection.BisectTo(options_.budget_bytes, improved);
+      }
       if (laid_out != nullptr) Improved(*laid_out);
     }
     int64_t smallest_bytes = kept_->arena_bytes;
     if (!best_ && !outside_.Interrupted()) {
-      smallest_bytes = impossible ? SmallestMetBytes()
-                                  : SolveFromSmallest(bisection, improved);
+      smallest_bytes = impossible || !options_.allow_smallest_start
+                           ? SmallestMetBytes()
+                           : SolveFromSmallest(bisection, improved);
     }
     if (best_) {
       WorkBudget work = outside_;
@@ -190,7 +198,7 @@ class Solver {
     return MakeBisection(outside_).Faster(plan);
   }
 
-  // Of a budget that a bound rules out, nobody waits for the last byte.
+  // Of a budget that is ruled out, nobody waits for the last byte.
   int64_t SmallestMetBytes() const {
     BudgetBisection bisection = MakeBisection(outside_);
     return FindSmallest(bisection, 0).arena_bytes;

@@ -41,6 +41,9 @@ struct SolveOptions {
   // How much to search, and when to search again (effort.h).
   Effort effort = Effort::kNormal;
   bool allow_retries = true;  // false: only the effort's first search
+  // Where the searches find nothing within the budget: a plan made from the
+  // smallest one, which may copy nearly everything.
+  bool allow_smallest_start = true;
   // Candidate edits that the first search may price, instead of the effort's.
   std::optional<int64_t> work_limit;
   // Simplex iterations for the proven bound on the step time, instead of the

@@ -305,6 +305,7 @@ TEST(MicroBatches, WithOwnStatisticsAreALoopOverTheParts) {
   c.steps = 4;
   c.momentum = 1;
   c.learning_rate = 0;
+  c.own_statistics = false;  // in one piece they are those of the batch
   const auto loop = RunStep(c, 1, "");
   ASSERT_TRUE(loop.ok()) << loop.status();
   EXPECT_EQ(loop->statistics.size(), 40u);

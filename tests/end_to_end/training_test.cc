@@ -18,12 +18,12 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 // Half of this small model's peak is less than any plan needs: a single update
-// needs 57 %.
+// needs 57 to 61 %, depending on the processor's workspaces.
 TEST(Run, LearnsTheDigitsNearTheSmallestBudgetOfAll) {
   const std::string out = TestFolder("digits") + "/trained.onnx";
   const CommandResult run =
       RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--batch", "32", "--epochs", "30", "--budget", "60%", "--lr",
+                   "--batch", "32", "--epochs", "30", "--budget", "63%", "--lr",
                    "2e-3", "-o", out, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto result = run.json();
@@ -53,7 +53,7 @@ TEST(Run, SlowResNet18ReachesNinetySevenPercentUnderHalfOfItsBytes) {
 TEST(Run, PrintsPredictedBesideMeasured) {
   const CommandResult run =
       RunLoadline({"run", Zoo("mlp.onnx"), "--data", Zoo("digits-train.npz"),
-                   "--steps", "5", "--budget", "60%"});
+                   "--steps", "5", "--budget", "63%"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("predicted"));
   EXPECT_THAT(run.out, HasSubstr("measured"));

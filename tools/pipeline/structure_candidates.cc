@@ -197,6 +197,8 @@ absl::StatusOr<bool> StructureCandidates::LearnOverheadAt(double share) {
   request.budget = planner::Budget();
   request.budget->bytes =
       plain.floor_bytes + static_cast<int64_t>(share * savable);
+  // A plan that only copies would say nothing about other structures.
+  request.options.allow_smallest_start = false;
   const auto plan = SolveFor(plain.step.problem, request,
                              plain.step.keep_everything, cancel_);
   if (ExitCodeFor(plan.status()) == kCannotFit ||

@@ -133,7 +133,6 @@ TEST(Solve, AnyWorkFindsAPlanWhereTheSmallestStartIsOne) {
     SolveOptions options;
     options.work_limit = 0;
     options.bound_work_limit = 0;
-    options.allow_retries = false;
     options.budget_bytes = start->arena_bytes;
     const absl::StatusOr<Plan> plan = Solve(problem, options);
     EXPECT_TRUE(plan.ok()) << seed << ": " << plan.status();
