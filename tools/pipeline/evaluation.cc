@@ -14,6 +14,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/solve/solve.h"
 #include "tools/pipeline/device.h"
+#include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/plan_request.h"
 #include "tools/pipeline/plan_training_step.h"
@@ -87,12 +88,8 @@ absl::StatusOr<std::unique_ptr<EvaluationPlan>> EvaluationPlan::Make(
   const int64_t batch = executor::BatchOf(first.graph).value_or(0);
   const int64_t examples = made->data_.examples;
   const int64_t rest = batch > 0 ? examples % batch : 0;
-  const absl::Status targets =
-      executor::CheckHasTargets(made->data_, first.graph);
-  if (!targets.ok()) {
-    return absl::Status(targets.code(),
-                        absl::StrCat(flags.loss.data, ": ", targets.message()));
-  }
+  LOADLINE_RETURN_IF_ERROR(InFile(
+      flags.loss.data, executor::CheckHasTargets(made->data_, first.graph)));
   if (examples >= batch) made->steps_.emplace(batch, std::move(first));
   if (rest > 0) {
     LOADLINE_ASSIGN_OR_RETURN(Step last, made->MakeStep(rest));

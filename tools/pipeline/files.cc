@@ -1,6 +1,7 @@
 // Whole files. Tested by tests/tools/pipeline/files_test.cc.
 #include "tools/pipeline/files.h"
 
+#include "absl/strings/str_cat.h"
 #include "planner/base/atomic_file.h"
 #include "planner/base/read_file.h"
 #include "tools/cli/standard_output.h"
@@ -23,6 +24,12 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
     return FlushStandardOutput();
   }
   return planner::WriteWholeFile(path, text);
+}
+
+absl::Status InFile(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", status.message()));
 }
 
 }  // namespace loadline::tools

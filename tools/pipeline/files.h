@@ -19,6 +19,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // is stdout.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 
+// The status, with the file's name before its message.
+absl::Status InFile(const std::string& path, const absl::Status& status);
+
 }  // namespace loadline::tools
 
 #endif  // LOADLINE_TOOLS_PIPELINE_FILES_H_

@@ -21,12 +21,6 @@
 namespace loadline::tools {
 namespace {
 
-absl::Status In(const std::string& path, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(path, ": ", status.message()));
-}
-
 // What the problem allows is known as a share only, so that a plan which needs
 // permission needs it again, by a flag.
 absl::Status CheckGradientError(const planner::Problem& problem,
@@ -102,13 +96,13 @@ absl::Status CheckMadeFor(const std::string& plan_path,
                           const PlannedStep& step) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(plan_path));
   const auto header = planner::PlanHeaderFromJson(json);
-  if (!header.ok()) return In(plan_path, header.status());
+  if (!header.ok()) return InFile(plan_path, header.status());
   if (planner::IsProblemSha256(step.problem, header->problem_sha256)) {
     return absl::OkStatus();
   }
   LOADLINE_RETURN_IF_ERROR(
-      In(plan_path,
-         passes::CheckNamedStructure(header->problem_name, step.graph)));
+      InFile(plan_path,
+             passes::CheckNamedStructure(header->problem_name, step.graph)));
   return absl::FailedPreconditionError(absl::StrCat(
       plan_path,
       ": the plan is for another problem than these flags and this machine's "
@@ -129,14 +123,15 @@ absl::Status TakePlan(const std::string& plan_path,
     LOADLINE_RETURN_IF_ERROR(CheckMadeFor(plan_path, *step));
   }
   LOADLINE_ASSIGN_OR_RETURN(step->plan, ReadPlanFile(plan_path, step->problem));
-  LOADLINE_RETURN_IF_ERROR(In(
+  LOADLINE_RETURN_IF_ERROR(InFile(
       plan_path,
       CheckGradientError(step->problem, step->plan, flags.max_gradient_error)));
   LOADLINE_RETURN_IF_ERROR(
-      In(plan_path, CheckBudget(*step, request, flags.budget)));
-  LOADLINE_RETURN_IF_ERROR(In(plan_path, CheckPermitted(step->plan, flags)));
-  return In(plan_path,
-            passes::CheckPlanMatches(step->graph, step->problem, step->plan));
+      InFile(plan_path, CheckBudget(*step, request, flags.budget)));
+  LOADLINE_RETURN_IF_ERROR(
+      InFile(plan_path, CheckPermitted(step->plan, flags)));
+  return InFile(plan_path, passes::CheckPlanMatches(step->graph, step->problem,
+                                                    step->plan));
 }
 
 }  // namespace loadline::tools

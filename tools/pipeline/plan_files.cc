@@ -9,15 +9,6 @@
 #include "tools/pipeline/files.h"
 
 namespace loadline::tools {
-namespace {
-
-absl::Status In(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(path, ": ", status.message()));
-}
-
-}  // namespace
-
 absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   auto problem = planner::ProblemFromJson(json);
@@ -28,7 +19,7 @@ absl::StatusOr<planner::Problem> ReadProblemFile(const std::string& path) {
         " is a plan; give the problem that it is for with --problem FILE "
         "(loadline plan ... --problem FILE writes it)"));
   }
-  if (!problem.ok()) return In(path, problem.status());
+  if (!problem.ok()) return InFile(path, problem.status());
   return problem;
 }
 
@@ -36,14 +27,14 @@ absl::StatusOr<planner::Plan> ReadPlanFile(const std::string& path,
                                            const planner::Problem& problem) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   auto plan = planner::PlanFromJson(json, problem);
-  if (!plan.ok()) return In(path, plan.status());
+  if (!plan.ok()) return InFile(path, plan.status());
   return plan;
 }
 
 absl::StatusOr<planner::Machine> ReadMachineFile(const std::string& path) {
   LOADLINE_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   auto machine = planner::MachineFromJson(json);
-  if (!machine.ok()) return In(path, machine.status());
+  if (!machine.ok()) return InFile(path, machine.status());
   return machine;
 }
 

@@ -22,6 +22,7 @@
 #include "tools/pipeline/carry_state.h"
 #include "tools/pipeline/check_export.h"
 #include "tools/pipeline/check_phases.h"
+#include "tools/pipeline/files.h"
 #include "tools/pipeline/load_data.h"
 #include "tools/pipeline/mask_update.h"
 #include "tools/pipeline/phase_notes.h"
@@ -163,9 +164,7 @@ class PhasedTraining {
     flags.data = run_.eval_data;
     LOADLINE_ASSIGN_OR_RETURN(const executor::DataSet data,
                               LoadDataFor(flags, step));
-    const absl::Status targets = executor::CheckHasTargets(data, step);
-    return absl::Status(targets.code(),
-                        absl::StrCat(flags.data, ": ", targets.message()));
+    return InFile(flags.data, executor::CheckHasTargets(data, step));
   }
 
   // What a later phase, or the export, would fail with after hours.
