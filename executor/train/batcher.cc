@@ -71,7 +71,7 @@ BatchRows::BatchRows(const DataSet& data, int64_t batch, uint64_t seed,
       shuffle_(shuffle),
       order_(static_cast<size_t>(data.examples)) {
   for (const Column& column : data.columns) {
-    const int64_t rows = column.every_step ? 1 : batch;
+    const int64_t rows = column.rows(batch);
     const int64_t rows_of_part = column.every_step ? 0 : batch / micro_batches;
     buffers_.emplace_back(static_cast<size_t>(rows * column.row_bytes));
     for (int64_t part = 0; part < micro_batches; ++part) {

@@ -52,7 +52,7 @@ absl::Status CheckColumn(const Column& column, int64_t examples,
                          const Range& range) {
   const size_t count = static_cast<size_t>(column.row_bytes) / sizeof(T);
   std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
-  const int64_t rows = column.every_step ? 1 : examples;
+  const int64_t rows = column.rows(examples);
   for (int64_t example = 0; example < rows; ++example) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, example, 1, row.data()));
     for (size_t i = 0; i < count; ++i) {

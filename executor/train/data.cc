@@ -56,7 +56,7 @@ absl::Status CheckFits(const Column& column, const models::Value& input,
     return absl::OkStatus();
   }
   std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
-  for (int64_t i = 0; i < (column.every_step ? 1 : examples); ++i) {
+  for (int64_t i = 0; i < column.rows(examples); ++i) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, i, 1, row.data()));
   }
   return absl::OkStatus();
@@ -219,7 +219,7 @@ absl::Status CheckBytes(const DataSet& data, const models::Graph& graph) {
   for (size_t c = 0; c < data.columns.size(); ++c) {
     const Column& column = data.columns[c];
     const models::Value& input = graph.value(graph.inputs[c * parts]);
-    const int64_t bytes = column.row_bytes * (column.every_step ? 1 : rows);
+    const int64_t bytes = column.row_bytes * column.rows(rows);
     if (bytes == input.type.bytes()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "input '", input.name, "' is ", input.type.ToString(), ", which has ",

@@ -91,7 +91,7 @@ absl::Status CheckHasTargets(const DataSet& data, const models::Graph& graph) {
       dtype, {column.row_bytes / models::DTypeBytes(dtype)}};
   const absl::Span<const float> weights = ClassWeights(graph);
   std::vector<std::byte> row(static_cast<size_t>(column.row_bytes));
-  const int64_t rows = column.every_step ? 1 : data.examples;
+  const int64_t rows = column.rows(data.examples);
   for (int64_t i = 0; i < rows; ++i) {
     LOADLINE_RETURN_IF_ERROR(ReadRows(column, i, 1, row.data()));
     if (DivisorOf(row_type, row.data(), weights) > 0) return absl::OkStatus();
@@ -109,7 +109,7 @@ absl::Status Evaluator::AddBatch(Program& program, int64_t batch) {
   for (size_t c = 0; c < buffers_.size(); ++c) {
     const Column& column = data_.columns[c];
     const int64_t first = column.every_step ? 0 : examples_;
-    const int64_t rows = column.every_step ? 1 : batch;
+    const int64_t rows = column.rows(batch);
     if (!column.stored.has_value()) {
       inputs.push_back(column.data.data() + first * column.row_bytes);
       continue;
