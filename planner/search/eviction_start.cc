@@ -66,7 +66,6 @@ class EvictionPass {
     while (live_bytes_ > target_bytes_) {
       if (!EvictOne()) return std::nullopt;
     }
-    started_ = true;
     for (int p = 0; p < uses_.end(); ++p) {
       uses_.SetClock(p);
       running_ = p;
@@ -254,7 +253,7 @@ class EvictionPass {
     Eviction eviction;
     eviction.value = value;
     eviction.moves_home = MovesHome(value, next);
-    if (!started_ && !eviction.moves_home) return;
+    if (running_ < 0 && !eviction.moves_home) return;
     const bool leaves = eviction.moves_home || homes_.OnHost(value);
     if (next >= uses_.end() && (!leaves || model_.is_output[value])) return;
     const double idle_ns = 1 + compute_ns_[next] - compute_ns_[uses_.clock()];
@@ -450,8 +449,8 @@ class EvictionPass {
   std::vector<double> compute_ns_;  // by position: of all first runs before it
   std::vector<Item> items_;
   std::vector<char> cancelled_;  // by item
-  bool started_ = false;         // the first item may be added
-  int running_ = -1;  // the position whose node is being run for the first time
+  // Position whose node is being run for the first time; -1: before all items.
+  int running_ = -1;
   std::vector<ValueState> values_;
   std::vector<int> pool_;  // resident values that may be evicted at some time
   std::vector<Frame> frames_;
@@ -497,8 +496,9 @@ std::optional<Schedule> EvictionStart(const SearchModel& model,
         EvictionPass(model, order, options, pass).Run();
     if (!schedule) continue;
     const Lifetimes lives = FindLifetimes(model, *schedule);
-    if (lives.valid && lives.peak_bytes <= options.target_bytes)
+    if (lives.valid && lives.peak_bytes <= options.target_bytes) {
       return schedule;
+    }
   }
   return std::nullopt;
 }

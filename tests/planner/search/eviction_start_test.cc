@@ -225,8 +225,9 @@ TEST(EvictionStart, MovesTheHomesOfWeightsThatDoNotAllFit) {
                    .has_value());
 }
 
-// Both operands of the middle node and the weights that the nodes beside it
-// read are more than the target: the weights leave for that node alone.
+// The second node's input and output do not fit beside the weights, which the
+// first and the third node read. The target allows no more, so the weights are
+// copied out while the second node runs.
 TEST(EvictionStart, EvictsWhatTheNextNodeReads) {
   Problem problem;
   problem.addresses = false;
