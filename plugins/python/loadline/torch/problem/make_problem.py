@@ -219,7 +219,8 @@ class _Writer:
         if operation.random and not again:
             repeatable = repeatable and self.snapshot(operation)
         # The caller owns what the forward returns, so it cannot be freed and computed
-        # again. Behind the last gradient there are only updates and copies.
+        # again. After the last gradient only updates and copies follow, so a gradient
+        # that may leave does not run again either.
         leaving = self.leaving & {*operation.makes}
         if not repeatable or leaving or self.returned & {*operation.makes}:
             fields["recompute"] = False

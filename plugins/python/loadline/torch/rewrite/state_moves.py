@@ -9,7 +9,7 @@ number; without such an object nothing moves.
 
 A gradient that leaves during the backward is copied as any value of the graph (copies.py),
 and the backward returns None for it. `loadline::leave_gradients`, its last operator, tells
-the mover. Copies of gradients behind the last gradient are a part of the tail. Tested by
+the mover. Copies of gradients after the last gradient are a part of the tail. Tested by
 tests/plugins/python/torch_host_state_test.py, torch_host_gradients_test.py and
 torch_inductor_test.py.
 """
@@ -32,7 +32,7 @@ from loadline.torch.rewrite.program import (Copy, Item, Program, StateCopy, Upda
 BEGIN = "begin"
 START_STORE, END_STORE, LOAD, UPDATE = "start_store", "end_store", "load", "update"
 BEGIN_BACKWARD = "begin_backward"  # where gradients leave
-# The same of a gradient, behind the last one.
+# Actions of the tail: a gradient's store starts, has ended; its load starts.
 START_STORE_GRADIENT, END_STORE_GRADIENT, LOAD_GRADIENT = (
     "start_store_gradient", "end_store_gradient", "load_gradient")
 
@@ -149,22 +149,22 @@ def STATE_TOKEN() -> torch.Tensor:
     return torch.zeros((), dtype=torch.int64)
 
 
+def _mover_of(graph: int) -> tuple[StateMover | None, StateMoves]:
+    moves = moves_by_graph[graph]
+    return movers.get(moves.number), moves
+
+
 @operator("move_state(Tensor(a!) token, int graph, str action, int bucket) -> ()",
           lambda *_: None)
 def MOVE_STATE(token: torch.Tensor, graph: int, action: str, bucket: int) -> None:
     """bucket: -1 if the action is of none."""
-    moves = moves_by_graph[graph]
-    if (mover := movers.get(moves.number)) is None:
+    mover, moves = _mover_of(graph)
+    if mover is None:
         return
     if action in (BEGIN, BEGIN_BACKWARD):
         getattr(mover, action)(moves)
     else:
         getattr(mover, action)(bucket)
-
-
-def _mover_of(graph: int) -> tuple[StateMover | None, StateMoves]:
-    moves = moves_by_graph[graph]
-    return movers.get(moves.number), moves
 
 
 @operator("check_parameters(Tensor(a!) token, Tensor[] inputs, int graph) -> ()",

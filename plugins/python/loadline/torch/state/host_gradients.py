@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from loadline.errors import LoadlineError
 from loadline.torch.compat import torch_internals
-from loadline.torch.compat.lanes import MAIN, OUT, Lanes
+from loadline.torch.compat.lanes import IN, MAIN, OUT, Lanes
 from loadline.torch.rewrite.copies import Slab, slabs
 from loadline.torch.rewrite.ledger import record_in_open_ledger
 from loadline.torch.rewrite.state_moves import GradientMove, StateMoves
@@ -186,7 +186,7 @@ class HostGradients:
             self._parameter(move).grad = gradient
 
     def start_store(self, moves: StateMoves, number: int) -> None:
-        """Behind the last gradient. Nothing, if the program has put something else there."""
+        """After the last gradient. Nothing, if the program has put something else there."""
         move = moves.gradients[number]
         gradient = self._parameter(move).grad
         if gradient is None or isinstance(gradient, HostGradient) or (
@@ -223,7 +223,7 @@ class HostGradients:
         memory, = self.lanes.copy_in([gradient.loadline_there.place()])
         self.in_bytes += memory.numel()
         loaded = _laid_out(memory, gradient.loadline_there.move, parameter.dtype)
-        self._loading[parameter] = gradient, loaded, self.lanes.mark("in")
+        self._loading[parameter] = gradient, loaded, self.lanes.mark(IN)
         record_in_open_ledger("load gradient", lambda: loaded)
 
     def bring_back(self, parameters: Sequence[torch.Tensor]) -> None:
