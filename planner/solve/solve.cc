@@ -126,8 +126,8 @@ class Solver {
     } else if (!options_.time_limit) {
       const LaidOutSchedule* laid_out =
           bisection.BisectTo(options_.budget_bytes, improved);
-      for (int retry = 0;
-           laid_out == nullptr && retry < policy_.retries && MayExist();
+      const int retries = options_.allow_smallest_start ? 0 : policy_.retries;
+      for (int retry = 0; laid_out == nullptr && retry < retries && MayExist();
            ++retry) {
         bisection.BisectDown();
         bisection.SearchHarder(policy_.retry_factor);

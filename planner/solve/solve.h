@@ -41,8 +41,9 @@ struct SolveOptions {
   // How much to search, and when to search again (effort.h).
   Effort effort = Effort::kNormal;
   bool allow_retries = true;  // false: only the effort's first search
-  // Where the searches find nothing within the budget: a plan made from the
-  // smallest one, which may copy nearly everything.
+  // Where the first search finds nothing within the budget, a plan is made from
+  // the smallest one; it may copy nearly everything. False: the effort's
+  // retries search harder instead.
   bool allow_smallest_start = true;
   // Candidate edits that the first search may price, instead of the effort's.
   std::optional<int64_t> work_limit;
