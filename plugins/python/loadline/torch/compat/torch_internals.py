@@ -120,6 +120,13 @@ def storage_key(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
+def tensor_without_data(subclass: Any, like: torch.Tensor) -> Any:
+    """A tensor of the subclass with the layout of `like` and a storage of no bytes."""
+    return torch.Tensor._make_wrapper_subclass(
+        subclass, like.size(), strides=like.stride(), dtype=like.dtype,
+        device=like.device, storage_size=0)
+
+
 def is_view(target: Any) -> bool:
     return isinstance(target, OpOverload) and target.is_view
 

@@ -61,11 +61,9 @@ class HostGradient(torch.Tensor):
     @staticmethod
     def __new__(cls, parameter: torch.Tensor, there: _There | None,
                 norm: torch.Tensor | None = None) -> HostGradient:
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, parameter.size(), strides=parameter.stride(), dtype=parameter.dtype,
-            device=parameter.device, storage_size=0)
+        made = torch_internals.tensor_without_data(cls, parameter)
         made.loadline_there, made.loadline_norm, made.loadline_factors = there, norm, []
-        return made  # type: ignore[no-any-return]
+        return made
 
     def __init__(self, *_: Any) -> None:
         pass
@@ -141,7 +139,7 @@ class HostGradients:
                 raise LoadlineError(
                     "the parameters of this call are not those of the model that was "
                     "prepared with offload_gradients=True: their gradients would be lost. "
-                    "Prepare this model too, after torch._dynamo.reset()")
+                    "Prepare this model too, after torch.compiler.reset()")
 
     def begin_backward(self, moves: StateMoves) -> None:
         self._drop()
