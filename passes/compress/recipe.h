@@ -107,7 +107,7 @@ struct QuantizeSpec {
   PerTensor<int64_t> bits = {8, 8, 8};  // 1 to 8; kmeans: 2^bits codes
   PerTensor<bool> symmetric = {true, false, false};
   PerTensor<bool> per_channel = {true, false, false};
-  bool reduce_range = false;  // one bit less for activations, at export
+  bool reduce_range = false;  // 7 bits for weights of 8
   int64_t start_step = 0;
   std::optional<int64_t> freeze_observer_step;
   std::optional<int64_t> freeze_bn_step;
