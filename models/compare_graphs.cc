@@ -2,6 +2,7 @@
 // first use. Tested in tests/models/compare_graphs_test.cc.
 #include "models/compare_graphs.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -42,12 +43,13 @@ class Comparison {
 
   absl::Status Run() {
     LOADLINE_RETURN_IF_ERROR(Lists("inputs", want_.inputs, got_.inputs));
+    const size_t both = std::min(want_.nodes.size(), got_.nodes.size());
+    for (size_t n = 0; n < both; ++n) {
+      LOADLINE_RETURN_IF_ERROR(Nodes(want_.nodes[n], got_.nodes[n]));
+    }
     if (want_.nodes.size() != got_.nodes.size()) {
       return Differ(got_.nodes.size(), " nodes instead of ",
                     want_.nodes.size());
-    }
-    for (size_t n = 0; n < want_.nodes.size(); ++n) {
-      LOADLINE_RETURN_IF_ERROR(Nodes(want_.nodes[n], got_.nodes[n]));
     }
     LOADLINE_RETURN_IF_ERROR(Lists("outputs", want_.outputs, got_.outputs));
     if (want_.updates.size() != got_.updates.size()) {

@@ -24,9 +24,12 @@ namespace loadline::models {
 // GiB).
 //
 // Before the file is written, it is checked by the onnx library and imported
-// again, and must give `pruned` with these contents, node by node.
+// again, and must give `pruned` with these contents, node by node, but for
+// nodes without a reader. If the rules do not suffice, what the file computes
+// from sizes that have changed, and not from the batch, becomes constants.
 //
-// Errors: Unimplemented, naming the first difference, if it does not;
+// Errors: Unimplemented if it still does not, naming the first difference and
+// the layers that a recipe can exclude (pruned_refusal.h);
 // InvalidArgument if `pruned` is not of this model or a tensor has another
 // shape; FailedPrecondition if contents are missing
 // (ImportOptions::allow_missing_weights); those of ImportOnnx and

@@ -24,6 +24,8 @@ namespace {
 // computing with them beforehand would make copies.
 constexpr int64_t kLargeFrozenBytes = int64_t{1} << 20;
 
+constexpr int64_t kMaxRecordedBytes = int64_t{1} << 20;  // of one constant
+
 absl::Status At(const onnx::NodeProto& node, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
@@ -169,6 +171,12 @@ void Importer::Define(const onnx::NodeProto& node, int i, ValueId id) {
   imported_.value_of[node.output(i)] = id;
 }
 
+void Importer::Note(const std::string& name, const Tensor& tensor) {
+  if (recorded_ != nullptr && tensor.type.bytes() <= kMaxRecordedBytes) {
+    recorded_->emplace(name, tensor);
+  }
+}
+
 void Importer::DefineSequence(const onnx::NodeProto& node,
                               std::vector<ValueId> parts) {
   Binding binding;
@@ -180,6 +188,7 @@ void Importer::Alias(const onnx::NodeProto& node, int output, int input) {
   const Binding binding = Input(node, input);
   if (binding.constant) {
     folded_bytes_ += binding.constant->type.bytes();
+    Note(node.output(output), *binding.constant);
   } else {
     imported_.value_of[node.output(output)] = binding.id;
   }

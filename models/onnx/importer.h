@@ -33,6 +33,9 @@ class Importer {
  public:
   Importer(const PreparedModel& model, const ImportOptions& options);
 
+  // Constants that are folded are also put there, by name, but for large ones.
+  void Record(std::map<std::string, Tensor>* folded) { recorded_ = folded; }
+
   // Imports the whole graph. Call once.
   absl::StatusOr<Imported> Run();
 
@@ -109,6 +112,7 @@ class Importer {
   absl::StatusOr<bool> TryFold(const onnx::NodeProto& node);
   absl::Status FoldConstantNode(const onnx::NodeProto& node);
   absl::Status DefineConstant(const std::string& name, Tensor tensor);
+  void Note(const std::string& name, const Tensor& tensor);  // see Record
   void Release(const onnx::NodeProto& node);
   absl::Status Finish();
   void WarnAtEnd();
@@ -124,6 +128,7 @@ class Importer {
   int64_t folded_bytes_ = 0;     // now in memory
   int64_t folded_elements_ = 0;  // in total: limits work
   int64_t salt_ = 0;
+  std::map<std::string, Tensor>* recorded_ = nullptr;
 };
 
 // A rule emits the nodes for one ONNX node, or aliases, or declares it

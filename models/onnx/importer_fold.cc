@@ -28,6 +28,7 @@ absl::Status Importer::DefineConstant(const std::string& name, Tensor tensor) {
     return absl::ResourceExhaustedError(
         "the model's constants grow beyond the limit while folding");
   }
+  Note(name, tensor);
   Binding binding;
   binding.constant = std::move(tensor);
   bindings_[name] = std::move(binding);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,10 +28,11 @@ constexpr int64_t kMaxConstantBytes = int64_t{1} << 31;
 class Rewriter {
  public:
   Rewriter(const Imported& original, const Graph& pruned, FixedSizes fixed,
-           onnx::ModelProto* model)
+           const VariedConstants* varied, onnx::ModelProto* model)
       : original_(original),
         pruned_(pruned),
         fixed_(std::move(fixed)),
+        varied_(varied),
         model_(*model),
         graph_(*model->mutable_graph()),
         maker_(IndexGraph(original.graph).producer),
@@ -42,6 +44,7 @@ class Rewriter {
     for (int n = 0; n < graph_.node_size(); ++n) {
       for (const auto& output : graph_.node(n).output()) {
         names_.insert(output);
+        node_of_[output] = n;
         if (graph_.node(n).op_type() == "Constant") constant_[output] = n;
       }
     }
@@ -122,12 +125,35 @@ class Rewriter {
     return pruned_.nodes[static_cast<size_t>(n)];
   }
 
-  // The contents of an initializer or a Constant node; none: it is neither.
+  // Whether the file computes it, and out of a size that has changed.
+  bool IsStale(const std::string& name) {
+    const auto it = node_of_.find(name);
+    if (it == node_of_.end() || New(name) != nullptr) return false;
+    const auto [stale, first] = stale_.emplace(name, false);
+    if (!first) return stale->second;
+    const onnx::NodeProto& node = graph_.node(it->second);
+    const bool size = node.op_type() == "Shape" || node.op_type() == "Size";
+    bool found = false;
+    for (int i = 0; i < node.input_size() && !found; ++i) {
+      found = size ? Changed(node.input(i)) : IsStale(node.input(i));
+    }
+    return stale_[name] = found;
+  }
+
+  // The contents of an initializer, a Constant node, or what the file computes
+  // and does not depend on an open axis, if that is known; none: it is neither.
   std::optional<onnx::TensorProto> ConstantTensor(
       const std::string& name) const {
     const auto it = initializer_.find(name);
     if (it != initializer_.end()) return graph_.initializer(it->second);
     const auto node = constant_.find(name);
+    if (node == constant_.end() && varied_ != nullptr && varied_->all_axes) {
+      const std::optional<Tensor> fixed = FixedConstant(*varied_, name);
+      if (!fixed.has_value()) return std::nullopt;
+      onnx::TensorProto tensor;
+      SetTensor(*fixed, &tensor);
+      return tensor;
+    }
     if (node == constant_.end()) return std::nullopt;
     const onnx::NodeProto& constant = graph_.node(node->second);
     const auto* value = FindAttribute(constant, "value");
@@ -198,10 +224,12 @@ class Rewriter {
   void Visit(onnx::NodeProto* node) {
     const std::string& op = node->op_type();
     if (node->output_size() == 0 || !node->domain().empty()) return;
+    if (op == "Reshape" || op == "Expand") {
+      Shape(node);
+      return;
+    }
     if (op == "Conv" || op == "ConvTranspose") {
       Convolution(node);
-    } else if (op == "Reshape" || op == "Expand") {
-      Shape(node);
     } else if (op == "Slice") {
       Slice(node);
     } else if (op == "Split") {
@@ -218,8 +246,24 @@ class Rewriter {
       Attention(node);
     } else if (op == "LSTM" || op == "GRU" || op == "RNN") {
       Recurrent(node);
+    } else if (op == "RandomUniformLike" || op == "RandomNormalLike" ||
+               op == "Bernoulli") {
+      RandomLike(node);
     } else if (op != "Constant") {
       ConstantOperands(node);
+    }
+    FreezeStale(node);
+  }
+
+  // What the file computes out of a size that has changed, such as the root of
+  // a head's width or the middle of a Slice, becomes what it was: rules have
+  // replaced what has to change.
+  void FreezeStale(onnx::NodeProto* node) {
+    if (varied_ == nullptr || New(node->output(0)) == nullptr) return;
+    for (int i = 0; i < node->input_size(); ++i) {
+      if (!IsStale(node->input(i))) continue;
+      const auto tensor = FixedConstant(*varied_, node->input(i));
+      if (tensor.has_value()) SetInput(i, AddConstant(*node, *tensor), node);
     }
   }
 
@@ -237,7 +281,9 @@ class Rewriter {
   // The shape as the file has it, with the sizes of shortened axes replaced.
   void Shape(onnx::NodeProto* node) {
     const std::string& y = node->output(0);
-    if (node->input_size() < 2 || !(Changed(y) || Changed(node->input(0)))) {
+    if (node->input_size() < 2 || !(Changed(y) || Changed(node->input(0)) ||
+                                    (varied_ != nullptr && Old(y) != nullptr &&
+                                     IsStale(node->input(1))))) {
       return;
     }
     const Ints& old_dims = Old(y)->type.dims;
@@ -266,11 +312,53 @@ class Rewriter {
     if (shape != *given) SetInputInts(1, "shape", shape, node);
   }
 
+  // Of a shape that is joined of single numbers.
+  bool IsStaleElement(const std::string& shape, size_t i) {
+    const auto it = node_of_.find(shape);
+    if (varied_ == nullptr || it == node_of_.end()) return false;
+    const onnx::NodeProto& node = graph_.node(it->second);
+    if (node.op_type() != "Concat" ||
+        node.input_size() !=
+            static_cast<int>(varied_->here.at(shape).type.elements())) {
+      return false;
+    }
+    return IsStale(node.input(static_cast<int>(i)));
+  }
+
+  // The elements of a computed shape, if they can be told.
+  std::optional<std::vector<ShapeElement>> Elements(
+      const std::string& shape) const {
+    auto elements = ElementsOfShape(graph_, fixed_, shape);
+    if (varied_ == nullptr) return elements;
+    const auto here = varied_->here.find(shape);
+    const auto there = varied_->there.find(shape);
+    if (here == varied_->here.end() || there == varied_->there.end() ||
+        here->second.type != there->second.type ||
+        here->second.type.dtype != DType::kI64) {
+      return elements;
+    }
+    const auto a = here->second.as<int64_t>(), b = there->second.as<int64_t>();
+    if (elements.has_value() && elements->size() != a.size()) return elements;
+    const bool told = elements.has_value() && !varied_->all_axes;
+    if (!elements.has_value()) elements.emplace(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      ShapeElement& element = (*elements)[i];
+      if (a[i] != b[i]) {
+        element = ShapeElement::kOpen;
+      } else if (!told) {
+        element = a[i] == -1  ? ShapeElement::kInferred
+                  : a[i] == 0 ? ShapeElement::kCopied
+                              : ShapeElement::kFixed;
+      }
+    }
+    return elements;
+  }
+
   // Axes whose size the file fixes become numbers; the others are read off the
   // shape that the file computes, or follow from the other axes.
   void ComputedShape(onnx::NodeProto* node, const Ints& old_dims,
                      const Ints& new_dims) {
-    const auto elements = ElementsOfShape(graph_, fixed_, node->input(1));
+    const auto elements = Elements(node->input(1));
     if (elements.has_value() && elements->size() != new_dims.size()) return;
     Ints sizes = new_dims;
     std::vector<bool> open(new_dims.size(), false);
@@ -280,9 +368,26 @@ class Rewriter {
       open[i] = element != ShapeElement::kFixed && old_dims[i] == new_dims[i];
       if (element != ShapeElement::kFixed && !open[i]) sizes[i] = -1;
     }
-    if (node->op_type() == "Expand" ||
-        std::count(sizes.begin(), sizes.end(), -1) > 1) {
-      sizes = new_dims;
+    int64_t inferred = 0;
+    for (size_t i = 0; i < open.size(); ++i) {
+      inferred += open[i] ? elements.has_value() &&
+                                (*elements)[i] == ShapeElement::kInferred
+                          : sizes[i] == -1;
+    }
+    if (node->op_type() == "Expand" || inferred > 1) sizes = new_dims;
+    // What depends on the batch and on what has changed is inferred, if it is
+    // the only such size.
+    if (inferred == 0 && node->op_type() == "Reshape") {
+      int stale = -1, count = 0;
+      for (size_t i = 0; i < open.size(); ++i) {
+        if (!open[i] || !IsStaleElement(node->input(1), i)) continue;
+        stale = static_cast<int>(i);
+        ++count;
+      }
+      if (count == 1) {
+        open[static_cast<size_t>(stale)] = false;
+        sizes[static_cast<size_t>(stale)] = -1;
+      }
     }
     const std::string computed = node->input(1);
     std::vector<std::string> parts;
@@ -417,6 +522,52 @@ class Rewriter {
     SetInputInts(3, "sizes", *sizes, node);
   }
 
+  // Random numbers in the shape of a constant, such as a mask of dropout at a
+  // fixed batch. The graph has other nodes there, so the shape is that of what
+  // the numbers are combined with.
+  void RandomLike(onnx::NodeProto* node) {
+    const auto proto = ConstantTensor(node->input(0));
+    if (!proto.has_value()) return;
+    int64_t budget_bytes = kMaxConstantBytes;
+    const auto tensor = ReadTensor(*proto, "", &budget_bytes);
+    const std::string combined = Combined(node->output(0));
+    if (!tensor.ok() || !Changed(combined)) return;
+    const Ints& new_dims = New(combined)->type.dims;
+    const Ints& old_dims = Old(combined)->type.dims;
+    TensorType type = tensor->type;
+    if (type.dims.size() != old_dims.size()) return;
+    for (size_t i = 0; i < type.dims.size(); ++i) {
+      if (type.dims[i] == old_dims[i]) type.dims[i] = new_dims[i];
+    }
+    // Of Bernoulli the numbers count too: the first for all.
+    const auto element = static_cast<size_t>(DTypeBytes(type.dtype));
+    auto bytes = std::make_shared<std::vector<std::byte>>();
+    for (int64_t i = 0; i < type.elements(); ++i) {
+      bytes->insert(bytes->end(), tensor->data->begin(),
+                    tensor->data->begin() + static_cast<long>(element));
+    }
+    SetInput(0, AddConstant(*node, {type, std::move(bytes)}), node);
+  }
+  // The nearest tensor made with this one that the graph has. Empty: none.
+  std::string Combined(const std::string& name) const {
+    Names seen = {name};
+    std::vector<std::string> next = {name};
+    for (size_t at = 0; at < next.size(); ++at) {
+      if (New(next[at]) != nullptr) return next[at];
+      for (const onnx::NodeProto& reader : graph_.node()) {
+        if (reader.op_type() == "Shape" ||
+            std::count(reader.input().begin(), reader.input().end(),
+                       next[at]) == 0) {
+          continue;
+        }
+        for (const auto& output : reader.output()) {
+          if (seen.insert(output).second) next.push_back(output);
+        }
+      }
+    }
+    return "";
+  }
+
   // Whole groups go where there are several.
   void GroupNormalization(onnx::NodeProto* node) {
     const std::string& x = node->input(0);
@@ -432,6 +583,7 @@ class Rewriter {
     const std::vector<std::string> given(node->input().begin(),
                                          node->input().end());
     ConstantOperands(node);
+    // A first state that the file computes, from its batch for instance.
     const std::optional<Ints> r = NewDims(node->input(2));
     if (!r.has_value() || r->size() != 3) return;
     for (int i = 5; i <= 6 && i < node->input_size(); ++i) {
@@ -441,20 +593,17 @@ class Rewriter {
           !name.empty() && name == given[static_cast<size_t>(i)] &&
           initializer_.count(name) == 0 &&
           (first == nullptr || first->kind == ValueKind::kConstant);
-      if (computed) Shorten(i, r->back(), node);
+      if (computed &&
+          (first == nullptr || first->type.dims.back() != r->back())) {
+        Shorten(i, -1, r->back(), node);
+      }
     }
     SetInt("hidden_size", r->back(), node);
   }
 
-  // A first state that the file computes, from its batch for instance, loses
-  // the last numbers of its last axis. That it is the pruned one, as zeros are,
-  // shows when the file is read again.
-  void Shorten(int i, int64_t size, onnx::NodeProto* node) {
-    const Value* first = Old(node->input(i));
-    if (Opset() < 10 ||  // bounds are attributes
-        (first != nullptr && first->type.dims.back() == size)) {
-      return;
-    }
+  // The input loses the last numbers of the axis.
+  void Shorten(int i, int64_t axis, int64_t size, onnx::NodeProto* node) {
+    if (Opset() < 10) return;  // bounds are attributes
     onnx::NodeProto slice;
     slice.set_op_type("Slice");
     slice.add_output(NewName(*node, "first"));
@@ -462,7 +611,7 @@ class Rewriter {
     slice.add_input(node->input(i));
     slice.add_input(AddInitializer(slice, "starts", Int64Tensor({0})));
     slice.add_input(AddInitializer(slice, "ends", Int64Tensor({size})));
-    slice.add_input(AddInitializer(slice, "axes", Int64Tensor({-1})));
+    slice.add_input(AddInitializer(slice, "axes", Int64Tensor({axis})));
     SetInput(i, slice.output(0), node);
     new_nodes_.push_back(std::move(slice));
   }
@@ -485,7 +634,10 @@ class Rewriter {
   void ConstantOperands(onnx::NodeProto* node) {
     for (int i = 0; i < node->input_size(); ++i) {
       const auto proto = ConstantTensor(node->input(i));
-      if (!proto.has_value()) continue;
+      if (!proto.has_value()) {
+        ComputedOperand(i, node);
+        continue;
+      }
       int64_t budget_bytes = kMaxConstantBytes;
       const auto tensor = ReadTensor(*proto, "", &budget_bytes);
       if (!tensor.ok()) continue;
@@ -493,6 +645,20 @@ class Rewriter {
       if (now != nullptr) {
         SetInput(i, AddConstant(*node, *now), node);
       }
+    }
+  }
+  // One that depends on the batch loses the last numbers of an axis. That these
+  // are the pruned ones, as in zeros or a mask for every head, shows when the
+  // file is read again.
+  void ComputedOperand(int i, onnx::NodeProto* node) {
+    if (varied_ == nullptr) return;
+    const auto was = varied_->here.find(node->input(i));
+    if (was == varied_->here.end()) return;
+    const Tensor* now = Smaller(*node, was->second);
+    if (now == nullptr || now->type.rank() != was->second.type.rank()) return;
+    for (size_t axis = 0; axis < now->type.dims.size(); ++axis) {
+      if (now->type.dims[axis] == was->second.type.dims[axis]) continue;
+      Shorten(i, static_cast<int64_t>(axis), now->type.dims[axis], node);
     }
   }
   const Tensor* Smaller(const onnx::NodeProto& node, const Tensor& was) const {
@@ -536,6 +702,7 @@ class Rewriter {
   const Imported& original_;
   const Graph& pruned_;
   const FixedSizes fixed_;
+  const VariedConstants* const varied_;  // null: not known
   onnx::ModelProto& model_;
   onnx::GraphProto& graph_;
   const std::vector<int32_t> maker_;
@@ -543,6 +710,8 @@ class Rewriter {
   Names names_;         // all that are taken
   std::map<std::string, int> initializer_;
   std::map<std::string, int> constant_;  // Constant nodes
+  std::map<std::string, int> node_of_;   // by the output
+  std::map<std::string, bool> stale_;    // see IsStale
   std::map<std::string, std::vector<int32_t>> emitted_;
   std::vector<onnx::NodeProto> new_nodes_;
 };
@@ -550,8 +719,9 @@ class Rewriter {
 }  // namespace
 
 void RewritePrunedNodes(const Imported& original, const Graph& pruned,
-                        FixedSizes fixed, onnx::ModelProto* model) {
-  Rewriter(original, pruned, std::move(fixed), model).Run();
+                        FixedSizes fixed, const VariedConstants* varied,
+                        onnx::ModelProto* model) {
+  Rewriter(original, pruned, std::move(fixed), varied, model).Run();
 }
 
 }  // namespace loadline::models::onnx_internal

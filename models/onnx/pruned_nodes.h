@@ -5,6 +5,7 @@
 #include "models/graph.h"
 #include "models/onnx/import.h"
 #include "models/onnx/open_axes.h"
+#include "models/onnx/varied_constants.h"
 #include "onnx/onnx_pb.h"
 
 namespace loadline::models::onnx_internal {
@@ -13,11 +14,14 @@ namespace loadline::models::onnx_internal {
 // shape of a Reshape, which become new initializers. `model` was imported as
 // `original` and has no functions; `pruned` has the ids of `original.graph`. An
 // initializer of the model that `pruned` has smaller must have its new contents
-// already. `fixed` are the sizes that the original file fixes. Removes nodes
-// and initializers that nothing uses any more. Does what it can: whether the
-// result is the pruned model is for the caller to check.
+// already. `fixed` are the sizes that the original file fixes, `varied` what
+// the original computes at two sizes; null: what a rule cannot tell without
+// stays as it is. Removes nodes and initializers that nothing uses any more.
+// Does what it can: whether the result is the pruned model is for the caller to
+// check.
 void RewritePrunedNodes(const Imported& original, const Graph& pruned,
-                        FixedSizes fixed, onnx::ModelProto* model);
+                        FixedSizes fixed, const VariedConstants* varied,
+                        onnx::ModelProto* model);
 
 }  // namespace loadline::models::onnx_internal
 

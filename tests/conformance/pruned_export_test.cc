@@ -198,6 +198,204 @@ TEST_F(PrunedExport, LeavesOpenAxesOpen) {
   EXPECT_EQ(Shapes(file)["wq"], (std::vector<int64_t>{6, 12}));
 }
 
+// Numbers that the file computes out of the batch and of widths together: the
+// older exporter's attention, whose scale and shapes are read off a tensor.
+TEST_F(PrunedExport, FoldsWhatTheFileComputesFromPrunedSizes) {
+  const std::string body =
+      "g (float[b,s,6] x, float[6,16] w1, float[16,24] wq, float[24,5] wo)"
+      "  => (float[b,s,5] y)"
+      " <int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}, int64 heads = {4},"
+      "  int64 zero = {0}, float half = {0.5}, int64[1] first = {0},"
+      "  int64[1] last = {-1}, int64[1] one = {1}> {"
+      " h = MatMul(x, w1)"
+      " hshape = Shape(h)"
+      " width = Gather(hshape, i2)"
+      " wide = Cast<to=1>(width)"
+      " scale = Pow(wide, half)"
+      " scaled = Div(h, scale)"
+      " q0 = MatMul(scaled, wq)"
+      " qshape = Shape(q0)"
+      " batch = Gather(qshape, i0)"
+      " length = Gather(qshape, i1)"
+      " all = Gather(qshape, i2)"
+      " size = Div(all, heads)"
+      " many = Mul(batch, heads)"
+      " b1 = Unsqueeze(batch, first)"
+      " l1 = Unsqueeze(length, first)"
+      " h1 = Unsqueeze(heads, first)"
+      " s1 = Unsqueeze(size, first)"
+      " m1 = Unsqueeze(many, first)"
+      " split = Concat<axis=0>(b1, l1, h1, s1)"
+      " merged = Concat<axis=0>(m1, l1, s1)"
+      " back = Concat<axis=0>(b1, h1, l1, s1)"
+      " q1 = Reshape(q0, split)"
+      " q2 = Transpose<perm=[0,2,1,3]>(q1)"
+      " q = Reshape(q2, merged)"
+      " k = Transpose<perm=[0,2,1]>(q)"
+      " a = MatMul(q, k)"
+      " p = Softmax<axis=-1>(a)"
+      " o = MatMul(p, q)"
+      " t = Reshape(o, back)"
+      " u = Transpose<perm=[0,2,1,3]>(t)"
+      " a1 = Unsqueeze(all, first)"
+      " flat = Concat<axis=0>(b1, l1, a1)"
+      " v = Reshape(u, flat)"
+      " y = MatMul(v, wo) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  ImportOptions one, other;
+  one.dims = {{"b", 2}, {"s", 3}};
+  other.dims = {{"b", 5}, {"s", 7}};
+  const onnx::ModelProto file = Export(In(), one, {other});
+  EXPECT_EQ(Shapes(file)["w1"], (std::vector<int64_t>{6, 8}));
+  EXPECT_EQ(Shapes(file)["wq"], (std::vector<int64_t>{8, 12}));
+}
+
+// The middle of a Slice is computed from the width of its input, whose halves
+// lose the same number of channels or none.
+TEST_F(PrunedExport, KeepsTheBoundsOfASliceThatTheFileComputes) {
+  const std::string body =
+      "g (float[b,6] x, float[6,8] w1, float[6,8] w2, float[8,8] w3,"
+      "   float[8,5] wo)"
+      "  => (float[b,5] y)"
+      " <int64 i1 = {1}, int64[1] first = {0}, int64[1] one = {1},"
+      "  int64 two = {2}, int64[1] end = {1000}> {"
+      " h = MatMul(x, w1)"
+      " g = MatMul(x, w2)"
+      " r = Relu(g)"
+      " joined = Concat<axis=1>(h, r)"
+      " shape = Shape(joined)"
+      " width = Gather(shape, i1)"
+      " half = Div(width, two)"
+      " middle = Unsqueeze(half, first)"
+      " left = Slice(joined, first, middle, one)"
+      " right = Slice(joined, middle, end, one)"
+      " m = MatMul(right, w3)"
+      " sum = Add(left, m)"
+      " y = MatMul(sum, wo) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  ImportOptions two, three;
+  two.dims = {{"b", 2}};
+  three.dims = {{"b", 3}};
+  // Only the right half shrinks: the middle stays where it was.
+  const auto imported = models::ImportOnnx(In(), two);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto groups = passes::FindPruneGroups(imported->graph);
+  ASSERT_TRUE(groups.ok());
+  std::vector<std::vector<int64_t>> removed;
+  for (const passes::PruneGroup& group : *groups) {
+    removed.emplace_back();
+    if (group.frozen.empty() && group.name == "r") removed.back() = {0, 1};
+    if (group.frozen.empty() && group.name == "g") removed.back() = {0, 1};
+  }
+  const auto pruned = passes::PruneGraph(imported->graph, *groups, removed);
+  ASSERT_TRUE(pruned.ok()) << pruned.status();
+  const absl::Status status =
+      models::ExportPruned(In(), two, pruned->graph, {}, Out());
+  EXPECT_TRUE(status.ok()) << status;
+  const auto small = models::ImportOnnx(Out(), three);
+  ASSERT_TRUE(small.ok()) << small.status();
+  const auto id = small->graph.Find("w2");
+  ASSERT_TRUE(id.has_value());
+  EXPECT_EQ(small->graph.value(*id).type.dims, (std::vector<int64_t>{6, 6}));
+}
+
+// Zeros for every head and example, which a bias of positions would be added
+// to.
+TEST_F(PrunedExport, ShortensAnOperandThatDependsOnTheBatch) {
+  const std::string body =
+      "g (float[b,6] x, float[6,8] w1, float[8,5] wo) => (float[b,5] y)"
+      " <int64[1] width = {8}, int64[1] first = {0}, int64[1] one = {1}> {"
+      " h = MatMul(x, w1)"
+      " shape = Shape(x)"
+      " batch = Slice(shape, first, one)"
+      " dims = Concat<axis=0>(batch, width)"
+      " ones = ConstantOfShape<value = float[1] {1.0}>(dims)"
+      " sum = Add(h, ones)"
+      " y = MatMul(sum, wo) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  ImportOptions two, three;
+  two.dims = {{"b", 2}};
+  three.dims = {{"b", 3}};
+  const onnx::ModelProto file = Export(In(), two, {three});
+  EXPECT_EQ(Shapes(file)["w1"], (std::vector<int64_t>{6, 4}));
+}
+
+// nn.Dropout(inplace=True) as the newer exporter writes it at a fixed batch.
+TEST_F(PrunedExport, ShortensAMaskThatIsDrawnInAFixedShape) {
+  const std::string body =
+      "g (float[4,6] x, float[6,8] w1, float[8,5] wo) => (float[4,5] y)"
+      " <float p = {0.75}> {"
+      " h = MatMul(x, w1)"
+      " like = Constant<value = float[4,8] {"
+      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}>()"
+      " drawn = RandomUniformLike<high=1.0, low=0.0>(like)"
+      " kept = Less(drawn, p)"
+      " mask = Cast<to=1>(kept)"
+      " scaled = Div(mask, p)"
+      " dropped = Mul(h, scaled)"
+      " y = MatMul(dropped, wo) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  const onnx::ModelProto file = Export(In(), {});
+  EXPECT_EQ(Shapes(file)["w1"], (std::vector<int64_t>{6, 4}));
+}
+
+// What the newer exporter says of its initializers: without it the added one
+// would be a constant when the file is read again.
+TEST_F(PrunedExport, KeepsTheMarksOfParameters) {
+  const std::string body =
+      "g (float[4,6] x, float[6,8] w1, float[4,8] val_7, float[8,5] wo)"
+      "  => (float[4,5] y) {"
+      " h = MatMul(x, w1)"
+      " s = Add(h, val_7)"
+      " y = MatMul(s, wo) }";
+  PruneCase c{"", body, {}, {}};
+  onnx::ModelProto model = PruneModel(c, Width::kWide);
+  for (const onnx::TensorProto& tensor : model.graph().initializer()) {
+    onnx::ValueInfoProto* info = model.mutable_graph()->add_value_info();
+    info->set_name(tensor.name());
+    auto* type = info->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(tensor.data_type());
+    for (int64_t dim : tensor.dims()) {
+      type->mutable_shape()->add_dim()->set_dim_value(dim);
+    }
+    auto* mark = info->add_metadata_props();
+    mark->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+    mark->set_value("PARAMETER");
+  }
+  models::WriteFile(In(), models::Bytes(model));
+  const onnx::ModelProto file = Export(In(), {});
+  EXPECT_EQ(Shapes(file)["val_7"], (std::vector<int64_t>{4, 4}));
+  EXPECT_EQ(file.graph().value_info_size(), 3);
+}
+
+// GatherElements reads columns by their position, so that the file cannot say
+// that others are left.
+TEST_F(PrunedExport, NamesTheNodeThatRefusesAndTheLayerToExclude) {
+  const std::string body =
+      "g (float[4,6] x, int64[4,1] xi, float[6,8] w1, float[6,8] w2,"
+      "   float[8,5] wo) => (float[4,5] y) <int64[2] shape = {4, 8}> {"
+      " h = MatMul(x, w1)"
+      " e = Expand(xi, shape)"
+      " g = GatherElements<axis=0>(h, e)"
+      " z = MatMul(x, w2)"
+      " s = Mul(g, z)"
+      " y = MatMul(s, wo) }";
+  PruneCase c{"", body, {}, {}};
+  models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
+  const auto imported = models::ImportOnnx(In(), {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const absl::Status status =
+      models::ExportPruned(In(), {}, Halved(imported->graph).graph, {}, Out());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'g'"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("exclude_op_names: [\"z\""));
+}
+
 TEST_F(PrunedExport, WritesTrainedContents) {
   const PruneCase& c = PruneCases()[0];
   models::WriteFile(In(), models::Bytes(PruneModel(c, Width::kWide)));
