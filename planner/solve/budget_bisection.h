@@ -134,7 +134,7 @@ class BudgetBisection {
   bool must_find_ = false;  // SearchHarder was called
   // What no plan need be faster than, where that is not the upper one.
   std::optional<double> floor_ns_;
-  int64_t bound_bytes_ = 0;  // no plan of any kind needs fewer
+  int64_t bound_bytes_ = 0;  // no plan needs fewer
   int lowest_ = 0;           // the last point below the bound
   int lower_ = 0, upper_ = 0;
   int64_t lower_bytes_ = 0, upper_bytes_ = 0;

@@ -14,6 +14,9 @@
 // once more with so many times the work, and the better of the two is taken,
 // because which values are copied, and when, is what a longer search improves
 // most.
+//
+// Retries run only where a plan may not be made from the smallest one
+// (SolveOptions::allow_smallest_start); otherwise that plan takes their place.
 #ifndef LOADLINE_PLANNER_SOLVE_EFFORT_H_
 #define LOADLINE_PLANNER_SOLVE_EFFORT_H_
 

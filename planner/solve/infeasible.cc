@@ -53,8 +53,8 @@ absl::Status InfeasibleError(const Problem& problem,
   }
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat("no plan within ", BytesText(facts.budget_bytes), "; ", met,
-                   "; no plan of any kind needs fewer than ",
-                   BytesText(facts.proven_bound_bytes), "; tightest at ",
+                   "; proven: no plan needs fewer than ",
+                   BytesText(facts.proven_bound_bytes), ", tightest at ",
                    DescribeTightest(problem, floor)));
   std::vector<int64_t> numbers = {facts.budget_bytes, facts.smallest_met_bytes,
                                   facts.proven_bound_bytes,

@@ -71,7 +71,7 @@ struct Infeasibility {
   // Smallest budget a verified plan was found for with the same options (in
   // the first search only, where the bound proves that none is within).
   int64_t smallest_met_bytes = 0;
-  // No plan of any kind fits in fewer bytes, whatever the options permit.
+  // No plan fits in fewer bytes, whatever the options permit.
   int64_t proven_bound_bytes = 0;
   NodeId tightest_node{-1};
   std::vector<ValueId> tightest_values;  // alive there, largest first

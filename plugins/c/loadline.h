@@ -10,14 +10,14 @@
  *   }
  *   loadline_free(plan);
  *
- * Every function may be called from any thread, several at once. No C++
- * exception and no abort for what a caller hands in leaves a function. Strings
- * that come out end with a zero byte and belong to the caller, who frees them
- * with loadline_free, unless it says otherwise here.
+ * Every function may be called from any thread, several at once. Invalid
+ * input never throws or aborts. Returned strings end with a zero byte. The
+ * caller owns them and frees them with loadline_free, unless a comment here
+ * says otherwise.
  *
  * Structs begin with their own size, which the caller sets: a library that
  * knows more fields takes their defaults, one that knows fewer accepts a longer
- * struct if the rest is zero. Of every option zero is the default. */
+ * struct if the rest is zero. Zero selects the default of every option. */
 #ifndef LOADLINE_PLUGINS_C_LOADLINE_H_
 #define LOADLINE_PLUGINS_C_LOADLINE_H_
 
@@ -30,6 +30,7 @@ extern "C" {
 
 #define LOADLINE_EXPORT __attribute__((visibility("default")))
 
+/* These are not the exit codes of the command. */
 typedef enum loadline_status {
   LOADLINE_OK = 0,
   LOADLINE_INVALID_ARGUMENT = 1, /* a document, an option or a pointer */
@@ -42,24 +43,24 @@ typedef enum loadline_status {
 /* "0.1.0". Static: not to be freed. */
 LOADLINE_EXPORT const char* loadline_version(void);
 
-/* What the last call of this thread that failed had to say: one line that names
- * what and where. Never null; good until the thread's next call. */
+/* The message of this thread's last failed call: one line that names what and
+ * where. Never null; valid until the thread's next call. */
 LOADLINE_EXPORT const char* loadline_last_error(void);
 
-/* Of plain data, for the last LOADLINE_INFEASIBLE of this thread. */
+/* Details of this thread's last LOADLINE_INFEASIBLE. */
 typedef struct loadline_infeasibility {
   size_t size;
   int64_t budget_bytes;
   int64_t smallest_met_bytes; /* the smallest budget a plan was found for */
-  int64_t proven_bound_bytes; /* no plan of any kind takes fewer */
+  int64_t proven_bound_bytes; /* no plan takes fewer */
 } loadline_infeasibility;
 
 /* LOADLINE_INVALID_ARGUMENT if the thread's last call was not infeasible. */
 LOADLINE_EXPORT loadline_status
 loadline_last_infeasibility(loadline_infeasibility* facts);
 
-/* Stops searches, from any thread or from a progress callback. One may serve
- * several calls; once used it stays used. */
+/* Stops searches, from any thread or from a progress callback. Several calls
+ * may share one. It cannot be reset. */
 typedef struct loadline_cancel loadline_cancel;
 LOADLINE_EXPORT loadline_cancel* loadline_cancel_new(
     void); /* null: no memory */
@@ -81,14 +82,14 @@ typedef void (*loadline_progress_fn)(const loadline_progress* progress,
 /* How much to search, and when to search again. Work is counted in candidate
  * edits, about a million a second, and at most 300,000 for each node. */
 typedef enum loadline_effort {
-  LOADLINE_EFFORT_NORMAL = 0, /* 25 million; where no plan was found and none is
-                                 proven not to exist, again with twice that */
+  LOADLINE_EFFORT_NORMAL = 0, /* 25 million; where no plan was found, one is
+                                 made from the plan with the fewest bytes */
   LOADLINE_EFFORT_QUICK = 1,  /* 300,000, and never again */
   LOADLINE_EFFORT_THOROUGH =
-      2, /* as normal, then with 4 times; and a plan that waits for copies for
-            over 5 % of its step is searched again with 4 times the work */
-  LOADLINE_EFFORT_MODERATE = 3 /* 2 million, then with 4 and 16 times; a plan
-                                  that waits so long again with 8 times */
+      2, /* as normal; a plan that waits for copies for over 5 % of its step is
+            searched again with 4 times the work */
+  LOADLINE_EFFORT_MODERATE = 3 /* 2 million; a plan that waits so long is
+                                  searched again with 8 times the work */
 } loadline_effort;
 
 typedef struct loadline_solve_options {
@@ -97,9 +98,9 @@ typedef struct loadline_solve_options {
   int32_t forbid_recompute;
   int32_t forbid_offload;
   int32_t allow_lossy;   /* also codecs that change values */
-  int32_t allow_inexact; /* variants of other rounding */
-  int64_t work_limit;    /* edits the first search may price; 0: the effort's.
-                            The work for the bound on the step shrinks with it */
+  int32_t allow_inexact; /* also variants that round differently */
+  int64_t work_limit; /* candidate edits of the first search; 0: the effort's.
+                         The work for the bound on the step shrinks with it */
   int64_t time_limit_ns; /* 0: none, and the same plan on every run */
   uint64_t seed;
   loadline_progress_fn progress; /* may be null */

@@ -71,7 +71,7 @@ TEST(KnownMachine, IsCalledNominalInAReport) {
 TEST(KnownMachine, IsCalledNominalBesideItsPlan) {
   const CommandResult plan = OfMlp("plan", {"--machine", "l4"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  EXPECT_THAT(plan.out, HasSubstr("Times are nominal"));
+  EXPECT_THAT(plan.out, HasSubstr("are nominal, of the data sheet"));
 }
 
 TEST(KnownMachine, IsAFileToStartFrom) {

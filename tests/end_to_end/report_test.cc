@@ -68,7 +68,7 @@ TEST(Report, RunsThePlanAndWritesAPage) {
   const CommandResult result = RunLoadline(
       ReportMlp({"--budget", "70%", "--steps", "2", "--html", page}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("Made again by: loadline report "));
+  EXPECT_THAT(result.out, HasSubstr("Reproduce with: loadline report "));
   EXPECT_THAT(result.out, HasSubstr("Fits in "));
   std::ifstream file(page);
   std::ostringstream text;

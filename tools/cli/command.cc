@@ -19,6 +19,7 @@
 #include "spdlog/spdlog.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/help.h"
+#include "tools/cli/nearest_word.h"
 #include "tools/cli/reproduce.h"
 #include "tools/cli/standard_output.h"
 #include "tools/cli/yaml_args.h"
@@ -164,23 +165,35 @@ int Finish() {
   return written.ok() ? kOk : Fail(written);
 }
 
-// The word of `known` that is nearest to a mistyped one, or "".
-std::string Nearest(const std::string& word) {
-  std::string best;
-  size_t best_common = 1;
-  for (const VerbEntry& verb : kVerbs) {
-    const std::string name = verb.name;
-    size_t common = 0;
-    while (common < std::min(word.size(), name.size()) &&
-           word[common] == name[common]) {
-      ++common;
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const VerbEntry& verb : kVerbs) names.push_back(verb.name);
+  return names;
+}
+
+// The first flag that the verb does not have, with the nearest that it has; the
+// parser names all words that are left over, values too.
+std::string UnknownFlag(const std::vector<std::string>& args,
+                        const CLI::App& app) {
+  for (const CLI::App* verb : app.get_subcommands()) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : verb->get_options({})) {
+      for (const std::string& name : option->get_lnames()) {
+        known.push_back("--" + name);
+      }
     }
-    if (common > best_common) {
-      best_common = common;
-      best = name;
+    const std::vector<std::string> left = verb->remaining(true);
+    for (const std::string& arg : args) {
+      const std::string flag = arg.substr(0, arg.find('='));
+      if (absl::StartsWith(flag, "-") &&
+          std::find(left.begin(), left.end(), arg) != left.end()) {
+        return absl::StrCat("unknown flag '", flag, "'",
+                            DidYouMean(flag, known), " (loadline ",
+                            verb->get_name(), " --help-all lists them)");
+      }
     }
   }
-  return best;
+  return "";
 }
 
 }  // namespace
@@ -224,11 +237,8 @@ int RunCommand(std::vector<std::string> args) {
         std::any_of(std::begin(kVerbs), std::end(kVerbs),
                     [&](const VerbEntry& v) { return args[0] == v.name; });
     if (!known) {
-      const std::string nearest = Nearest(args[0]);
       return Fail(absl::InvalidArgumentError(absl::StrCat(
-          "unknown verb '", args[0], "'",
-          nearest.empty() ? ""
-                          : absl::StrCat("; did you mean '", nearest, "'?"),
+          "unknown verb '", args[0], "'", DidYouMean(args[0], VerbNames()),
           " (loadline --help lists them)")));
     }
   }
@@ -246,8 +256,13 @@ int RunCommand(std::vector<std::string> args) {
     args = *std::move(applied);
   }
   try {
-    std::reverse(args.begin(), args.end());
-    app.parse(args);
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ExtrasError& error) {
+    const std::string flag = UnknownFlag(args, app);
+    return Fail(absl::InvalidArgumentError(
+        !flag.empty() ? absl::StrCat(flag, PlaceOfField(*config, flag))
+                      : absl::StrCat(error.what(), " (loadline ", args[0],
+                                     " --help shows what it takes)")));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
       std::ostringstream text;

@@ -171,9 +171,9 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
        "Device bytes (3GiB, 500MB), a share of the peak with everything kept "
        "(60%), or smallest; default: keep all")
       ->type_name("BYTES");
-  app->add_flag("--no-recompute", flags->no_recompute,
-                "Never run a node twice");
-  app->add_flag("--no-offload", flags->no_offload, "Never copy to the host");
+  app->add_flag("--no-recompute", flags->no_recompute, "Do not recompute");
+  app->add_flag("--no-offload", flags->no_offload,
+                "Do not offload: no copies to the host");
   CLI::Option* no_stash = app->add_flag("--no-stash", flags->no_stash,
                                         "Never store a value compressed")
                               ->group(kRareFlags);
@@ -220,7 +220,7 @@ void AddPlanFlags(CLI::App* app, PlanFlags* flags) {
 
 void AddStructureFlags(CLI::App* app, PlanFlags* flags) {
   Last(app, "--micro-batches", &flags->micro_batches,
-       "Parts of the batch, in turn; or auto")
+       "Number of micro-batches; or auto")
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--allow-micro-batch-statistics", flags->micro_batch_statistics,

@@ -47,8 +47,8 @@ const std::vector<std::string>& ConfigFiles() { return Noted().config_files; }
 
 const std::string& CommandToReproduce() { return Noted().text; }
 
-std::string MadeAgainBy() {
-  return absl::StrCat("Made again by: ", CommandToReproduce(), "\n");
+std::string ReproduceWith() {
+  return absl::StrCat("Reproduce with: ", CommandToReproduce(), "\n");
 }
 
 }  // namespace loadline::tools

@@ -23,8 +23,8 @@ const std::vector<std::string>& ConfigFiles();
 // "loadline plan model.onnx --budget 50%", from the last NoteCommand.
 const std::string& CommandToReproduce();
 
-// The last line of every textual result: "Made again by: loadline plan ...".
-std::string MadeAgainBy();
+// The last line of every textual result: "Reproduce with: loadline plan ...".
+std::string ReproduceWith();
 
 }  // namespace loadline::tools
 

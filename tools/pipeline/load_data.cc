@@ -6,6 +6,13 @@
 
 namespace loadline::tools {
 
+absl::Status NeedsData(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      what,
+      ": needs --data FILE, an .npz file or a folder of .npy files with an "
+      "array for every input of the model and one named 'target'"));
+}
+
 absl::StatusOr<executor::DataSet> LoadDataFor(const LossFlags& flags,
                                               const models::Graph& graph) {
   LOADLINE_ASSIGN_OR_RETURN(const int64_t memory_bytes,

@@ -220,9 +220,8 @@ absl::Status CheckIsHere(const planner::Machine& machine) {
   if (!machine.nominal) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "--machine ", machine.name,
-      ": a nominal profile is of no machine that is here, and "
-      "this one is where operators are measured and steps run; leave --machine "
-      "out"));
+      ": a nominal profile, from a data sheet, can plan but not measure or "
+      "run; leave --machine out to use this machine's profile"));
 }
 
 std::string OwnProfilePath(const std::string& device) {

@@ -22,8 +22,7 @@ absl::StatusOr<Measured> Measure(const PlannedStep& step,
                                  const StepFlags& flags, int64_t steps,
                                  const std::atomic<bool>* stop) {
   if (flags.loss.data.empty()) {
-    return absl::InvalidArgumentError(
-        "--data: expected an .npz file, to run steps on");
+    return NeedsData("--steps");
   }
   LOADLINE_RETURN_IF_ERROR(
       executor::StepsOfRun(steps, /*epochs=*/0, /*steps_per_epoch=*/0)

@@ -9,11 +9,12 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/micro_batches.h"
 #include "passes/cut_batch.h"
 #include "planner/base/status_macros.h"
+#include "planner/solve/solve.h"
 #include "spdlog/spdlog.h"
-#include "tools/cli/exit_code.h"
 #include "tools/pipeline/plan_training_step.h"
 
 namespace loadline::tools {
@@ -191,16 +192,23 @@ absl::Status Appended(const absl::Status& status, absl::string_view more) {
 }
 
 absl::Status WithAdvice(const absl::Status& status, const models::Graph& step) {
+  if (!planner::InfeasibilityOf(status).has_value()) return status;
   const bool keeps_statistics = std::any_of(
       step.nodes.begin(), step.nodes.end(),
       [](const models::Node& node) { return node.op == "RunningStatsUpdate"; });
-  if (ExitCodeFor(status) != kCannotFit || models::MicroBatchesOf(step) != 1 ||
-      keeps_statistics || passes::MostParts(step) == 1) {
-    return status;
+  const bool all_f32 = std::none_of(
+      step.values.begin(), step.values.end(), [](const models::Value& value) {
+        return value.type.dtype == models::DType::kBF16;
+      });
+  std::vector<std::string> advice;
+  if (models::MicroBatchesOf(step) == 1 && !keeps_statistics &&
+      passes::MostParts(step) > 1) {
+    advice.push_back("--micro-batches auto (the batch in parts)");
   }
-  return Appended(status,
-                  "; --micro-batches auto runs the batch in parts, which may "
-                  "take fewer bytes");
+  advice.push_back("a smaller --batch");
+  if (all_f32) advice.push_back("--precision bf16");
+  return Appended(status, absl::StrCat("; these may take fewer bytes: ",
+                                       absl::StrJoin(advice, ", ")));
 }
 
 }  // namespace loadline::tools

@@ -200,7 +200,7 @@ std::string DecisionTable(const Compared& a, const Compared& b) {
   const auto differing = Differing(a, b);
   if (differing.empty()) return "Both decide the same about every value.\n";
   std::string out =
-      fmt::format("They decide otherwise about {} {} of {}:\n",
+      fmt::format("They differ in the decision about {} {} of {}:\n",
                   FormatCount(static_cast<int64_t>(differing.size())),
                   differing.size() == 1 ? "value" : "values",
                   FormatBytes(BytesOf(differing)));

@@ -141,9 +141,9 @@ std::string EstimateVerdict(const PlannedStep& step, const Estimate& estimate) {
   const std::string budget = FormatBytes(estimate.budget_bytes.value_or(0));
   switch (FitOf(estimate)) {
     case Fit::kNoBudget:
-      return fmt::format(
-          "Fits as it is in {}; no plan of any kind fits below {}.",
-          FormatBytes(estimate.high_bytes), FormatBytes(estimate.low.bytes));
+      return fmt::format("Fits as it is in {}; no plan fits below {}.",
+                         FormatBytes(estimate.high_bytes),
+                         FormatBytes(estimate.low.bytes));
     case Fit::kAsIs:
       return fmt::format(
           "Fits as it is in {}, with {} to spare.", budget,
@@ -181,7 +181,7 @@ std::string EstimateTable(const PlannedStep& step, const Estimate& estimate) {
                        Wrapped(what, 30));
   };
   row("low", estimate.low.bytes,
-      absl::StrCat("proven: no plan of any kind peaks lower; tightest at ",
+      absl::StrCat("proven: no plan peaks lower; tightest at ",
                    planner::DescribeTightest(step.problem, estimate.low)));
   row("expected", estimate.expected_bytes,
       "everything kept, at the fullest moment of the given order");

@@ -310,7 +310,7 @@ absl::StatusOr<ModelCheck> CheckModel(
 std::string CheckVerdict(const ModelCheck& check) {
   if (check.AsExported()) return "Trains as exported.";
   if (check.status.ok()) {
-    return "Trains, but not quite as exported: see the warnings.";
+    return "Trains, with changes to the exported model: see the warnings.";
   }
   if (!check.unsupported.empty()) {
     size_t nodes = 0;

@@ -284,7 +284,7 @@ void PrintPhasedRunTable(const PhasedResult& result, FileBytes files) {
           train.losses.back(), train.first_step + 1,
           train.first_step + static_cast<int64_t>(train.losses.size()));
   }
-  Print("\n{}", MadeAgainBy());
+  Print("\n{}", ReproduceWith());
 }
 
 void PrintPhasedRunJson(const PhasedResult& result, FileBytes files) {

@@ -145,7 +145,7 @@ std::string Verdict(const planner::Problem& problem,
       fmt::format("Fits in {} with {} to spare", FormatBytes(plan.budget_bytes),
                   FormatBytes(plan.budget_bytes - plan.arena_bytes));
   if (overhead <= whole * 1e-4) {
-    out += " and costs no time.";
+    out += " and is predicted to cost no time.";
   } else {
     out += fmt::format(" and makes a step {} slower",
                        FormatPercent(overhead, whole));

@@ -100,7 +100,7 @@ void PrintRunTable(const PlannedStep& step, const Replanned& first_plan,
         result.first_step + static_cast<int64_t>(result.losses.size()),
         result.examples_per_s);
   }
-  Print("\n{}", MadeAgainBy());
+  Print("\n{}", ReproduceWith());
 }
 
 nlohmann::ordered_json RunJson(const PlannedStep& step,

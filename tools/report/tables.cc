@@ -244,7 +244,7 @@ std::string ReportMarkdown(const Json& document) {
   for (const Json& line : document["assumptions"]) {
     absl::StrAppend(&out, "- ", Plain(line.get<std::string>()), "\n");
   }
-  return absl::StrCat(out, "\nMade again by:\n\n",
+  return absl::StrCat(out, "\nReproduce with:\n\n",
                       CodeBlock(document["command"].get<std::string>()));
 }
 

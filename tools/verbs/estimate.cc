@@ -46,8 +46,7 @@ absl::Status RunEstimate(const EstimateVerbFlags& flags) {
 VerbBody AddEstimate(CLI::App* app) {
   auto flags = std::make_shared<EstimateVerbFlags>();
   AddPlannedStepFlags(app, &flags->step);
-  app->get_option("--micro-batches")
-      ->description("Parts of the batch, in turn");
+  app->get_option("--micro-batches")->description("Number of micro-batches");
   AddJsonFlag(app, &flags->json);
   return [flags] { return RunEstimate(*flags); };
 }

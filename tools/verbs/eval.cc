@@ -16,6 +16,7 @@
 #include "tools/cli/standard_output.h"
 #include "tools/cli/units.h"
 #include "tools/pipeline/evaluation.h"
+#include "tools/pipeline/load_data.h"
 
 namespace loadline::tools {
 namespace {
@@ -27,7 +28,7 @@ struct EvalVerbFlags {
 
 absl::Status RunEval(const EvalVerbFlags& flags) {
   if (flags.evaluation.loss.data.empty()) {
-    return absl::InvalidArgumentError("--data: expected an .npz file");
+    return NeedsData("eval");
   }
   const std::atomic<bool>* stop = CatchInterrupts();
   LOADLINE_ASSIGN_OR_RETURN(const auto evaluation,

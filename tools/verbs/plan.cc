@@ -81,7 +81,7 @@ absl::Status PlanRecipe(const PlanVerbFlags& flags) {
     Print("{}\n", JsonText(out));
   } else {
     Print("{}\n{}", PhasesTable(recipe, planned.phases, planned.targets),
-          MadeAgainBy());
+          ReproduceWith());
   }
   return absl::OkStatus();
 }
@@ -116,7 +116,7 @@ absl::Status RunPlan(const PlanVerbFlags& flags) {
     Print("{}\n{}{}{}",
           PlanTable(step.problem, step.keep_everything, step.plan),
           StructureText(step), is_file ? "" : PlanNote(step, flags.step),
-          MadeAgainBy());
+          ReproduceWith());
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/measure_plan.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_files.h"
@@ -86,7 +87,7 @@ absl::Status CheckFlags(const ReportVerbFlags& flags, bool is_file) {
         "--steps: running needs the model, not a plan or a problem alone");
   }
   if (flags.steps > 0 && flags.step.loss.data.empty()) {
-    return absl::InvalidArgumentError("--steps: needs --data, an .npz file");
+    return NeedsData("--steps");
   }
   if (!flags.problem_in.empty() && !is_file) {
     return absl::InvalidArgumentError(
@@ -134,7 +135,7 @@ absl::Status RunReport(ReportVerbFlags flags) {
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-" &&
              flags.trace != "-") {
     Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
-          StructureText(step), MadeAgainBy());
+          StructureText(step), ReproduceWith());
   }
   return absl::OkStatus();
 }
@@ -148,7 +149,7 @@ VerbBody AddReport(CLI::App* app) {
                   "The problem that a plan file was made for")
       ->type_name("FILE")
       ->take_last();
-  app->add_option("--html", flags->html, "One page that needs nothing else")
+  app->add_option("--html", flags->html, "A self-contained HTML page")
       ->type_name("FILE")
       ->take_last();
   app->add_option("--trace", flags->trace,

@@ -369,6 +369,17 @@ absl::Status InterruptedError(const RunFlags& flags) {
                          flags.checkpoint, " --resume"));
 }
 
+void NoteIfNothingIsSaved(const RunFlags& flags) {
+  for (const std::string& path :
+       {flags.out, flags.checkpoint, flags.training.best,
+        flags.training.average, flags.training.adapters}) {
+    if (!path.empty()) return;
+  }
+  spdlog::info(
+      "the trained model will not be saved; -o trained.onnx or --checkpoint "
+      "FILE saves it");
+}
+
 absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
   executor::ProgressLine line(stderr, isatty(STDERR_FILENO) != 0,
                               flags.log_every);
@@ -416,6 +427,7 @@ absl::Status RunRecipe(const RunFlags& flags, const std::atomic<bool>* stop) {
     return absl::OkStatus();
   };
   run.train.not_saved = WarnNotWritten;
+  NoteIfNothingIsSaved(flags);
   LOADLINE_ASSIGN_OR_RETURN(PhasedResult result, TrainPhases(run, stop));
   FileBytes files;
   if (!flags.out.empty() && !result.train.interrupted) {
@@ -473,6 +485,7 @@ absl::Status RunRun(const RunFlags& flags) {
     resident.base_bytes = executor::ResidentBytes();
     resident.planning_bytes = executor::PeakResidentBytes();
   }
+  NoteIfNothingIsSaved(flags);
   LOADLINE_ASSIGN_OR_RETURN(Running running,
                             Load(flags, &step, std::move(device),
                                  flags.replan || !flags.trace.empty(),

@@ -14,6 +14,7 @@
 #include "tools/cli/flags.h"
 #include "tools/cli/help.h"
 #include "tools/cli/number_checks.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/phase_notes.h"
 #include "tools/pipeline/structures.h"
@@ -91,7 +92,7 @@ absl::Status CheckRecipeFlags(const RunFlags& flags) {
 
 absl::Status CheckRunFlags(const RunFlags& flags) {
   if (flags.step.loss.data.empty()) {
-    return absl::InvalidArgumentError("--data: expected an .npz file");
+    return NeedsData("run");
   }
   if (flags.steps > 0 && flags.epochs > 0) {
     return absl::InvalidArgumentError("--steps and --epochs: give one of them");
@@ -183,7 +184,7 @@ void AddRunFlags(CLI::App* app, RunFlags* flags) {
                   "Steps between checkpoints (default: at the end)")
       ->check(CheckNonNegative)
       ->take_last();
-  app->add_flag("--resume", flags->resume, "Go on from the checkpoint");
+  app->add_flag("--resume", flags->resume, "Continue from the checkpoint");
   app->add_flag("--overwrite", flags->overwrite,
                 "Replace a checkpoint that exists")
       ->group(kRareFlags);

@@ -92,7 +92,7 @@ void PrintTable(const Sensitivity& all, const std::vector<double>& sparsities,
 
 absl::Status RunSensitivity(const SensitivityVerbFlags& flags) {
   if (flags.loss.data.empty()) {
-    return absl::InvalidArgumentError("--data: expected an .npz file");
+    return NeedsData("sensitivity");
   }
   StepFlags step;
   step.model = flags.model;

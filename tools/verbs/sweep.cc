@@ -30,6 +30,7 @@
 #include "tools/pipeline/choose_structure.h"
 #include "tools/pipeline/device.h"
 #include "tools/pipeline/files.h"
+#include "tools/pipeline/load_data.h"
 #include "tools/pipeline/measure_pareto.h"
 #include "tools/pipeline/output_paths.h"
 #include "tools/pipeline/plan_request.h"
@@ -203,14 +204,14 @@ void PrintParetoTables(const SweepVerbFlags& flags,
       Print("{} {}\n", swept.points[0].axis, swept.points[0].size);
     }
     Print("{}\n", ParetoTable(swept.step, swept.points, flags.run_steps > 0));
-    Print("Smallest budget met: {}; no plan of any kind peaks below {}.\n\n",
+    Print("Smallest budget met: {}; no plan peaks below {}.\n\n",
           FormatBytes(smallest.budget_bytes),
           FormatBytes(smallest.bounds.peak_bytes));
   }
   if (IsAuto(flags.step.plan) && all.size() > 1) {
     Print("The fastest of these at each budget:\n\n{}\n", StructuresFront(all));
   }
-  PrintText(MadeAgainBy());
+  PrintText(ReproduceWith());
 }
 
 // "head" of a structure that splits it, "head+mlp" for both.
@@ -309,7 +310,7 @@ absl::StatusOr<std::optional<FittingStep>> TryAt(const SweepVerbFlags& flags,
     plan = SolveFor(step.problem, flags.step, step.keep_everything, stop);
   }
   spdlog::info("{} {}: {}", place.axis, place.size,
-               plan.ok() ? "fits" : "does not fit");
+               plan.ok() ? "fits" : "no plan found");
   if (plan.ok()) {
     step.plan = *std::move(plan);
     return FittingStep{std::move(step), quick};
@@ -374,7 +375,7 @@ absl::Status RunLargest(const SweepVerbFlags& flags, const std::string& axis,
     Print("; no plan was found for {}", found.smallest_not);
   }
   Print("\n\n{}\n{}", PlanTable(best.problem, best.keep_everything, best.plan),
-        MadeAgainBy());
+        ReproduceWith());
   return absl::OkStatus();
 }
 
@@ -390,7 +391,7 @@ absl::Status CheckFlags(const SweepVerbFlags& flags) {
         "give numbers");
   }
   if (flags.run_steps > 0 && flags.step.loss.data.empty()) {
-    return absl::InvalidArgumentError("--run: needs --data, an .npz file");
+    return NeedsData("--run");
   }
   if (!flags.batches.empty() && !flags.over.empty()) {
     return absl::InvalidArgumentError("--batches and --over: give one of them");
@@ -460,7 +461,7 @@ VerbBody AddSweep(CLI::App* app) {
                   "Really run so many steps at each point (needs --data)")
       ->check(CheckPositive)
       ->take_last();
-  app->add_option("--html", flags->html, "One page that needs nothing else")
+  app->add_option("--html", flags->html, "A self-contained HTML page")
       ->type_name("FILE")
       ->take_last();
   AddJsonFlag(app, &flags->json);

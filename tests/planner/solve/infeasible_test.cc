@@ -47,8 +47,8 @@ TEST(InfeasibleError, IsASentenceOfNumbersAndNames) {
   const std::string text(InfeasibleError(SixValues(), Facts()).message());
   EXPECT_EQ(text,
             "no plan within 1000 bytes (1000 B); the smallest budget met is "
-            "2048 bytes (2.00 KiB); no plan of any kind needs fewer than 1500 "
-            "bytes (1.46 KiB); tightest at node conv1, which needs f (32 B), e "
+            "2048 bytes (2.00 KiB); proven: no plan needs fewer than 1500 "
+            "bytes (1.46 KiB), tightest at node conv1, which needs f (32 B), e "
             "(16 B), d (8 B), c (4 B), 2 more");
 }
 

@@ -100,7 +100,7 @@ class OwnMachine(unittest.TestCase):
                 MODELS["mlp"](), sample=MODELS["mlp"].batch(), budget="90%",
                 inner="aot_eager", work_limit=20_000)
         self.assertEqual(lt.planned[-1].problem["machine"]["name"], "h100-sxm")
-        self.assertIn("times of h100-sxm (from its data sheet)", lt.report())
+        self.assertIn("operator times: of h100-sxm (from its data sheet)", lt.report())
 
     def test_a_model_compiled_in_place_may_move_before_its_first_step(self):
         torch._dynamo.reset()

@@ -150,7 +150,7 @@ class Estimate(unittest.TestCase):
                             budgets=["card"], **{**OPTIONS, "machine": tiny})
         self.assertFalse(found.fits)
         self.assertIn("no plan", str(found))
-        with self.assertRaisesRegex(loadline.LoadlineError, "row 0 has no plan"):
+        with self.assertRaisesRegex(loadline.LoadlineError, "there is no plan at budget"):
             found.report("/tmp/never.html", row=0)
 
     def test_of_a_model_that_logs_is_of_one_graph(self):

@@ -28,8 +28,8 @@ TEST(ShellQuoted, IsReadBackByAShell) {
 TEST(CommandToReproduce, IsTheCommandThatWasNoted) {
   NoteCommand({"plan", "my model.onnx", "--budget", "50%"});
   EXPECT_EQ(CommandToReproduce(), "loadline plan 'my model.onnx' --budget 50%");
-  EXPECT_EQ(MadeAgainBy(),
-            "Made again by: loadline plan 'my model.onnx' --budget 50%\n");
+  EXPECT_EQ(ReproduceWith(),
+            "Reproduce with: loadline plan 'my model.onnx' --budget 50%\n");
 }
 
 }  // namespace

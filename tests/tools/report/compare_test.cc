@@ -66,7 +66,7 @@ TEST_F(Compare, PutsTwoPlanFilesSideBySide) {
   const std::string table = CompareTable(a, b);
   EXPECT_THAT(table, HasSubstr("700 B        600 B   -100 B  (-14.3 %)"));
   EXPECT_THAT(table, HasSubstr("510 B        510 B   same"));
-  EXPECT_THAT(table, HasSubstr("otherwise about 1 value of 100 B"));
+  EXPECT_THAT(table, HasSubstr("in the decision about 1 value of 100 B"));
   EXPECT_THAT(table, HasSubstr("keep      -> offload    y"));
   EXPECT_THAT(CompareTable(a, a), HasSubstr("decide the same"));
   const auto json = CompareJson(a, b);

@@ -101,7 +101,8 @@ TEST(Verdict, SaysWhenNothingIsLost) {
   planner::Plan plan = Traded();
   plan.predicted.step_ns = KeepAll().predicted.step_ns;
   EXPECT_EQ(Verdict(TwoValues(), KeepAll(), plan),
-            "Fits in 110 MiB with 5.00 MiB to spare and costs no time.");
+            "Fits in 110 MiB with 5.00 MiB to spare and is predicted to cost "
+            "no time.");
 }
 
 TEST(Verdict, SaysWhatIsToBeKnownOfTheMachine) {

@@ -278,7 +278,8 @@ TEST(VerbErrors, OfVerbsThatReadModels) {
           {Mlp("groups", {"--dim", "x"}), 2, "--dim 'x'"},
           {{"check", "/no/m.onnx"}, 2, "/no/m.onnx"},
           {Mlp("check", {"--dim", "x"}), 2, "--dim 'x'"},
-          {Mlp("eval", {}), 2, "--data: expected an .npz file"},
+          {Mlp("eval", {}), 2,
+           "eval: needs --data FILE, an .npz file or a folder"},
           {Mlp("eval", {"--data", "models/zoo/text-test.npz"}), 2,
            "text-test.npz has no array 'image'"}});
 }

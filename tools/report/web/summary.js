@@ -14,7 +14,7 @@ function adviceLines() {
         ": do not offload, recomputing was found to cost less." : "."));
   } else if (summary.stall_ns * 1000 < time) {
     lines.push(`The copies of ${summary.offloaded_values} tensors hide behind ` +
-        "compute: copying costs no time here.");
+        "compute: copying is predicted to cost no time.");
   } else {
     lines.push(`The copies do not hide: the step waits ` +
         `${formatNs(summary.stall_ns)} (${formatShare(summary.stall_ns, time)}) ` +

@@ -83,7 +83,8 @@ class Estimate:
         """Writes the page of one row's plan, as `loadline report` does."""
         plan = self.rows[row].plan
         if plan is None:
-            raise LoadlineError(f"row {row} has no plan: {self.rows[row].error}")
+            raise LoadlineError(f"there is no plan at budget {self.rows[row].budget}: "
+                                f"{self.rows[row].error}")
         write_page(self.rows[row].problem, plan, html)
 
     def __str__(self) -> str:

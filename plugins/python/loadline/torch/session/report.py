@@ -24,7 +24,7 @@ def _lines_of(graph: PlannedGraph) -> list[str]:
     if graph.tier != tiers.FULL:
         lines[-1] += f": {tiers.LIMITS[graph.tier]}"
     machine = graph.options.machine
-    lines.append(f"  times of {machine.name}" + (
+    lines.append(f"  operator times: of {machine.name}" + (
         " (from its data sheet)" if machine.nominal else ""))
     if graph.moves.moved:
         lines.append(_state_line(graph))
@@ -94,7 +94,7 @@ def write_page(document: dict[str, Any], made: planning.Plan, path: str) -> None
         except OSError as error:
             raise LoadlineError(f"the page needs the command loadline ({error}): build it "
                                 "by tools/loadline of a checkout and set LOADLINE_COMMAND "
-                                "to its path, or install the package loadline-command"
+                                "to its path, or run pip install ./tools/wheel there"
                                 ) from error
     if done.returncode != 0:
         raise LoadlineError(done.stderr.strip())

@@ -91,10 +91,12 @@ def make_plan(problem: dict[str, Any], whole_bytes: int, options: Options,
                       for b in (error.smallest_met_bytes, error.proven_bound_bytes))
         within = ", and the graph gets its share of the rest" if options.shares else ""
         raise Infeasible(
-            f"budget {options.budget}: {format_bytes(reserved)} are reserved for memory "
+            f"budget {format_bytes(asked) if asked else options.budget}: "
+            f"{format_bytes(reserved)} are reserved for memory "
             f"outside the graph (such as optimizer state or a GPU's context){within}; "
             f"with that the smallest budget met is {met} bytes ({format_bytes(met)}). "
-            f"For the graph alone: {error}", asked, met, bound) from error
+            + (f"For the graph alone: {error}" if asked > reserved or not asked else
+               "The reserved bytes alone exceed the budget"), asked, met, bound) from error
 
 
 def plan_for_ranks(problem: dict[str, Any], options: Options, number: int,

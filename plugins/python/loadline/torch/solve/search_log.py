@@ -33,9 +33,9 @@ def logged_search(budget: int | float | str, time_limit_s: float | None
             seconds = time.monotonic() - start
             found = (f"the best plan takes {best[-1].step_ns / 1e6:.1f} ms, proven are "
                      f"{best[-1].bound_step_ns / 1e6:.1f} ms" if best else "no plan yet")
-            within = format_bytes(budget) if isinstance(budget, int) else f"the {budget}"
-            text = (f"searching a plan within {within} for "
-                    f"{seconds:.0f} s: {found}")
+            within = format_bytes(budget) if isinstance(budget, int) else "the smallest budget"
+            text = (f"searching for a plan within {within}, "
+                    f"{seconds:.0f} s so far: {found}")
             if seconds >= LONG_S and not warned and time_limit_s is None:
                 warned = True
                 log.warning("%s. time_limit_s=... stops the search", text)

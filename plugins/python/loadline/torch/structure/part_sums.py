@@ -121,9 +121,13 @@ def sum_losses(gm: torch.fx.GraphModule, allow_statistics: bool) -> None:
         _refuse_batch_statistics(gm.graph)
     (output,) = gm.graph.find_nodes(op="output")
     losses = [node for node in output.all_input_nodes if _is_loss(node)]
+    if not losses:
+        raise _refusal(
+            "the model returns no loss, which is a number without dimensions. Give prepare "
+            "loss_fn=..., or return the loss. A graph break may also split the model")
     if len(losses) != 1:
         raise _refusal(f"the traced graph returns {len(losses)} losses, numbers without "
-                       "dimensions, instead of one. A graph break may split the model")
+                       "dimensions, instead of one")
     (loss,) = losses
     if loss.op not in ("call_function", "call_method"):
         raise _refusal("its loss is an input of the traced graph")
