@@ -134,8 +134,10 @@ absl::Status RunReport(ReportVerbFlags flags) {
     Print("{}\n", JsonText(document));
   } else if (flags.html != "-" && flags.markdown != "-" && flags.csv != "-" &&
              flags.trace != "-") {
-    Print("{}\n{}{}", PlanTable(step.problem, step.keep_everything, step.plan),
-          StructureText(step), ReproduceWith());
+    Print("{}\n{}{}{}",
+          PlanTable(step.problem, step.keep_everything, step.plan),
+          StructureText(step), is_file ? "" : PlanNote(step, flags.step),
+          ReproduceWith());
   }
   return absl::OkStatus();
 }

@@ -211,6 +211,7 @@ void PrintParetoTables(const SweepVerbFlags& flags,
   if (IsAuto(flags.step.plan) && all.size() > 1) {
     Print("The fastest of these at each budget:\n\n{}\n", StructuresFront(all));
   }
+  PrintText(PlanNote(all.front().step, flags.step));
   PrintText(ReproduceWith());
 }
 
@@ -374,8 +375,9 @@ absl::Status RunLargest(const SweepVerbFlags& flags, const std::string& axis,
   if (found.smallest_not > 0) {
     Print("; no plan was found for {}", found.smallest_not);
   }
-  Print("\n\n{}\n{}", PlanTable(best.problem, best.keep_everything, best.plan),
-        ReproduceWith());
+  Print("\n\n{}\n{}{}",
+        PlanTable(best.problem, best.keep_everything, best.plan),
+        PlanNote(best, flags.step), ReproduceWith());
   return absl::OkStatus();
 }
 

@@ -1,0 +1,55 @@
+// Lines beside the tables: what a reader has to know about the figures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/tools/support/fresh_folder.h"
+#include "tests/tools/support/in_process.h"
+#include "tests/tools/support/model_flags.h"
+
+namespace loadline::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+CommandOutput OfMlp(std::vector<std::string> args) {
+  args.insert(args.begin() + 1,
+              {ZooPath("mlp.onnx"), "--machine", FixedMachinePath()});
+  CommandOutput output = RunInProcess(args);
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  return output;
+}
+
+TEST(Notes, SayInEveryTableOfPlansThatTimesAreEstimated) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{
+           {"plan"}, {"report"}, {"sweep", "--budgets", "2"}}) {
+    EXPECT_THAT(OfMlp(args).out,
+                HasSubstr("operators are estimated; --calibrate measures them"))
+        << args[0];
+  }
+}
+
+TEST(Notes, SayThatARunSavesNothing) {
+  const std::vector<std::string> run = {"run",     "--no-calibrate",
+                                        "--steps", "1",
+                                        "--data",  ZooPath("digits-train.npz")};
+  EXPECT_THAT(OfMlp(run).err, HasSubstr("will not be saved; -o"));
+  std::vector<std::string> saved = run;
+  saved.insert(saved.end(), {"-o", FreshFolder() + "/trained.onnx"});
+  EXPECT_THAT(OfMlp(saved).err, Not(HasSubstr("will not be saved")));
+}
+
+TEST(Notes, SuggestTheNearestFlag) {
+  const CommandOutput output =
+      RunInProcess({"plan", ZooPath("mlp.onnx"), "--bugdet", "50%"});
+  EXPECT_EQ(output.exit_code, 2);
+  EXPECT_THAT(output.err, HasSubstr("unknown flag '--bugdet'; did you mean "
+                                    "'--budget'? (loadline plan --help-all"));
+}
+
+}  // namespace
+}  // namespace loadline::tools
