@@ -44,6 +44,12 @@ SearchModel ModelOfAllPlans(const Problem& problem) {
 // Work for the bound on the step: the nodes' own times alone, without cuts.
 constexpr int64_t kNoCuts = -1;
 
+// With at most so many nodes, the budget of the smallest plan is also solved as
+// any other, from above: for the zoo's mlp (29 nodes) that gives 155 instead of
+// 197 us. From unet (134) to GPT-12 (572) it gains nothing and takes three to
+// eleven times as long.
+constexpr size_t kMostSolvedAgain = 100;
+
 // Sets prediction (by replay) and bounds, and verifies the plan.
 absl::Status Predict(const Problem& problem, int64_t bound_work_limit,
                      Plan& plan) {
@@ -423,7 +429,18 @@ absl::StatusOr<Plan> SolveOnce(const Problem& problem,
 
 absl::StatusOr<Plan> SmallestOnce(const Problem& problem,
                                   const SolveOptions& options) {
-  return Solver(problem, options, PolicyOf(problem, options)).Smallest();
+  absl::StatusOr<Plan> smallest =
+      Solver(problem, options, PolicyOf(problem, options)).Smallest();
+  if (!smallest.ok() || options.time_limit ||
+      problem.nodes.size() > kMostSolvedAgain) {
+    return smallest;
+  }
+  SolveOptions asked = options;
+  asked.budget_bytes = smallest->budget_bytes;
+  absl::StatusOr<Plan> faster = SolveOnce(problem, asked);
+  return faster.ok() && faster->predicted.step_ns < smallest->predicted.step_ns
+             ? faster
+             : smallest;
 }
 
 }  // namespace

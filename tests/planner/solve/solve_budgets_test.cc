@@ -140,6 +140,21 @@ TEST(Solve, AnyWorkFindsAPlanWhereTheSmallestStartIsOne) {
   EXPECT_GE(starts, 20);
 }
 
+TEST(SolveSmallest, IsNoSlowerThanSolveWithinItsBudgetInSmallProblems) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const Problem problem = SeededProblem(seed);
+    SolveOptions options;
+    options.work_limit = kWork / 2;
+    options.bound_work_limit = 0;
+    const absl::StatusOr<Plan> smallest = SolveSmallest(problem, options);
+    ASSERT_TRUE(smallest.ok()) << seed << ": " << smallest.status();
+    options.budget_bytes = smallest->budget_bytes;
+    const absl::StatusOr<Plan> asked = Solve(problem, options);
+    ASSERT_TRUE(asked.ok()) << seed << ": " << asked.status();
+    EXPECT_LE(smallest->predicted.step_ns, asked->predicted.step_ns) << seed;
+  }
+}
+
 TEST(Solve, SmallestBudgetIsMetAndReportedWhenLessIsAsked) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Problem problem = SeededProblem(seed);
