@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/attributes.h"
+#include "models/name_index.h"
 #include "models/types.h"
 
 namespace loadline::models {
@@ -89,7 +90,21 @@ struct Graph {
                                                std::vector<ValueId> inputs,
                                                Attributes attributes = {},
                                                Phase phase = Phase::kForward);
+  // Scans all values.
   std::optional<ValueId> Find(absl::string_view value_name) const;
+  // Gives another name, which nothing of the kind may have. Names that change
+  // otherwise may be given a second time by AddNode.
+  void Rename(ValueId id, std::string to);
+  void Rename(NodeId id, std::string to);
+
+ private:
+  ValueId AddValue(absl::string_view value_name, TensorType type,
+                   ValueKind kind, std::optional<Tensor> initial);
+  ValueId AddPersistent(absl::string_view value_name, Tensor initial,
+                        ValueKind kind);
+
+  NameIndex node_names_;
+  NameIndex value_names_;
 };
 
 // Removes the nodes marked in `erase` (one flag per node) and every

@@ -81,7 +81,7 @@ class Rewriter {
     last.name = name;
     const std::string statistic = absl::StrCat(name, ".lse");
     if (!graph_.Find(statistic).has_value()) {
-      graph_.value(made[1]).name = statistic;
+      graph_.Rename(made[1], statistic);
     }
     graph_.nodes.pop_back();
     std::rotate(graph_.nodes.begin() + static_cast<int64_t>(match_.last),

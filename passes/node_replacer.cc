@@ -40,7 +40,8 @@ absl::StatusOr<ValueId> NodeReplacer::Make(const Node& of, const char* op,
 
 void NodeReplacer::StandsFor(const Node& old) {
   graph_.nodes.back().outputs = old.outputs;
-  graph_.nodes.back().name = old.name;
+  graph_.Rename(models::NodeId(static_cast<int32_t>(graph_.nodes.size() - 1)),
+                old.name);
 }
 
 }  // namespace loadline::passes

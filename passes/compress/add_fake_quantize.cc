@@ -73,7 +73,10 @@ class Inserter {
     for (ValueId& id : graph_.outputs) {
       if (replaced_[Index(id)] == id) continue;
       // An output keeps its name.
-      std::swap(graph_.value(id).name, graph_.value(replaced_[Index(id)]).name);
+      const ValueId output = replaced_[Index(id)];
+      std::string name = graph_.value(id).name;
+      graph_.Rename(id, graph_.value(output).name);
+      graph_.Rename(output, std::move(name));
       id = replaced_[Index(id)];
     }
     return absl::OkStatus();

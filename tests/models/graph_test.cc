@@ -4,6 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "tests/models/graph_test_util.h"
 
 namespace loadline::models {
@@ -30,6 +36,71 @@ TEST(AddNode, GivesUniqueNames) {
   EXPECT_EQ(g.value(g.nodes[4].outputs[0]).name, "s");
   EXPECT_EQ(g.value(g.nodes[4].outputs[1]).name, "s.1");
   EXPECT_TRUE(VerifyGraph(g).ok());
+}
+
+// Takes all nodes out and puts these back.
+void KeepNodes(Graph& g, const std::vector<size_t>& kept) {
+  const std::vector<Node> old = std::move(g.nodes);
+  g.nodes.clear();
+  for (size_t n : kept) g.nodes.push_back(old[n]);
+}
+
+TEST(AddNode, GivesNamesOfRemovedNodesAgain) {
+  Graph g;
+  const ValueId x = g.AddInput("x", F32({4}));
+  for (const char* name : {"a", "b", "c", "d"}) {
+    ASSERT_TRUE(g.AddNode("Relu", name, {x}).ok());
+  }
+  KeepNodes(g, {3, 0, 2});
+  for (const char* name : {"b", "a", "d"}) {
+    ASSERT_TRUE(g.AddNode("Relu", name, {x}).ok());
+  }
+  std::vector<std::string> names;
+  for (const Node& node : g.nodes) names.push_back(node.name);
+  EXPECT_THAT(names, ElementsAre("d", "a", "c", "b", "a.1", "d.1"));
+}
+
+TEST(Rename, TakesTheNewNameAndFreesTheOld) {
+  Graph g;
+  const ValueId x = g.AddInput("x", F32({4}));
+  const ValueId a = (*g.AddNode("Relu", "a", {x}))[0];
+  g.Rename(NodeId{0}, "b");
+  g.Rename(a, "b");
+  (void)*g.AddNode("Relu", "b", {x});
+  (void)*g.AddNode("Relu", "a", {x});
+  std::vector<std::string> names;
+  for (const Node& node : g.nodes) names.push_back(node.name);
+  EXPECT_THAT(names, ElementsAre("b", "b.1", "a"));
+  EXPECT_TRUE(VerifyGraph(g).ok()) << VerifyGraph(g);
+}
+
+TEST(Copy, OfAGraphHasNamesOfItsOwn) {
+  Graph g;
+  const ValueId x = g.AddInput("x", F32({4}));
+  (void)*g.AddNode("Relu", "a", {x});
+  Graph copy = g;
+  KeepNodes(copy, {});
+  (void)*copy.AddNode("Relu", "a", {x});
+  (void)*g.AddNode("Relu", "a", {x});
+  EXPECT_EQ(copy.nodes.back().name, "a");
+  EXPECT_EQ(g.nodes.back().name, "a.1");
+}
+
+// Processor time of adding so many nodes to a graph, half of which want a name
+// that is taken.
+double SecondsToAdd(int nodes) {
+  const std::clock_t start = std::clock();
+  Graph g;
+  const ValueId x = g.AddInput("x", F32({4}));
+  for (int n = 0; n < nodes; ++n) {
+    (void)*g.AddNode("Relu", n % 2 == 0 ? "same" : absl::StrCat("n", n), {x});
+  }
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+TEST(AddNode, TakesTimeThatGrowsWithTheNodes) {
+  const double few = SecondsToAdd(10'000);
+  EXPECT_LT(SecondsToAdd(80'000), 30 * few);  // the square: 64
 }
 
 TEST(AddNode, NormalizesAxesAndDropsAbsentInputs) {
