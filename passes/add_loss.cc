@@ -170,10 +170,6 @@ absl::Status CheckWeights(const LossOptions& options) {
   if (options.kind != LossKind::kCrossEntropy) {
     return absl::InvalidArgumentError("only cross_entropy has class weights");
   }
-  if (options.label_smoothing > 0) {
-    return absl::InvalidArgumentError(
-        "label smoothing and class weights cannot be combined");
-  }
   double sum = 0;
   for (const float weight : options.class_weights) {
     if (!std::isfinite(weight) || weight < 0) {
@@ -241,7 +237,7 @@ absl::StatusOr<ValueId> CrossEntropy(Graph& graph, ValueId prediction,
       graph.AddNode("SoftmaxCrossEntropy", "loss", inputs,
                     {{"class_axis", axis}}, Phase::kLoss));
   if (options.label_smoothing == 0) return loss[0];
-  return AddLabelSmoothing(graph, loss[0], prediction, target, axis,
+  return AddLabelSmoothing(graph, loss[0], inputs, axis,
                            options.label_smoothing);
 }
 

@@ -165,14 +165,17 @@ class BatchCutter {
   }
 
   absl::Status AddCount(Node& loss) {
-    // With weights of classes, which CutNode refuses.
-    if (loss.inputs.size() > 2) return absl::OkStatus();
+    std::vector<ValueId>& inputs = loss.inputs;
+    if (inputs.size() > 2 && inputs[2] != kNoValue) return absl::OkStatus();
+    std::vector<ValueId> counted = {inputs[1]};
+    if (inputs.size() > 3) counted.push_back(inputs[3]);  // weights
     LOADLINE_ASSIGN_OR_RETURN(
         const std::vector<ValueId> count,
-        graph_.AddNode("CountTargets", NewName(loss.name, ".count"),
-                       {loss.inputs[1]}, {}, models::Phase::kLoss));
+        graph_.AddNode("CountTargets", NewName(loss.name, ".count"), counted,
+                       {}, models::Phase::kLoss));
     Follow(count[0], graph_.value(count[0]).type, kWhole);
-    loss.inputs.push_back(count[0]);
+    if (inputs.size() < 3) inputs.push_back(kNoValue);
+    inputs[2] = count[0];
     return absl::OkStatus();
   }
 
@@ -229,7 +232,7 @@ class BatchCutter {
 
   static bool IsRepeated(const TensorType& from, const TensorType& to,
                          int64_t axis) {
-    const int64_t own = axis - (to.rank() - from.rank());
+    const int64_t own = models::AxisOf(axis) - (to.rank() - from.rank());
     return own < 0 || from.dims[static_cast<size_t>(own)] == 1;
   }
 

@@ -85,10 +85,11 @@ absl::StatusOr<ValueId> AddBceLoss(models::Graph& graph, ValueId logits,
 }
 
 absl::StatusOr<ValueId> AddLabelSmoothing(models::Graph& graph, ValueId loss,
-                                          ValueId logits, ValueId target,
+                                          const std::vector<ValueId>& operands,
                                           int64_t class_axis,
                                           double smoothing) {
   Builder b(graph);
+  const ValueId logits = operands[0], target = operands[1];
   const models::TensorType type = graph.value(target).type;
   const int64_t wide = kIgnored;
   const auto narrow = static_cast<int32_t>(kIgnored);
@@ -96,17 +97,24 @@ absl::StatusOr<ValueId> AddLabelSmoothing(models::Graph& graph, ValueId loss,
       "loss.ignored", type.dtype == DType::kI64
                           ? models::MakeTensor({DType::kI64, {}}, &wide)
                           : models::MakeTensor({type.dtype, {}}, &narrow));
-  const ValueId log_softmax =
-      b.Node("LogSoftmax", {logits}, {{"axis", class_axis}});
+  ValueId by_class = b.Node("LogSoftmax", {logits}, {{"axis", class_axis}});
+  std::vector<ValueId> counted = {target};
+  if (operands.size() > 3) {
+    const ValueId weights = operands[3];
+    counted.push_back(weights);
+    models::Ints column = {graph.value(weights).type.dims[0]};
+    column.resize(
+        static_cast<size_t>(graph.value(logits).type.rank() - class_axis), 1);
+    by_class = b.Node(
+        "Mul", {by_class, b.Node("Reshape", {weights}, {{"shape", column}})});
+  }
   const ValueId of_targets =
-      b.Node("ReduceMean", {log_softmax},
+      b.Node("ReduceMean", {by_class},
              {{"axes", models::Ints{class_axis}}, {"keepdims", int64_t{0}}});
   const ValueId is_ignored = b.Node("Equal", {target, ignored});
-  const ValueId counted =
-      b.Node("Where", {is_ignored, b.Number(0), of_targets});
-  const ValueId count = b.Sum(b.Node("Cast", {b.Node("Not", {is_ignored})},
-                                     {{"to", std::string("f32")}}));
-  const ValueId uniform = b.Node("Div", {b.Sum(counted), count});
+  const ValueId kept = b.Node("Where", {is_ignored, b.Number(0), of_targets});
+  const ValueId count = b.Node("CountTargets", counted);
+  const ValueId uniform = b.Node("Div", {b.Sum(kept), count});
   return b.Result(b.Node(
       "Sub", {b.Scaled(loss, 1 - smoothing), b.Scaled(uniform, smoothing)}));
 }

@@ -30,10 +30,14 @@ absl::StatusOr<models::ValueId> AddBceLoss(models::Graph& graph,
 
 // cross_entropy with label_smoothing: (1 - smoothing) times the given loss,
 // which is that without smoothing, plus smoothing times the mean over targets
-// and classes of -log_softmax(logits). Targets of -100 are left out.
+// and classes of -log_softmax(logits). Targets of -100 are left out. With
+// weights of classes that is the sum over targets of the mean over classes of
+// -weight log_softmax(logits), divided by the sum of the targets' weights.
+// `operands` are those of SoftmaxCrossEntropy.
 absl::StatusOr<models::ValueId> AddLabelSmoothing(
-    models::Graph& graph, models::ValueId loss, models::ValueId logits,
-    models::ValueId target, int64_t class_axis, double smoothing);
+    models::Graph& graph, models::ValueId loss,
+    const std::vector<models::ValueId>& operands, int64_t class_axis,
+    double smoothing);
 
 }  // namespace loadline::passes
 

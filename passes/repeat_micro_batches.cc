@@ -194,7 +194,8 @@ class Repeater {
     if (node.op == "CountTargets") {
       std::vector<ValueId> inputs;
       for (ValueId id : node.inputs) {
-        for (int64_t part = 0; part < parts_; ++part) {
+        const int64_t copies = by_part_[Index(id)] ? parts_ : 1;  // weights: 1
+        for (int64_t part = 0; part < copies; ++part) {
           inputs.push_back(InPart(id, part));
         }
       }

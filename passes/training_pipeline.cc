@@ -65,14 +65,7 @@ absl::StatusOr<Graph> BuildTrainingStep(Graph model,
   }
   LOADLINE_RETURN_IF_ERROR(
       require("add_loss", [&](Graph& g) { return AddLoss(g, options.loss); }));
-  LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) -> absl::Status {
-    if (options.micro_batches > 1 && options.loss.label_smoothing > 0) {
-      return absl::FailedPreconditionError(
-          "label smoothing divides by the number of targets of the whole "
-          "batch, "
-          "which a micro-batch does not know; leave out --label-smoothing or "
-          "--micro-batches");
-    }
+  LOADLINE_RETURN_IF_ERROR(require("cut_batch", [&](Graph& g) {
     return CutBatch(g, options.micro_batches, options.statistics);
   }));
   LOADLINE_RETURN_IF_ERROR(Simplify(runner, graph));

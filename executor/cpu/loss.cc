@@ -285,15 +285,26 @@ PreparedKernel CountCorrect(const Prepare& p) {
   });
 }
 
+// Targets that are no class have no weight here; the loss refuses them.
 PreparedKernel CountTargets(const Prepare& p) {
   const int64_t n = p.input(0).elements();
+  const bool weighted = p.input(p.inputs() - 1).dtype == DType::kF32;
+  const int parts = p.inputs() - (weighted ? 1 : 0);
+  const int64_t classes = weighted ? p.input(parts).elements() : 0;
   return WithIndex(p, p.input(0).dtype, [&](auto type) -> PreparedKernel {
     using Index = decltype(type);
-    return MakeKernel([n, parts = p.inputs()](const KernelArgs& args) {
-      int64_t counted = 0;
+    return MakeKernel([n, parts, weighted, classes](const KernelArgs& args) {
+      const float* weights = weighted ? In(args, parts) : nullptr;
+      double counted = 0;
       for (int part = 0; part < parts; ++part) {
         const Index* target = In<Index>(args, part);
-        for (int64_t i = 0; i < n; ++i) counted += target[i] != kIgnoredTarget;
+        for (int64_t i = 0; i < n; ++i) {
+          if (weights == nullptr) {
+            counted += target[i] != kIgnoredTarget;
+          } else if (target[i] >= 0 && target[i] < classes) {
+            counted += double{weights[target[i]]};
+          }
+        }
       }
       *Out(args, 0) = static_cast<float>(counted);
     });

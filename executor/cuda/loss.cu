@@ -409,13 +409,19 @@ PreparedKernel CountCorrect(const Prepare& p) {
   });
 }
 
-// Adds the targets that are not ignored to *count, or begins with them.
+// Adds the targets that are not ignored to *count, or begins with them; with
+// weights, those of their classes.
 template <typename Index>
-__global__ void CountTargetsKernel(const Index* target, int64_t n, bool first,
-                                   float* count) {
+__global__ void CountTargetsKernel(const Index* target, int64_t n,
+                                   const float* weights, int64_t classes,
+                                   bool first, float* count) {
   double counted = 0;
   for (int64_t i = threadIdx.x; i < n; i += kSumThreads) {
-    if (target[i] != kIgnoredTarget) counted += 1;
+    if (weights == nullptr) {
+      if (target[i] != kIgnoredTarget) counted += 1;
+    } else if (target[i] >= 0 && target[i] < classes) {
+      counted += double{weights[target[i]]};
+    }
   }
   counted = TeamSum<kSumThreads>(counted);
   if (threadIdx.x != 0) return;
@@ -424,18 +430,23 @@ __global__ void CountTargetsKernel(const Index* target, int64_t n, bool first,
 
 PreparedKernel CountTargets(const Prepare& p) {
   LOADLINE_RETURN_IF_ERROR(RequireType(p, DType::kF32, {}, {0}));
-  for (int part = 1; part < p.inputs(); ++part) {
+  const bool weighted = p.input(p.inputs() - 1).dtype == DType::kF32;
+  const int parts = p.inputs() - (weighted ? 1 : 0);
+  for (int part = 1; part < parts; ++part) {
     LOADLINE_RETURN_IF_ERROR(RequireType(p, p.input(0).dtype, {part}, {}));
   }
   const int64_t n = p.input(0).elements();
+  const int64_t classes = weighted ? p.input(parts).elements() : 0;
   return WithIndex(p, p.input(0).dtype, [&](auto index) -> PreparedKernel {
     using Index = decltype(index);
-    return MakeKernel([n, parts = p.inputs()](const KernelArgs& args,
-                                              const LaunchContext& launch) {
+    return MakeKernel([n, parts, weighted, classes](
+                          const KernelArgs& args, const LaunchContext& launch) {
+      const float* weights = weighted ? In<float>(args, parts) : nullptr;
       for (int part = 0; part < parts; ++part) {
-        LOADLINE_RETURN_IF_ERROR(LaunchKernel(
-            CountTargetsKernel<Index>, 1, kSumThreads, 0, launch.stream,
-            In<Index>(args, part), n, part == 0, Out(args, 0)));
+        LOADLINE_RETURN_IF_ERROR(
+            LaunchKernel(CountTargetsKernel<Index>, 1, kSumThreads, 0,
+                         launch.stream, In<Index>(args, part), n, weights,
+                         classes, part == 0, Out(args, 0)));
       }
       return absl::OkStatus();
     });

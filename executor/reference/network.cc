@@ -306,8 +306,13 @@ void CrossEntropyGrad(const Call& c) {
 }
 
 void CountTargets(const Call& c) {
-  for (const Array* target : c.inputs) {
-    for (const double t : target->values) c.out().values[0] += t != kIgnored;
+  const bool weighted = c.inputs.back()->type.dtype == models::DType::kF32;
+  for (size_t i = 0; i + (weighted ? 1 : 0) < c.inputs.size(); ++i) {
+    for (const double t : c.inputs[i]->values) {
+      if (t == kIgnored) continue;
+      c.out().values[0] +=
+          weighted ? c.inputs.back()->values.at(static_cast<size_t>(t)) : 1;
+    }
   }
 }
 

@@ -98,7 +98,8 @@ absl::StatusOr<NodeCut> CutReshape(const CutCall& c) {
   }
   NodeCut cut = c.Result(*axis);
   cut.inputs[0] = c.axes[0];
-  cut.attributes.Set("shape", PartOfShape(c.outputs[0].dims, *axis, c.parts));
+  cut.attributes.Set("shape",
+                     PartOfShape(c.outputs[0].dims, AxisOf(*axis), c.parts));
   return cut;
 }
 
@@ -121,7 +122,7 @@ absl::StatusOr<NodeCut> CutExpand(const CutCall& c) {
 absl::StatusOr<NodeCut> CutBesideAxis(const CutCall& c, int64_t axis,
                                       absl::string_view does) {
   const int64_t cut_axis = c.axes[c.first_cut()];
-  if (cut_axis == axis) return c.Refuse(does);
+  if (AxisOf(cut_axis) == axis) return c.Refuse(does);
   NodeCut cut = c.Result(cut_axis);
   for (size_t i = 0; i < c.types.size(); ++i) {
     if (c.has(i)) cut.inputs[i] = cut_axis;
@@ -133,26 +134,83 @@ absl::StatusOr<NodeCut> CutAlongAxis(const CutCall& c) {
   return CutBesideAxis(c, c.node.attributes.Int("axis", -1), kMixes);
 }
 
+// Elements of each block of input i, which is cut.
+int64_t BlockOf(const CutCall& c, size_t i) {
+  const int64_t cut = c.axes[i];
+  return c.types[i]->dims[static_cast<size_t>(AxisOf(cut))] / OuterOf(cut);
+}
+
+// Along the axis of the examples, blocks come one after the other.
 absl::StatusOr<NodeCut> CutConcat(const CutCall& c) {
-  return CutBesideAxis(c, c.node.attributes.Int("axis", 0),
-                       "joins tensors along the axis of the examples");
+  constexpr char kJoins[] = "joins tensors along the axis of the examples";
+  const int64_t axis = c.node.attributes.Int("axis", 0);
+  const size_t first = c.first_cut();
+  if (AxisOf(c.axes[first]) != axis) return CutBesideAxis(c, axis, kJoins);
+  int64_t outer = 0;
+  for (size_t i = 0; i < c.types.size(); ++i) {
+    if (!c.cut(i) || AxisOf(c.axes[i]) != axis ||
+        BlockOf(c, i) != BlockOf(c, first)) {
+      return c.Refuse(kJoins);
+    }
+    outer += OuterOf(c.axes[i]);
+  }
+  NodeCut cut = c.Result(InterleavedAxis(axis, outer));
+  cut.inputs.assign(c.axes.begin(), c.axes.end());
+  return cut;
 }
 
 absl::StatusOr<NodeCut> CutSplit(const CutCall& c) {
-  return CutBesideAxis(c, c.node.attributes.Int("axis", 0),
-                       "divides the axis of the examples");
+  constexpr char kDivides[] = "divides the axis of the examples";
+  const int64_t axis = c.node.attributes.Int("axis", 0);
+  if (AxisOf(c.axes[0]) != axis) return CutBesideAxis(c, axis, kDivides);
+  const int64_t block = BlockOf(c, 0);
+  NodeCut cut = c.Result(kWhole);
+  Ints sizes = c.node.attributes.IntList("sizes");
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (block == 0 || sizes[i] == 0 || sizes[i] % block != 0) {
+      return c.Refuse(kDivides);
+    }
+    cut.outputs[i] = InterleavedAxis(axis, sizes[i] / block);
+    sizes[i] /= c.parts;
+  }
+  cut.inputs[0] = c.axes[0];
+  cut.attributes.Set("sizes", std::move(sizes));
+  return cut;
+}
+
+// A slice of whole blocks along the axis of the examples: entry `at` of the
+// node's axes.
+absl::StatusOr<NodeCut> CutSliceOfBlocks(const CutCall& c, size_t at) {
+  Ints starts = c.node.attributes.IntList("starts");
+  Ints ends = c.node.attributes.IntList("ends");
+  const int64_t axis = AxisOf(c.axes[0]);
+  const int64_t block = BlockOf(c, 0);
+  const int64_t size = c.outputs[0].dims[static_cast<size_t>(axis)];
+  if (c.node.attributes.IntList("steps")[at] != 1 || block == 0 || size == 0 ||
+      starts[at] % block != 0 || ends[at] % block != 0 || size % block != 0) {
+    return c.Refuse("selects some of the examples");
+  }
+  starts[at] /= c.parts;
+  ends[at] /= c.parts;
+  NodeCut cut = c.Result(InterleavedAxis(axis, size / block));
+  cut.inputs[0] = c.axes[0];
+  cut.attributes.Set("starts", std::move(starts));
+  cut.attributes.Set("ends", std::move(ends));
+  return cut;
 }
 
 absl::StatusOr<NodeCut> CutSlice(const CutCall& c) {
   const Ints axes = c.node.attributes.IntList("axes");
-  if (std::find(axes.begin(), axes.end(), c.axes[0]) != axes.end()) {
-    return c.Refuse("selects some of the examples");
-  }
+  const int64_t axis = AxisOf(c.axes[0]);
+  const auto at = std::find(axes.begin(), axes.end(), axis);
   NodeCut cut = c.Result(c.axes[0]);
   cut.inputs[0] = c.axes[0];
+  if (at != axes.end()) {
+    LOADLINE_ASSIGN_OR_RETURN(
+        cut, CutSliceOfBlocks(c, static_cast<size_t>(at - axes.begin())));
+  }
   if (c.node.op == "SliceGrad") {
-    cut.attributes.Set("shape",
-                       PartOfShape(c.outputs[0].dims, c.axes[0], c.parts));
+    cut.attributes.Set("shape", PartOfShape(c.outputs[0].dims, axis, c.parts));
   }
   return cut;
 }
@@ -161,7 +219,9 @@ absl::StatusOr<NodeCut> CutReduce(const CutCall& c) {
   const Ints axes = c.node.attributes.IntList("axes");
   const int64_t axis = c.axes[0];
   if (axes.empty() || std::find(axes.begin(), axes.end(), axis) != axes.end()) {
-    return c.Refuse(kMixes);
+    NodeCut cut = c.Result(c.node.op == "ReduceSum" ? kAdded : kMean);
+    cut.inputs[0] = axis;
+    return cut;
   }
   int64_t out = axis;
   if (c.node.attributes.Int("keepdims", 1) == 0) {
@@ -328,7 +388,6 @@ absl::StatusOr<NodeCut> CutGather(const CutCall& c) {
 
 absl::StatusOr<NodeCut> CutCrossEntropy(const CutCall& c) {
   const int64_t classes = c.node.attributes.Int("class_axis", -1);
-  if (c.has(3)) return c.Refuse("has weights of classes");
   if (!c.has(2)) return c.Refuse("averages over the examples");
   const size_t first = c.first_cut();
   if (first > 1 || (first == 0 && c.axes[0] == classes)) {
@@ -343,6 +402,39 @@ absl::StatusOr<NodeCut> CutCrossEntropy(const CutCall& c) {
   return cut;
 }
 
+// The number of all parts, as passes/repeat_micro_batches.h makes it.
+absl::StatusOr<NodeCut> CutCountTargets(const CutCall& c) {
+  for (size_t i = 0; i < c.types.size(); ++i) {
+    const bool weights = c.types[i]->dtype == DType::kF32;
+    if (c.cut(i) == weights) return c.Refuse("counts targets of other batches");
+  }
+  NodeCut cut = c.Result(kWhole);
+  cut.inputs.assign(c.axes.begin(), c.axes.end());
+  return cut;
+}
+
+// Operators under which sums and means of the parts stay such.
+absl::StatusOr<NodeCut> CutLinear(const CutCall& c) {
+  const std::string& op = c.node.op;
+  const int64_t first = c.axes[0];
+  const int64_t second = c.axes.size() > 1 ? c.axes[1] : kWhole;
+  const bool sum = op == "Add" || op == "Sub";
+  int64_t kind = kWhole;
+  if (op == "Neg" || op == "Reshape" || (sum && first == second) ||
+      ((op == "Mul" || op == "Div") && second == kWhole) ||
+      (sum && first == kMean && second == kWhole)) {
+    kind = first;
+  } else if (first == kWhole && (op == "Mul" || (sum && second == kMean))) {
+    kind = second;
+  }
+  if (kind != kAdded && kind != kMean) {
+    return c.Refuse("reads a number that is taken over all examples");
+  }
+  NodeCut cut = c.Result(kind);
+  cut.inputs.assign(c.axes.begin(), c.axes.end());
+  return cut;
+}
+
 absl::StatusOr<NodeCut> CutMseLoss(const CutCall& c) {
   const int64_t axis = c.axes[c.first_cut()];
   NodeCut cut = c.Result(kMean);
@@ -352,17 +444,18 @@ absl::StatusOr<NodeCut> CutMseLoss(const CutCall& c) {
 
 bool IsPointwise(absl::string_view op) {
   static constexpr absl::string_view kOps[] = {
-      "Relu",       "Sigmoid",     "Tanh",
-      "Exp",        "Log",         "Sqrt",
-      "Neg",        "Abs",         "Erf",
-      "Gelu",       "Not",         "Cast",
-      "Add",        "Sub",         "Mul",
-      "Div",        "Max",         "Min",
-      "Pow",        "Equal",       "Less",
-      "Greater",    "And",         "Or",
-      "Where",      "LessOrEqual", "GreaterOrEqual",
-      "Reciprocal", "ReluGrad",    "SigmoidGrad",
-      "TanhGrad",   "GeluGrad",    "ErfGrad"};
+      "Relu",        "Sigmoid",     "Tanh",
+      "Exp",         "Log",         "Sqrt",
+      "Neg",         "Abs",         "Erf",
+      "Gelu",        "Not",         "Cast",
+      "Add",         "Sub",         "Mul",
+      "Div",         "Max",         "Min",
+      "Pow",         "Equal",       "Less",
+      "Greater",     "And",         "Or",
+      "Where",       "LessOrEqual", "GreaterOrEqual",
+      "Fmod",        "Reciprocal",  "ReluGrad",
+      "SigmoidGrad", "TanhGrad",    "GeluGrad",
+      "ErfGrad"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps) ||
          FindCurve(absl::StripSuffix(op, "Grad")) != nullptr;
 }
@@ -398,6 +491,7 @@ Rule RuleOf(const std::string& op) {
                                        {"Attention", CutAttention},
                                        {"Gather", CutGather},
                                        {"SoftmaxCrossEntropy", CutCrossEntropy},
+                                       {"CountTargets", CutCountTargets},
                                        {"MseLoss", CutMseLoss}};
   const auto it = rules.find(op);
   if (it != rules.end()) return it->second;
@@ -407,19 +501,70 @@ Rule RuleOf(const std::string& op) {
 absl::Status CheckParts(const CutCall& c, const TensorType& type,
                         int64_t axis) {
   if (axis < 0) return absl::OkStatus();
-  if (axis < type.rank() &&
-      type.dims[static_cast<size_t>(axis)] % c.parts == 0) {
+  if (AxisOf(axis) < type.rank() &&
+      type.dims[static_cast<size_t>(AxisOf(axis))] %
+              (c.parts * OuterOf(axis)) ==
+          0) {
     return absl::OkStatus();
   }
   return c.Refuse("has ", type.ToString(), ", which does not divide into ",
                   c.parts, " equal parts");
 }
 
+// The call with plain axes, for rules that treat all elements of an axis alike;
+// then all operands are cut in as many blocks.
+absl::StatusOr<NodeCut> CutInterleaved(const CutCall& call, Rule rule,
+                                       int64_t outer) {
+  std::vector<int64_t> axes(call.axes.begin(), call.axes.end());
+  for (int64_t& axis : axes) {
+    if (axis < 0) continue;
+    if (OuterOf(axis) != outer) {
+      return call.Refuse("has the examples in different orders");
+    }
+    axis = AxisOf(axis);
+  }
+  LOADLINE_ASSIGN_OR_RETURN(
+      NodeCut cut, rule({call.node, call.types, call.outputs, axes, call.parts,
+                         call.statistics}));
+  if (cut.attributes.Has("offset")) {
+    return call.Refuse("draws its random numbers across the examples");
+  }
+  for (std::vector<int64_t>* cuts : {&cut.inputs, &cut.outputs}) {
+    for (int64_t& axis : *cuts) {
+      if (axis >= 0) axis = InterleavedAxis(axis, outer);
+    }
+  }
+  return cut;
+}
+
+bool MovesBlocks(absl::string_view op) {
+  return op == "Reshape" || op == "Concat" || op == "Split" || op == "Slice" ||
+         op == "SliceGrad";
+}
+
+// The number of blocks of the operands that are cut.
+int64_t MostOuter(absl::Span<const int64_t> axes) {
+  int64_t outer = 1;
+  for (int64_t axis : axes) {
+    if (axis >= 0) outer = std::max(outer, OuterOf(axis));
+  }
+  return outer;
+}
+
+// More than any tensor has.
+constexpr int64_t kMostAxes = 256;
+
 }  // namespace
 
+int64_t InterleavedAxis(int64_t axis, int64_t outer) {
+  return axis + kMostAxes * (outer - 1);
+}
+int64_t AxisOf(int64_t cut) { return cut % kMostAxes; }
+int64_t OuterOf(int64_t cut) { return cut / kMostAxes + 1; }
+
 int64_t ElementsBefore(const TensorType& type, int64_t axis) {
-  int64_t elements = 1;
-  for (int64_t a = 0; a < axis; ++a) {
+  int64_t elements = OuterOf(axis);
+  for (int64_t a = 0; a < AxisOf(axis); ++a) {
     elements *= type.dims[static_cast<size_t>(a)];
   }
   return elements;
@@ -428,15 +573,20 @@ int64_t ElementsBefore(const TensorType& type, int64_t axis) {
 std::optional<int64_t> SameRange(const TensorType& from, int64_t axis,
                                  const TensorType& to, int64_t parts) {
   const int64_t before = ElementsBefore(from, axis);
-  for (int64_t a = 0; a < to.rank(); ++a) {
-    if (ElementsBefore(to, a) != before) continue;
-    if (to.dims[static_cast<size_t>(a)] % parts == 0) return a;
+  // Later axes have fewer blocks.
+  for (int64_t a = to.rank() - 1; a >= 0; --a) {
+    const int64_t own = ElementsBefore(to, a);
+    if (own == 0 || own > before || before % own != 0) continue;
+    const int64_t outer = before / own;
+    if (to.dims[static_cast<size_t>(a)] % (outer * parts) == 0) {
+      return InterleavedAxis(a, outer);
+    }
   }
   return std::nullopt;
 }
 
 TensorType PartOf(TensorType type, int64_t axis, int64_t parts) {
-  type.dims = PartOfShape(std::move(type.dims), axis, parts);
+  type.dims = PartOfShape(std::move(type.dims), AxisOf(axis), parts);
   return type;
 }
 
@@ -447,9 +597,7 @@ absl::StatusOr<NodeCut> CutNode(const Node& node,
                                 BatchStatistics statistics) {
   const CutCall call = {node, types, outputs, axes, parts, statistics};
   for (const int64_t axis : axes) {
-    if (axis == kAdded || axis == kMean) {
-      return call.Refuse("reads a number that is taken over all examples");
-    }
+    if (axis == kAdded || axis == kMean) return CutLinear(call);
     if (axis == kOwn && node.op != "RunningStatsUpdate") {
       return call.Refuse("computes with the statistics of the batch");
     }
@@ -458,7 +606,11 @@ absl::StatusOr<NodeCut> CutNode(const Node& node,
   if (rule == nullptr) {
     return call.Refuse("is not known to treat every example by itself");
   }
-  LOADLINE_ASSIGN_OR_RETURN(NodeCut cut, rule(call));
+  const int64_t outer = MostOuter(axes);
+  // Some move from one number of blocks to another.
+  LOADLINE_ASSIGN_OR_RETURN(NodeCut cut, outer > 1 && !MovesBlocks(node.op)
+                                             ? CutInterleaved(call, rule, outer)
+                                             : rule(call));
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] != kWhole && axes[i] != cut.inputs[i]) {
       return call.Refuse("combines different examples");

@@ -5,7 +5,9 @@
 //   -> y is cut along axis 0; w and b are read whole
 //
 // A value that is cut along an axis into k parts has, in part j, the elements
-// [j d/k, (j + 1) d/k) of that axis, where d is the axis' size.
+// [j d/k, (j + 1) d/k) of that axis, where d is the axis' size. Where an axis
+// is the product of two, such as time and batch, each part may have a range of
+// the second for every element of the first: InterleavedAxis names that cut.
 #ifndef LOADLINE_MODELS_OPS_CUT_AXIS_H_
 #define LOADLINE_MODELS_OPS_CUT_AXIS_H_
 
@@ -26,6 +28,12 @@ inline constexpr int64_t kAdded = -2;  // the whole is the sum of the parts
 inline constexpr int64_t kMean = -3;   // the whole is the mean of the parts
 inline constexpr int64_t kOwn = -4;  // each part has its own, unlike the whole
 
+// A cut along `axis`, whose elements are `outer` blocks of which each part has
+// its range; with one block it is the axis itself.
+int64_t InterleavedAxis(int64_t axis, int64_t outer);
+int64_t AxisOf(int64_t cut);
+int64_t OuterOf(int64_t cut);
+
 // What BatchNormTraining of a part normalizes with: without the statistics of
 // the whole batch it cannot be cut, with its own the step is another one.
 enum class BatchStatistics { kOfBatch, kOfPart };
@@ -44,18 +52,19 @@ struct NodeCut {
 // example.
 //
 // A SoftmaxCrossEntropy without its input `count` is refused, since its mean is
-// not that of its parts. FailedPrecondition, with the reason, where the parts
-// would not have the numbers of the whole, or for an operator without a rule.
-// With kOfPart, BatchNormTraining is cut along the examples: its statistics are
-// kOwn, and its attribute `part_statistics` says so. RunningStatsUpdate, which
-// reads them, is that of one part.
+// not that of its parts. CountTargets of a part has the number of the whole.
+// FailedPrecondition, with the reason, where the parts would not have the
+// numbers of the whole, or for an operator without a rule. With kOfPart,
+// BatchNormTraining is cut along the examples: its statistics are kOwn, and its
+// attribute `part_statistics` says so. RunningStatsUpdate, which reads them, is
+// that of one part.
 absl::StatusOr<NodeCut> CutNode(
     const Node& node, absl::Span<const TensorType* const> types,
     absl::Span<const TensorType> outputs, absl::Span<const int64_t> axes,
     int64_t parts, BatchStatistics statistics = BatchStatistics::kOfBatch);
 
-// Elements that stand before `axis`: the product of the dimensions before it.
-// One part of a value is contiguous where this is 1.
+// Elements that stand before `axis`: the product of the dimensions before it,
+// and of its blocks. One part of a value is contiguous where this is 1.
 int64_t ElementsBefore(const TensorType& type, int64_t axis);
 
 // For two shapes of the same elements: the axis of `to` along which a part has

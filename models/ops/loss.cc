@@ -107,7 +107,15 @@ absl::Status CrossEntropyGradient(GradientContext& c) {
 }
 
 absl::StatusOr<OutputTypes> InferCountTargets(const Node&, InputTypes inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  size_t targets = inputs.size();
+  if (targets > 1 && inputs[targets - 1] != nullptr &&
+      inputs[targets - 1]->dtype == DType::kF32) {
+    if (inputs[--targets]->rank() != 1) {
+      return Refuse("weights are ", inputs[targets]->ToString(),
+                    ", not one for each class");
+    }
+  }
+  for (size_t i = 0; i < targets; ++i) {
     LOADLINE_RETURN_IF_ERROR(
         RequireDType(inputs, static_cast<int>(i), {DType::kI64, DType::kI32}));
     LOADLINE_RETURN_IF_ERROR(

@@ -93,5 +93,19 @@ TEST(Losses, WeighClassesAsPyTorchDoes) {
                    0.475873739f, -0.476307631f, 0.000433940644f}));
 }
 
+TEST(Losses, WeighClassesWithSmoothLabelsAsPyTorchDoes) {
+  const LossOptions options = {.label_smoothing = 0.1,
+                               .class_weights = {0.5f, 2.0f, 0.25f}};
+  EXPECT_THAT(LossAndGradient(options, {2, 0}),
+              Are({0.782049358f, 0.0517892726f, -0.072374694f, 0.0205854103f,
+                   0.0651509836f, -0.0546665974f, -0.010484308f}));
+  EXPECT_THAT(LossAndGradient(options, {-100, 0}),
+              Are({0.570243597f, 0, 0, 0, 0.0977264643f, -0.081999898f,
+                   -0.015726462f}));
+  EXPECT_THAT(LossAndGradient(options, {1, 1}),
+              Are({2.9583416f, 0.0787310824f, -0.448169678f, 0.369438589f,
+                   0.44593057f, -0.444257647f, -0.00167289795f}));
+}
+
 }  // namespace
 }  // namespace loadline::executor

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "passes/add_loss.h"
 #include "tests/passes/graphs.h"
@@ -115,7 +117,105 @@ TEST(CutBatch, RefusesWhatNeedsTheWholeBatch) {
       b.Op("ReduceMean", {x}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}});
   b.Output(b.Op("MatMul", {b.Op("Sub", {x, mean}), b.Parameter("w", {2, 2})}));
   ExpectRefused(WithLoss(std::move(b.graph)), 2,
-                absl::StatusCode::kFailedPrecondition, "several examples");
+                absl::StatusCode::kFailedPrecondition,
+                "reads a number that is taken over all examples");
+}
+
+// Time first, and rows of time and batch together, as nn.MultiheadAttention and
+// nn.GRU have them by default.
+TEST(CutBatch, FollowsExamplesBehindTime) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 5, 6});  // batch, time, features
+  const ValueId time_first = b.Op("Transpose", {x}, {{"perm", Ints{1, 0, 2}}});
+  const ValueId rows = b.Op("Reshape", {time_first}, {{"shape", Ints{20, 6}}});
+  const ValueId product = b.Op("MatMul", {rows, b.Parameter("w", {6, 6})});
+  const ValueId sum = b.Op("Add", {product, b.Parameter("b", {6})});
+  const ValueId heads = b.Op("Reshape", {sum}, {{"shape", Ints{5, 8, 3}}});
+  const ValueId last = b.Op("Transpose", {heads}, {{"perm", Ints{1, 0, 2}}});
+  const ValueId flat = b.Op("Reshape", {last}, {{"shape", Ints{4, 30}}});
+  b.Output(b.Op("MatMul", {flat, b.Parameter("v", {30, 2})}));
+  models::Graph graph = WithLoss(std::move(b.graph));
+  ASSERT_TRUE(CutBatch(graph, 2).ok());
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  EXPECT_EQ(graph.value(product).type.ToString(), "f32[10,6]");
+  EXPECT_EQ(graph.value(last).type.ToString(), "f32[4,5,3]");
+}
+
+// Steps of a recurrent layer, as rows of the time-major product, and two views
+// of each example behind one another.
+TEST(CutBatch, FollowsBlocksOfExamples) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 3, 6});
+  const ValueId time_first = b.Op("Transpose", {x}, {{"perm", Ints{1, 0, 2}}});
+  const ValueId rows = b.Op("Reshape", {time_first}, {{"shape", Ints{12, 6}}});
+  const std::vector<ValueId> steps =
+      b.Ops("Split", {rows}, {{"axis", int64_t{0}}, {"sizes", Ints{8, 4}}});
+  const ValueId last = b.Op("Slice", {steps[0]},
+                            {{"starts", Ints{4}},
+                             {"ends", Ints{8}},
+                             {"axes", Ints{0}},
+                             {"steps", Ints{1}}});
+  const ValueId both = b.Op("Concat", {last, steps[1]}, {{"axis", int64_t{0}}});
+  const ValueId pairs = b.Op("Reshape", {both}, {{"shape", Ints{2, 4, 6}}});
+  const ValueId back = b.Op("Transpose", {pairs}, {{"perm", Ints{1, 0, 2}}});
+  const ValueId flat = b.Op("Reshape", {back}, {{"shape", Ints{4, 12}}});
+  b.Output(b.Op("MatMul", {flat, b.Parameter("w", {12, 2})}));
+  models::Graph graph = WithLoss(std::move(b.graph));
+  const absl::Status cut = CutBatch(graph, 2);
+  ASSERT_TRUE(cut.ok()) << cut;
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  EXPECT_EQ(graph.value(last).type.ToString(), "f32[2,6]");
+  EXPECT_EQ(graph.value(both).type.ToString(), "f32[4,6]");
+}
+
+TEST(CutBatch, RefusesRowsInDifferentOrders) {
+  Builder b;
+  const ValueId x = b.Input("x", {4, 5, 6});
+  const ValueId time_first = b.Op("Transpose", {x}, {{"perm", Ints{1, 0, 2}}});
+  const ValueId rows = b.Op("Reshape", {time_first}, {{"shape", Ints{20, 6}}});
+  const ValueId other = b.Op("Reshape", {x}, {{"shape", Ints{20, 6}}});
+  const ValueId sum = b.Op("Add", {rows, other});
+  b.Output(b.Op("MatMul", {b.Op("Reshape", {sum}, {{"shape", Ints{4, 30}}}),
+                           b.Parameter("w", {30, 2})}));
+  ExpectRefused(WithLoss(std::move(b.graph)), 2,
+                absl::StatusCode::kFailedPrecondition, "different orders");
+}
+
+TEST(CutBatch, CutsEveryLossThatIsASumOrAMean) {
+  for (const LossKind kind :
+       {LossKind::kL1, LossKind::kHuber, LossKind::kBce}) {
+    Builder b;
+    const ValueId x = b.Input("x", {6, 3});
+    b.Output(b.Op("MatMul", {x, b.Parameter("w", {3, 2})}));
+    LossOptions loss;
+    loss.kind = kind;
+    loss.target = {DType::kF32, {6, 2}};
+    ASSERT_TRUE(AddLoss(b.graph, loss).ok());
+    const absl::Status cut = CutBatch(b.graph, 3);
+    ASSERT_TRUE(cut.ok()) << cut;
+    ASSERT_TRUE(models::VerifyGraph(b.graph).ok());
+    EXPECT_EQ(b.graph.nodes.back().op, "Div");  // the share of a mean
+  }
+}
+
+TEST(CutBatch, CountsTargetsForSmoothLabelsAndWeights) {
+  models::Graph graph = SmallMlp();
+  const models::TensorType logits = graph.value(graph.outputs[0]).type;
+  LossOptions loss;
+  loss.target = {DType::kI64, {logits.dims[0]}};
+  loss.label_smoothing = 0.1;
+  loss.class_weights.assign(static_cast<size_t>(logits.dims[1]), 2.0f);
+  ASSERT_TRUE(AddLoss(graph, loss).ok());
+  const absl::Status cut = CutBatch(graph, 2);
+  ASSERT_TRUE(cut.ok()) << cut;
+  ASSERT_TRUE(models::VerifyGraph(graph).ok()) << models::VerifyGraph(graph);
+  for (const models::Node& node : graph.nodes) {
+    if (node.op == "CountTargets") {
+      EXPECT_EQ(node.inputs.size(), 2u);
+    } else if (node.op == "SoftmaxCrossEntropy") {
+      EXPECT_EQ(node.inputs.size(), 4u);
+    }
+  }
 }
 
 TEST(CutBatch, PermitsStatisticsOfParts) {

@@ -102,13 +102,7 @@ TEST(VerbErrors, OfFlagsThatVerbsShare) {
   add({"--class-weights", "1,2"}, "2 class weights, but the prediction");
   add({"--class-weights", "1,-2"}, "a class weight of -2");
   add({"--class-weights", "1,x"}, "--class-weights");
-  add({"--class-weights", "0,0", "--label-smoothing", "0.1"},
-      "label smoothing and class weights cannot be combined");
   add({"--class-weights", "0,0,0,0,0,0,0,0,0,0"}, "all class weights are 0");
-  add({"--class-weights", "1,1,1,1,1,1,1,1,1,2", "--micro-batches", "2"},
-      "has weights of classes");
-  add({"--label-smoothing", "0.1", "--micro-batches", "2"},
-      "label smoothing divides by the number of targets");
   add({"--lora", "rank=4", "--freeze", "*"}, "are frozen");
   add({"--lora", "rank=1000"}, "no wider than the rank 1000");
   add({"--loss", "model"}, "needs an output of one f32 number");
